@@ -1,0 +1,8 @@
+//! nicpin puts the interrupts and packet steering of Linux network cards on the card's own NUMA node, and
+//! proves that they are there.
+//!
+//! Data flows one way: a [`host::Root`] is read into a [`host::Host`]; [`plan::plan`] turns that and a
+//! [`policy::Policy`] into a [`plan::Plan`], without looking at anything else; [`apply`] writes the plan and
+//! reads it back; [`render`] turns values into text.
+
+pub mod cpuset;
