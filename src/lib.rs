@@ -6,3 +6,4 @@
 //! reads it back; [`render`] turns values into text.
 
 pub mod cpuset;
+pub mod host;

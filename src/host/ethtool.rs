@@ -1,0 +1,167 @@
+//! What only ethtool knows: how many channels a card has and could have.
+//!
+//! On a live machine asked by ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`); in a tree read from
+//! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line. This is the one
+//! module with unsafe code.
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::root::{FileError, Root};
+
+/// Where a tree keeps what ethtool answered.
+const RECORDED: &str = "/nicpin/ethtool";
+
+/// `struct ethtool_channels`: a channel is a vector and the queues that it serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Channels {
+    /// Most channels that only receive.
+    pub max_rx: u32,
+    /// Most channels that only transmit.
+    pub max_tx: u32,
+    /// Most channels for other uses (link events, SR-IOV).
+    pub max_other: u32,
+    /// Most channels that receive and transmit.
+    pub max_combined: u32,
+    /// Receive channels now.
+    pub rx: u32,
+    /// Transmit channels now.
+    pub tx: u32,
+    /// Other channels now.
+    pub other: u32,
+    /// Combined channels now.
+    pub combined: u32,
+}
+
+impl Channels {
+    /// Channels that receive, now.
+    pub fn receiving(&self) -> u32 {
+        self.rx + self.combined
+    }
+
+    /// Most channels that receive which the card can have at once.
+    pub fn max_receiving(&self) -> u32 {
+        self.max_rx.max(self.max_combined)
+    }
+
+    /// The arguments of `ethtool -L` after the interface for `count` receiving channels.
+    pub fn set_arguments(&self, count: u32) -> String {
+        if self.max_combined > 0 { format!("combined {count}") } else { format!("rx {count}") }
+    }
+
+    /// The recorded form.
+    pub fn to_text(&self) -> String {
+        let fields = [
+            ("max_rx", self.max_rx),
+            ("max_tx", self.max_tx),
+            ("max_other", self.max_other),
+            ("max_combined", self.max_combined),
+            ("rx", self.rx),
+            ("tx", self.tx),
+            ("other", self.other),
+            ("combined", self.combined),
+        ];
+        fields.map(|(name, value)| format!("{name} {value}\n")).concat()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut channels = Self::default();
+        for line in text.lines() {
+            let (name, value) = line.split_once(' ')?;
+            let value = value.trim().parse().ok()?;
+            let field = match name {
+                "max_rx" => &mut channels.max_rx,
+                "max_tx" => &mut channels.max_tx,
+                "max_other" => &mut channels.max_other,
+                "max_combined" => &mut channels.max_combined,
+                "rx" => &mut channels.rx,
+                "tx" => &mut channels.tx,
+                "other" => &mut channels.other,
+                "combined" => &mut channels.combined,
+                _ => return None,
+            };
+            *field = value;
+        }
+        Some(channels)
+    }
+}
+
+/// The channels of an interface; `None` where the driver does not tell. Needs no privilege.
+pub(crate) fn channels(root: &Root, interface: &str) -> Result<Option<Channels>, FileError> {
+    if root.is_real() {
+        return Ok(ioctl::channels(interface).ok());
+    }
+    let path = format!("{RECORDED}/{interface}/channels");
+    let Some(text) = root.read_opt(&path)? else { return Ok(None) };
+    match Channels::parse(&text) {
+        Some(channels) => Ok(Some(channels)),
+        None => {
+            Err(root.content_error(&path, "is no list of channels; expected lines such as `max_combined 8`"))
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+mod ioctl {
+    use std::os::fd::AsRawFd as _;
+
+    use nix::errno::Errno;
+    use nix::libc;
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+    use super::Channels;
+
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+    /// `struct ethtool_channels`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct RawChannels {
+        cmd: u32,
+        max: [u32; 4],
+        now: [u32; 4],
+    }
+
+    nix::ioctl_readwrite_bad!(siocethtool, SIOCETHTOOL, libc::ifreq);
+
+    pub(super) fn channels(interface: &str) -> Result<Channels, Errno> {
+        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+        let mut raw = RawChannels { cmd: ETHTOOL_GCHANNELS, ..RawChannels::default() };
+        // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        if interface.len() >= request.ifr_name.len() {
+            return Err(Errno::ENODEV);
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        request.ifr_ifru.ifru_data = (&raw mut raw).cast();
+        // SAFETY: `request` and the `raw` that it points to live until the call returns, and
+        // ETHTOOL_GCHANNELS writes no more than the structure it is defined with.
+        unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) }?;
+        let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (raw.max, raw.now);
+        Ok(Channels { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recorded_form_is_read_back() {
+        let channels =
+            Channels { max_other: 1, max_combined: 63, other: 1, combined: 8, ..Channels::default() };
+        assert_eq!(Channels::parse(&channels.to_text()), Some(channels));
+        assert_eq!((channels.receiving(), channels.max_receiving()), (8, 63));
+        assert_eq!(channels.set_arguments(12), "combined 12");
+        assert_eq!(Channels::parse("max_rx x\n"), None);
+        assert_eq!(Channels::parse("speed 3\n"), None);
+    }
+
+    #[test]
+    fn loopback_has_no_channels() {
+        assert!(ioctl::channels("lo").is_err());
+        assert!(ioctl::channels("a-name-that-is-too-long-for-an-interface").is_err());
+    }
+}

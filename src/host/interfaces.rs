@@ -1,0 +1,309 @@
+//! Network interfaces: the bus device behind each, its queues and their steering masks.
+//!
+//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are kept as
+//! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
+//! `sysfs-class-net-queues`).
+
+use crate::cpuset::{CpuSet, MaskWidth};
+use crate::host::ethtool::{self, Channels};
+use crate::host::root::{FileError, Root};
+use crate::host::topology::read_list;
+use crate::host::vectors::{UnknownVector, Vector};
+
+const NET: &str = "/sys/class/net";
+
+/// A network interface with a device behind it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interface {
+    /// Its name now.
+    pub name: String,
+    /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
+    pub driver: Option<String>,
+    /// The bus device that owns its vectors.
+    pub device: Device,
+    /// Which port of the device it is (`dev_port`), from 0.
+    pub port: u32,
+    /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); a driver that
+    /// reports `unknown` counts as up while the interface is.
+    pub state: String,
+    /// Link speed in Mbit/s; `None` while the link is down or the driver does not tell.
+    pub speed_mbps: Option<u32>,
+    /// Receive queues in use (`real_num_rx_queues`), in order.
+    pub rx_queues: Vec<RxQueue>,
+    /// Transmit queues in use (`real_num_tx_queues`), in order.
+    pub tx_queues: Vec<TxQueue>,
+    /// How many channels the card has and could have, where ethtool tells.
+    pub channels: Option<Channels>,
+    /// The vectors that are understood: queue vectors by queue, then control vectors.
+    pub vectors: Vec<Vector>,
+    /// Requested vectors of the device whose names say nothing that nicpin knows.
+    pub unknown_vectors: Vec<UnknownVector>,
+    /// The interface under which the vectors of a shared device are listed, when it is not this one.
+    pub shares_vectors_of: Option<String>,
+}
+
+/// The device on a bus that an interface belongs to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Device {
+    /// Its name on the bus: `0000:82:00.0` on PCI.
+    pub address: String,
+    /// Its node (`numa_node`); `None` for -1 and where there is no such file.
+    pub node: Option<u32>,
+    /// `local_cpulist`: the CPUs near it, or all of them when the kernel does not know.
+    pub local_cpus: Option<CpuSet>,
+    /// `max_link_speed` times `max_link_width` in MT/s; 0 when unknown. What the card could move, whatever
+    /// cable is in it and whatever slot it sits in.
+    pub pcie_mtps: u64,
+    /// IRQs allocated to it (`msi_irqs`, or its one `INTx` or MSI line), ascending.
+    pub irqs: Vec<u32>,
+}
+
+/// A mask file: its text, the set it means and its width.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MaskFile {
+    /// What the file holds, without white space at the ends.
+    pub text: String,
+    /// The CPUs.
+    pub cpus: CpuSet,
+    /// How wide the kernel prints this file.
+    pub width: MaskWidth,
+}
+
+/// A receive queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RxQueue {
+    /// N of `rx-N`.
+    pub index: u32,
+    /// `rps_cpus`; `None` on a kernel without RPS.
+    pub rps_cpus: Option<MaskFile>,
+    /// `rps_flow_cnt`; `None` on a kernel without RFS.
+    pub rps_flow_cnt: Option<u32>,
+}
+
+/// A transmit queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TxQueue {
+    /// N of `tx-N`.
+    pub index: u32,
+    /// `xps_cpus`; `None` on a kernel without XPS and on an interface with one transmit queue.
+    pub xps_cpus: Option<MaskFile>,
+}
+
+/// An interface that stands on others: a bond, team, VLAN or bridge.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stacked {
+    /// Its name.
+    pub name: String,
+    /// The interfaces right below it (`lower_*`).
+    pub lowers: Vec<String>,
+}
+
+/// The interfaces of a machine by name, and those that stand on others.
+pub(crate) fn read(root: &Root) -> Result<(Vec<Interface>, Vec<Stacked>), FileError> {
+    let mut interfaces = Vec::new();
+    let mut stacked = Vec::new();
+    let mut names = root.list(NET)?.unwrap_or_default();
+    names.sort_by_key(|name| natural(name));
+    for name in names {
+        let path = format!("{NET}/{name}");
+        if let Some(device) = root.canonical(&format!("{path}/device")) {
+            interfaces.extend(read_interface(root, &path, &name, &device)?);
+            continue;
+        }
+        let entries = root.list(&path)?.unwrap_or_default();
+        let lowers: Vec<String> =
+            entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
+        if !lowers.is_empty() {
+            stacked.push(Stacked { name, lowers });
+        }
+    }
+    Ok((interfaces, stacked))
+}
+
+/// One interface; `None` when it went away while it was read.
+fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Option<Interface>, FileError> {
+    let (rx_queues, tx_queues) = read_queues(root, path)?;
+    let flags = root
+        .read_opt(&format!("{path}/flags"))?
+        .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
+    let state = match root.read_opt(&format!("{path}/operstate"))?.as_deref().map(str::trim) {
+        Some("unknown") | None => {
+            // IFF_UP is bit 0.
+            let up = flags.is_some_and(|flags| flags & 1 == 1);
+            if up { "up" } else { "down" }.to_owned()
+        }
+        Some(state) => state.to_owned(),
+    };
+    let speed = root.read_opt(&format!("{path}/speed"))?;
+    let port = root.read_opt(&format!("{path}/dev_port"))?;
+    let interface = Interface {
+        name: name.to_owned(),
+        driver: root.link_name(&format!("{link}/driver")).map(netdev_driver),
+        device: read_device(root, link)?,
+        port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
+        state,
+        // Drivers print -1 (also as an unsigned number) for "not known".
+        speed_mbps: speed
+            .and_then(|speed| speed.trim().parse().ok())
+            .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
+        rx_queues,
+        tx_queues,
+        channels: ethtool::channels(root, name)?,
+        vectors: Vec::new(),
+        unknown_vectors: Vec::new(),
+        shares_vectors_of: None,
+    };
+    Ok(root.exists(path).then_some(interface))
+}
+
+/// The driver of the interface where the bus driver has another name.
+fn netdev_driver(bus_driver: String) -> String {
+    match bus_driver.as_str() {
+        "mlx4_core" => "mlx4_en".to_owned(),
+        _ => bus_driver,
+    }
+}
+
+/// The bus device behind an interface. `link` is where its `device` leads: the PCI function itself, or a
+/// child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
+    let name_of = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut path = link.to_owned();
+    // A USB adapter's PCI ancestor is the host controller, whose vectors are not the adapter's.
+    let on_usb = root.link_name(&format!("{link}/subsystem")).as_deref() == Some("usb");
+    let mut above = link;
+    while !on_usb && above.len() > "/sys/devices".len() {
+        if is_pci_address(&name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
+            above.clone_into(&mut path);
+            break;
+        }
+        above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
+    }
+    let node = root.read_opt(&format!("{path}/numa_node"))?;
+    Ok(Device {
+        address: name_of(&path),
+        // -1, NUMA_NO_NODE, is "unknown" and never node 0.
+        node: node.and_then(|node| node.trim().parse().ok()),
+        local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
+        pcie_mtps: read_pcie(root, &path)?,
+        irqs: if on_usb { Vec::new() } else { read_irqs(root, &path)? },
+    })
+}
+
+fn read_pcie(root: &Root, path: &str) -> Result<u64, FileError> {
+    let speed = root.read_opt(&format!("{path}/max_link_speed"))?.unwrap_or_default();
+    let width = root.read_opt(&format!("{path}/max_link_width"))?.unwrap_or_default();
+    // "8.0 GT/s PCIe", "2.5 GT/s", "Unknown"; a width of 255 is the kernel's "unknown".
+    let (whole, tenth) =
+        speed.split_whitespace().next().and_then(|s| s.split_once('.')).unwrap_or(("0", "0"));
+    let mtps = whole.parse().unwrap_or(0_u64) * 1000 + tenth.parse().unwrap_or(0_u64).min(9) * 100;
+    let lanes = width.trim().parse().ok().filter(|&lanes| lanes != 255).unwrap_or(0_u64);
+    Ok(mtps * lanes)
+}
+
+fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
+    let names = root.list(&format!("{path}/msi_irqs"))?.unwrap_or_default();
+    let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    irqs.sort_unstable();
+    if irqs.is_empty() {
+        // Without MSI the one line that the device shares with others; 0 is none.
+        let line = root.read_opt(&format!("{path}/irq"))?;
+        irqs.extend(line.and_then(|line| line.trim().parse().ok()).filter(|&line: &u32| line != 0));
+    }
+    Ok(irqs)
+}
+
+fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), FileError> {
+    let (mut rx, mut tx) = (Vec::new(), Vec::new());
+    for name in root.list(&format!("{path}/queues"))?.unwrap_or_default() {
+        let queue = format!("{path}/queues/{name}");
+        if let Some(index) = name.strip_prefix("rx-").and_then(|index| index.parse().ok()) {
+            rx.push(RxQueue {
+                index,
+                rps_cpus: read_mask_file(root, &format!("{queue}/rps_cpus"))?,
+                rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
+            });
+        } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
+            tx.push(TxQueue { index, xps_cpus: read_mask_file(root, &format!("{queue}/xps_cpus"))? });
+        }
+    }
+    rx.sort_by_key(|queue| queue.index);
+    tx.sort_by_key(|queue| queue.index);
+    Ok((rx, tx))
+}
+
+/// A mask file, or `None` where the machine has none or does not let it be read now.
+pub(crate) fn read_mask_file(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
+    let Some(text) = root.read_opt(path)? else { return Ok(None) };
+    MaskFile::parse(&text).map(Some).map_err(|error| root.content_error(path, error.to_string()))
+}
+
+/// A file that holds one number, or `None` where the machine has none.
+pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
+    let Some(text) = root.read_opt(path)? else { return Ok(None) };
+    let number = text.trim().parse();
+    number.map(Some).map_err(|_| root.content_error(path, format!("`{}` is not a number", text.trim())))
+}
+
+impl MaskFile {
+    /// Parses what a mask file holds.
+    pub fn parse(text: &str) -> Result<Self, crate::cpuset::CpuSetError> {
+        let cpus = CpuSet::parse_mask(text)?;
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned();
+        let width =
+            MaskWidth::of(&text).unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));
+        Ok(Self { text, cpus, width })
+    }
+}
+
+/// `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
+pub(crate) fn is_pci_address(name: &str) -> bool {
+    let hex = |text: &str, least: usize, most: usize| {
+        (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let mut parts = name.split(':');
+    let (Some(domain), Some(bus), Some(slot), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let (device, function) = slot.split_once('.').unwrap_or((slot, ""));
+    hex(domain, 4, 8) && hex(bus, 2, 2) && hex(device, 2, 2) && hex(function, 1, 1)
+}
+
+/// A key that sorts `eth2` before `eth10`.
+pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(text);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (number, after) = after.split_at(digits);
+        parts.push((word.to_owned(), number.parse().unwrap_or(0)));
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["0000:82:00.0", "10000:e1:00.3", "0002:00:1f.7"] {
+            assert!(is_pci_address(good), "{good}");
+        }
+        for bad in ["82:00.0", "virtio2", "0000:82:00", "pci0000:80", "0000:82:00.0:x", "000g:82:00.0"] {
+            assert!(!is_pci_address(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_sort_as_people_count() {
+        let mut names = ["eth10", "eth2", "ens1f1np1", "ens1f0np0", "eth1"];
+        names.sort_by_key(|name| natural(name));
+        assert_eq!(names, ["ens1f0np0", "ens1f1np1", "eth1", "eth2", "eth10"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! `/proc/interrupts`: which action names each IRQ has.
+//!
+//! The format is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by id,
+//! then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action
+//! names may both hold blanks. The counts are stepped over here, not read.
+
+/// The text of `/proc/interrupts`, checked row by row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Interrupts {
+    /// The numbered IRQs, in the file's order, which is that of their numbers.
+    pub rows: Vec<Row>,
+}
+
+/// One IRQ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its number.
+    pub irq: u32,
+    /// The names of its handlers, as the drivers gave them; none for an IRQ that nobody has requested.
+    pub actions: Vec<String>,
+}
+
+/// A text that is not what the kernel prints.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InterruptsError {
+    /// Nothing, or not even a header.
+    #[error("has no header line with CPUs; is /proc a copy that was cut short?")]
+    NoHeader,
+    /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
+    #[error("line {line} has {found} counts for {expected} CPUs; it was torn while it was read, try again")]
+    Torn {
+        /// The line, counted from one.
+        line: usize,
+        /// Counts found in it.
+        found: usize,
+        /// CPUs in the header.
+        expected: usize,
+    },
+}
+
+impl Interrupts {
+    /// Parses the whole text.
+    pub fn parse(text: &str) -> Result<Self, InterruptsError> {
+        let mut lines = (1..).zip(text.lines());
+        let header = lines.next().map_or("", |(_, header)| header);
+        let cpus = header.split_ascii_whitespace().take_while(|word| word.starts_with("CPU")).count();
+        if cpus == 0 {
+            return Err(InterruptsError::NoHeader);
+        }
+        let mut rows = Vec::new();
+        for (line, text) in lines {
+            let Some((label, rest)) = text.split_once(':') else { continue };
+            // NMI, LOC, ERR and their like have no number and no handler; some have a single count.
+            let Ok(irq) = label.trim_start().parse() else { continue };
+            let (found, tail) = skip_counts(rest, cpus);
+            if found < cpus {
+                return Err(InterruptsError::Torn { line, found, expected: cpus });
+            }
+            rows.push(Row { irq, actions: actions(tail) });
+        }
+        Ok(Self { rows })
+    }
+
+    /// The row of an IRQ.
+    pub fn row(&self, irq: u32) -> Option<&Row> {
+        // Sorted as the kernel prints it; a copy that is not is searched from the start.
+        match self.rows.binary_search_by_key(&irq, |row| row.irq) {
+            Ok(at) => self.rows.get(at),
+            Err(_) => self.rows.iter().find(|row| row.irq == irq),
+        }
+    }
+}
+
+/// Steps over at most `cpus` numbers; how many there were, and what follows them.
+fn skip_counts(text: &str, cpus: usize) -> (usize, &str) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    for found in 0..cpus {
+        let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();
+        let end = start + bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let ends = bytes.get(end).is_none_or(|&b| b == b' ');
+        if end == start || !ends {
+            return (found, &text[at..]);
+        }
+        at = end;
+    }
+    (cpus, &text[at..])
+}
+
+/// The handlers' names: what follows the last two blanks of a row. A row that ends in blanks has none.
+fn actions(tail: &str) -> Vec<String> {
+    let names = match tail.rfind("  ") {
+        Some(at) => tail[at..].trim_start(),
+        None => tail.trim_start(),
+    };
+    if tail.ends_with(' ') || is_trigger(names) {
+        return Vec::new();
+    }
+    names.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// `524288-edge`, `IO-APIC-fasteoi`: the last column before the names, which ends a row without any in
+/// texts that have lost their trailing blanks.
+fn is_trigger(text: &str) -> bool {
+    let chip = ["-edge", "-fasteoi", "-level"].iter().find_map(|trigger| text.strip_suffix(trigger));
+    chip.is_some_and(|chip| {
+        chip.bytes().all(|b| b.is_ascii_digit())
+            || ["APIC", "MSI", "MSIX", "PIC"].iter().any(|end| chip.ends_with(end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(row: &str) -> Vec<String> {
+        let text = format!("           CPU0       CPU2       \n{row}\n");
+        Interrupts::parse(&text).unwrap().rows.remove(0).actions
+    }
+
+    #[test]
+    fn names_in_every_dialect() {
+        for (row, expected) in [
+            ("  0:        124          0   IO-APIC   2-edge      timer", vec!["timer"]),
+            (
+                " 81:         12          0   PCI-MSI-edge      mlx4-comp-1@pci:0000:82:00.0",
+                vec!["mlx4-comp-1@pci:0000:82:00.0"],
+            ),
+            (" 28:  4294967295 4294967295 IR-PCI-MSI 12091392-edge      PCIe PME", vec!["PCIe PME"]),
+            (
+                "  24:          0          1  PCI-MSIX-0000:40:00.0   0-edge      PCIe PME, aerdrv, pciehp",
+                vec!["PCIe PME", "aerdrv", "pciehp"],
+            ),
+            (
+                " 24:          1          0  Hyper-V PCIe MSI 1073741824-edge      mlx5_async0@pci:0002:00:02.0",
+                vec!["mlx5_async0@pci:0002:00:02.0"],
+            ),
+            (
+                "  5:          0          0   PCI-MSI  mlx5_comp1@pci:0002:00:00.0",
+                vec!["mlx5_comp1@pci:0002:00:00.0"],
+            ),
+            (" 17:          0          0     GICv3  48 Edge      ACPI:Ged", vec!["ACPI:Ged"]),
+            (" 66:          0          0   xen-dyn    -event     vif0-q0-rx", vec!["vif0-q0-rx"]),
+            (" 90:          0          0  ITS-MSI 1048576 Edge      NICVF Mbox", vec!["NICVF Mbox"]),
+            ("177:    3017313          0   IO-APIC-level  eth0", vec!["eth0"]),
+            ("  3:          0          0   IO-APIC-edge    ", vec![]),
+            ("  3:          0          0   IO-APIC   3-fasteoi ", vec![]),
+            ("  3:          0          0   IO-APIC   3-fasteoi", vec![]),
+            ("  3:          0          0   IO-APIC-edge", vec![]),
+        ] {
+            assert_eq!(one(row), expected, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn rows_without_a_number_are_passed_over() {
+        let text =
+            "   CPU0   CPU1   \nNMI:  1  2  Non-maskable interrupts\nERR:          0\n 9:  1  2  chip  a\n";
+        let rows = Interrupts::parse(text).unwrap().rows;
+        assert_eq!(rows, [Row { irq: 9, actions: vec!["a".into()] }]);
+    }
+
+    #[test]
+    fn empty_and_torn() {
+        for text in ["", "\n", "   \n 9: 1 2 chip  a\n", "garbage\n"] {
+            assert_eq!(Interrupts::parse(text), Err(InterruptsError::NoHeader), "{text:?}");
+        }
+        for (row, found) in
+            [("  9:          1", 1), ("  9:", 0), ("  9:    1   2x  chip  a", 1), ("  9:  1  IO-APIC  a", 1)]
+        {
+            let text = format!("   CPU0   CPU1   \n{row}\n");
+            assert_eq!(
+                Interrupts::parse(&text),
+                Err(InterruptsError::Torn { line: 2, found, expected: 2 }),
+                "{row:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_irq_is_found_by_number() {
+        let text = "  CPU0\n  9:  1  chip  a\n 10:  1  chip  b\n  7:  1  chip  c\n";
+        let interrupts = Interrupts::parse(text).unwrap();
+        assert_eq!(interrupts.row(10).unwrap().actions, ["b"]);
+        assert_eq!(interrupts.row(7).unwrap().actions, ["c"]);
+        assert_eq!(interrupts.row(8), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3
+//! caches and NUMA nodes.
+//!
+//! Read from `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
+//! `Documentation/ABI/stable/sysfs-devices-node`). Never from `nproc` or a process's own affinity, which
+//! say what this process may use, not what the machine has.
+
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+use crate::host::root::{FileError, Root};
+
+const CPU: &str = "/sys/devices/system/cpu";
+const NODE: &str = "/sys/devices/system/node";
+
+/// CPUs, cores, caches and nodes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Topology {
+    /// CPUs that run now.
+    pub online: CpuSet,
+    /// One more than the highest CPU that could ever be there: the kernel's `nr_cpu_ids`, in which masks
+    /// are printed.
+    pub possible: u32,
+    /// CPUs taken out of scheduling by `isolcpus=` or by an isolated cpuset partition.
+    pub isolated: CpuSet,
+    /// CPUs that run without the timer tick (`nohz_full=`).
+    pub nohz_full: CpuSet,
+    /// The online CPUs of each physical core (SMT siblings), by lowest CPU.
+    pub cores: Vec<CpuSet>,
+    /// The online CPUs that share each L3 cache, by lowest CPU. Empty where the machine tells of none.
+    pub l3_domains: Vec<CpuSet>,
+    /// NUMA nodes by id; ids may be sparse. A kernel without NUMA has the one node 0.
+    pub nodes: BTreeMap<u32, Node>,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Node {
+    /// Its online CPUs; none for a node that only has memory.
+    pub cpus: CpuSet,
+    /// ACPI SLIT distance to each node, itself included (10 is itself). Empty where not told.
+    pub distances: BTreeMap<u32, u32>,
+}
+
+impl Topology {
+    /// Reads the topology.
+    pub fn read(root: &Root) -> Result<Self, FileError> {
+        let online = read_online(root)?;
+        let possible = match read_list(root, &format!("{CPU}/possible"))? {
+            Some(possible) => possible.union(&online),
+            None => online.clone(),
+        };
+        let mut isolated = read_list(root, &format!("{CPU}/isolated"))?.unwrap_or_default();
+        if let Some(partitions) = read_list(root, "/sys/fs/cgroup/cpuset.cpus.isolated")? {
+            isolated = isolated.union(&partitions);
+        }
+        Ok(Self {
+            possible: possible.last().map_or(0, |last| last + 1),
+            isolated: isolated.intersection(&online),
+            nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?
+                .unwrap_or_default()
+                .intersection(&online),
+            cores: groups(&online, |cpu| siblings(root, cpu))?,
+            l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?
+                .into_iter()
+                .filter(|domain| !domain.is_empty())
+                .collect(),
+            nodes: read_nodes(root, &online)?,
+            online,
+        })
+    }
+
+    /// The CPUs that interrupts should stay away from.
+    pub fn isolated_or_nohz(&self) -> CpuSet {
+        self.isolated.union(&self.nohz_full)
+    }
+
+    /// The node of a CPU.
+    pub fn node_of(&self, cpu: u32) -> Option<u32> {
+        self.nodes.iter().find(|(_, node)| node.cpus.contains(cpu)).map(|(&id, _)| id)
+    }
+
+    /// Distance from one node to another: the kernel's where it tells one, else 10 for itself and 20 for
+    /// any other, the kernel's own defaults (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        let told = self.nodes.get(&from).and_then(|node| node.distances.get(&to)).copied();
+        told.unwrap_or(if from == to { 10 } else { 20 })
+    }
+
+    /// The other nodes by distance from one, nearest first, then by id.
+    pub fn nearest_nodes(&self, from: u32) -> Vec<u32> {
+        let mut others: Vec<u32> = self.nodes.keys().copied().filter(|&id| id != from).collect();
+        others.sort_by_key(|&id| (self.distance(from, id), id));
+        others
+    }
+}
+
+/// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
+fn read_online(root: &Root) -> Result<CpuSet, FileError> {
+    let path = format!("{CPU}/online");
+    if let Some(online) = read_list(root, &path)? {
+        if online.is_empty() {
+            return Err(
+                root.content_error(&path, "says that no CPU is online; is /sys a copy that was cut short?")
+            );
+        }
+        return Ok(online);
+    }
+    let mut online = CpuSet::new();
+    for name in root.list(CPU)?.unwrap_or_default() {
+        let Some(cpu) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) else { continue };
+        let state = root.read_opt(&format!("{CPU}/{name}/online"))?;
+        if state.is_none_or(|state| state.trim() != "0") {
+            online.insert(cpu);
+        }
+    }
+    // The error of reading the file itself names the path and the cure.
+    if online.is_empty() { read_set(root, &path, CpuSet::parse_list) } else { Ok(online) }
+}
+
+fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+    let topology = format!("{CPU}/cpu{cpu}/topology");
+    // Kernels before 5.3 know only the first name; it is still there in 6.18.
+    for name in ["thread_siblings_list", "core_cpus_list"] {
+        if let Some(cpus) = read_list(root, &format!("{topology}/{name}"))? {
+            return Ok(cpus);
+        }
+    }
+    for name in ["thread_siblings", "core_cpus"] {
+        if let Some(cpus) = read_mask(root, &format!("{topology}/{name}"))? {
+            return Ok(cpus);
+        }
+    }
+    Ok(CpuSet::single(cpu))
+}
+
+/// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
+fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+    let cache = format!("{CPU}/cpu{cpu}/cache");
+    let is_l3 = |index: &str| -> Result<bool, FileError> {
+        let level = root.read_opt(&format!("{cache}/{index}/level"))?;
+        Ok(level.is_some_and(|level| level.trim() == "3"))
+    };
+    // index3 on nearly every machine; only the odd one pays for the listing.
+    let index = if is_l3("index3")? {
+        Some("index3".to_owned())
+    } else {
+        let mut found = None;
+        for name in root.list(&cache)?.unwrap_or_default() {
+            if name.starts_with("index") && is_l3(&name)? {
+                found = Some(name);
+                break;
+            }
+        }
+        found
+    };
+    let Some(index) = index else { return Ok(CpuSet::new()) };
+    if let Some(cpus) = read_list(root, &format!("{cache}/{index}/shared_cpu_list"))? {
+        return Ok(cpus);
+    }
+    Ok(read_mask(root, &format!("{cache}/{index}/shared_cpu_map"))?.unwrap_or_default())
+}
+
+/// Parts the CPUs into groups, asking once for each group. A CPU that two groups claim stays in the first,
+/// and every CPU asked for is in its own group unless that is empty.
+fn groups(
+    cpus: &CpuSet,
+    group_of: impl Fn(u32) -> Result<CpuSet, FileError>,
+) -> Result<Vec<CpuSet>, FileError> {
+    let mut left = cpus.clone();
+    let mut groups = Vec::new();
+    while let Some(cpu) = left.first() {
+        let told = group_of(cpu)?;
+        let group = told.intersection(&left);
+        left = left.difference(&group).difference(&CpuSet::single(cpu));
+        groups.push(if told.is_empty() { told } else { group.union(&CpuSet::single(cpu)) });
+    }
+    Ok(groups)
+}
+
+fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileError> {
+    let mut nodes = BTreeMap::new();
+    for name in root.list(NODE)?.unwrap_or_default() {
+        let Some(id) = name.strip_prefix("node").and_then(|id| id.parse().ok()) else { continue };
+        let path = format!("{NODE}/{name}");
+        let cpus = match read_list(root, &format!("{path}/cpulist"))? {
+            Some(cpus) => cpus,
+            // Kernels before 2.6.25 print only the mask.
+            None => read_mask(root, &format!("{path}/cpumap"))?.unwrap_or_default(),
+        };
+        nodes.insert(id, Node { cpus: cpus.intersection(online), distances: BTreeMap::new() });
+    }
+    if nodes.is_empty() {
+        nodes.insert(0, Node { cpus: online.clone(), distances: BTreeMap::new() });
+        return Ok(nodes);
+    }
+    // Column k of a distance file is the k-th online node, not node k.
+    let columns: Vec<u32> = match read_list(root, &format!("{NODE}/online"))? {
+        Some(ids) if !ids.is_empty() => ids.iter().collect(),
+        _ => nodes.keys().copied().collect(),
+    };
+    for (id, node) in &mut nodes {
+        let path = format!("{NODE}/node{id}/distance");
+        let Some(text) = root.read_opt(&path)? else { continue };
+        for (column, distance) in columns.iter().zip(text.split_whitespace()) {
+            let distance = distance.parse().map_err(|_| {
+                root.content_error(
+                    &path,
+                    format!("`{distance}` is no distance; expected numbers such as `10 21`"),
+                )
+            })?;
+            node.distances.insert(*column, distance);
+        }
+    }
+    Ok(nodes)
+}
+
+/// A CPU list file, or `None` where the machine has none.
+pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
+    read_set_opt(root, path, CpuSet::parse_list)
+}
+
+/// A CPU mask file, or `None` where the machine has none.
+pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
+    read_set_opt(root, path, CpuSet::parse_mask)
+}
+
+type Parse = fn(&str) -> Result<CpuSet, crate::cpuset::CpuSetError>;
+
+fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>, FileError> {
+    let Some(text) = root.read_opt(path)? else { return Ok(None) };
+    parse(&text).map(Some).map_err(|error| root.content_error(path, error.to_string()))
+}
+
+fn read_set(root: &Root, path: &str, parse: Parse) -> Result<CpuSet, FileError> {
+    let text = root.read(path)?;
+    parse(&text).map_err(|error| root.content_error(path, error.to_string()))
+}
