@@ -7,3 +7,6 @@
 
 pub mod cpuset;
 pub mod host;
+pub mod plan;
+pub mod policy;
+pub mod select;

@@ -1,0 +1,177 @@
+//! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the
+//! same machine gives the same plan whatever IRQ numbers it drew and whichever links are up.
+//!
+//! Interfaces that share CPUs are placed together, selected or not, so that what one interface is given does
+//! not depend on whether it was planned alone.
+
+mod build;
+mod candidates;
+mod notes;
+mod place;
+#[allow(clippy::module_inception)]
+mod plan;
+mod score;
+mod steer;
+
+pub use plan::{
+    HostSummary, InterfacePlan, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA, Score, TxPlan,
+    VectorPlan, Write, WriteKind,
+};
+
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+use crate::host::{Host, Interface, Role, Vector};
+use crate::policy::{Choice, Group, Policy};
+use crate::select::Selection;
+
+use candidates::{Candidates, candidates};
+use place::{Load, Manner, Places};
+
+/// Plans the selected interfaces of a machine.
+pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
+    let places = Places::new(&host.topology);
+    let mut works = works(host, policy, selection);
+    place(host, &places, &mut works);
+    works.sort_by_key(|work| work.order);
+    let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
+    let chosen: Vec<&Work<'_>> =
+        works.iter().filter(|work| selection.names.contains(&work.interface.name)).collect();
+    build::build(host, &places, &chosen, flow_queues, selection)
+}
+
+/// An interface while it is planned.
+struct Work<'a> {
+    interface: &'a Interface,
+    /// Its place in the machine's list.
+    order: usize,
+    choice: Choice,
+    candidates: Candidates,
+    /// The CPU of each queue, by queue number; idle queues included.
+    cpus: BTreeMap<u32, u32>,
+    /// Where control vectors go that have to leave an isolated CPU, by IRQ.
+    control: BTreeMap<u32, u32>,
+}
+
+impl Work<'_> {
+    /// Where the plan wants a vector; `None` to leave it alone.
+    fn target(&self, host: &Host, vector: &Vector) -> Option<CpuSet> {
+        if !vector.movable || self.choice.skip {
+            return None;
+        }
+        let Some(queue) = vector.queue else {
+            return self.control.get(&vector.irq).copied().map(CpuSet::single);
+        };
+        let cpu = *self.cpus.get(&queue)?;
+        Some(match &self.choice.group {
+            None => CpuSet::single(cpu),
+            // What the candidates are in this case, offline and excluded CPUs left out.
+            Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
+            Some(Group::L3) => {
+                let domain = host.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
+                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(&self.candidates.cpus))
+            }
+        })
+    }
+
+    /// The CPU that completes a transmit queue or receives for a receive queue: its own vector's, or, where
+    /// there are more queues than vectors, that of the vector it shares.
+    fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
+        let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
+        let vectors: Vec<&Vector> = self.interface.vectors.iter().filter(with).collect();
+        let own = vectors.iter().find(|vector| vector.queue == Some(queue));
+        let shared = || vectors.get(queue as usize % vectors.len().max(1));
+        let vector = own.or_else(shared)?;
+        self.cpus.get(&vector.queue?).copied()
+    }
+}
+
+/// The interfaces that take part: those that would be planned by default, and those that are selected.
+fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work<'a>> {
+    let takes_part = |interface: &Interface| {
+        selection.names.contains(&interface.name) || interface.vectors.iter().any(Vector::is_queue_vector)
+    };
+    let with_choice = host.interfaces.iter().enumerate().filter(|(_, interface)| takes_part(interface));
+    let mut works: Vec<Work<'a>> = with_choice
+        .map(|(order, interface)| {
+            let choice = policy.choice(interface);
+            let candidates = candidates(host, interface, &choice);
+            Work { interface, order, choice, candidates, cpus: BTreeMap::new(), control: BTreeMap::new() }
+        })
+        .collect();
+    // Who chooses first: facts of the hardware only, so that it is the same at every boot.
+    works.sort_by(|a, b| {
+        let key = |work: &Work<'_>| std::cmp::Reverse(work.interface.device.pcie_mtps);
+        let address = |work: &Work<'a>| (&work.interface.device.address, work.interface.port, work.order);
+        key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
+    });
+    works
+}
+
+/// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
+fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
+    let mut load = Load::new(places);
+    // What cannot or shall not be moved takes its room before anything is placed around it.
+    for work in works.iter() {
+        let stays = |vector: &&Vector| work.choice.skip || !vector.movable;
+        let mut queues = BTreeMap::new();
+        for vector in work.interface.vectors.iter().filter(stays) {
+            if let (Some(queue), Some(cpu)) = (vector.queue, serving_cpu(vector))
+                && !work.interface.is_idle(vector)
+            {
+                queues.entry(queue).or_insert(cpu);
+            }
+        }
+        for &cpu in queues.values() {
+            load.add(cpu);
+        }
+    }
+    for idle in [false, true] {
+        for work in works.iter_mut() {
+            let manner = Manner { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
+            for (queue, fixed) in queues(work, idle) {
+                let cpu = fixed.or_else(|| load.take(&work.candidates.cpus, manner));
+                work.cpus.extend(cpu.map(|cpu| (queue, cpu)));
+            }
+        }
+    }
+    let kept_free = host.topology.isolated_or_nohz();
+    for work in works.iter_mut() {
+        for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
+            let sits_on = vector.serving.as_ref().unwrap_or(&vector.allowed.cpus);
+            if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
+                let idlest = |&cpu: &u32| (load.on_cpu(cpu), cpu);
+                let cpu = work.candidates.cpus.difference(&kept_free).iter().min_by_key(idlest);
+                work.control.extend(cpu.map(|cpu| (vector.irq, cpu)));
+            }
+        }
+    }
+}
+
+/// The queues of an interface that are idle, or those that are not; with the CPU that a queue is held to by a
+/// vector that does not move. A queue is active when any of its vectors is.
+fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
+    let mut queues: BTreeMap<u32, (bool, Option<u32>)> = BTreeMap::new();
+    for vector in &work.interface.vectors {
+        let Some(queue) = vector.queue else { continue };
+        let (all_idle, fixed) = queues.entry(queue).or_insert((true, None));
+        *all_idle &= work.interface.is_idle(vector);
+        if work.choice.skip || !vector.movable {
+            *fixed = fixed.or(serving_cpu(vector));
+        }
+    }
+    queues
+        .into_iter()
+        .filter(|(_, (is_idle, _))| *is_idle == idle)
+        .map(|(queue, (_, cpu))| (queue, cpu))
+        .collect()
+}
+
+/// Where a vector is served, as far as the kernel tells: one CPU in nearly every case.
+fn serving_cpu(vector: &Vector) -> Option<u32> {
+    match &vector.serving {
+        Some(cpus) => cpus.first(),
+        None if vector.allowed.cpus.len() == 1 => vector.allowed.cpus.first(),
+        None => None,
+    }
+}

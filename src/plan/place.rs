@@ -1,0 +1,132 @@
+//! Queue vectors onto CPUs.
+//!
+//! A queue is placed as a whole: its receive and transmit vectors share a CPU. Each queue takes, of its
+//! interface's candidate cores, the one with the fewest queues of any interface; equal cores go by the
+//! rules of the default policy: the core of CPU 0 last, the L3 domain with the least work first, then by
+//! number. The threads of a core take turns.
+
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+use crate::host::Topology;
+
+/// Where each CPU sits, for quick comparison.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// By CPU id; `None` for CPUs that are not online.
+    places: Vec<Option<Place>>,
+    domain_sizes: Vec<usize>,
+}
+
+/// Where a CPU sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Index of its core.
+    pub(crate) core: usize,
+    /// Index of its L3 domain; CPUs without an L3 count their node as one.
+    pub(crate) domain: usize,
+    /// Its node.
+    pub(crate) node: Option<u32>,
+}
+
+impl Places {
+    pub(crate) fn new(topology: &Topology) -> Self {
+        let end = topology.online.last().map_or(0, |last| last as usize + 1);
+        let mut places: Vec<Option<Place>> = vec![None; end];
+        for cpu in topology.online.iter() {
+            places[cpu as usize] = Some(Place { core: 0, domain: 0, node: None });
+        }
+        let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut Place)| {
+            for cpu in cpus.iter() {
+                if let Some(Some(place)) = places.get_mut(cpu as usize) {
+                    change(place);
+                }
+            }
+        };
+        for (core, cpus) in topology.cores.iter().enumerate() {
+            each(cpus, &|place| place.core = core);
+        }
+        let nodes = topology.nodes.iter().map(|(&node, told)| (node, &told.cpus));
+        for (at, (node, cpus)) in nodes.enumerate() {
+            each(cpus, &|place| (place.node, place.domain) = (Some(node), at));
+        }
+        for (domain, cpus) in (topology.nodes.len()..).zip(&topology.l3_domains) {
+            each(cpus, &|place| place.domain = domain);
+        }
+        let mut domain_sizes = vec![0; topology.nodes.len() + topology.l3_domains.len() + 1];
+        for place in places.iter().flatten() {
+            domain_sizes[place.domain] += 1;
+        }
+        Self { places, domain_sizes }
+    }
+
+    /// Where a CPU sits; `None` when it is not online.
+    pub(crate) fn of(&self, cpu: u32) -> Option<Place> {
+        self.places.get(cpu as usize).copied().flatten()
+    }
+}
+
+/// How many queues each CPU, core and L3 domain has taken so far, over all interfaces.
+#[derive(Debug)]
+pub(crate) struct Load<'a> {
+    places: &'a Places,
+    cpus: BTreeMap<u32, usize>,
+    cores: BTreeMap<usize, usize>,
+    domains: Vec<usize>,
+}
+
+/// How an interface wants its queues placed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Count each thread as a core.
+    pub(crate) siblings: bool,
+    /// Use the core of CPU 0 last.
+    pub(crate) avoid_cpu0: bool,
+}
+
+impl<'a> Load<'a> {
+    pub(crate) fn new(places: &'a Places) -> Self {
+        let domains = vec![0; places.domain_sizes.len()];
+        Self { places, cpus: BTreeMap::new(), cores: BTreeMap::new(), domains }
+    }
+
+    /// Takes the best CPU of the candidates for one more queue.
+    pub(crate) fn take(&mut self, candidates: &CpuSet, manner: Manner) -> Option<u32> {
+        let zero = self.places.of(0).map(|place| place.core);
+        let best = candidates
+            .iter()
+            .filter_map(|cpu| Some((cpu, self.places.of(cpu)?)))
+            .min_by_key(|&(cpu, place)| {
+                let on_cpu = self.on_cpu(cpu);
+                let on_core = self.on_core(place.core);
+                let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
+                let last = manner.avoid_cpu0 && zero == Some(place.core);
+                // Domains compare by queues per CPU, in 1/4096 of a queue.
+                let in_domain =
+                    self.domains[place.domain] * 4096 / self.places.domain_sizes[place.domain].max(1);
+                (first, last, in_domain, second, cpu)
+            })
+            .map(|(cpu, _)| cpu)?;
+        self.add(best);
+        Some(best)
+    }
+
+    /// Counts a queue that is on a CPU already.
+    pub(crate) fn add(&mut self, cpu: u32) {
+        if let Some(place) = self.places.of(cpu) {
+            *self.cpus.entry(cpu).or_default() += 1;
+            *self.cores.entry(place.core).or_default() += 1;
+            self.domains[place.domain] += 1;
+        }
+    }
+
+    /// Queues on a core.
+    pub(crate) fn on_core(&self, core: usize) -> usize {
+        self.cores.get(&core).copied().unwrap_or(0)
+    }
+
+    /// Queues on a CPU.
+    pub(crate) fn on_cpu(&self, cpu: u32) -> usize {
+        self.cpus.get(&cpu).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,261 @@
+//! The plan as data: what each vector and queue should be, why, what has to be written for it, and how good
+//! the result is. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
+
+use std::hash::Hasher as _;
+
+use serde::{Deserialize, Serialize};
+use siphasher::sip::SipHasher13;
+
+use crate::cpuset::CpuSet;
+use crate::host::{Channels, Role, Source};
+
+/// The name and version of the JSON form.
+pub const SCHEMA: &str = "nicpin.plan/1";
+
+/// Everything that `apply` would do, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The same for the same plan on the same class of machine: IRQ numbers and present values do not count.
+    pub hash: String,
+    /// The machine in short.
+    pub host: HostSummary,
+    /// The selected interfaces, by name.
+    pub interfaces: Vec<InterfacePlan>,
+    /// What differs from the plan now, in the order in which it is written.
+    pub writes: Vec<Write>,
+    /// How many planned values are as planned already.
+    pub unchanged: usize,
+    /// How good the planned state is.
+    pub score: Score,
+    /// How good the present state is, by where vectors are served.
+    pub score_now: Score,
+    /// What concerns the whole machine.
+    pub notes: Vec<Note>,
+}
+
+/// The machine in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostSummary {
+    /// CPUs that run.
+    pub online: CpuSet,
+    /// The kernel's `nr_cpu_ids`.
+    pub possible: u32,
+    /// CPUs taken out of scheduling.
+    pub isolated: CpuSet,
+    /// CPUs without a timer tick.
+    pub nohz_full: CpuSet,
+    /// NUMA nodes by id.
+    pub nodes: Vec<NodeSummary>,
+}
+
+/// A NUMA node in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeSummary {
+    /// Its id.
+    pub node: u32,
+    /// Its online CPUs.
+    pub cpus: CpuSet,
+}
+
+/// The plan for one interface.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InterfacePlan {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// The bus device behind it.
+    pub device: String,
+    /// The node that counts as its own; `None` when unknown.
+    pub node: Option<u32>,
+    /// How that node is known.
+    pub node_source: NodeSource,
+    /// Where its vectors may go.
+    pub candidates: CpuSet,
+    /// Link speed in Mbit/s.
+    pub speed_mbps: Option<u32>,
+    /// Operational state.
+    pub state: String,
+    /// Channels that the card has and could have, where known.
+    pub channels: Option<Channels>,
+    /// Rules of the policy file that matched, counted from 1.
+    pub rules: Vec<usize>,
+    /// Its vectors: queues in order, then control vectors.
+    pub vectors: Vec<VectorPlan>,
+    /// Its receive queues.
+    pub rx_queues: Vec<RxPlan>,
+    /// Its transmit queues.
+    pub tx_queues: Vec<TxPlan>,
+    /// What its owner should know.
+    pub notes: Vec<Note>,
+}
+
+/// How an interface's node is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeSource {
+    /// The device's `numa_node`.
+    NumaNode,
+    /// The device's `local_cpulist`, smaller than all CPUs.
+    LocalCpulist,
+    /// The node nearest to the device's own, which has no CPU to use.
+    Nearest,
+    /// There is only one node with CPUs.
+    #[serde(rename = "single-node")]
+    SingleNode,
+    /// The policy names CPUs, all of one node.
+    Policy,
+    /// It is not known.
+    Unknown,
+}
+
+/// The plan for one vector.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VectorPlan {
+    /// Its IRQ number now.
+    pub irq: u32,
+    /// Its handler's name.
+    pub action: String,
+    /// What it does.
+    pub role: Role,
+    /// Its queue; `None` for a control vector.
+    pub queue: Option<u32>,
+    /// Where role and queue were learned.
+    pub source: Source,
+    /// Whether the queue is not in use.
+    pub idle: bool,
+    /// Where the plan wants it; `None`: left alone.
+    pub cpus: Option<CpuSet>,
+    /// The allowed CPUs now.
+    pub current: CpuSet,
+    /// The serving CPU now, where the kernel tells.
+    pub serving: Option<CpuSet>,
+    /// Whether the kernel lets it be moved.
+    pub movable: bool,
+    /// Why it goes there.
+    pub why: String,
+}
+
+/// The plan for one receive queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RxPlan {
+    /// N of `rx-N`.
+    pub queue: u32,
+    /// CPUs that it hands packets to; empty is RPS off, `None` left alone.
+    pub rps_cpus: Option<CpuSet>,
+    /// Its share of the flow table; 0 is RFS off, `None` left alone.
+    pub rps_flow_cnt: Option<u32>,
+    /// Why.
+    pub why: String,
+}
+
+/// The plan for one transmit queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TxPlan {
+    /// N of `tx-N`.
+    pub queue: u32,
+    /// CPUs that send on it; `None`: left alone.
+    pub xps_cpus: Option<CpuSet>,
+    /// Why.
+    pub why: String,
+}
+
+/// One value for one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// What kind of setting it is.
+    pub kind: WriteKind,
+    /// The file, from `/` whatever the root.
+    pub path: String,
+    /// The bytes that go into it, without a newline: a mask as wide as the file is now, or a number.
+    pub value: String,
+    /// What it holds now.
+    pub current: String,
+    /// The interface; empty for a setting of the whole machine.
+    pub interface: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What a write sets, in the order in which writes are performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteKind {
+    /// A vector's allowed CPUs.
+    Vector,
+    /// A receive queue's RPS CPUs.
+    Rps,
+    /// A receive queue's share of the flow table.
+    RpsFlow,
+    /// A transmit queue's CPUs.
+    Xps,
+    /// A setting of the whole machine.
+    Sysctl,
+}
+
+/// How well vectors lie.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Share of active queue vectors on their interface's node; `None` when no node is known.
+    pub local: Option<f64>,
+    /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
+    pub max_vectors_per_core: usize,
+    /// Fewest active queues on a candidate core.
+    pub min_vectors_per_core: usize,
+    /// Cores of which more than one thread takes queues.
+    pub smt_collisions: usize,
+}
+
+/// Something to know, with a fixed code, and what to type about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// A fixed word for programs.
+    pub code: String,
+    /// A sentence for people.
+    pub text: String,
+    /// A command that mends it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cure: Option<String>,
+}
+
+impl Note {
+    pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), text: text.into(), cure: None }
+    }
+
+    pub(crate) fn with_cure(mut self, cure: impl Into<String>) -> Self {
+        self.cure = Some(cure.into());
+        self
+    }
+}
+
+/// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
+/// states and speeds.
+pub(crate) fn hash(host: &HostSummary, interfaces: &[InterfacePlan]) -> String {
+    let mut hasher = SipHasher13::new();
+    let mut add = |text: &str| {
+        hasher.write(text.as_bytes());
+        hasher.write_u8(0);
+    };
+    add(&format!("{} {} {} {}", host.online, host.possible, host.isolated, host.nohz_full));
+    for node in &host.nodes {
+        add(&format!("node {} {}", node.node, node.cpus));
+    }
+    let set = |cpus: &Option<CpuSet>| cpus.as_ref().map_or("-".to_owned(), |cpus| format!("[{cpus}]"));
+    for interface in interfaces {
+        let driver = interface.driver.as_deref().unwrap_or("-");
+        add(&format!("{} {driver} {} {}", interface.name, interface.device, interface.candidates));
+        for vector in &interface.vectors {
+            add(&format!("{:?} {:?} {}", vector.role, vector.queue, set(&vector.cpus)));
+        }
+        for rx in &interface.rx_queues {
+            add(&format!("rx {} {} {:?}", rx.queue, set(&rx.rps_cpus), rx.rps_flow_cnt));
+        }
+        for tx in &interface.tx_queues {
+            add(&format!("tx {} {}", tx.queue, set(&tx.xps_cpus)));
+        }
+    }
+    format!("{:016x}", hasher.finish())
+}

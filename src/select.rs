@@ -1,0 +1,231 @@
+//! Selectors: how the command line names interfaces.
+
+use std::collections::BTreeSet;
+
+use wildmatch::WildMatch;
+
+use crate::host::Host;
+use crate::host::interfaces::is_pci_address;
+
+/// Which interfaces a command is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names of interfaces with a device behind them.
+    pub names: BTreeSet<String>,
+    /// Whether they were asked for, rather than every interface that is up or has vectors.
+    pub asked: bool,
+    /// Selectors that matched nothing, where that is allowed.
+    pub missing: Vec<String>,
+}
+
+/// A selector that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// It is not a selector.
+    #[error("`{selector}` is not a selector: {reason}")]
+    Malformed {
+        /// As it was typed.
+        selector: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// It is one, and nothing on this machine matches.
+    #[error("no interface matches `{selector}`; {candidates}")]
+    Nothing {
+        /// As it was typed.
+        selector: String,
+        /// The nearest names, in words.
+        candidates: String,
+    },
+}
+
+impl Selection {
+    /// Follows selectors. None: every interface that is up or has queue vectors.
+    pub fn new(host: &Host, selectors: &[String], if_present: bool) -> Result<Self, SelectError> {
+        if selectors.is_empty() {
+            let names = host
+                .interfaces
+                .iter()
+                .filter(|i| i.state == "up" || i.vectors.iter().any(crate::host::Vector::is_queue_vector))
+                .map(|i| i.name.clone())
+                .collect();
+            return Ok(Self { names, ..Self::default() });
+        }
+        let mut selection = Self { asked: true, ..Self::default() };
+        for selector in selectors {
+            let names = matching(host, selector)?;
+            if !names.is_empty() {
+                selection.names.extend(names);
+            } else if if_present {
+                selection.missing.push(selector.clone());
+            } else {
+                let candidates = nearest(host, selector);
+                return Err(SelectError::Nothing { selector: selector.clone(), candidates });
+            }
+        }
+        Ok(selection)
+    }
+}
+
+fn matching(host: &Host, selector: &str) -> Result<Vec<String>, SelectError> {
+    let malformed = |reason| Err(SelectError::Malformed { selector: selector.to_owned(), reason });
+    let of = |holds: &dyn Fn(&crate::host::Interface) -> bool| {
+        Ok(host.interfaces.iter().filter(|i| holds(i)).map(|i| i.name.clone()).collect())
+    };
+    match selector.split_once(':') {
+        Some(("pci", address)) => {
+            let full = if address.matches(':').count() == 1 {
+                format!("0000:{address}")
+            } else {
+                address.to_owned()
+            };
+            if !is_pci_address(&full) {
+                return malformed("expected an address such as pci:0000:3b:00.0");
+            }
+            of(&|i| i.device.address.eq_ignore_ascii_case(&full))
+        }
+        Some(("driver", driver)) if !driver.is_empty() => {
+            of(&|i| i.driver.as_deref().is_some_and(|d| WildMatch::new(driver).matches(d)))
+        }
+        Some(("node", node)) => match node.parse::<u32>() {
+            Ok(node) => of(&|i| i.device.node == Some(node)),
+            Err(_) => malformed("expected a node's number such as node:1"),
+        },
+        Some(("driver", _)) => malformed("expected a driver's name such as driver:mlx5_core"),
+        _ if selector.is_empty() => malformed("it is empty"),
+        _ => Ok(by_name(host, selector)),
+    }
+}
+
+/// By name or glob; what stands on others stands for the interfaces at its bottom.
+fn by_name(host: &Host, selector: &str) -> Vec<String> {
+    let wanted = WildMatch::new(selector);
+    let glob = selector.contains(['*', '?']);
+    let is = |name: &str| if glob { wanted.matches(name) } else { name == selector };
+    let mut todo: Vec<&str> = host.stacked.iter().map(|s| s.name.as_str()).filter(|name| is(name)).collect();
+    todo.extend(host.interfaces.iter().map(|i| i.name.as_str()).filter(|name| is(name)));
+    let (mut seen, mut names) = (BTreeSet::new(), Vec::new());
+    while let Some(name) = todo.pop() {
+        if !seen.insert(name) {
+            continue;
+        }
+        match host.stacked.iter().find(|s| s.name == name) {
+            Some(stacked) => todo.extend(stacked.lowers.iter().map(String::as_str)),
+            None if host.interfaces.iter().any(|i| i.name == name) => names.push(name.to_owned()),
+            None => {}
+        }
+    }
+    names
+}
+
+/// The names most like what was typed, best first.
+fn nearest(host: &Host, selector: &str) -> String {
+    let (kind, typed) = match selector.split_once(':') {
+        Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
+        _ => ("", selector),
+    };
+    let of = |i: &crate::host::Interface| match kind {
+        "pci" => Some(i.device.address.clone()),
+        "driver" => i.driver.clone(),
+        "node" => i.device.node.map(|node| node.to_string()),
+        _ => Some(i.name.clone()),
+    };
+    let mut names: Vec<String> = host.interfaces.iter().filter_map(of).collect();
+    if kind.is_empty() {
+        names.extend(host.stacked.iter().map(|s| s.name.clone()));
+    }
+    names.dedup();
+    let likeness = |name: &String| strsim::jaro_winkler(name, typed);
+    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
+    names.dedup();
+    let prefix = if kind.is_empty() { String::new() } else { format!("{kind}:") };
+    let total = names.len();
+    let listed: Vec<String> = names.into_iter().take(5).map(|name| format!("{prefix}{name}")).collect();
+    match total {
+        0 => "this machine has no interface with a device behind it".to_owned(),
+        1..=5 => format!("there is {}", listed.join(", ")),
+        _ => format!("nearest are {} (of {total})", listed.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Device, Interface, Stacked};
+
+    fn host() -> Host {
+        let interface = |name: &str, address: &str, driver: &str, node| Interface {
+            name: name.into(),
+            driver: Some(driver.into()),
+            state: "up".into(),
+            device: Device { address: address.into(), node, ..Device::default() },
+            ..Interface::default()
+        };
+        let stacked = |name: &str, lowers: &[&str]| Stacked {
+            name: name.into(),
+            lowers: lowers.iter().map(|&l| l.to_owned()).collect(),
+        };
+        Host {
+            interfaces: vec![
+                interface("eth1", "0000:3b:00.0", "mlx5_core", Some(0)),
+                interface("eth2", "0000:3b:00.1", "mlx5_core", Some(0)),
+                interface("eth10", "0000:af:00.0", "igb", Some(1)),
+            ],
+            stacked: vec![
+                stacked("bond0", &["eth1", "eth2"]),
+                stacked("bond0.5", &["bond0"]),
+                stacked("br0", &["veth0"]),
+            ],
+            ..Host::default()
+        }
+    }
+
+    fn names(selectors: &[&str]) -> Vec<String> {
+        let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
+        Selection::new(&host(), &selectors, false).unwrap().names.into_iter().collect()
+    }
+
+    #[test]
+    fn names_are_exact_and_globs_are_globs() {
+        assert_eq!(names(&["eth1"]), ["eth1"]);
+        assert_eq!(names(&["eth1*"]), ["eth1", "eth10"]);
+        assert_eq!(names(&["eth?"]), ["eth1", "eth2"]);
+        assert_eq!(names(&[]), ["eth1", "eth10", "eth2"]);
+    }
+
+    #[test]
+    fn devices_drivers_and_nodes() {
+        assert_eq!(names(&["pci:0000:3B:00.1"]), ["eth2"]);
+        assert_eq!(names(&["pci:af:00.0"]), ["eth10"]);
+        assert_eq!(names(&["driver:mlx5_core"]), ["eth1", "eth2"]);
+        assert_eq!(names(&["node:1", "eth1"]), ["eth1", "eth10"]);
+    }
+
+    #[test]
+    fn stacked_interfaces_stand_for_what_is_below() {
+        assert_eq!(names(&["bond0.5", "eth1"]), ["eth1", "eth2"]);
+    }
+
+    #[test]
+    fn what_matches_nothing_names_the_nearest() {
+        for (selector, expected) in [
+            ("eht1", "no interface matches `eht1`; there is eth1, eth10, eth2, bond0, bond0.5, br0"),
+            (
+                "driver:mlx4_core",
+                "no interface matches `driver:mlx4_core`; there is driver:mlx5_core, driver:igb",
+            ),
+            ("node:7", "no interface matches `node:7`; there is node:0, node:1"),
+            ("br0", "no interface matches `br0`"),
+        ] {
+            let error = Selection::new(&host(), &[selector.to_owned()], false).unwrap_err().to_string();
+            let expected = expected.split(", eth2").next().unwrap();
+            assert!(error.starts_with(&expected.replace("there is eth1", "nearest are eth1")), "{error}");
+            let selection = Selection::new(&host(), &[selector.to_owned()], true).unwrap();
+            assert_eq!((selection.missing, selection.asked), (vec![selector.to_owned()], true));
+        }
+        for bad in ["pci:3b", "node:x", "driver:", ""] {
+            let error = Selection::new(&host(), &[bad.to_owned()], true).unwrap_err();
+            assert!(matches!(error, SelectError::Malformed { .. }), "{bad}: {error}");
+        }
+    }
+}
