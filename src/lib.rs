@@ -5,8 +5,12 @@
 //! [`policy::Policy`] into a [`plan::Plan`], without looking at anything else; [`apply`] writes the plan and
 //! reads it back; [`render`] turns values into text.
 
+pub mod apply;
+pub mod cli;
+pub mod commands;
 pub mod cpuset;
 pub mod host;
 pub mod plan;
 pub mod policy;
+pub mod render;
 pub mod select;

@@ -1,0 +1,88 @@
+//! One nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may meet.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::apply::STATE_DIR;
+use crate::host::Root;
+use crate::host::root::errno_words;
+
+/// Held while it lives; the kernel lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// The lock could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The state directory or the lock file could not be made.
+    #[error("{}: {}: {}", path.display(), errno_words(source), cure(source))]
+    Io {
+        /// The directory or file, the root included.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// Another process has it.
+    #[error("{}: held by {holder} for more than {seconds} s: let it finish, or give --wait SECONDS", path.display())]
+    Held {
+        /// The lock file, the root included.
+        path: PathBuf,
+        /// The process that has it, as it describes itself.
+        holder: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+}
+
+fn cure(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "only root can apply and restore; `nicpin plan` and `check` need no root"
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem => "the record of what was there needs a writable /run",
+        _ => "nicpin keeps its lock and its record there",
+    }
+}
+
+impl Lock {
+    /// Takes the lock, waiting for whoever has it.
+    pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
+        let path = format!("{STATE_DIR}/lock");
+        let io = |path: &str| {
+            let path = root.outside(path);
+            move |source| LockError::Io { path, source }
+        };
+        root.make_state_dir(STATE_DIR).map_err(io(STATE_DIR))?;
+        let mut file = root.open_state(&path).map_err(io(&path))?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
+                Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let mut holder = String::new();
+                    let told = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
+                    let holder = if told { holder.trim().to_owned() } else { "another process".to_owned() };
+                    return Err(LockError::Held {
+                        path: root.outside(&path),
+                        holder,
+                        seconds: wait.as_secs(),
+                    });
+                }
+            }
+        }
+        // Only for whoever waits to read; the lock is the kernel's.
+        let holder = format!("nicpin {command}, process {}\n", std::process::id());
+        let described =
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
+        described.map_err(io(&path))?;
+        Ok(Self { _file: file })
+    }
+}

@@ -1,0 +1,241 @@
+//! The command line: every option and its help text, in one place.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::cpuset::CpuSet;
+use crate::policy::{Rfs, Rps, Scope, Settings, Xps};
+
+/// Exit codes, as every command's help tells them.
+const EXIT_CODES: &str = "\
+Exit codes: 0 in the planned state; 1 could not be reached, or not be told;
+2 check: differs from the plan (with --detailed-exitcode: plan would change
+something, apply has changed something); 64 usage.";
+
+/// Puts the interrupts and packet steering of network cards on their own NUMA node: plan, prove, undo.
+#[derive(Debug, Parser)]
+#[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Cli {
+    /// The machine to read and write: `/`, or the top of a tree that holds the same files
+    #[arg(long, global = true, value_name = "DIR", default_value = "/")]
+    pub root: PathBuf,
+
+    /// The policy file; ROOT/etc/nicpin.toml when it exists
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print what apply would write; writes nothing, needs no root
+    Plan(PlanArgs),
+    /// Write the plan, read it back and say what changed
+    #[command(visible_alias = "start")]
+    Apply(ApplyArgs),
+    /// Say whether the machine is in the planned state; reads only
+    Check(CheckArgs),
+    /// Put back what the first apply found
+    #[command(visible_alias = "stop")]
+    Restore(RestoreArgs),
+}
+
+/// Which interfaces.
+#[derive(Debug, Args)]
+pub struct SelectArgs {
+    /// Interfaces: a name, a glob (`ens*`), `pci:0000:3b:00.0`, `driver:mlx5_core` or `node:1`; a bond, VLAN or
+    /// bridge stands for what is below it. None: every interface that is up or has queue vectors
+    #[arg(value_name = "SELECTOR")]
+    pub selectors: Vec<String>,
+
+    /// A selector that matches nothing is a note, not an error
+    #[arg(long)]
+    pub if_present: bool,
+}
+
+/// Options that override the policy file.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Placement")]
+pub struct PolicyArgs {
+    /// Whose CPUs take the vectors: `local` (the card's node), `all`, `remote`, or a CPU list
+    #[arg(long, value_name = "local|all|remote|CPULIST")]
+    pub scope: Option<Scope>,
+
+    /// CPUs that take no interrupts and no RPS work
+    #[arg(long, value_name = "CPULIST")]
+    pub exclude: Option<CpuSet>,
+
+    /// At most N cores a node take queue vectors, spread over its L3 domains
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub irq_cores: Option<u16>,
+
+    /// Count SMT siblings as cores of their own
+    #[arg(long)]
+    pub siblings: bool,
+
+    /// Treat the core of CPU 0 like any other
+    #[arg(long)]
+    pub no_avoid_cpu0: bool,
+
+    /// Receive packet steering: where hardware queues are missing, never, or to these CPUs
+    #[arg(long, value_name = "auto|off|CPULIST")]
+    pub rps: Option<Rps>,
+
+    /// Transmit packet steering: to the nearest completion, none, or as it is
+    #[arg(long, value_name = "auto|off|keep")]
+    pub xps: Option<Xps>,
+
+    /// Receive flow steering: a table of N flows over all interfaces, none, or as it is (the default)
+    #[arg(long, value_name = "N|off|keep")]
+    pub rfs: Option<Rfs>,
+}
+
+impl PolicyArgs {
+    /// What was said on the command line.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            scope: self.scope.clone(),
+            exclude: self.exclude.clone(),
+            irq_cores: self.irq_cores.map(usize::from),
+            siblings: self.siblings.then_some(true),
+            avoid_cpu0: self.no_avoid_cpu0.then_some(false),
+            rps: self.rps.clone(),
+            xps: self.xps,
+            rfs: self.rfs,
+            ..Settings::default()
+        }
+    }
+}
+
+/// `nicpin plan`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nicpin plan                        every card, as a table
+  nicpin plan --masks eth2           with the hex masks and the files they go to
+  nicpin plan --format sh bond0      the same writes as a shell script
+  nicpin plan --root fixtures/dl980  another machine, from its files")]
+pub struct PlanArgs {
+    /// Which interfaces.
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    pub format: PlanFormat,
+
+    /// In a table, also every file with its mask in hex, now and planned
+    #[arg(long)]
+    pub masks: bool,
+
+    /// Exit 2 when something would be changed
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+}
+
+/// `nicpin apply`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nicpin apply                       every card; a second run writes nothing
+  nicpin apply --if-present ens2f0   at boot, where the card may be missing
+  nicpin apply --format json eth2    for provisioning: see `changed` in the output")]
+pub struct ApplyArgs {
+    /// Which interfaces.
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+
+    /// How to print the outcome
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+
+    /// Exit 2 when something was changed
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+
+    /// How long to wait for another nicpin that is writing
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
+
+/// `nicpin check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nicpin check || nicpin apply       re-apply what something else has moved
+  nicpin check -q eth2               for scripts: only the exit code")]
+pub struct CheckArgs {
+    /// Which interfaces.
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+
+    /// How to print the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+
+    /// Print nothing; the exit code tells
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `nicpin restore`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Puts back the allowed CPUs. The kernel moves an interrupt when its CPU is no longer
+allowed, so a vector may go on being served where it is within the wider set.")]
+pub struct RestoreArgs {
+    /// How to print the outcome
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+
+    /// How long to wait for another nicpin that is writing
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
+
+/// Waiting for the lock.
+#[derive(Debug, Args)]
+pub struct LockArgs {
+    /// Wait at most so long for another nicpin that is writing
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub wait: u64,
+}
+
+/// How `plan` prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people, at most 100 columns wide
+    #[default]
+    Table,
+    /// The schema `nicpin.plan/1`
+    Json,
+    /// The writes as `echo VALUE > PATH` lines
+    Sh,
+}
+
+/// How other commands print.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}

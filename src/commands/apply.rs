@@ -1,0 +1,37 @@
+//! `nicpin apply`: write the plan, read it back, say what changed.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::apply::{Lock, Record, write_all};
+use crate::cli::{ApplyArgs, Cli, ReportFormat};
+use crate::commands::{Exit, read_and_plan, unplannable};
+use crate::host::Root;
+use crate::render;
+use crate::render::report::Applied;
+
+pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    // Read and planned under the lock, so that no other nicpin writes between plan and apply.
+    let lock = Lock::take(&root, "apply", Duration::from_secs(args.lock.wait))?;
+    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+    let mut record = Record::load(&root)?;
+    if record.add(&host, &plan) {
+        record.save(&root)?;
+    }
+    let outcomes = write_all(&root, &plan.writes);
+    drop(lock);
+    let applied = Applied::new(&plan, outcomes, unplannable(&args.select, &plan));
+    out.push_str(&match args.format {
+        ReportFormat::Table => render::report::applied(&applied),
+        ReportFormat::Json => render::json(&applied)?,
+    });
+    Ok(if applied.failed() {
+        Exit::Failed
+    } else if args.detailed_exitcode && applied.changed > 0 {
+        Exit::Differs
+    } else {
+        Exit::Planned
+    })
+}

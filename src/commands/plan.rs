@@ -1,0 +1,25 @@
+//! `nicpin plan`: what apply would write.
+
+use anyhow::Result;
+
+use crate::cli::{Cli, PlanArgs, PlanFormat};
+use crate::commands::{Exit, read_and_plan, unplannable};
+use crate::host::Root;
+use crate::render;
+
+pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    let (_, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+    out.push_str(&match args.format {
+        PlanFormat::Table => render::table::plan(&plan, args.masks),
+        PlanFormat::Json => render::json(&plan)?,
+        PlanFormat::Sh => render::sh::plan(&plan),
+    });
+    Ok(if !unplannable(&args.select, &plan).is_empty() {
+        Exit::Failed
+    } else if args.detailed_exitcode && !plan.writes.is_empty() {
+        Exit::Differs
+    } else {
+        Exit::Planned
+    })
+}

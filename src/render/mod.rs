@@ -1,0 +1,11 @@
+//! Values into text. Nothing is computed here that the value does not hold.
+
+pub mod report;
+pub mod sh;
+pub mod table;
+mod text;
+
+/// A value as JSON, for programs.
+pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}

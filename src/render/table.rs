@@ -1,0 +1,192 @@
+//! A plan as a table for people: at most 100 columns, CPU lists, one line a vector.
+
+use crate::cpuset::CpuSet;
+use crate::host::Role;
+use crate::plan::{InterfacePlan, NodeSource, Note, Plan, Score, VectorPlan};
+use crate::render::text::{columns, count, ranges, wrap};
+
+/// The whole plan; with `masks`, also each file with its bytes.
+pub fn plan(plan: &Plan, masks: bool) -> String {
+    let mut out = host(plan);
+    for interface in &plan.interfaces {
+        out.push('\n');
+        out.push_str(&self::interface(interface));
+    }
+    if masks && !plan.writes.is_empty() {
+        out.push_str("\nmasks\n");
+        for write in &plan.writes {
+            out.push_str(&format!("  {}  {}  (now {})\n", write.path, write.value, write.current));
+        }
+    }
+    out.push('\n');
+    for note in &plan.notes {
+        out.push_str(&self::note("", note));
+    }
+    out.push_str(&summary(plan));
+    out
+}
+
+fn host(plan: &Plan) -> String {
+    let nodes: Vec<String> = plan
+        .host
+        .nodes
+        .iter()
+        .map(|node| {
+            let cpus = if node.cpus.is_empty() { "no CPU".to_owned() } else { node.cpus.to_string() };
+            format!("{} = {cpus}", node.node)
+        })
+        .collect();
+    let mut text = format!(
+        "{}, {}: {}",
+        count(plan.host.online.len(), "CPU"),
+        count(nodes.len(), "node"),
+        nodes.join("; ")
+    );
+    for (what, cpus) in [("isolated", &plan.host.isolated), ("nohz_full", &plan.host.nohz_full)] {
+        if !cpus.is_empty() {
+            text.push_str(&format!("; {what} {cpus}"));
+        }
+    }
+    wrap("machine  ", &text)
+}
+
+fn interface(interface: &InterfacePlan) -> String {
+    let mut out = heading(interface);
+    let mut rows = Vec::new();
+    if !interface.vectors.is_empty() {
+        rows.push(["IRQ", "queue", "allowed", "served", "plan", "why"].map(str::to_owned).to_vec());
+    }
+    rows.extend(interface.vectors.iter().map(vector));
+    out.push_str(&columns(2, &rows, &[6, 12, 18, 8, 18]));
+    out.push_str(&columns(2, &queues(interface), &[14, 34]));
+    for note in &interface.notes {
+        out.push_str(&self::note("  ", note));
+    }
+    out
+}
+
+fn heading(interface: &InterfacePlan) -> String {
+    let node = match (interface.node, interface.node_source) {
+        (Some(node), NodeSource::NumaNode) => format!("node {node}"),
+        (Some(node), NodeSource::SingleNode) => format!("node {node} (the only one)"),
+        (Some(node), NodeSource::Nearest) => format!("node {node} (nearest)"),
+        (Some(node), NodeSource::LocalCpulist) => format!("node {node} (by local_cpulist)"),
+        (Some(node), _) => format!("node {node} (by policy)"),
+        (None, _) => "node unknown".to_owned(),
+    };
+    let speed = match interface.speed_mbps {
+        Some(mbps) if mbps >= 1000 && mbps % 100 == 0 => {
+            format!(" {}", format!("{}.{}", mbps / 1000, mbps % 1000 / 100).replace(".0", "") + " Gbit/s")
+        }
+        Some(mbps) => format!(" {mbps} Mbit/s"),
+        None => String::new(),
+    };
+    let rules = match interface.rules.as_slice() {
+        [] => String::new(),
+        rules => {
+            format!("  by rule {}", rules.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+    };
+    let text = format!(
+        "{} {}  {node}  {}{speed}  {} rx, {} tx  CPUs {}{rules}",
+        interface.driver.as_deref().unwrap_or("(no driver)"),
+        interface.device,
+        interface.state,
+        interface.rx_queues.len(),
+        interface.tx_queues.len(),
+        interface.candidates
+    );
+    wrap(&format!("{}  ", interface.name), &text)
+}
+
+fn vector(vector: &VectorPlan) -> Vec<String> {
+    let queue = match (vector.queue, vector.role) {
+        (Some(queue), Role::Combined) => format!("{queue}"),
+        (Some(queue), Role::Rx) => format!("rx {queue}"),
+        (Some(queue), Role::Tx) => format!("tx {queue}"),
+        _ => "control".to_owned(),
+    };
+    vec![
+        vector.irq.to_string(),
+        queue,
+        vector.current.to_string(),
+        list(vector.serving.as_ref()),
+        list(vector.cpus.as_ref()),
+        vector.why.clone(),
+    ]
+}
+
+fn list(cpus: Option<&CpuSet>) -> String {
+    match cpus {
+        None => "-".to_owned(),
+        Some(cpus) if cpus.is_empty() => "none".to_owned(),
+        Some(cpus) => cpus.to_string(),
+    }
+}
+
+/// Queues that are to be the same share a line.
+fn queues(interface: &InterfacePlan) -> Vec<Vec<String>> {
+    let rps = |cpus: Option<&CpuSet>| match cpus {
+        None => "rps as it is".to_owned(),
+        Some(cpus) if cpus.is_empty() => "rps off".to_owned(),
+        Some(cpus) => format!("rps {cpus}"),
+    };
+    let xps = |cpus: Option<&CpuSet>| match cpus {
+        None => "xps as it is".to_owned(),
+        Some(cpus) if cpus.is_empty() => "xps off".to_owned(),
+        Some(cpus) => format!("xps {cpus}"),
+    };
+    let rx = interface.rx_queues.iter().map(|rx| {
+        let flow = rx.rps_flow_cnt.map(|flows| format!(", {flows} flows")).unwrap_or_default();
+        ("rx", rx.queue, rps(rx.rps_cpus.as_ref()) + &flow, rx.why.as_str())
+    });
+    let tx =
+        interface.tx_queues.iter().map(|tx| ("tx", tx.queue, xps(tx.xps_cpus.as_ref()), tx.why.as_str()));
+    let mut groups: Vec<(&str, Vec<u32>, String, &str)> = Vec::new();
+    for (kind, queue, what, why) in rx.chain(tx) {
+        match groups.iter_mut().find(|group| group.0 == kind && group.2 == what && group.3 == why) {
+            Some(group) => group.1.push(queue),
+            None => groups.push((kind, vec![queue], what, why)),
+        }
+    }
+    let row = |(kind, queues, what, why): (&str, Vec<u32>, String, &str)| {
+        vec![format!("{kind} {}", ranges(&queues)), what, why.to_owned()]
+    };
+    groups.into_iter().map(row).collect()
+}
+
+/// A note and its cure.
+pub(crate) fn note(indent: &str, note: &Note) -> String {
+    let mut out = wrap(&format!("{indent}note  "), &note.text);
+    if let Some(cure) = &note.cure {
+        out.push_str(&format!("{indent}      {cure}\n"));
+    }
+    out
+}
+
+fn summary(plan: &Plan) -> String {
+    let (now, then) = (&plan.score_now, &plan.score);
+    let mut out = wrap(
+        "score    ",
+        &format!(
+            "queue vectors on their card's node {} -> {}; queues on a core at most {} -> {}; cores with both \
+             threads taken {} -> {}",
+            percent(now),
+            percent(then),
+            now.max_vectors_per_core,
+            then.max_vectors_per_core,
+            now.smt_collisions,
+            then.smt_collisions
+        ),
+    );
+    let todo = match plan.writes.len() {
+        0 => "nothing to write".to_owned(),
+        writes => format!("{} to make", count(writes, "write")),
+    };
+    out.push_str(&format!("plan     {}: {todo}, {} as planned already\n", plan.hash, plan.unchanged));
+    out
+}
+
+fn percent(score: &Score) -> String {
+    score.local.map_or("unknown".to_owned(), |local| format!("{:.0}%", (local * 100.0).floor()))
+}

@@ -1,0 +1,89 @@
+//! Small help with text that has to fit a screen.
+
+/// How wide a screen is taken to be.
+pub(crate) const WIDTH: usize = 100;
+
+/// The text, cut to a width; a cut is marked by two dots.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(2)).collect();
+    kept + ".."
+}
+
+/// The text in lines of at most [`WIDTH`], the first after `first`, the others after as many blanks. Only a word
+/// longer than a line is wider.
+pub(crate) fn wrap(first: &str, text: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let (mut out, mut line) = (String::new(), first.to_owned());
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line.clone_from(&indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out + &line + "\n"
+}
+
+/// Rows as aligned columns, each as wide as its widest cell up to a limit; the last column takes what is left
+/// of the screen. No blanks at the ends of lines.
+pub(crate) fn columns(indent: usize, rows: &[Vec<String>], limits: &[usize]) -> String {
+    let width = |column: usize| {
+        let widest = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        widest.unwrap_or(0).min(limits.get(column).copied().unwrap_or(WIDTH))
+    };
+    let widths: Vec<usize> = (0..limits.len()).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = " ".repeat(indent);
+        for (column, cell) in row.iter().enumerate() {
+            let left = WIDTH.saturating_sub(line.chars().count());
+            let width = widths.get(column).copied().unwrap_or(left).min(left);
+            let cell = fit(cell, width);
+            line.push_str(&cell);
+            if column + 1 < row.len() {
+                line.push_str(&" ".repeat(width - cell.chars().count() + 2));
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// `1 write`, `2 writes`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Numbers as a list of ranges.
+pub(crate) fn ranges(numbers: &[u32]) -> String {
+    numbers.iter().copied().collect::<crate::cpuset::CpuSet>().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_fits() {
+        assert_eq!(fit("0-3,8", 5), "0-3,8");
+        assert_eq!(fit("0,2,4,6,8", 6), "0,2,..");
+        let wrapped = wrap("  note  ", &"word ".repeat(40));
+        assert!(wrapped.lines().all(|line| line.len() <= WIDTH) && wrapped.lines().count() == 3, "{wrapped}");
+        let rows =
+            vec![vec!["a".to_owned(), "long text ".repeat(20)], vec!["bbb".to_owned(), "x".to_owned()]];
+        let out = columns(2, &rows, &[8]);
+        assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
+        assert!(out.ends_with("  bbb  x\n"), "{out}");
+    }
+}
