@@ -4,6 +4,7 @@ pub mod ethtool;
 pub mod interfaces;
 pub mod interrupts;
 pub mod names;
+mod numbering;
 pub mod root;
 pub mod topology;
 pub mod vectors;

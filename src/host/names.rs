@@ -39,8 +39,7 @@ pub enum Numbering {
     /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2) are out of
     /// reach here: the caller sees several of these on one device and does not guess.
     Plain,
-    /// tg3 and old kernels' `eth0-2`: vector 0 is link and transmit, 1.. are receive (or combined) queues
-    /// 0...
+    /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
     Tg3,
     /// One vector serves all queues of the role.
     Shared,
@@ -56,11 +55,10 @@ pub struct Named<'a> {
     /// What [`number`](Self::number) means.
     pub numbering: Numbering,
     /// The number in the name. `None` where the numbering has none, and where the driver cut its own name off
-    /// before it (tg3 keeps 15 characters, bnxt up to Linux 6.1 at least 17). A cut inside the number cannot
-    /// be seen in one name: two vectors of one role then have the same number.
+    /// before it (tg3 keeps 15 characters, older bnxt 17). A cut inside the number cannot be seen in one
+    /// name: two vectors of one role then have the same number.
     pub number: Option<u32>,
-    /// The interface name inside the action, exactly as written; most drivers keep the old one after a
-    /// rename.
+    /// The interface name inside the action as written; most drivers keep the old one after a rename.
     pub interface: Option<&'a str>,
     /// The PCI address inside the action as written; gve cuts its end off from block 100 on.
     pub address: Option<&'a str>,
@@ -147,14 +145,14 @@ const ENETC: &str = "fsl_enetc fsl_enetc_vf nxp_enetc4";
 const LIQUIDIO: &str = "LiquidIO LiquidIO_VF";
 
 /// Drivers that give a vector the bare interface name, always or when they have but one.
-const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgmac-enet bnx2 bnx2x cxgb3 cxgb4 \
-    dwc-xlgmac e1000 e1000e enic fbnic fm10k gem ibmveth igb igbvf igc ixgbe ixgbevf macb mvneta mvpp2 ngbe \
-    ngbevf niu r8125 r8168 r8169 rtase sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif vmxnet3";
+const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgmac-enet bnx2 bnx2x cxgb3 \
+    cxgb4 dwc-xlgmac e1000 e1000e enic fbnic fm10k gem ibmveth igb igbvf igc ixgbe ixgbevf macb mvneta mvpp2 \
+    ngbe ngbevf niu r8125 r8168 r8169 rtase sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
+    vmxnet3";
 
 static TABLE: &[Row] = &[
     row(BARE, "{if}", Role::Combined, Plain),
-    // igb and its kin number queues, ixgbe and its kin vectors; where they differ a vector has several
-    // queues.
+    // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
     both(INTEL, "{if}-TxRx-{n}"),
     rx(INTEL, "{if}-rx-{n}"),
     tx(INTEL, "{if}-tx-{n}"),
@@ -402,8 +400,7 @@ fn pick<'a>(driver: Option<&str>, action: &'a str) -> Option<(&'static Row, Foun
     best
 }
 
-/// Fits `pattern` to `action` from byte `at` to its end; with `cut`, an end before a literal or the number
-/// will do.
+/// Fits `pattern` to `action` from byte `at` on; with `cut` the action may end before literal text or number.
 fn fit<'a>(pattern: &str, action: &'a str, at: usize, cut: bool) -> Option<Found<'a>> {
     let rest = &action[at..];
     let Some(first) = pattern.as_bytes().first() else { return rest.is_empty().then(Found::default) };

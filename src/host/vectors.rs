@@ -12,6 +12,7 @@ use crate::cpuset::CpuSet;
 use crate::host::interfaces::{Interface, MaskFile, read_mask_file};
 use crate::host::interrupts::Interrupts;
 use crate::host::names::{self, Named, Numbering, Role};
+use crate::host::numbering::{self, Found, Placed};
 use crate::host::root::{FileError, Root};
 use crate::host::topology::{read_list, read_mask};
 
@@ -97,15 +98,6 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// A vector whose name is understood, before its number has become a queue.
-struct Found {
-    irq: u32,
-    action: String,
-    role: Role,
-    numbering: Numbering,
-    number: u32,
-}
-
 fn read_device(
     root: &Root,
     interrupts: &Interrupts,
@@ -115,33 +107,19 @@ fn read_device(
     let Some(&first) = ports.first() else { return Ok(()) };
     let mut found: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
     for (irq, actions) in requested(interrupts, interfaces, ports) {
-        let known = actions.iter().find_map(|action| {
-            let named = names::classify(interfaces[first].driver.as_deref(), action)?;
-            Some((action, owner(interfaces, ports, &named)?, named))
-        });
-        match known {
-            Some((action, owner, named)) => found.entry(owner).or_default().push(Found {
-                irq,
-                action: action.clone(),
-                role: named.role,
-                number: named.number.unwrap_or(0),
-                numbering: named.numbering,
-            }),
-            None => {
-                interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") });
-            }
+        match understand(interfaces, ports, irq, &actions) {
+            Some((owner, vector)) => found.entry(owner).or_default().push(vector),
+            None => interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") }),
         }
     }
     for &port in ports {
         let found = found.remove(&port).unwrap_or_default();
-        for (found, role, queue) in number(&interfaces[port], found) {
-            let Some(role) = role else {
-                let Found { irq, action, .. } = found;
-                interfaces[port].unknown_vectors.push(UnknownVector { irq, action });
-                continue;
-            };
-            let vector = read_vector(root, found, role, queue)?;
-            interfaces[port].vectors.extend(vector);
+        let placed = numbering::place(&found, interfaces[port].tx_queues.len() > 1);
+        for (Found { irq, action, .. }, placed) in found.into_iter().zip(placed) {
+            match placed {
+                None => interfaces[port].unknown_vectors.push(UnknownVector { irq, action }),
+                Some(placed) => interfaces[port].vectors.extend(read_vector(root, irq, action, placed)?),
+            }
         }
         let order = |v: &Vector| (v.role == Role::Control, v.queue, v.role, v.irq);
         interfaces[port].vectors.sort_by_key(order);
@@ -150,6 +128,24 @@ fn read_device(
         }
     }
     Ok(())
+}
+
+/// What a vector does and for which port, as its names tell; queue vectors before control vectors where an IRQ
+/// is shared or ports have several drivers.
+fn understand(
+    interfaces: &[Interface],
+    ports: &[usize],
+    irq: u32,
+    actions: &[String],
+) -> Option<(usize, Found)> {
+    let each = actions.iter().flat_map(|action| ports.iter().map(move |&port| (action, port)));
+    let told = each.filter_map(|(action, port)| {
+        let Named { role, numbering, number, interface, .. } =
+            names::classify(interfaces[port].driver.as_deref(), action)?;
+        let owner = owner(interfaces, ports, port, interface, numbering)?;
+        Some((owner, Found { irq, action: action.clone(), role, numbering, number }))
+    });
+    told.min_by_key(|(_, found)| found.role == Role::Control)
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.
@@ -164,11 +160,11 @@ fn requested(interrupts: &Interrupts, interfaces: &[Interface], ports: &[usize])
             .collect();
     }
     // Xen, platform and other devices without a list: only names that carry the interface's own.
-    let driver = ports.first().and_then(|&first| interfaces[first].driver.clone());
     let own = |action: &String| {
-        let named = names::classify(driver.as_deref(), action);
-        let name = named.and_then(|named| named.interface);
-        ports.iter().any(|&port| name == Some(interfaces[port].name.as_str()))
+        ports.iter().map(|&port| &interfaces[port]).any(|interface| {
+            let named = names::classify(interface.driver.as_deref(), action);
+            named.and_then(|named| named.interface) == Some(interface.name.as_str())
+        })
     };
     interrupts
         .rows
@@ -178,78 +174,41 @@ fn requested(interrupts: &Interrupts, interfaces: &[Interface], ports: &[usize])
         .collect()
 }
 
-/// The port that a vector belongs to. Names without an interface belong to the first port; a name that was
-/// given before a rename belongs to the only port there is.
-fn owner(interfaces: &[Interface], ports: &[usize], named: &Named<'_>) -> Option<usize> {
-    match named.interface {
-        None => ports.first().copied(),
-        Some(name) => match ports.iter().find(|&&port| interfaces[port].name == name) {
-            Some(&port) => Some(port),
-            None if ports.len() == 1 && !interfaces[ports[0]].device.irqs.is_empty() => Some(ports[0]),
-            None => None,
-        },
+/// The port that a vector belongs to. A name without an interface belongs to the port by whose driver it was
+/// read; one that was given before a rename belongs to the only port there is.
+fn owner(
+    interfaces: &[Interface],
+    ports: &[usize],
+    port: usize,
+    named: Option<&str>,
+    numbering: Numbering,
+) -> Option<usize> {
+    let Some(name) = named else { return Some(port) };
+    if let Some(&port) = ports.iter().find(|&&port| interfaces[port].name == name) {
+        return Some(port);
     }
-}
-
-/// Turns the numbers in names into queues. A role of `None`: the name cannot be told from its neighbours'.
-fn number(interface: &Interface, found: Vec<Found>) -> Vec<(Found, Option<Role>, Option<u32>)> {
-    let numbered = |wanted: &Numbering| found.iter().filter(|f| f.numbering == *wanted).count();
-    let data = found.iter().filter(|f| f.role != Role::Control).count();
-    let (plain, of_tg3) = (numbered(&Numbering::Plain), numbered(&Numbering::Tg3));
-    let blocks =
-        found.iter().filter(|f| f.numbering == Numbering::Halves).map(|f| f.number + 1).max().unwrap_or(0);
-    let several_tx = interface.tx_queues.len() > 1;
-    let rank = |one: &Found| {
-        let peers = found.iter().filter(|f| f.role == one.role && f.numbering == Numbering::Rank);
-        u32::try_from(peers.filter(|f| (f.number, f.irq) < (one.number, one.irq)).count()).ok()
-    };
-    let resolved: Vec<(Option<Role>, Option<u32>)> = found
-        .iter()
-        .map(|one| match one.numbering {
-            Numbering::None => (Some(Role::Control), None),
-            Numbering::Queue => (Some(one.role), Some(one.number)),
-            Numbering::Rank => (Some(one.role), rank(one)),
-            Numbering::Shared => (Some(one.role), Some(0)),
-            // The first half of the blocks transmits, the second receives.
-            Numbering::Halves if one.number < blocks / 2 => (Some(Role::Tx), Some(one.number)),
-            Numbering::Halves => (Some(Role::Rx), Some(one.number - blocks / 2)),
-            Numbering::Plain if data > plain => (Some(Role::Control), None),
-            Numbering::Plain if plain == 1 => (Some(Role::Combined), Some(0)),
-            Numbering::Plain => (None, None),
-            // Vector 0 takes link events, and transmits while there is one transmit queue.
-            Numbering::Tg3 if one.number == 0 && data > of_tg3 => (Some(Role::Control), None),
-            Numbering::Tg3 if one.number == 0 && of_tg3 == 1 => (Some(Role::Combined), Some(0)),
-            Numbering::Tg3 if one.number == 0 && several_tx => (Some(Role::Control), None),
-            Numbering::Tg3 if one.number == 0 => (Some(Role::Tx), Some(0)),
-            Numbering::Tg3 if several_tx => (Some(Role::Combined), Some(one.number - 1)),
-            Numbering::Tg3 => (Some(Role::Rx), Some(one.number - 1)),
-        })
-        .collect();
-    found.into_iter().zip(resolved).map(|(found, (role, queue))| (found, role, queue)).collect()
+    // A bare word is too little to go by: drivers that use the bare name follow renames.
+    let renamed = ports.len() == 1 && !interfaces[port].device.irqs.is_empty();
+    (renamed && numbering != Numbering::Plain).then_some(port)
 }
 
 /// Reads where a vector may go and goes; `None` when it went away.
-fn read_vector(
-    root: &Root,
-    found: Found,
-    role: Role,
-    queue: Option<u32>,
-) -> Result<Option<Vector>, FileError> {
-    let irq = format!("/proc/irq/{}", found.irq);
-    let Some(allowed) = read_mask_file(root, &format!("{irq}/smp_affinity"))? else { return Ok(None) };
-    let serving = match read_list(root, &format!("{irq}/effective_affinity_list"))? {
+fn read_vector(root: &Root, irq: u32, action: String, placed: Placed) -> Result<Option<Vector>, FileError> {
+    let path = format!("/proc/irq/{irq}");
+    let Some(allowed) = read_mask_file(root, &format!("{path}/smp_affinity"))? else { return Ok(None) };
+    let serving = match read_list(root, &format!("{path}/effective_affinity_list"))? {
         Some(cpus) => Some(cpus),
-        None => read_mask(root, &format!("{irq}/effective_affinity"))?,
+        None => read_mask(root, &format!("{path}/effective_affinity"))?,
     };
     Ok(Some(Vector {
-        irq: found.irq,
-        action: found.action,
-        role,
-        queue,
-        source: Source::Name,
+        irq,
+        action,
+        role: placed.role,
+        queue: placed.queue,
+        source: placed.source,
         allowed,
         // An empty effective mask is an IRQ that has never been started.
         serving: serving.filter(|cpus| !cpus.is_empty()),
-        movable: root.mode(&format!("{irq}/smp_affinity")).is_none_or(|mode| mode & 0o200 != 0),
+        movable: root.mode(&format!("{path}/smp_affinity")).is_none_or(|mode| mode & 0o200 != 0),
     }))
 }

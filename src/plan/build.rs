@@ -199,11 +199,13 @@ fn rx(
         queue.rps_flow_cnt.map(|_| share)
     };
     let plans = (queues.iter().enumerate())
-        .map(|(at, queue)| RxPlan {
-            queue: queue.index,
-            rps_cpus: shares.as_ref().and_then(|shares| shares.get(at).cloned()),
-            rps_flow_cnt: flow(queue),
-            why: why.clone(),
+        .map(|(at, queue)| {
+            let share = shares.as_ref().and_then(|shares| shares.get(at).cloned());
+            let none_left = work.choice.rps == Rps::Auto
+                && share.as_ref().is_some_and(CpuSet::is_empty)
+                && shares.iter().flatten().any(|share| !share.is_empty());
+            let why = if none_left { "off: no candidate CPU is left for it" } else { &why };
+            RxPlan { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why: why.to_owned() }
         })
         .collect();
     (plans, note)

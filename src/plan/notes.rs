@@ -69,7 +69,7 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
     }
     let managed = interface.vectors.iter().filter(|v| v.is_queue_vector() && !v.movable).count();
     if managed > 0 {
-        let text = format!("{managed} queue vectors are managed by the kernel and stay where they are");
+        let text = format!("{managed} of its queue vectors are managed by the kernel and stay where they are");
         notes.push(Note::new("kernel-managed", text));
     }
     notes.extend(too_many_queues(host, work));
