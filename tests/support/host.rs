@@ -1,0 +1,121 @@
+//! Machines in memory, for tests of the planner.
+#![allow(unreachable_pub, dead_code)] // each test takes what it needs
+
+use std::collections::BTreeMap;
+
+use nicpin::cpuset::CpuSet;
+use nicpin::host::{
+    Device, Host, Interface, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue, Vector,
+};
+use nicpin::plan::{InterfacePlan, Plan};
+use nicpin::policy::{Policy, Settings};
+use nicpin::select::Selection;
+
+pub fn set(list: &str) -> CpuSet {
+    CpuSet::parse_list(list).unwrap()
+}
+
+/// A machine of `nodes` nodes with `cores` cores each and `threads` threads a core, of which the first threads of
+/// all cores are numbered before the second ones; an L3 domain for every `per_l3` cores of a node.
+pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Host {
+    let total = nodes * cores;
+    let core = |core: u32| (0..threads).map(|thread| core + thread * total).collect::<CpuSet>();
+    let union = |from: u32, to: u32| (from..to).map(core).fold(CpuSet::new(), |all, core| all.union(&core));
+    let domains = (0..nodes).flat_map(|node| {
+        (0..cores)
+            .step_by(per_l3 as usize)
+            .map(move |at| (node * cores + at, node * cores + (at + per_l3).min(cores)))
+    });
+    let topology = Topology {
+        online: CpuSet::below(total * threads),
+        possible: total * threads,
+        cores: (0..total).map(core).collect(),
+        l3_domains: domains.map(|(from, to)| union(from, to)).collect(),
+        nodes: (0..nodes)
+            .map(|node| {
+                (node, Node { cpus: union(node * cores, (node + 1) * cores), distances: BTreeMap::new() })
+            })
+            .collect(),
+        ..Topology::default()
+    };
+    Host { topology, ..Host::default() }
+}
+
+pub fn mask(host: &Host, cpus: &CpuSet) -> MaskFile {
+    let width = nicpin::cpuset::MaskWidth::for_cpus(host.topology.possible);
+    MaskFile::parse(&cpus.to_mask(width).unwrap()).unwrap()
+}
+
+/// A card with `queues` combined queues, its vectors allowed everywhere and served by CPU 0.
+pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interface {
+    let everywhere = mask(host, &host.topology.online);
+    let off = mask(host, &CpuSet::new());
+    let irq = 32 + 300 * u32::try_from(host.interfaces.len()).unwrap();
+    Interface {
+        name: name.to_owned(),
+        driver: Some("ixgbe".to_owned()),
+        device: Device {
+            address: format!("0000:{:02x}:00.0", 1 + host.interfaces.len()),
+            node,
+            local_cpus: None,
+            pcie_mtps: 64_000,
+            irqs: (irq..irq + queues).collect(),
+        },
+        state: "up".to_owned(),
+        speed_mbps: Some(10_000),
+        rx_queues: (0..queues)
+            .map(|index| RxQueue { index, rps_cpus: Some(off.clone()), rps_flow_cnt: Some(0) })
+            .collect(),
+        tx_queues: (0..queues)
+            .map(|index| TxQueue { index, xps_cpus: (queues > 1).then(|| off.clone()) })
+            .collect(),
+        vectors: (0..queues)
+            .map(|queue| vector(irq + queue, Role::Combined, Some(queue), &everywhere))
+            .collect(),
+        ..Interface::default()
+    }
+}
+
+pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> Vector {
+    Vector {
+        irq,
+        action: format!("vector-{irq}"),
+        role,
+        queue,
+        source: Source::Name,
+        allowed: allowed.clone(),
+        serving: Some(CpuSet::single(0)),
+        movable: true,
+    }
+}
+
+/// Adds a card of which every other fact is usual.
+pub fn add(host: &mut Host, name: &str, node: Option<u32>, queues: u32) {
+    let card = card(host, name, node, queues);
+    host.interfaces.push(card);
+}
+
+pub fn plan(host: &Host) -> Plan {
+    plan_with(host, Settings::default(), &[])
+}
+
+pub fn plan_with(host: &Host, options: Settings, selectors: &[&str]) -> Plan {
+    let policy = Policy { options, ..Policy::default() };
+    let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
+    let selection = Selection::new(host, &selectors, false).unwrap();
+    nicpin::plan::plan(host, &policy, &selection)
+}
+
+pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a InterfacePlan {
+    plan.interfaces.iter().find(|interface| interface.name == name).unwrap()
+}
+
+/// The planned CPU of each queue vector, as text; `-` where a vector is left alone.
+pub fn cpus(interface: &InterfacePlan) -> Vec<String> {
+    let queues = interface.vectors.iter().filter(|vector| vector.role != Role::Control);
+    queues.map(|vector| vector.cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string)).collect()
+}
+
+pub fn codes(interface: &InterfacePlan) -> Vec<&str> {
+    interface.notes.iter().map(|note| note.code.as_str()).collect()
+}
