@@ -193,9 +193,9 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
 fn read_pcie(root: &Root, path: &str) -> Result<u64, FileError> {
     let speed = root.read_opt(&format!("{path}/max_link_speed"))?.unwrap_or_default();
     let width = root.read_opt(&format!("{path}/max_link_width"))?.unwrap_or_default();
-    // "8.0 GT/s PCIe", "2.5 GT/s", "Unknown"; a width of 255 is the kernel's "unknown".
-    let (whole, tenth) =
-        speed.split_whitespace().next().and_then(|s| s.split_once('.')).unwrap_or(("0", "0"));
+    // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown". A width of 255 is the kernel's "unknown".
+    let rate = speed.split_whitespace().next().unwrap_or_default();
+    let (whole, tenth) = rate.split_once('.').unwrap_or((rate, "0"));
     let mtps = whole.parse().unwrap_or(0_u64) * 1000 + tenth.parse().unwrap_or(0_u64).min(9) * 100;
     let lanes = width.trim().parse().ok().filter(|&lanes| lanes != 255).unwrap_or(0_u64);
     Ok(mtps * lanes)

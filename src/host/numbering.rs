@@ -115,15 +115,14 @@ pub(crate) fn place(found: &[Found], several_tx: bool) -> Vec<Option<Placed>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::names::classify;
+    use crate::host::names::{Named, classify};
 
     /// What becomes of the vectors with these names, on consecutive IRQs.
     fn placed(driver: &str, several_tx: bool, names: &[&str]) -> Vec<String> {
         let found: Vec<Found> = (98..)
             .zip(names)
             .map(|(irq, name)| {
-                let named = classify(Some(driver), name).unwrap();
-                let (role, numbering, number) = (named.role, named.numbering, named.number);
+                let Named { role, numbering, number, .. } = classify(Some(driver), name).unwrap();
                 Found { irq, action: (*name).to_owned(), role, numbering, number }
             })
             .collect();

@@ -149,6 +149,9 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
     if !vector.movable {
         return "the kernel manages this vector and lets nobody move it".to_owned();
     }
+    if let Some(owner) = work.shared.get(&vector.irq) {
+        return format!("the line is shared with {owner} and planned there");
+    }
     let Some(cpus) = cpus else {
         return match vector.role {
             Role::Control => "carries no packets; left alone".to_owned(),

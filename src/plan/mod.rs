@@ -51,12 +51,14 @@ struct Work<'a> {
     cpus: BTreeMap<u32, u32>,
     /// Where control vectors go that have to leave an isolated CPU, by IRQ.
     control: BTreeMap<u32, u32>,
+    /// IRQs that are planned with another interface, which has the same line; and that interface.
+    shared: BTreeMap<u32, &'a str>,
 }
 
 impl Work<'_> {
     /// Where the plan wants a vector; `None` to leave it alone.
     fn target(&self, host: &Host, vector: &Vector) -> Option<CpuSet> {
-        if !vector.movable || self.choice.skip {
+        if !vector.movable || self.choice.skip || self.shared.contains_key(&vector.irq) {
             return None;
         }
         let Some(queue) = vector.queue else {
@@ -96,7 +98,15 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
         .map(|(order, interface)| {
             let choice = policy.choice(interface);
             let candidates = candidates(host, interface, &choice);
-            Work { interface, order, choice, candidates, cpus: BTreeMap::new(), control: BTreeMap::new() }
+            Work {
+                interface,
+                order,
+                choice,
+                candidates,
+                cpus: BTreeMap::new(),
+                control: BTreeMap::new(),
+                shared: BTreeMap::new(),
+            }
         })
         .collect();
     // Who chooses first: facts of the hardware only, so that it is the same at every boot.
@@ -105,6 +115,15 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
         let address = |work: &Work<'a>| (&work.interface.device.address, work.interface.port, work.order);
         key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
     });
+    let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
+    for work in works.iter_mut().filter(|work| !work.choice.skip) {
+        for vector in &work.interface.vectors {
+            let owner = owners.entry(vector.irq).or_insert(&work.interface.name);
+            if *owner != work.interface.name {
+                work.shared.insert(vector.irq, owner);
+            }
+        }
+    }
     works
 }
 
@@ -126,12 +145,19 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
             load.add(cpu);
         }
     }
+    let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     for idle in [false, true] {
         for work in works.iter_mut() {
             let manner = Manner { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
             for (queue, fixed) in queues(work, idle) {
-                let cpu = fixed.or_else(|| load.take(&work.candidates.cpus, manner));
-                work.cpus.extend(cpu.map(|cpu| (queue, cpu)));
+                let own = work.interface.vectors.iter().filter(|vector| vector.queue == Some(queue));
+                let irqs: Vec<u32> = own.map(|vector| vector.irq).collect();
+                let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
+                let Some(cpu) = fixed.or(line).or_else(|| load.take(&work.candidates.cpus, manner)) else {
+                    continue;
+                };
+                work.cpus.insert(queue, cpu);
+                lines.extend(irqs.into_iter().map(|irq| (irq, cpu)));
             }
         }
     }

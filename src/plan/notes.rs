@@ -67,9 +67,14 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
         };
         notes.push(Note::new("no-vectors", text));
     }
+    for (irq, owner) in &work.shared {
+        let text = format!("IRQ {irq} is one line for {owner} and this interface; it is planned for {owner}");
+        notes.push(Note::new("line-shared", text));
+    }
     let managed = interface.vectors.iter().filter(|v| v.is_queue_vector() && !v.movable).count();
     if managed > 0 {
-        let text = format!("{managed} of its queue vectors are managed by the kernel and stay where they are");
+        let text =
+            format!("{managed} of its queue vectors are managed by the kernel and stay where they are");
         notes.push(Note::new("kernel-managed", text));
     }
     notes.extend(too_many_queues(host, work));
