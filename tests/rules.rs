@@ -1,14 +1,14 @@
 //! The seven rules of the default policy, and the options that bend them, each on the smallest machine that
 //! shows it.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
-#[path = "support/host.rs"]
-mod host;
+mod support;
 
-use host::{add, codes, cpus, machine, mask, of, plan, plan_with, set, vector};
 use nicpin::cpuset::CpuSet;
 use nicpin::host::{Channels, Role};
 use nicpin::plan::NodeSource;
 use nicpin::policy::{Group, Rfs, Rps, Scope, Settings, Xps};
+use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set, vector};
 
 // Rule 1: candidates.
 
@@ -217,6 +217,22 @@ fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["2", "-"]);
     assert_eq!(codes(of(&plan, "eth0")), ["kernel-managed"]);
+}
+
+/// Two cards of different nodes on one `INTx` line: it cannot be on both, so it is planned once.
+#[test]
+fn rule_4_a_line_that_two_cards_share_is_planned_once() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    add(&mut host, "eth1", Some(1), 1);
+    host.interfaces[1].vectors[0].irq = host.interfaces[0].vectors[0].irq;
+    let plan = plan(&host);
+    assert_eq!(plan.writes.iter().filter(|write| write.path.contains("/irq/")).count(), 1);
+    assert_eq!(
+        (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
+        (vec!["1".to_owned()], vec!["-".to_owned()])
+    );
+    assert!(codes(of(&plan, "eth1")).contains(&"line-shared"));
 }
 
 // Rule 5: control vectors.

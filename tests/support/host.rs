@@ -1,5 +1,4 @@
 //! Machines in memory, for tests of the planner.
-#![allow(unreachable_pub, dead_code)] // each test takes what it needs
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,249 @@
+//! Bad input: one line that names the path and the cure, the documented exit code, and nothing written.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use support::run::{Copy, fixture, nicpin};
+
+/// The run fails with one line that has all of these, and no file of the machine changes.
+fn fails(machine: &Copy, args: &[&str], code: i32, has: &[&str]) {
+    let before = machine.snapshot();
+    let run = machine.nicpin(args);
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
+    for part in has {
+        assert!(run.stderr.contains(part), "{args:?}: no `{part}` in {}", run.stderr);
+    }
+    assert_eq!(machine.snapshot(), before, "{args:?}");
+}
+
+#[test]
+fn an_unknown_interface_names_the_nearest() {
+    let machine = Copy::of("dl980");
+    for command in ["plan", "check", "apply"] {
+        fails(&machine, &[command, "eth22"], 1, &["no interface matches `eth22`", "eth2"]);
+    }
+    fails(&machine, &["plan", "driver:mlx4_en"], 1, &["driver:mlx5_core"]);
+    let run = machine.nicpin(&["apply", "--if-present", "eth22"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stdout.contains("no interface matches `eth22`") && run.stdout.contains("changed=0"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_selector_that_is_none_is_a_usage_error() {
+    let machine = Copy::of("two-node");
+    for selector in ["pci:21", "node:first", "driver:"] {
+        fails(&machine, &["plan", selector], 64, &[selector, "is not a selector"]);
+    }
+}
+
+#[test]
+fn an_interface_name_is_exact() {
+    let machine = Copy::of("dl980");
+    fails(&machine, &["plan", "eth"], 1, &["no interface matches `eth`"]);
+    fails(&machine, &["plan", "eth11"], 1, &["no interface matches `eth11`"]);
+}
+
+#[test]
+fn proc_interrupts_empty_torn_or_missing() {
+    let machine = Copy::of("two-node");
+    let whole = machine.read("/proc/interrupts");
+    machine.write("/proc/interrupts", "");
+    fails(&machine, &["apply"], 1, &["/proc/interrupts: has no header line", "cut short"]);
+    let cut = whole.find("virtio0-input.2").unwrap() - 80;
+    machine.write("/proc/interrupts", &whole[..cut]);
+    fails(&machine, &["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "try again"]);
+    machine.remove("/proc/interrupts");
+    fails(
+        &machine,
+        &["apply"],
+        1,
+        &["/proc/interrupts: no such file or directory (ENOENT)", "/proc and /sys mounted"],
+    );
+}
+
+#[test]
+fn masks_and_lists_with_rubbish() {
+    for (path, text, has) in [
+        ("/proc/irq/36/smp_affinity", "zz\n", "`zz` is not a CPU mask"),
+        ("/proc/irq/36/smp_affinity", "", "it is empty"),
+        ("/proc/irq/36/effective_affinity_list", "0-\n", "`0-` is not a CPU list"),
+        ("/sys/class/net/nic0/queues/rx-0/rps_cpus", "0,000000000\n", "more than eight digits"),
+        ("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n", "`many` is not a number"),
+        ("/sys/class/net/nic0/queues/tx-0/xps_cpus", "0-3\n", "not a hex digit"),
+        ("/sys/devices/system/cpu/online", "0-4294967295\n", "`0-4294967295` is not a CPU list"),
+        ("/sys/devices/system/cpu/online", "\n", "no CPU is online"),
+        ("/sys/devices/system/node/node0/distance", "10 far\n", "`far` is no distance"),
+        ("/sys/devices/system/cpu/isolated", "x\n", "is not a CPU list"),
+    ] {
+        let machine = Copy::of("two-node");
+        machine.write(path, text);
+        // The path may be named by the link that led there.
+        let file = path.rsplit('/').next().unwrap();
+        fails(&machine, &["apply"], 1, &[file, has]);
+        assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
+    }
+}
+
+#[test]
+fn a_root_that_is_no_machine() {
+    let empty = tempfile::tempdir().unwrap();
+    for (root, has) in [
+        (empty.path().to_str().unwrap(), "sys/devices/system/cpu/online: no such file or directory (ENOENT)"),
+        ("/no/such/root", "/no/such/root: no such file or directory"),
+        (env!("CARGO_BIN_EXE_nicpin"), "--root takes a directory"),
+    ] {
+        let run = nicpin(&["plan", "--root", root]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{root}");
+        assert!(run.stderr.contains(has) && run.stderr.lines().count() == 1, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn files_that_a_machine_may_lack_are_no_error() {
+    for path in [
+        "/sys/devices/system/cpu/possible",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/node/node1/distance",
+        "/sys/devices/system/cpu/cpu0/topology",
+        "/sys/devices/system/cpu/cpu0/cache",
+        "/proc/irq/36/effective_affinity_list",
+        "/proc/sys/net/core/rps_sock_flow_entries",
+        "/sys/class/net/nic0/queues/rx-0/rps_flow_cnt",
+        "/sys/class/net/nic0/queues/tx-0/xps_cpus",
+        "/sys/class/net/nic0/operstate",
+    ] {
+        let machine = Copy::of("two-node");
+        machine.remove(path);
+        let run = machine.nicpin(&["plan", "nic0"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{path}");
+    }
+}
+
+#[test]
+fn a_vector_or_queue_that_vanishes_leaves_the_others_to_be_planned() {
+    let machine = Copy::of("two-node");
+    machine.remove("/proc/irq/36");
+    let run = machine.nicpin(&["apply", "nic0"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
+}
+
+#[test]
+fn without_numa_files_the_machine_is_one_node() {
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/devices/system/node");
+    let run = machine.nicpin(&["plan"]);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("machine  8 CPUs, 1 node: 0 = 0-7\n"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}
+
+#[test]
+fn vectors_that_are_not_understood_are_named_and_left_alone() {
+    let machine = Copy::of("two-socket-mlx4");
+    let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
+    machine.write("/proc/interrupts", &odd);
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "eth2"]);
+    assert_eq!(run.code, 1, "asked for by name, and cannot be done");
+    assert!(
+        run.stdout.contains("vectors of mlx4_en are not understood")
+            && run.stdout.contains("acme-1@0000:82:00.0"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.snapshot(), before);
+    // Not asked for by name, it is a note.
+    let run = machine.nicpin(&["apply"]);
+    assert!(run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"), "{}", run.stdout);
+    assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
+}
+
+#[test]
+fn a_policy_file_with_an_error_names_line_and_column() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/policy.toml");
+    let at = file.to_str().unwrap().to_owned();
+    for (text, has) in [
+        (
+            "[defaults]\nscope = 'near'\n",
+            "policy.toml: line 2, column 9: `near` is none of local, all, remote",
+        ),
+        ("[defaults]\n\nscoop = 'all'\n", "line 3, column 1: unknown field `scoop`"),
+        ("[[rule]]\nset = {}\n", "missing field `match`"),
+        ("defaults = [\n", "line "),
+    ] {
+        machine.write("/policy.toml", text);
+        fails(&machine, &["apply", "--config", &at], 1, &[has]);
+    }
+    fails(
+        &machine,
+        &["plan", "--config", "/no/such/policy.toml"],
+        1,
+        &["/no/such/policy.toml: no such file"],
+    );
+}
+
+#[test]
+fn the_policy_of_the_machine_is_used_and_options_override_it() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '1,3' }\n");
+    let cpus = |args: &[&str]| -> Vec<String> {
+        let run = machine.nicpin(&[&["plan", "nic1", "--format", "json"], args].concat());
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let vectors = plan["interfaces"][0]["vectors"].as_array().unwrap().clone();
+        vectors.iter().filter_map(|vector| Some(vector["cpus"].as_str()?.to_owned())).collect()
+    };
+    assert_eq!(cpus(&[]), ["1", "1", "3", "3", "1", "1", "3", "3"]);
+    assert_eq!(cpus(&["--scope", "2"]), ["2"; 8]);
+}
+
+#[test]
+fn usage_errors_exit_64_and_help_exits_0() {
+    for args in [
+        &["plam"][..],
+        &[],
+        &["plan", "--format", "xml"],
+        &["plan", "--scope", "near"],
+        &["plan", "--rfs", "0"],
+        &["plan", "--exclude", "3-1"],
+        &["plan", "--irq-cores", "0"],
+        &["check", "--format", "sh"],
+        &["restore", "eth0"],
+        &["apply", "--wait", "long"],
+    ] {
+        let run = nicpin(args);
+        assert_eq!((run.code, run.stdout.as_str()), (64, ""), "{args:?}: {}", run.stderr);
+        assert!(!run.stderr.is_empty());
+    }
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["plan", "--help"],
+        &["help", "apply"],
+        &["check", "-h"],
+        &["stop", "-h"],
+    ] {
+        let run = nicpin(args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+    }
+    assert!(nicpin(&["--help"]).stdout.contains("64 usage"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let root = fixture("dl980");
+    let script = format!("'{}' plan --root '{}' | head -n 1", env!("CARGO_BIN_EXE_nicpin"), root.display());
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.starts_with(b"machine  128 CPUs"));
+}

@@ -1,0 +1,282 @@
+//! Which vector serves which queue, driver by driver, read from trees.
+
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod support;
+
+use nicpin::host::{Host, Interface, Role, Root, Source};
+use support::machine::{Card, Kernel, Machine, Port, cpus};
+
+fn read(machine: &Machine) -> Host {
+    let dir = tempfile::tempdir().unwrap();
+    machine.write(dir.path());
+    Host::read(&Root::open(dir.path()).unwrap()).unwrap()
+}
+
+fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&str]) -> Card {
+    Card::new(driver, "pci0000:00/0000:00:02.0", "0000:82:00.0", 0, "8.0 GT/s PCIe", 8)
+        .port(Port::new(name, 10_000, rx, tx))
+        .vectors(first, actions.iter().copied(), &cpus("0-3"), &[0])
+}
+
+/// `irq=role queue` of each vector, in the plan's order.
+fn vectors(interface: &Interface) -> Vec<String> {
+    let text = |v: &nicpin::host::Vector| match v.queue {
+        Some(queue) => format!("{}={:?} {queue}", v.irq, v.role),
+        None => format!("{}=Control", v.irq),
+    };
+    interface.vectors.iter().map(text).collect()
+}
+
+#[test]
+#[allow(clippy::too_many_lines)] // a table
+fn every_driver_by_its_names() {
+    for (driver, rx, tx, names, expected) in [
+        (
+            "ixgbe",
+            2,
+            2,
+            vec!["e0-TxRx-0", "e0-TxRx-1", "e0"],
+            vec!["98=Combined 0", "99=Combined 1", "100=Control"],
+        ),
+        (
+            "igb",
+            2,
+            2,
+            vec!["e0", "e0-rx-0", "e0-rx-1", "e0-tx-0", "e0-tx-1"],
+            vec!["99=Rx 0", "101=Tx 0", "100=Rx 1", "102=Tx 1", "98=Control"],
+        ),
+        (
+            "i40e",
+            2,
+            2,
+            vec![
+                "i40e-0000:82:00.0:misc",
+                "i40e-e0-TxRx-0",
+                "i40e-e0-TxRx-1",
+                "i40e-0000:82:00.0:fdir-TxRx-0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control", "101=Control"],
+        ),
+        (
+            "ice",
+            2,
+            2,
+            vec!["ice-0000:82:00.0:misc", "ice-e0-TxRx-0", "ice-e0-TxRx-1"],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "mlx5_core",
+            2,
+            2,
+            vec![
+                "mlx5_async0@pci:0000:82:00.0",
+                "mlx5_comp0@pci:0000:82:00.0",
+                "mlx5_comp1@pci:0000:82:00.0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "mlx5_core",
+            1,
+            1,
+            vec![
+                "mlx5_pages_eq@pci:0000:82:00.0",
+                "mlx5_cmd_eq@pci:0000:82:00.0",
+                "mlx5_comp0@pci:0000:82:00.0",
+            ],
+            vec!["100=Combined 0", "98=Control", "99=Control"],
+        ),
+        (
+            "mlx4_core",
+            2,
+            2,
+            vec!["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        ("bnxt_en", 2, 2, vec!["e0-TxRx-0", "e0-TxRx-1"], vec!["98=Combined 0", "99=Combined 1"]),
+        ("bnx2", 2, 2, vec!["e0-0", "e0-1"], vec!["98=Combined 0", "99=Combined 1"]),
+        ("tg3", 2, 1, vec!["e0-tx-0", "e0-rx-1", "e0-rx-2"], vec!["99=Rx 0", "98=Tx 0", "100=Rx 1"]),
+        (
+            "ena",
+            2,
+            2,
+            vec!["ena-mgmnt@pci:0000:82:00.0", "e0-Tx-Rx-0", "e0-Tx-Rx-1"],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "gve",
+            2,
+            2,
+            vec![
+                "gve-ntfy-blk0@pci:0000:82:00.0",
+                "gve-ntfy-blk1@pci:0000:82:00.0",
+                "gve-ntfy-blk2@pci:0000:82:00.0",
+                "gve-ntfy-blk3@pci:0000:82:00.0",
+                "gve-mgmnt@pci:0000:82:00.0",
+            ],
+            vec!["100=Rx 0", "98=Tx 0", "101=Rx 1", "99=Tx 1", "102=Control"],
+        ),
+        (
+            "gve",
+            1,
+            1,
+            vec!["e0-ntfy-block.0", "e0-ntfy-block.1", "e0-mgmnt"],
+            vec!["99=Rx 0", "98=Tx 0", "100=Control"],
+        ),
+        (
+            "vmxnet3",
+            2,
+            2,
+            vec!["e0-rxtx-0", "e0-rxtx-1", "e0-event-2"],
+            vec!["98=Combined 0", "99=Combined 1", "100=Control"],
+        ),
+        (
+            "vmxnet3",
+            2,
+            1,
+            vec!["e0-tx-0", "e0-rx-1", "e0-rx-2", "e0-event-3"],
+            vec!["99=Rx 0", "98=Tx 0", "100=Rx 1", "101=Control"],
+        ),
+        ("e1000e", 1, 1, vec!["e0-rx-0", "e0-tx-0", "e0"], vec!["98=Rx 0", "99=Tx 0", "100=Control"]),
+    ] {
+        let mut machine = Machine::new(&["0-3"]);
+        machine.cards.push(card(driver, "e0", rx, tx, 98, &names));
+        let host = read(&machine);
+        assert_eq!(vectors(&host.interfaces[0]), expected, "{driver}");
+        assert!(host.interfaces[0].unknown_vectors.is_empty(), "{driver}");
+    }
+}
+
+#[test]
+fn virtio_through_its_pci_parent() {
+    let mut machine = Machine::new(&["0-1", "2-3"]);
+    let names =
+        ["virtio7-config", "virtio7-input.0", "virtio7-output.0", "virtio7-input.1", "virtio7-output.1"];
+    let mut virtio = card("virtio_net", "ens3", 2, 2, 40, &names);
+    (virtio.virtio, virtio.node) = (Some(7), 1);
+    machine.cards.push(virtio);
+    let host = read(&machine);
+    let ens3 = &host.interfaces[0];
+    assert_eq!(vectors(ens3), ["41=Rx 0", "42=Tx 0", "43=Rx 1", "44=Tx 1", "40=Control"]);
+    assert_eq!((ens3.device.address.as_str(), ens3.device.node), ("0000:82:00.0", Some(1)));
+    assert_eq!(ens3.driver.as_deref(), Some("virtio_net"));
+}
+
+/// Other tools look for `eth1` in the text of /proc/interrupts and take eth10's vectors, too.
+#[test]
+fn eth1_is_not_eth10() {
+    let mut machine = Machine::new(&["0-3"]);
+    for (at, name) in ["eth1", "eth10", "eth1.5"].into_iter().enumerate() {
+        let at = u32::try_from(at).unwrap();
+        let mut card = card("r8169", name, 1, 1, 50 + at, &[name]);
+        card.address = format!("0000:82:0{at}.0");
+        card.msi = false;
+        machine.cards.push(card);
+    }
+    let host = read(&machine);
+    let all: Vec<_> = host.interfaces.iter().map(|i| (i.name.as_str(), vectors(i))).collect();
+    let one = |irq: u32| vec![format!("{irq}=Combined 0")];
+    assert_eq!(all, [("eth1", one(50)), ("eth1.5", one(52)), ("eth10", one(51))]);
+}
+
+#[test]
+fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
+    let mut machine = Machine::new(&["0-3"]);
+    let mut card = card("e1000", "eth1", 1, 1, 19, &["uhci_hcd:usb5, eth1"]);
+    card.msi = false;
+    machine.cards.push(card);
+    let host = read(&machine);
+    assert_eq!(vectors(&host.interfaces[0]), ["19=Combined 0"]);
+    assert_eq!(host.interfaces[0].vectors[0].action, "eth1");
+}
+
+#[test]
+fn names_from_before_a_rename_belong_to_the_device() {
+    let mut machine = Machine::new(&["0-3"]);
+    machine.cards.push(card("ixgbe", "ens1f0", 2, 2, 30, &["eth4-TxRx-0", "eth4-TxRx-1"]));
+    assert_eq!(vectors(&read(&machine).interfaces[0]), ["30=Combined 0", "31=Combined 1"]);
+}
+
+#[test]
+fn two_ports_of_one_function() {
+    let mut machine = Machine::new(&["0-3"]);
+    // Names without an interface: the vectors are the first port's, and the second says so.
+    let names = ["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"];
+    machine.cards.push(card("mlx4_core", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
+    let host = read(&machine);
+    assert_eq!(vectors(&host.interfaces[0]).len(), 3);
+    assert_eq!(host.interfaces[1].shares_vectors_of.as_deref(), Some("eth0"));
+    // Names with one: each port has its own.
+    let mut machine = Machine::new(&["0-3"]);
+    let names = ["eth0", "eth0-Rx0", "eth1-Rx0", "eth0-FWeventq", "eth0-Rx1", "eth1-Rx1"];
+    machine.cards.push(card("cxgb4", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
+    let host = read(&machine);
+    assert_eq!(vectors(&host.interfaces[0]), ["31=Rx 0", "34=Rx 1", "30=Control", "33=Control"]);
+    assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
+}
+
+#[test]
+fn what_is_not_understood_is_kept_apart_with_its_names() {
+    let mut machine = Machine::new(&["0-3"]);
+    machine.cards.push(card("atlantic", "eth0", 4, 4, 30, &["eth0", "eth0", "eth0"]));
+    let mut other = card("newdriver", "eth1", 2, 2, 40, &["newdriver:queue_0", "newdriver:queue_1"]);
+    other.address = "0000:83:00.0".to_owned();
+    machine.cards.push(other);
+    let host = read(&machine);
+    assert!(host.interfaces.iter().all(|i| i.vectors.is_empty()));
+    let names: Vec<&str> = host.interfaces[1].unknown_vectors.iter().map(|v| v.action.as_str()).collect();
+    assert_eq!(names, ["newdriver:queue_0", "newdriver:queue_1"]);
+}
+
+#[test]
+fn a_vector_without_a_handler_is_not_there() {
+    let mut machine = Machine::new(&["0-3"]);
+    machine.cards.push(card("igb", "eth0", 2, 2, 30, &["", "", ""]));
+    let host = read(&machine);
+    assert!(host.interfaces[0].vectors.is_empty() && host.interfaces[0].unknown_vectors.is_empty());
+}
+
+#[test]
+fn vectors_beyond_the_queues_in_use_are_idle() {
+    let mut machine = Machine::new(&["0-3"]);
+    let names = ["mlx5_comp0@pci:0000:82:00.0", "mlx5_comp1@pci:0000:82:00.0", "mlx5_comp2@pci:0000:82:00.0"];
+    machine.cards.push(card("mlx5_core", "eth0", 2, 2, 30, &names));
+    let host = read(&machine);
+    let idle: Vec<bool> = host.interfaces[0].vectors.iter().map(|v| host.interfaces[0].is_idle(v)).collect();
+    assert_eq!(idle, [false, false, true]);
+}
+
+#[test]
+fn every_kernels_dialect_reads_alike() {
+    for kernel in [Kernel::V2_6, Kernel::V4_2, Kernel::V6_2, Kernel::V6_14] {
+        let mut machine = Machine::new(&["0-3"]);
+        machine.kernel = kernel;
+        machine.cards.push(card("ixgbe", "eth0", 2, 2, 30, &["eth0-TxRx-0", "eth0-TxRx-1"]));
+        let host = read(&machine);
+        assert_eq!(vectors(&host.interfaces[0]), ["30=Combined 0", "31=Combined 1"], "{kernel:?}");
+        let first = &host.interfaces[0].vectors[0];
+        assert_eq!(
+            (first.role, first.source, first.allowed.cpus.to_string()),
+            (Role::Combined, Source::Name, "0-3".into())
+        );
+    }
+}
+
+/// What decides who chooses first; kernels before 5.7 print whole numbers without a fraction.
+#[test]
+fn pcie_bandwidth_in_every_spelling() {
+    for (speed, width, expected) in [
+        ("8.0 GT/s PCIe", 8, 64_000),
+        ("8 GT/s", 8, 64_000),
+        ("2.5 GT/s", 1, 2_500),
+        ("Unknown", 8, 0),
+        ("16.0 GT/s PCIe", 255, 0),
+    ] {
+        let mut machine = Machine::new(&["0-3"]);
+        let mut card = card("igb", "eth0", 1, 1, 30, &["eth0"]);
+        card.max_link = Some((speed.to_owned(), width));
+        machine.cards.push(card);
+        assert_eq!(read(&machine).interfaces[0].device.pcie_mtps, expected, "{speed} x{width}");
+    }
+}

@@ -1,0 +1,292 @@
+//! What a machine is, as a value that tests can build and change.
+//!
+//! CPU lists and masks are made here a second time on purpose: a mistake in `nicpin::cpuset` must not agree
+//! with itself.
+
+use std::collections::BTreeMap;
+
+/// CPUs, ascending.
+pub type Cpus = Vec<u32>;
+
+/// A whole machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Whose words `/proc/interrupts` is in.
+    pub kernel: Kernel,
+    /// Whether an IOMMU remaps interrupts: chip names begin with `IR-`.
+    pub remapping: bool,
+    /// How wide the first column of `/proc/interrupts` is: 3, or more with `nr_irqs` above 1000.
+    pub irq_digits: usize,
+    /// `nr_cpu_ids`: one more than the highest CPU that could ever be there.
+    pub possible: u32,
+    /// How many bits masks are printed in; `possible`, but on some old kernels more.
+    pub mask_bits: u32,
+    /// The CPUs that run.
+    pub online: Cpus,
+    /// `isolcpus=`.
+    pub isolated: Cpus,
+    /// `nohz_full=`; `None` for a kernel that cannot, empty for one that was not told to.
+    pub nohz_full: Option<Cpus>,
+    /// Sibling sets; each CPU is in one.
+    pub cores: Vec<Cpus>,
+    /// L3 domains; none for a machine that tells of none.
+    pub l3: Vec<Cpus>,
+    /// NUMA nodes; none for a kernel without NUMA.
+    pub nodes: Vec<Node>,
+    /// Network cards.
+    pub cards: Vec<Card>,
+    /// Bonds, VLANs and bridges, and the interfaces right below each.
+    pub stacked: Vec<(String, Vec<String>)>,
+    /// `rps_sock_flow_entries`, where the kernel has it.
+    pub flow_entries: Option<u32>,
+}
+
+/// Which kernel prints `/proc/interrupts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kernel {
+    /// `   IO-APIC-level  eth0`, and summary rows without a description.
+    V2_6,
+    /// To 4.1: `   PCI-MSI-edge      eth0`.
+    V3,
+    /// 4.2 to 6.1: `   PCI-MSI 1572864-edge      eth0`; the number is domain, bus address and entry.
+    V4_2,
+    /// 6.2 to 6.13: `  PCI-MSIX-0000:31:00.0   1-edge      eth0`.
+    V6_2,
+    /// 6.14 on: the same with one blank before the chip.
+    V6_14,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// N of `nodeN`.
+    pub id: u32,
+    /// Its CPUs, online or not; none for a node that only has memory.
+    pub cpus: Cpus,
+    /// Distances to the machine's nodes, in their order.
+    pub distances: Vec<u32>,
+}
+
+/// A PCI function that is a network card.
+#[derive(Debug, Clone)]
+pub struct Card {
+    /// The name of its driver in sysfs.
+    pub driver: String,
+    /// Its address: `0000:82:00.0`.
+    pub address: String,
+    /// What it hangs on, below `/sys/devices`: `pci0000:80/0000:80:02.0`.
+    pub parent: String,
+    /// `numa_node`; -1 where the firmware does not tell.
+    pub node: i32,
+    /// `local_cpulist`, where it is not what the kernel makes of `node`.
+    pub local_cpus: Option<Cpus>,
+    /// `max_link_speed` and `max_link_width`; `None` for a card that is not PCI Express.
+    pub max_link: Option<(String, u32)>,
+    /// N of the `virtioN` between the function and its interface.
+    pub virtio: Option<u32>,
+    /// Whether it has MSI-X vectors, and not one line of an I/O APIC.
+    pub msi: bool,
+    /// Its interfaces, by port.
+    pub ports: Vec<Port>,
+    /// Its vectors.
+    pub vectors: Vec<Vector>,
+}
+
+/// An interface.
+#[derive(Debug, Clone)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// `operstate`; anything but `down` has the interface's `IFF_UP` set.
+    pub state: String,
+    /// `speed` in Mbit/s, -1 where the driver does not tell; `None` where the file cannot be read.
+    pub speed: Option<i32>,
+    /// `rps_cpus` of each receive queue.
+    pub rx: Vec<Cpus>,
+    /// `xps_cpus` of each transmit queue.
+    pub tx: Vec<Cpus>,
+    /// Whether the kernel has RPS and XPS.
+    pub steering: bool,
+    /// What ethtool answered, where it did.
+    pub channels: Option<Channels>,
+}
+
+/// What ethtool says of channels, each as receive, transmit, other, combined.
+#[derive(Debug, Clone, Copy)]
+pub struct Channels {
+    /// Most that the card could have.
+    pub max: [u32; 4],
+    /// What it has now.
+    pub now: [u32; 4],
+}
+
+/// An IRQ of a card.
+#[derive(Debug, Clone)]
+pub struct Vector {
+    /// Its number.
+    pub irq: u32,
+    /// The name of its handler; empty for one that is allocated and not requested.
+    pub action: String,
+    /// Its MSI-X entry, or the pin of the I/O APIC.
+    pub entry: u32,
+    /// `smp_affinity`.
+    pub allowed: Cpus,
+    /// `effective_affinity_list`; `None` where the kernel does not tell.
+    pub serving: Option<u32>,
+    /// How often it fired, all on the serving CPU.
+    pub count: u32,
+}
+
+impl Machine {
+    /// A machine of nodes with these CPU lists, all CPUs online, no SMT, one L3 cache a node, 10 from a node to
+    /// itself and 20 to any other, and a kernel of today.
+    pub fn new(nodes: &[&str]) -> Self {
+        let cpu_lists: Vec<Cpus> = nodes.iter().map(|list| cpus(list)).collect();
+        let mut online = cpu_lists.concat();
+        online.sort_unstable();
+        let possible = online.last().unwrap() + 1;
+        let nodes =
+            (0..).zip(&cpu_lists).map(|(id, cpus)| Node { id, cpus: cpus.clone(), distances: vec![] });
+        let mut machine = Self {
+            kernel: Kernel::V6_14,
+            remapping: false,
+            irq_digits: 3,
+            possible,
+            mask_bits: possible,
+            isolated: vec![],
+            nohz_full: None,
+            cores: online.iter().map(|&cpu| vec![cpu]).collect(),
+            l3: cpu_lists.iter().filter(|cpus| !cpus.is_empty()).cloned().collect(),
+            nodes: nodes.collect(),
+            cards: vec![],
+            stacked: vec![],
+            flow_entries: Some(0),
+            online,
+        };
+        machine.set_distances(|from, to| if from == to { 10 } else { 20 });
+        machine
+    }
+
+    /// The CPUs that a rule gives the same key, as groups: `|cpu| cpu / 2` for siblings next to each other.
+    pub fn groups(&self, key: impl Fn(u32) -> u32) -> Vec<Cpus> {
+        let mut groups: BTreeMap<u32, Cpus> = BTreeMap::new();
+        for &cpu in &self.online {
+            groups.entry(key(cpu)).or_default().push(cpu);
+        }
+        groups.into_values().collect()
+    }
+
+    /// Sets the distances between nodes by a rule on their ids.
+    pub fn set_distances(&mut self, rule: impl Fn(u32, u32) -> u32) {
+        let ids: Vec<u32> = self.nodes.iter().map(|node| node.id).collect();
+        for node in &mut self.nodes {
+            node.distances = ids.iter().map(|&to| rule(node.id, to)).collect();
+        }
+    }
+}
+
+impl Card {
+    /// A PCI Express card with MSI-X, so far without interface and vector.
+    pub fn new(driver: &str, parent: &str, address: &str, node: i32, speed: &str, width: u32) -> Self {
+        Self {
+            driver: driver.to_owned(),
+            address: address.to_owned(),
+            parent: parent.to_owned(),
+            node,
+            local_cpus: None,
+            max_link: Some((speed.to_owned(), width)),
+            virtio: None,
+            msi: true,
+            ports: vec![],
+            vectors: vec![],
+        }
+    }
+
+    /// Adds an interface.
+    #[must_use]
+    pub fn port(mut self, port: Port) -> Self {
+        self.ports.push(port);
+        self
+    }
+
+    /// Adds vectors with these names: IRQs from `first` on, served by the CPUs of `serving` in turn, and allowed
+    /// on these CPUs; where `allowed` is empty, each only on the CPU that serves it.
+    #[must_use]
+    pub fn vectors<S: Into<String>>(
+        mut self,
+        first: u32,
+        actions: impl IntoIterator<Item = S>,
+        allowed: &[u32],
+        serving: &[u32],
+    ) -> Self {
+        let entries = u32::try_from(self.vectors.len()).unwrap();
+        self.vectors.extend((0..).zip(actions).zip(serving.iter().cycle()).map(|((k, action), &cpu)| {
+            Vector {
+                irq: first + k,
+                action: action.into(),
+                entry: entries + k,
+                allowed: if allowed.is_empty() { vec![cpu] } else { allowed.to_vec() },
+                serving: Some(cpu),
+                count: (first + k) * 7_919,
+            }
+        }));
+        self
+    }
+}
+
+impl Port {
+    /// An interface that is up, with RPS and XPS there and off.
+    pub fn new(name: &str, speed: i32, rx: usize, tx: usize) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: "up".to_owned(),
+            speed: Some(speed),
+            rx: vec![vec![]; rx],
+            tx: vec![vec![]; tx],
+            steering: true,
+            channels: None,
+        }
+    }
+
+    /// Sets the CPUs of each transmit queue.
+    #[must_use]
+    pub fn xps(mut self, tx: impl IntoIterator<Item = Cpus>) -> Self {
+        self.tx = tx.into_iter().collect();
+        self
+    }
+
+    /// Sets what ethtool says: most channels and channels now, as receive, transmit, other, combined.
+    #[must_use]
+    pub fn channels(mut self, max: [u32; 4], now: [u32; 4]) -> Self {
+        self.channels = Some(Channels { max, now });
+        self
+    }
+}
+
+/// The CPUs of a list such as `0-7,64`; none of an empty one.
+pub fn cpus(text: &str) -> Cpus {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        first.parse::<u32>().unwrap()..=last.parse().unwrap()
+    };
+    text.split(',').filter(|part| !part.is_empty()).flat_map(range).collect()
+}
+
+/// The kernel's list form (`%*pbl`) of ascending CPUs.
+pub fn list(cpus: &[u32]) -> String {
+    let runs = cpus.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [only] => only.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+/// The kernel's mask form (`%*pb`) in this many bits.
+pub fn mask(cpus: &[u32], bits: u32) -> String {
+    let group = |group: u32| {
+        let bit = |cpu: &u32| if cpu / 32 == group { 1_u32 << (cpu % 32) } else { 0 };
+        let digits = (bits - group * 32).min(32).div_ceil(4) as usize;
+        format!("{:0digits$x}", cpus.iter().map(bit).fold(0, |mask, bit| mask | bit))
+    };
+    (0..bits.div_ceil(32)).rev().map(group).collect::<Vec<_>>().join(",")
+}

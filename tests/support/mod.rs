@@ -1,0 +1,13 @@
+//! What the tests share: machines as values, and directory trees.
+
+// Every test file is a crate of its own and uses its part of this.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::disallowed_methods)]
+
+pub mod host;
+pub mod machine;
+pub mod machines;
+pub mod run;
+pub mod tree;
+
+mod interrupts;
+mod sysfs;

@@ -1,0 +1,124 @@
+//! Running the binary, on shipped trees and on copies of them.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::tree::Entry;
+
+/// The shipped machines.
+pub const FIXTURES: [&str; 7] =
+    ["two-socket-mlx4", "x460", "tg3-and-ixgbe", "dl980", "two-node", "four-node", "wide"];
+
+/// What a run of the binary gave.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A path below `fixtures/`.
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+/// Runs the binary.
+pub fn nicpin(args: &[&str]) -> Run {
+    Run::of(Command::new(env!("CARGO_BIN_EXE_nicpin")).args(args))
+}
+
+impl Run {
+    fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code().unwrap_or_else(|| panic!("killed: {output:?}")),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// A copy of a shipped machine that can be written to.
+pub struct Copy {
+    dir: tempfile::TempDir,
+}
+
+impl Copy {
+    pub fn of(name: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        super::tree::copy_tree(&fixture(name), dir.path());
+        Self { dir }
+    }
+
+    /// Runs the binary with this machine as its root.
+    pub fn nicpin(&self, args: &[&str]) -> Run {
+        let root = self.dir.path().to_str().unwrap();
+        nicpin(&[args, &["--root", root]].concat())
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path.trim_start_matches('/'))
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        std::fs::write(self.path(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    pub fn remove(&self, path: &str) {
+        let path = self.path(path);
+        let removed =
+            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    pub fn set_mode(&self, path: &str, mode: u32) {
+        std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Lets everybody read and write the whole tree.
+    pub fn open_to_all(&self) {
+        self.set_mode("/", 0o777);
+        for (path, entry) in self.snapshot() {
+            for (end, _) in path.match_indices('/').skip(1) {
+                self.set_mode(&path[..end], 0o777);
+            }
+            if matches!(entry, Entry::File(_)) {
+                self.set_mode(&path, 0o666);
+            }
+        }
+    }
+
+    /// Runs the binary on this machine without any privilege: as `nobody` where the tests run as root.
+    pub fn nicpin_as_nobody(&self, args: &[&str]) -> Run {
+        // The build directory may be closed to nobody.
+        let dir = tempfile::tempdir().unwrap();
+        let binary = dir.path().join("nicpin");
+        std::fs::copy(env!("CARGO_BIN_EXE_nicpin"), &binary).unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new(&binary);
+        command.args(args).arg("--root").arg(self.dir.path());
+        if is_root() {
+            command.uid(65534).gid(65534);
+        }
+        Run::of(&mut command)
+    }
+
+    /// Every file's text and every link's target, by path; nicpin's own state left out.
+    pub fn snapshot(&self) -> BTreeMap<String, Entry> {
+        let mut entries = super::tree::entries(self.dir.path());
+        entries.retain(|path, _| !path.starts_with("/run/"));
+        entries
+    }
+}
+
+/// Whether the tests run as root, who may write everywhere.
+pub fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}

@@ -1,0 +1,94 @@
+//! Directory trees: written, read, copied and compared.
+
+// The tree is the test's own; nicpin goes through `host::Root`.
+#![allow(clippy::disallowed_methods)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// What stands at a path of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A file and what it holds.
+    File(String),
+    /// A link and where it leads.
+    Link(PathBuf),
+}
+
+/// Writes a file of one or more lines, and the directories above it. The last line is ended here.
+pub fn put(dir: &Path, path: &str, text: &str) {
+    let path = place(dir, path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, format!("{text}\n")).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Makes a link, and the directories above it.
+pub fn link(dir: &Path, path: &str, target: &str) {
+    let path = place(dir, path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    symlink(target, &path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Makes a directory, and those above it.
+pub fn make_dir(dir: &Path, path: &str) {
+    fs::create_dir_all(place(dir, path)).unwrap();
+}
+
+/// What a file holds, without the end of its last line.
+pub fn read(dir: &Path, path: &str) -> String {
+    let path = place(dir, path);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
+}
+
+/// Every file and link of a tree by its path from the top, which begins with `/`. None where there is no tree.
+pub fn entries(dir: &Path) -> BTreeMap<String, Entry> {
+    let mut found = BTreeMap::new();
+    if dir.is_dir() {
+        collect(dir, "", &mut found);
+    }
+    found
+}
+
+/// Copies a tree, links as links.
+pub fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for name in names(from) {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_symlink() {
+            symlink(fs::read_link(&from).unwrap(), &to).unwrap();
+        } else if from.is_dir() {
+            copy_tree(&from, &to);
+        } else {
+            fs::copy(&from, &to).unwrap();
+        }
+    }
+}
+
+/// The names in a directory, sorted.
+pub fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn collect(dir: &Path, above: &str, found: &mut BTreeMap<String, Entry>) {
+    for name in names(dir) {
+        let (full, path) = (dir.join(&name), format!("{above}/{name}"));
+        if full.is_symlink() {
+            found.insert(path, Entry::Link(fs::read_link(&full).unwrap()));
+        } else if full.is_dir() {
+            collect(&full, &path, found);
+        } else {
+            found.insert(path, Entry::File(fs::read_to_string(&full).unwrap()));
+        }
+    }
+}
+
+/// A path of the machine below the tree's top, with or without its leading `/`.
+fn place(dir: &Path, path: &str) -> PathBuf {
+    dir.join(path.trim_start_matches('/'))
+}
