@@ -107,7 +107,7 @@ fn a_tree_holds_only_what_is_read() {
         let root = Root::open_recording(&FIXTURES.join(&name)).unwrap();
         let host = Host::read(&root).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!host.interfaces.is_empty(), "{name} has no interface");
-        let asked = root.seen();
+        let asked = root.recorded().paths;
         let read: BTreeSet<String> =
             asked.iter().filter_map(|path| root.canonical(path)).chain(asked.iter().cloned()).collect();
         for (path, entry) in entries(&FIXTURES.join(&name)) {

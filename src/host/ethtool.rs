@@ -87,10 +87,14 @@ impl Channels {
 
 /// The channels of an interface; `None` where the driver does not tell. Needs no privilege.
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<Option<Channels>, FileError> {
-    if root.is_real() {
-        return Ok(ioctl::channels(interface).ok());
-    }
     let path = format!("{RECORDED}/{interface}/channels");
+    if root.is_real() {
+        let channels = ioctl::channels(interface).ok();
+        if let Some(channels) = channels {
+            root.remember(&path, || channels.to_text());
+        }
+        return Ok(channels);
+    }
     let Some(text) = root.read_opt(&path)? else { return Ok(None) };
     match Channels::parse(&text) {
         Some(channels) => Ok(Some(channels)),

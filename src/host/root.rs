@@ -4,7 +4,7 @@
 //! the machine (`/proc/irq/71/smp_affinity`) whatever the root; links in a tree are followed as that
 //! machine would follow them and never lead out of it. Absence is an answer (`None`), not an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -22,7 +22,17 @@ pub struct Root {
     base: PathBuf,
     dir: OwnedFd,
     real: bool,
-    seen: Option<Mutex<BTreeSet<String>>>,
+    /// What was looked at; `None` when nobody asked to know.
+    record: Option<Mutex<Recorded>>,
+}
+
+/// What a recording root has seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The paths that were looked at, found or not.
+    pub paths: BTreeSet<String>,
+    /// What the live machine answered beside its files, by the path where a tree keeps such an answer.
+    pub answers: BTreeMap<String, String>,
 }
 
 /// A file of the machine that could not be read, or does not hold what it should.
@@ -56,17 +66,24 @@ impl Root {
             (Ok(given), Ok(top)) => same(&given, &top),
             _ => false,
         };
-        Ok(Self { base: if real { PathBuf::from("/") } else { path.to_owned() }, dir, real, seen: None })
+        Ok(Self { base: if real { PathBuf::from("/") } else { path.to_owned() }, dir, real, record: None })
     }
 
-    /// As [`Root::open`], and keeps a list of every path that is looked at.
+    /// As [`Root::open`], and records what is looked at.
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
-        Ok(Self { seen: Some(Mutex::default()), ..Self::open(path)? })
+        Ok(Self { record: Some(Mutex::default()), ..Self::open(path)? })
     }
 
-    /// The paths looked at so far, when opened with [`Root::open_recording`].
-    pub fn seen(&self) -> BTreeSet<String> {
-        self.seen.as_ref().and_then(|seen| Some(seen.lock().ok()?.clone())).unwrap_or_default()
+    /// What was looked at so far, when opened with [`Root::open_recording`].
+    pub fn recorded(&self) -> Recorded {
+        self.record.as_ref().and_then(|record| Some(record.lock().ok()?.clone())).unwrap_or_default()
+    }
+
+    /// Records an answer of the live machine under the path where a tree keeps it.
+    pub fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
+        if let Some(mut record) = self.record.as_ref().and_then(|record| record.lock().ok()) {
+            record.answers.insert(path.to_owned(), answer());
+        }
     }
 
     /// Whether this is the live machine, which answers ioctls and netlink beside its files.
@@ -214,8 +231,8 @@ impl Root {
     }
 
     fn note(&self, path: &str) {
-        if let Some(mut seen) = self.seen.as_ref().and_then(|seen| seen.lock().ok()) {
-            seen.insert(path.to_owned());
+        if let Some(mut record) = self.record.as_ref().and_then(|record| record.lock().ok()) {
+            record.paths.insert(path.to_owned());
         }
     }
 
