@@ -125,10 +125,6 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Options that override the policy file.
-    #[command(flatten)]
-    pub policy: PolicyArgs,
-
     /// How to print it
     #[arg(long, value_enum, default_value_t)]
     pub format: PlanFormat,
@@ -140,6 +136,10 @@ pub struct PlanArgs {
     /// Exit 2 when something would be changed
     #[arg(long)]
     pub detailed_exitcode: bool,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }
 
 /// `nicpin apply`.
@@ -154,10 +154,6 @@ pub struct ApplyArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Options that override the policy file.
-    #[command(flatten)]
-    pub policy: PolicyArgs,
-
     /// How to print the outcome
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
@@ -169,6 +165,10 @@ pub struct ApplyArgs {
     /// How long to wait for another nicpin that is writing
     #[command(flatten)]
     pub lock: LockArgs,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }
 
 /// `nicpin check`.
@@ -182,10 +182,6 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Options that override the policy file.
-    #[command(flatten)]
-    pub policy: PolicyArgs,
-
     /// How to print the answer
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
@@ -193,6 +189,10 @@ pub struct CheckArgs {
     /// Print nothing; the exit code tells
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }
 
 /// `nicpin restore`.

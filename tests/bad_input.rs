@@ -11,6 +11,7 @@ fn fails(machine: &Copy, args: &[&str], code: i32, has: &[&str]) {
     let run = machine.nicpin(args);
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
+    assert!(!run.stderr.contains("os error"), "said twice: {}", run.stderr);
     for part in has {
         assert!(run.stderr.contains(part), "{args:?}: no `{part}` in {}", run.stderr);
     }

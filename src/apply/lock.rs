@@ -19,12 +19,12 @@ pub struct Lock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The state directory or the lock file could not be made.
-    #[error("{}: {}: {}", path.display(), errno_words(source), cure(source))]
+    #[error("{}: {}: {}", path.display(), errno_words(answer), cure(answer))]
     Io {
         /// The directory or file, the root included.
         path: PathBuf,
         /// The kernel's answer.
-        source: std::io::Error,
+        answer: std::io::Error,
     },
     /// Another process has it.
     #[error("{}: held by {holder} for more than {seconds} s: let it finish, or give --wait SECONDS", path.display())]
@@ -54,7 +54,7 @@ impl Lock {
         let path = format!("{STATE_DIR}/lock");
         let io = |path: &str| {
             let path = root.outside(path);
-            move |source| LockError::Io { path, source }
+            move |answer| LockError::Io { path, answer }
         };
         root.make_state_dir(STATE_DIR).map_err(io(STATE_DIR))?;
         let mut file = root.open_state(&path).map_err(io(&path))?;
@@ -62,7 +62,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
+                Err(TryLockError::Error(answer)) => return Err(io(&path)(answer)),
                 Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
                     std::thread::sleep(Duration::from_millis(50));
                 }

@@ -37,12 +37,12 @@ pub enum RecordError {
         reason: String,
     },
     /// It could not be written.
-    #[error("{}: {}; nothing was written, since it could not be undone", path.display(), errno_words(source))]
+    #[error("{}: {}; nothing was written, since it could not be undone", path.display(), errno_words(answer))]
     Save {
         /// The file, the root included.
         path: PathBuf,
         /// The kernel's answer.
-        source: std::io::Error,
+        answer: std::io::Error,
     },
 }
 
@@ -156,7 +156,7 @@ impl Record {
             let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from);
             text.and_then(|text| root.replace_state(&path, &(text + "\n")))
         };
-        saved.map_err(|source| RecordError::Save { path: root.outside(&path), source })
+        saved.map_err(|answer| RecordError::Save { path: root.outside(&path), answer })
     }
 }
 

@@ -39,12 +39,12 @@ pub struct Recorded {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The kernel refused: the path, its answer and what to do about it.
-    #[error("{}: {}{}", path.display(), errno_words(source), cure(source))]
+    #[error("{}: {}{}", path.display(), errno_words(answer), cure(answer))]
     Io {
         /// Where the file is, the root included.
         path: PathBuf,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
     },
     /// The file is there and says something else than it should.
     #[error("{}: {reason}", path.display())]
@@ -108,7 +108,7 @@ impl Root {
 
     /// The whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
-        self.read_text(path).map_err(|source| FileError::Io { path: self.outside(path), source })
+        self.read_text(path).map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
 
     /// The whole file, or `None` where the machine has none, or has one that says nothing: a queue that
@@ -117,7 +117,7 @@ impl Root {
         match self.read_text(path) {
             Ok(text) => Ok(Some(text)),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(source) => Err(FileError::Io { path: self.outside(path), source }),
+            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
         }
     }
 
@@ -138,7 +138,7 @@ impl Root {
                 Ok(Some(names))
             }
             Err(error) if is_absent(&error) => Ok(None),
-            Err(source) => Err(FileError::Io { path: self.outside(path), source }),
+            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
         }
     }
 
@@ -316,7 +316,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn io_error(path: &Path, errno: Errno) -> FileError {
-    FileError::Io { path: path.to_owned(), source: errno.into() }
+    FileError::Io { path: path.to_owned(), answer: errno.into() }
 }
 
 /// The kernel's answer in words and by its name: `permission denied (EACCES)`.
