@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cpuset::CpuSet;
-use crate::policy::{Rfs, Rps, Scope, Settings, Xps};
+use crate::policy::{Per, Rfs, Rps, Scope, Settings, Widen, Xps};
 
 /// Exit codes, as every command's help tells them.
 const EXIT_CODES: &str = "\
@@ -62,8 +62,9 @@ pub struct SelectArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Placement")]
 pub struct PolicyArgs {
-    /// Whose CPUs take the vectors: `local` (the card's node), `all`, `remote`, or a CPU list
-    #[arg(long, value_name = "local|all|remote|CPULIST")]
+    /// Whose CPUs take the vectors: `local` (the card's node), `all`, `remote`, where the driver's `hint` says, or a
+    /// CPU list
+    #[arg(long, value_name = "local|all|remote|hint|CPULIST")]
     pub scope: Option<Scope>,
 
     /// CPUs that take no interrupts and no RPS work
@@ -73,6 +74,14 @@ pub struct PolicyArgs {
     /// At most N cores a node take queue vectors, spread over its L3 domains
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub irq_cores: Option<u16>,
+
+    /// One core of each L3 domain takes queue vectors
+    #[arg(long)]
+    pub per_l3: bool,
+
+    /// With more queues than the node has cores, use the nearest nodes of the same package too
+    #[arg(long)]
+    pub widen: bool,
 
     /// Count SMT siblings as cores of their own
     #[arg(long)]
@@ -102,6 +111,8 @@ impl PolicyArgs {
             scope: self.scope.clone(),
             exclude: self.exclude.clone(),
             irq_cores: self.irq_cores.map(usize::from),
+            per: self.per_l3.then_some(Per::L3),
+            widen: self.widen.then_some(Widen::Package),
             siblings: self.siblings.then_some(true),
             avoid_cpu0: self.no_avoid_cpu0.then_some(false),
             rps: self.rps.clone(),

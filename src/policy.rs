@@ -51,6 +51,41 @@ pub struct Match {
     pub device: Option<String>,
     /// The device's node.
     pub node: Option<u32>,
+    /// PCI vendor and device, in hex: `15b3:1017`; a glob (`15b3:*`).
+    pub pci: Option<String>,
+    /// The link's speed in Mbit/s, or a bound: `10000`, `">=25000"`, `"<10000"`. A link whose speed is not known
+    /// matches none.
+    pub speed: Option<Speed>,
+}
+
+/// A condition on the link's speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Speed {
+    least: u32,
+    most: u32,
+}
+
+impl FromStr for Speed {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let digits = text.trim_start_matches(['<', '>', '=']);
+        let (sign, number) = text.split_at(text.len() - digits.len());
+        let number: Option<u32> = number.trim().parse().ok();
+        let bounds = number.and_then(|mbps| match sign {
+            "" | "=" => Some((mbps, mbps)),
+            ">=" => Some((mbps, u32::MAX)),
+            ">" => Some((mbps.checked_add(1)?, u32::MAX)),
+            "<=" => Some((0, mbps)),
+            "<" => Some((0, mbps.checked_sub(1)?)),
+            _ => None,
+        });
+        let error = || WordError {
+            text: text.to_owned(),
+            expected: "a speed in Mbit/s such as 10000, >=25000 or <10000",
+        };
+        bounds.map(|(least, most)| Self { least, most }).ok_or_else(error)
+    }
 }
 
 /// What can be set. `None`: not said here.
@@ -63,6 +98,10 @@ pub struct Settings {
     pub exclude: Option<CpuSet>,
     /// At most so many cores of a node take queue vectors.
     pub irq_cores: Option<usize>,
+    /// How many cores may take queue vectors.
+    pub per: Option<Per>,
+    /// What to do when the node has fewer cores than the interface has queues.
+    pub widen: Option<Widen>,
     /// Count SMT siblings as cores of their own.
     pub siblings: Option<bool>,
     /// Use the core of CPU 0 last.
@@ -88,8 +127,31 @@ pub enum Scope {
     All,
     /// Every node but the interface's own.
     Remote,
+    /// Where the driver's hint says (`affinity_hint`).
+    Hint,
     /// These CPUs.
     Cpus(CpuSet),
+}
+
+/// Which cores may take queue vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Per {
+    /// Every core.
+    Core,
+    /// One core of each L3 domain.
+    L3,
+}
+
+/// Where queues go that are more than their node's cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Widen {
+    /// They share the node's cores.
+    Never,
+    /// To the nearest nodes of the same package, by distance, as far as it takes: for packages that are parted into
+    /// several nodes (sub-NUMA clustering, NPS).
+    Package,
 }
 
 /// Which CPUs receive packets that a queue hands on.
@@ -143,6 +205,10 @@ pub struct Choice {
     pub exclude: CpuSet,
     /// Most cores of a node with queue vectors.
     pub irq_cores: Option<usize>,
+    /// How many cores may take queue vectors.
+    pub per: Per,
+    /// What to do when the node is too small.
+    pub widen: Widen,
     /// Whether siblings count as cores.
     pub siblings: bool,
     /// Whether the core of CPU 0 is used last.
@@ -167,6 +233,12 @@ impl Policy {
         toml::from_str(text)
     }
 
+    /// Whether anything in it asks for the drivers' hints.
+    pub fn wants_hints(&self) -> bool {
+        let rules = self.rules.iter().map(|rule| &rule.set);
+        rules.chain([&self.defaults, &self.options]).any(|settings| settings.scope == Some(Scope::Hint))
+    }
+
     /// What holds for an interface.
     pub fn choice(&self, interface: &Interface) -> Choice {
         let matching = |(_, rule): &(usize, &Rule)| rule.matches.holds(interface);
@@ -179,6 +251,8 @@ impl Policy {
             scope: first(&layers, |s| s.scope.clone()).unwrap_or(Scope::Local),
             exclude: first(&layers, |s| s.exclude.clone()).unwrap_or_default(),
             irq_cores: first(&layers, |s| s.irq_cores),
+            per: first(&layers, |s| s.per).unwrap_or(Per::Core),
+            widen: first(&layers, |s| s.widen).unwrap_or(Widen::Never),
             siblings: first(&layers, |s| s.siblings).unwrap_or(false),
             avoid_cpu0: first(&layers, |s| s.avoid_cpu0).unwrap_or(true),
             rps: first(&layers, |s| s.rps.clone()).unwrap_or(Rps::Auto),
@@ -204,7 +278,11 @@ impl Match {
         glob(&self.name, &interface.name)
             && glob(&self.driver, interface.driver.as_deref().unwrap_or_default())
             && glob(&self.device, &interface.device.address)
+            && glob(&self.pci, interface.device.pci_id.as_deref().unwrap_or_default())
             && self.node.is_none_or(|node| interface.device.node == Some(node))
+            && self.speed.is_none_or(|Speed { least, most }| {
+                interface.speed_mbps.is_some_and(|mbps| (least..=most).contains(&mbps))
+            })
     }
 }
 
@@ -224,7 +302,8 @@ impl FromStr for Scope {
             "local" => Ok(Self::Local),
             "all" => Ok(Self::All),
             "remote" => Ok(Self::Remote),
-            list => cpus(list, "local, all, remote, or a CPU list such as 0-3,8").map(Self::Cpus),
+            "hint" => Ok(Self::Hint),
+            list => cpus(list, "local, all, remote, hint, or a CPU list such as 0-3,8").map(Self::Cpus),
         }
     }
 }
@@ -282,6 +361,7 @@ impl fmt::Display for Scope {
             Self::Local => f.write_str("local"),
             Self::All => f.write_str("all"),
             Self::Remote => f.write_str("remote"),
+            Self::Hint => f.write_str("hint"),
             Self::Cpus(cpus) => cpus.fmt(f),
         }
     }
@@ -298,21 +378,28 @@ macro_rules! deserialize_word {
 }
 deserialize_word!(Scope, Rps, Xps);
 
-impl<'de> Deserialize<'de> for Rfs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected off, keep, or a number of flows such as 32768")]
-        enum Said {
-            Number(u32),
-            Word(String),
-        }
-        let said = match Said::deserialize(deserializer)? {
-            Said::Number(number) => number.to_string(),
-            Said::Word(word) => word,
-        };
-        said.parse().map_err(D::Error::custom)
-    }
+/// A number, or a word for which a type has its own reading.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number or a word")]
+enum NumberOrWord {
+    Number(u32),
+    Word(String),
 }
+
+macro_rules! deserialize_number_or_word {
+    ($($word:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $word {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let said = match NumberOrWord::deserialize(deserializer)? {
+                    NumberOrWord::Number(number) => number.to_string(),
+                    NumberOrWord::Word(word) => word,
+                };
+                said.parse().map_err(D::Error::custom)
+            }
+        }
+    )*};
+}
+deserialize_number_or_word!(Rfs, Speed);
 
 impl<'de> Deserialize<'de> for Group {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -365,7 +452,7 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let policy = Policy::parse(
-            "[defaults]\nscope = 'remote'\nexclude = '0'\nirq-cores = 2\nsiblings = true\navoid-cpu0 = false\n\
+            "[defaults]\nscope = 'remote'\nexclude = '0'\nirq-cores = 2\nper = 'l3'\nwiden = 'package'\nsiblings = true\navoid-cpu0 = false\n\
              rps = '1-3'\nxps = 'keep'\nrfs = 32768\ngroup = 'l3'\nskip = true\n",
         );
         let choice = policy.unwrap().choice(&interface("eth0", "igb"));
@@ -373,6 +460,8 @@ mod tests {
             scope: Scope::Remote,
             exclude: CpuSet::single(0),
             irq_cores: Some(2),
+            per: Per::L3,
+            widen: Widen::Package,
             siblings: true,
             avoid_cpu0: false,
             rps: Rps::Cpus(CpuSet::parse_list("1-3").unwrap()),

@@ -91,9 +91,9 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_cure_is_named() {
 
 #[test]
 fn rule_1_when_every_cpu_is_kept_free_that_is_said_and_overruled() {
-    let mut host = machine(1, 2, 1, 2);
+    let mut host = machine(1, 6, 1, 6);
     add(&mut host, "eth0", Some(0), 1);
-    host.topology.isolated = set("0-1");
+    host.topology.isolated = set("0-5");
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["1"]);
     assert_eq!(codes(of(&plan, "eth0")), ["no-usable-cpu", "isolated-cpus-used"]);
@@ -210,7 +210,7 @@ fn rule_4_link_speed_link_state_and_irq_numbers_do_not_change_the_plan() {
 
 #[test]
 fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
-    let mut host = machine(1, 4, 1, 4);
+    let mut host = machine(1, 6, 1, 6);
     add(&mut host, "eth0", Some(0), 2);
     host.interfaces[0].vectors[1].movable = false;
     host.interfaces[0].vectors[1].serving = Some(set("1"));

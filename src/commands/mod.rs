@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
-use crate::host::{Host, Root};
+use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::select::{SelectError, Selection};
@@ -87,7 +87,7 @@ fn one_line(text: &str, error: &toml::de::Error) -> String {
 /// Reads the machine and plans what the command line asks for.
 fn read_and_plan(cli: &Cli, root: &Root, select: &SelectArgs, args: &PolicyArgs) -> Result<(Host, Plan)> {
     let policy = read_policy(cli, root, args)?;
-    let host = Host::read(root)?;
+    let host = Host::read_for(root, Wants { hints: policy.wants_hints() })?;
     let selection = Selection::new(&host, &select.selectors, select.if_present)?;
     let plan = crate::plan::plan(&host, &policy, &selection);
     Ok((host, plan))

@@ -47,6 +47,8 @@ pub struct Interface {
 pub struct Device {
     /// Its name on the bus: `0000:82:00.0` on PCI.
     pub address: String,
+    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
+    pub pci_id: Option<String>,
     /// Its node (`numa_node`); `None` for -1 and where there is no such file.
     pub node: Option<u32>,
     /// `local_cpulist`: the CPUs near it, or all of them when the kernel does not know.
@@ -87,6 +89,8 @@ pub struct TxQueue {
     pub index: u32,
     /// `xps_cpus`; `None` on a kernel without XPS and on an interface with one transmit queue.
     pub xps_cpus: Option<MaskFile>,
+    /// Whether `xps_rxqs` names a receive queue; it then goes before `xps_cpus` for the flows of that queue.
+    pub has_xps_rxqs: bool,
 }
 
 /// An interface that stands on others: a bond, team, VLAN or bridge.
@@ -182,12 +186,22 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
     let node = root.read_opt(&format!("{path}/numa_node"))?;
     Ok(Device {
         address: name_of(&path),
+        pci_id: read_pci_id(root, &path)?,
         // -1, NUMA_NO_NODE, is "unknown" and never node 0.
         node: node.and_then(|node| node.trim().parse().ok()),
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: read_pcie(root, &path)?,
         irqs: if on_usb { Vec::new() } else { read_irqs(root, &path)? },
     })
+}
+
+fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
+    let id = |name: &str| -> Result<Option<String>, FileError> {
+        let text = root.read_opt(&format!("{path}/{name}"))?;
+        Ok(text.and_then(|text| text.trim().strip_prefix("0x").map(str::to_lowercase)))
+    };
+    let Some(vendor) = id("vendor")? else { return Ok(None) };
+    Ok(id("device")?.map(|device| format!("{vendor}:{device}")))
 }
 
 fn read_pcie(root: &Root, path: &str) -> Result<u64, FileError> {
@@ -224,7 +238,13 @@ fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), 
                 rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
             });
         } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
-            tx.push(TxQueue { index, xps_cpus: read_mask_file(root, &format!("{queue}/xps_cpus"))? });
+            let rxqs = root.read_opt(&format!("{queue}/xps_rxqs"))?;
+            tx.push(TxQueue {
+                index,
+                xps_cpus: read_mask_file(root, &format!("{queue}/xps_cpus"))?,
+                has_xps_rxqs: rxqs
+                    .is_some_and(|mask| mask.contains(|c: char| c != '0' && c.is_ascii_hexdigit())),
+            });
         }
     }
     rx.sort_by_key(|queue| queue.index);

@@ -18,6 +18,10 @@ pub use root::{FileError, Root};
 pub use topology::{Node, Topology};
 pub use vectors::{Source, UnknownVector, Vector};
 
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+
 /// Where the kernel tells of every IRQ.
 const INTERRUPTS: &str = "/proc/interrupts";
 /// The size of the global RFS table.
@@ -34,27 +38,53 @@ pub struct Host {
     pub stacked: Vec<Stacked>,
     /// `rps_sock_flow_entries`; `None` where the kernel has none (no RFS, or inside a network namespace).
     pub flow_entries: Option<u32>,
+    /// What drivers hint (`affinity_hint`), by IRQ, where a hint was asked for and there is one.
+    pub hints: BTreeMap<u32, CpuSet>,
     /// The process id of irqbalance, while it runs.
     pub irqbalance: Option<i32>,
 }
 
 impl Host {
-    /// Reads the machine below a root.
+    /// Reads the machine below a root, without the drivers' hints.
     pub fn read(root: &Root) -> Result<Self, FileError> {
+        Self::read_for(root, Wants::default())
+    }
+
+    /// Reads the machine below a root, and what else is wanted of it.
+    pub fn read_for(root: &Root, wants: Wants) -> Result<Self, FileError> {
         let topology = Topology::read(root)?;
         let (mut interfaces, stacked) = interfaces::read(root)?;
         if !interfaces.is_empty() {
             let interrupts = read_interrupts(root)?;
             vectors::read(root, &interrupts, &mut interfaces)?;
         }
+        let hints = if wants.hints { read_hints(root, &interfaces)? } else { BTreeMap::new() };
         Ok(Self {
             topology,
             interfaces,
+            hints,
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
             irqbalance: writers::irqbalance(root)?,
         })
     }
+}
+
+/// What is only read when something asks for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// The drivers' hints.
+    pub hints: bool,
+}
+
+fn read_hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {
+    let mut hints = BTreeMap::new();
+    for vector in interfaces.iter().flat_map(|interface| &interface.vectors) {
+        let hint = topology::read_mask(root, &format!("/proc/irq/{}/affinity_hint", vector.irq))?;
+        // All zeros is no hint.
+        hints.extend(hint.filter(|cpus| !cpus.is_empty()).map(|cpus| (vector.irq, cpus)));
+    }
+    Ok(hints)
 }
 
 fn read_interrupts(root: &Root) -> Result<Interrupts, FileError> {

@@ -5,9 +5,11 @@
 //! `Documentation/ABI/stable/sysfs-devices-node`). Never from `nproc` or a process's own affinity, which
 //! say what this process may use, not what the machine has.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
+use crate::host::interfaces::read_number;
 use crate::host::root::{FileError, Root};
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -29,6 +31,11 @@ pub struct Topology {
     pub cores: Vec<CpuSet>,
     /// The online CPUs that share each L3 cache, by lowest CPU. Empty where the machine tells of none.
     pub l3_domains: Vec<CpuSet>,
+    /// The online CPUs of each package (socket), by lowest CPU. Empty where the machine does not tell.
+    pub packages: Vec<CpuSet>,
+    /// Kinds of cores, fastest first, on machines that have several (hybrid x86, big and little arm64); empty on
+    /// others.
+    pub speed_classes: Vec<CpuSet>,
     /// NUMA nodes by id; ids may be sparse. A kernel without NUMA has the one node 0.
     pub nodes: BTreeMap<u32, Node>,
 }
@@ -54,17 +61,18 @@ impl Topology {
         if let Some(partitions) = read_list(root, "/sys/fs/cgroup/cpuset.cpus.isolated")? {
             isolated = isolated.union(&partitions);
         }
+        let cores = groups(&online, |cpu| siblings(root, cpu))?;
+        let told = |groups: Vec<CpuSet>| groups.into_iter().filter(|group| !group.is_empty()).collect();
         Ok(Self {
             possible: possible.last().map_or(0, |last| last + 1),
             isolated: isolated.intersection(&online),
             nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?
                 .unwrap_or_default()
                 .intersection(&online),
-            cores: groups(&online, |cpu| siblings(root, cpu))?,
-            l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?
-                .into_iter()
-                .filter(|domain| !domain.is_empty())
-                .collect(),
+            l3_domains: told(groups(&online, |cpu| l3_domain(root, cpu))?),
+            packages: told(groups(&online, |cpu| package(root, cpu))?),
+            speed_classes: speed_classes(root, &online, &cores)?,
+            cores,
             nodes: read_nodes(root, &online)?,
             online,
         })
@@ -132,6 +140,37 @@ fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
         }
     }
     Ok(CpuSet::single(cpu))
+}
+
+fn package(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+    // The second name came in 5.3; the first is still there in 6.18.
+    for name in ["core_siblings_list", "package_cpus_list"] {
+        if let Some(cpus) = read_list(root, &format!("{CPU}/cpu{cpu}/topology/{name}"))? {
+            return Ok(cpus);
+        }
+    }
+    Ok(CpuSet::new())
+}
+
+/// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
+/// for the fastest.
+fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>, FileError> {
+    if let Some(slow) = read_list(root, "/sys/devices/cpu_atom/cpus")? {
+        let classes = [online.difference(&slow), online.intersection(&slow)];
+        let several = classes.iter().all(|class| !class.is_empty());
+        return Ok(if several { classes.to_vec() } else { Vec::new() });
+    }
+    let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
+    for core in cores {
+        let Some(first) = core.first() else { continue };
+        // A machine that does not tell of one core tells of none.
+        let Some(capacity) = read_number(root, &format!("{CPU}/cpu{first}/cpu_capacity"))? else {
+            return Ok(Vec::new());
+        };
+        let class = classes.entry(Reverse(capacity)).or_default();
+        *class = class.union(core);
+    }
+    Ok(if classes.len() > 1 { classes.into_values().collect() } else { Vec::new() })
 }
 
 /// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.

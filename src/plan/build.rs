@@ -1,31 +1,37 @@
 //! From placed queues to the plan: what each vector and queue should be, why, and which writes that takes.
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::host::{FLOW_ENTRIES, Host, MaskFile, Role, RxQueue, TxQueue, Vector};
+use crate::host::{FLOW_ENTRIES, Host, MaskFile, Role, Vector};
 use crate::plan::place::Places;
 use crate::plan::plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, RxPlan, SCHEMA, TxPlan, VectorPlan, Write,
-    WriteKind, hash,
+    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, VectorPlan, Write, WriteKind, hash,
 };
-use crate::plan::{Work, notes, score, steer};
-use crate::policy::{Rfs, Rps, Scope, Xps};
+use crate::plan::{Work, notes, queues, score};
+use crate::policy::Scope;
 use crate::select::Selection;
 
-/// Builds the plan of the chosen interfaces, in their order. `flow_queues` is the number of receive queues
-/// over which a flow table is sized.
+/// What concerns all interfaces that take part, chosen or not.
+pub(crate) struct Shared {
+    /// Receive queues over which a flow table is sized.
+    pub(crate) flow_queues: usize,
+    /// CPUs that take a queue of any of them.
+    pub(crate) busy: CpuSet,
+}
+
+/// Builds the plan of the chosen interfaces, in their order.
 pub(crate) fn build(
     host: &Host,
     places: &Places,
     chosen: &[&Work<'_>],
-    flow_queues: usize,
+    shared: &Shared,
     selection: &Selection,
 ) -> Plan {
     let mut settings = Settings::default();
     let mut interfaces = Vec::new();
     for work in chosen {
-        interfaces.push(interface(host, places, work, flow_queues, &mut settings));
+        interfaces.push(interface(host, places, work, shared, &mut settings));
     }
-    if let Some(entries) = chosen.iter().find_map(|work| flow_entries(work.choice.rfs)) {
+    if let Some(entries) = chosen.iter().find_map(|work| queues::flow_entries(work.choice.rfs)) {
         settings.number(
             WriteKind::Sysctl,
             FLOW_ENTRIES,
@@ -58,20 +64,11 @@ pub(crate) fn build(
     }
 }
 
-/// The size of the flow table as the kernel rounds it: up to a power of two.
-fn flow_entries(rfs: Rfs) -> Option<u32> {
-    match rfs {
-        Rfs::Entries(entries) => Some(entries.next_power_of_two()),
-        Rfs::Off => Some(0),
-        Rfs::Keep => None,
-    }
-}
-
 fn interface(
     host: &Host,
     places: &Places,
     work: &Work<'_>,
-    flow_queues: usize,
+    shared: &Shared,
     settings: &mut Settings,
 ) -> InterfacePlan {
     let interface = work.interface;
@@ -83,7 +80,7 @@ fn interface(
             settings.mask(WriteKind::Vector, path, cpus, &now.allowed, host, name, &plan.why);
         }
     }
-    let (rx_queues, rps_note) = rx(host, places, work, flow_queues);
+    let (rx_queues, rps_note) = queues::rx(host, places, work, shared.flow_queues);
     for (plan, now) in rx_queues.iter().zip(&interface.rx_queues) {
         let queue = format!("/sys/class/net/{name}/queues/rx-{}", plan.queue);
         if let (Some(cpus), Some(current)) = (&plan.rps_cpus, &now.rps_cpus) {
@@ -95,7 +92,7 @@ fn interface(
             settings.number(WriteKind::RpsFlow, &path, share, now.rps_flow_cnt, name, why);
         }
     }
-    let tx_queues = tx(host, places, work);
+    let tx_queues = queues::tx(host, places, work);
     for (plan, now) in tx_queues.iter().zip(&interface.tx_queues) {
         if let (Some(cpus), Some(current)) = (&plan.xps_cpus, &now.xps_cpus) {
             let path = format!("/sys/class/net/{name}/queues/tx-{}/xps_cpus", plan.queue);
@@ -105,6 +102,8 @@ fn interface(
     let mut notes = work.candidates.notes.clone();
     notes.extend(notes::of_interface(host, work));
     notes.extend(rps_note);
+    let near = work.candidates.node.and_then(|node| host.topology.nodes.get(&node));
+    let near = near.map_or(&host.topology.online, |node| &node.cpus);
     InterfacePlan {
         name: name.clone(),
         driver: interface.driver.clone(),
@@ -112,6 +111,9 @@ fn interface(
         node: work.candidates.node,
         node_source: work.candidates.source,
         candidates: work.candidates.cpus.clone(),
+        left_out: work.candidates.left_out.clone(),
+        irq_cpus: work.irq_cpus(host),
+        worker_cpus: near.difference(&shared.busy),
         speed_mbps: interface.speed_mbps,
         state: interface.state.clone(),
         channels: interface.channels,
@@ -163,6 +165,9 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
     }
     let node = match (work.candidates.node, work.candidates.source) {
         _ if cpus.len() > 1 => "a group of CPUs, by the policy".to_owned(),
+        _ if work.choice.scope == Scope::Hint && host.hints.contains_key(&vector.irq) => {
+            "where the driver hints".to_owned()
+        }
         _ if matches!(work.choice.scope, Scope::Cpus(_)) => "among the CPUs that the policy names".to_owned(),
         _ if work.choice.scope == Scope::All => "any node, by the policy".to_owned(),
         _ if work.choice.scope == Scope::Remote => "another node, by the policy".to_owned(),
@@ -184,114 +189,6 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
     let idle = if work.interface.is_idle(vector) { "; idle, not counted" } else { "" };
     let second = if second { "; second queue on its core" } else { "" };
     format!("{node}{second}{idle}")
-}
-
-/// Receive queues, and what is to be said of them.
-fn rx(
-    host: &Host,
-    places: &Places,
-    work: &Work<'_>,
-    flow_queues: usize,
-) -> (Vec<RxPlan>, Option<crate::plan::Note>) {
-    let queues = &work.interface.rx_queues;
-    let (shares, why, note) = rps(host, places, work);
-    let flow = |queue: &RxQueue| {
-        // Interfaces without vectors are left alone in this, too.
-        let entries = flow_entries(work.choice.rfs).filter(|_| understood(work))?;
-        let share = if entries == 0 { 0 } else { steer::flow_share(entries, flow_queues) };
-        queue.rps_flow_cnt.map(|_| share)
-    };
-    let plans = (queues.iter().enumerate())
-        .map(|(at, queue)| {
-            let share = shares.as_ref().and_then(|shares| shares.get(at).cloned());
-            let none_left = work.choice.rps == Rps::Auto
-                && share.as_ref().is_some_and(CpuSet::is_empty)
-                && shares.iter().flatten().any(|share| !share.is_empty());
-            let why = if none_left { "off: no candidate CPU is left for it" } else { &why };
-            RxPlan { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why: why.to_owned() }
-        })
-        .collect();
-    (plans, note)
-}
-
-/// Whether the interface has a queue vector that is placed; RPS and XPS have no footing without.
-fn understood(work: &Work<'_>) -> bool {
-    !work.choice.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
-}
-
-type RpsShares = (Option<Vec<CpuSet>>, String, Option<crate::plan::Note>);
-
-/// Each receive queue's RPS CPUs; `None` to leave them alone.
-fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
-    let queues = &work.interface.rx_queues;
-    let off = |why: &str, note| (Some(vec![CpuSet::new(); queues.len()]), why.to_owned(), note);
-    if !understood(work) {
-        return (None, "left alone".to_owned(), None);
-    }
-    let candidates = &work.candidates.cpus;
-    match &work.choice.rps {
-        Rps::Off => off("off by the policy", None),
-        Rps::Cpus(cpus) => {
-            let cpus = cpus.intersection(&host.topology.online);
-            (Some(vec![cpus; queues.len()]), "given by the policy".to_owned(), None)
-        }
-        Rps::Auto => {
-            let cores = notes::core_count(host, work);
-            if queues.len() >= cores {
-                return off("off: a receive queue for each candidate core", None);
-            }
-            if let Some(channels) = work.interface.channels
-                && channels.max_receiving() > channels.receiving()
-            {
-                let note = notes::more_queues(work, channels, cores);
-                return off("off: the card can have more queues itself", Some(note));
-            }
-            let interrupted: Vec<CpuSet> =
-                queues.iter().map(|queue| interrupted(host, work, queue)).collect();
-            let shares = steer::rps(&host.topology, places, candidates, &interrupted);
-            let why = format!("{} of {cores} candidate cores have a receive queue", queues.len());
-            (Some(shares), why, None)
-        }
-    }
-}
-
-/// The CPUs that may be interrupted for a receive queue: the planned one, or the whole group.
-fn interrupted(host: &Host, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
-    let receives = |v: &&Vector| v.queue == Some(queue.index) && matches!(v.role, Role::Rx | Role::Combined);
-    let target = work.interface.vectors.iter().find(receives).and_then(|vector| work.target(host, vector));
-    target.unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).map(CpuSet::single).unwrap_or_default())
-}
-
-/// Transmit queues.
-fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
-    let queues = &work.interface.tx_queues;
-    let completions: Option<Vec<u32>> =
-        queues.iter().map(|queue| work.cpu_of(Role::Tx, queue.index)).collect();
-    let leave = |why: &str| -> (Option<Vec<CpuSet>>, String) { (None, why.to_owned()) };
-    let (shares, why) = match (work.choice.xps, completions) {
-        _ if !understood(work) => leave("left alone"),
-        (Xps::Keep, _) => leave("kept by the policy"),
-        (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
-        (Xps::Auto, Some(completions)) => (
-            Some(steer::xps(&host.topology, places, &completions)),
-            "completes nearest to these CPUs".to_owned(),
-        ),
-        (Xps::Auto, None) => leave("no vector is known to complete it"),
-    };
-    let plan = |(at, queue): (usize, &TxQueue)| {
-        // One transmit queue has no xps_cpus to read or write.
-        let exists = queue.xps_cpus.is_some();
-        TxPlan {
-            queue: queue.index,
-            xps_cpus: shares.as_ref().and_then(|shares| shares.get(at).cloned()).filter(|_| exists),
-            why: if exists {
-                why.clone()
-            } else {
-                "the kernel steers nothing here (a single queue)".to_owned()
-            },
-        }
-    };
-    queues.iter().enumerate().map(plan).collect()
 }
 
 /// Gathers planned values: a write for each that differs, a count of the others.

@@ -1,9 +1,11 @@
 //! Which CPUs an interface's vectors may go to, and how its node is known.
 
+use std::collections::BTreeMap;
+
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Interface, Topology};
-use crate::plan::plan::{NodeSource, Note};
-use crate::policy::{Choice, Group, Scope};
+use crate::plan::plan::{LeftOut, NodeSource, Note};
+use crate::policy::{Choice, Group, Per, Scope, Widen};
 
 /// An interface's node and candidate CPUs.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +16,8 @@ pub(crate) struct Candidates {
     pub(crate) source: NodeSource,
     /// Where its vectors may go. Never empty on a machine with a CPU.
     pub(crate) cpus: CpuSet,
+    /// Online CPUs of its node, or of the machine when no node is known, that are not among them, and why not.
+    pub(crate) left_out: Vec<LeftOut>,
     /// What its owner should know.
     pub(crate) notes: Vec<Note>,
 }
@@ -26,46 +30,129 @@ struct Home {
     notes: Vec<Note>,
 }
 
-/// The candidate CPUs of an interface under a policy.
-pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice) -> Candidates {
+/// The candidate CPUs of an interface under a policy. `queues`: how many active queues it has.
+pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice, queues: usize) -> Candidates {
     let topology = &host.topology;
     let (usable, mut notes) = usable(topology, choice);
     let mut home = home(topology, interface, &usable);
     notes.append(&mut home.notes);
-    let explicit = match (&choice.group, &choice.scope) {
-        (Some(Group::Cpus(cpus)), _) | (_, Scope::Cpus(cpus)) => Some(cpus),
-        _ => None,
-    };
-    if let Some(wanted) = explicit {
-        let cpus = wanted.intersection(&topology.online).difference(&choice.exclude);
-        if !cpus.is_empty() {
+    let cpus = match explicit(topology, choice, &mut notes) {
+        Some(cpus) => {
             if home.node.is_none()
                 && let Some((&node, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
             {
                 (home.node, home.source) = (Some(node), NodeSource::Policy);
                 notes.retain(|note| note.code != "node-unknown");
             }
-            return Candidates { node: home.node, source: home.source, cpus, notes };
+            cpus
         }
+        None => {
+            let cpus = scoped(topology, choice, &home, &usable, queues, &mut notes);
+            match (choice.irq_cores, choice.per) {
+                (None, Per::Core) => cpus,
+                (most, per) => first_cores(topology, &cpus, most, per, choice.avoid_cpu0),
+            }
+        }
+    };
+    let left_out = left_out(topology, choice, home.node, &cpus);
+    Candidates { node: home.node, source: home.source, cpus, left_out, notes }
+}
+
+/// The CPUs that the policy names, as far as they can be used.
+fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Option<CpuSet> {
+    let wanted = match (&choice.group, &choice.scope) {
+        (Some(Group::Cpus(cpus)), _) | (_, Scope::Cpus(cpus)) => cpus,
+        _ => return None,
+    };
+    let cpus = wanted.intersection(&topology.online).difference(&choice.exclude);
+    if cpus.is_empty() {
         let text =
             format!("none of the CPUs {wanted} that the policy names can be used; using the node's own");
         notes.push(Note::new("cpus-unusable", text));
+        return None;
     }
-    let cpus = match choice.scope {
-        Scope::Local | Scope::Cpus(_) => home.cpus,
-        Scope::All => usable,
+    Some(cpus)
+}
+
+fn scoped(
+    topology: &Topology,
+    choice: &Choice,
+    home: &Home,
+    usable: &CpuSet,
+    queues: usize,
+    notes: &mut Vec<Note>,
+) -> CpuSet {
+    match choice.scope {
+        Scope::All => usable.clone(),
         Scope::Remote => {
             let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
             let others = own.map(|own| usable.difference(own)).filter(|others| !others.is_empty());
             others.unwrap_or_else(|| {
                 notes.push(Note::new("no-remote-node", "there is no other node to use; using its own"));
-                home.cpus
+                home.cpus.clone()
             })
         }
+        Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.widen, home.node) {
+            (Widen::Package, Some(node)) => widened(topology, node, &home.cpus, usable, queues, notes),
+            _ => home.cpus.clone(),
+        },
+    }
+}
+
+/// The node's CPUs and, while they have fewer cores than there are queues, those of the nearest other nodes of its
+/// package: all nodes of one distance together, so that none is preferred by its number.
+fn widened(
+    topology: &Topology,
+    node: u32,
+    own: &CpuSet,
+    usable: &CpuSet,
+    queues: usize,
+    notes: &mut Vec<Note>,
+) -> CpuSet {
+    let cores = |cpus: &CpuSet| topology.cores.iter().filter(|core| core.intersects(cpus)).count();
+    let package = topology.packages.iter().find(|package| package.intersects(own));
+    let Some(package) = package else { return own.clone() };
+    let mut cpus = own.clone();
+    let mut others = topology.nearest_nodes(node);
+    others.retain(|other| topology.nodes[other].cpus.intersects(package));
+    let mut taken = Vec::new();
+    for tier in others.chunk_by(|a, b| topology.distance(node, *a) == topology.distance(node, *b)) {
+        if cores(&cpus) >= queues {
+            break;
+        }
+        for other in tier {
+            cpus = cpus.union(&topology.nodes[other].cpus.intersection(package).intersection(usable));
+            taken.push(other.to_string());
+        }
+    }
+    if !taken.is_empty() {
+        let text = format!(
+            "{queues} queues on the {} cores of node {node}: widened to node {} of the same package",
+            cores(own),
+            taken.join(", ")
+        );
+        notes.push(Note::new("widened", text));
+    }
+    cpus
+}
+
+/// Why CPUs near the interface are no candidates.
+fn left_out(topology: &Topology, choice: &Choice, node: Option<u32>, cpus: &CpuSet) -> Vec<LeftOut> {
+    let near = node.and_then(|node| topology.nodes.get(&node)).map_or(&topology.online, |node| &node.cpus);
+    let mut left = near.difference(cpus);
+    let mut reasons = Vec::new();
+    let mut reason = |set: &CpuSet, why: &str| {
+        let cpus = left.intersection(set);
+        if !cpus.is_empty() {
+            left = left.difference(&cpus);
+            reasons.push(LeftOut { cpus, why: why.to_owned() });
+        }
     };
-    let cpus =
-        choice.irq_cores.map_or(cpus.clone(), |most| first_cores(topology, &cpus, most, choice.avoid_cpu0));
-    Candidates { node: home.node, source: home.source, cpus, notes }
+    reason(&choice.exclude, "excluded by the policy");
+    reason(&topology.isolated, "isolated: taken out of scheduling for others' use");
+    reason(&topology.nohz_full, "nohz_full: to run without interruption");
+    reason(near, "outside of what the policy asks for");
+    reasons
 }
 
 /// The CPUs that may take interrupts at all.
@@ -126,25 +213,54 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
     Home { node: None, source: NodeSource::Unknown, cpus: usable.clone(), notes }
 }
 
-/// At most `most` cores of each node, dealt over the node's L3 domains; the core of CPU 0 comes last.
-fn first_cores(topology: &Topology, cpus: &CpuSet, most: usize, avoid_cpu0: bool) -> CpuSet {
+/// A core, and what decides when its turn comes.
+struct Ranked {
+    /// Whether it is the core of CPU 0, which is used last.
+    last: bool,
+    /// How fast it is, 0 for the fastest kind.
+    class: usize,
+    /// How many cores of its L3 domain come before it.
+    turn: usize,
+    domain: Option<usize>,
+    core: CpuSet,
+}
+
+/// At most `most` cores of each node, dealt over the node's L3 domains, or one core of each domain; fast cores
+/// first, the core of CPU 0 last.
+fn first_cores(
+    topology: &Topology,
+    cpus: &CpuSet,
+    most: Option<usize>,
+    per: Per,
+    avoid_cpu0: bool,
+) -> CpuSet {
     let mut chosen = CpuSet::new();
+    let containing =
+        |groups: &[CpuSet], core: &CpuSet| groups.iter().position(|group| group.intersects(core));
     for node in topology.nodes.values() {
-        let mut ranked = Vec::new();
-        let mut in_domain = vec![0_usize; topology.l3_domains.len() + 1];
         let own = cpus.intersection(&node.cpus);
         let cores = topology.cores.iter().map(|core| core.intersection(&own)).filter(|core| !core.is_empty());
-        for core in cores {
-            let last = avoid_cpu0 && core.contains(0);
-            let domain = topology.l3_domains.iter().position(|domain| domain.intersects(&core));
-            let domain = domain.unwrap_or(topology.l3_domains.len());
-            // The k-th core of every domain comes before the k+1-th of any.
-            ranked.push((last, in_domain[domain], domain, core));
-            in_domain[domain] += usize::from(!last);
+        let mut ranked: Vec<Ranked> = cores
+            .map(|core| Ranked {
+                last: avoid_cpu0 && core.contains(0),
+                class: containing(&topology.speed_classes, &core).unwrap_or(0),
+                turn: 0,
+                domain: containing(&topology.l3_domains, &core),
+                core,
+            })
+            .collect();
+        ranked.sort_by_key(|r| (r.last, r.class, r.domain, r.core.first()));
+        let mut in_domain: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+        for r in &mut ranked {
+            let turns = in_domain.entry(r.domain).or_default();
+            r.turn = *turns;
+            *turns += 1;
         }
-        ranked.sort_by_key(|(last, turn, domain, core)| (*last, *turn, *domain, core.first()));
-        for (_, _, _, core) in ranked.into_iter().take(most) {
-            chosen = chosen.union(&core);
+        ranked.retain(|r| per == Per::Core || r.turn == 0);
+        // The k-th core of every domain comes before the k+1-th of any.
+        ranked.sort_by_key(|r| (r.last, r.class, r.turn, r.domain, r.core.first()));
+        for r in ranked.into_iter().take(most.unwrap_or(usize::MAX)) {
+            chosen = chosen.union(&r.core);
         }
     }
     chosen

@@ -10,19 +10,20 @@ mod notes;
 mod place;
 #[allow(clippy::module_inception)]
 mod plan;
+mod queues;
 mod score;
 mod steer;
 
 pub use plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA, Score, TxPlan,
+    HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA, Score, TxPlan,
     VectorPlan, Write, WriteKind,
 };
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Interface, Role, Vector};
-use crate::policy::{Choice, Group, Policy};
+use crate::policy::{Choice, Group, Policy, Scope};
 use crate::select::Selection;
 
 use candidates::{Candidates, candidates};
@@ -34,10 +35,12 @@ pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
     let mut works = works(host, policy, selection);
     place(host, &places, &mut works);
     works.sort_by_key(|work| work.order);
+    let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(host)));
     let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
+    let shared = build::Shared { flow_queues, busy };
     let chosen: Vec<&Work<'_>> =
         works.iter().filter(|work| selection.names.contains(&work.interface.name)).collect();
-    build::build(host, &places, &chosen, flow_queues, selection)
+    build::build(host, &places, &chosen, &shared, selection)
 }
 
 /// An interface while it is planned.
@@ -76,6 +79,16 @@ impl Work<'_> {
         })
     }
 
+    /// The CPUs that take its active queues.
+    fn irq_cpus(&self, host: &Host) -> CpuSet {
+        let active =
+            self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
+        active.fold(CpuSet::new(), |all, vector| {
+            let stays = || serving_cpu(vector).map(CpuSet::single).unwrap_or_default();
+            all.union(&self.target(host, vector).unwrap_or_else(stays))
+        })
+    }
+
     /// The CPU that completes a transmit queue or receives for a receive queue: its own vector's, or, where
     /// there are more queues than vectors, that of the vector it shares.
     fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
@@ -97,7 +110,7 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
             let choice = policy.choice(interface);
-            let candidates = candidates(host, interface, &choice);
+            let candidates = candidates(host, interface, &choice, active_queues(interface));
             Work {
                 interface,
                 order,
@@ -127,6 +140,12 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
     works
 }
 
+/// How many queues of an interface are in use and have a vector.
+fn active_queues(interface: &Interface) -> usize {
+    let active = interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v));
+    active.filter_map(|vector| vector.queue).collect::<BTreeSet<u32>>().len()
+}
+
 /// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
 fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
     let mut load = Load::new(places);
@@ -153,9 +172,8 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
                 let own = work.interface.vectors.iter().filter(|vector| vector.queue == Some(queue));
                 let irqs: Vec<u32> = own.map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
-                let Some(cpu) = fixed.or(line).or_else(|| load.take(&work.candidates.cpus, manner)) else {
-                    continue;
-                };
+                let wanted = hint(host, work, &irqs).unwrap_or_else(|| work.candidates.cpus.clone());
+                let Some(cpu) = fixed.or(line).or_else(|| load.take(&wanted, manner)) else { continue };
                 work.cpus.insert(queue, cpu);
                 lines.extend(irqs.into_iter().map(|irq| (irq, cpu)));
             }
@@ -191,6 +209,14 @@ fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
         .filter(|(_, (is_idle, _))| *is_idle == idle)
         .map(|(queue, (_, cpu))| (queue, cpu))
         .collect()
+}
+
+/// Where the drivers hint that one of these IRQs should go, when the policy goes by that.
+fn hint(host: &Host, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
+    let asked = work.choice.scope == Scope::Hint;
+    let hint = irqs.iter().filter(|_| asked).find_map(|irq| host.hints.get(irq))?;
+    let kept_free = host.topology.isolated_or_nohz().union(&work.choice.exclude);
+    Some(hint.intersection(&host.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
 }
 
 /// Where a vector is served, as far as the kernel tells: one CPU in nearly every case.

@@ -1,11 +1,26 @@
 //! What a plan's reader should know beside the values.
 
-use std::collections::BTreeSet;
-
 use crate::host::{Channels, Host, UnknownVector, Vector};
-use crate::plan::Work;
 use crate::plan::plan::{NodeSource, Note};
+use crate::plan::{Work, active_queues};
+use crate::policy::{Scope, Xps};
 use crate::select::Selection;
+
+/// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them
+/// more than the little that there is to share.
+pub(crate) const TINY: usize = 4;
+
+/// RPS is off because the machine is tiny.
+pub(crate) fn tiny(host: &Host, work: &Work<'_>, queues: usize) -> Option<Note> {
+    let others = host.topology.online.difference(&work.irq_cpus(host));
+    let name = &work.interface.name;
+    let cpus = host.topology.online.len();
+    let text = format!(
+        "{queues} receive queues on {cpus} CPUs: RPS stays off on a machine this small, unless asked for"
+    );
+    let note = Note::new("tiny-machine", text);
+    (cpus > 1 && !others.is_empty()).then(|| note.with_cure(format!("nicpin apply --rps {others} {name}")))
+}
 
 /// How many cores (CPUs, where siblings count as cores) an interface's queues can have to themselves.
 pub(crate) fn core_count(host: &Host, work: &Work<'_>) -> usize {
@@ -78,6 +93,17 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
         notes.push(Note::new("kernel-managed", text));
     }
     notes.extend(too_many_queues(host, work));
+    let overridden: Vec<u32> =
+        interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
+    if let (false, Some(first)) = (work.choice.xps == Xps::Keep, overridden.first()) {
+        let text = format!(
+            "{} transmit queues have xps_rxqs set, which goes before xps_cpus for flows with a receive queue",
+            overridden.len()
+        );
+        let cure = format!("echo 0 > /sys/class/net/{}/queues/tx-{first}/xps_rxqs", interface.name);
+        notes.push(Note::new("xps-rxqs-set", text).with_cure(cure));
+    }
+    notes.extend(hint(host, work));
     let isolated = host.topology.isolated_or_nohz().intersection(&work.candidates.cpus);
     if has_queues && !isolated.is_empty() && work.candidates.source != NodeSource::Unknown {
         let text = format!("CPUs {isolated} take interrupts although they are isolated or nohz_full");
@@ -86,10 +112,31 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
     notes
 }
 
+/// Drivers whose hints do not keep to the card's node: i40e spreads over all nodes, ice, iavf and idpf ask for
+/// their CPUs before they know their node (6.15 and later), ena takes any CPU.
+const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
+
+fn hint(host: &Host, work: &Work<'_>) -> Option<Note> {
+    if work.choice.scope != Scope::Hint {
+        return None;
+    }
+    let vectors = work.interface.vectors.iter().filter(|vector| vector.is_queue_vector());
+    let without = vectors.filter(|vector| !host.hints.contains_key(&vector.irq)).count();
+    let driver = work.interface.driver.as_deref().unwrap_or_default();
+    if without > 0 {
+        let text =
+            format!("{without} queue vectors have no hint from the driver and are placed on the card's node");
+        return Some(Note::new("no-hint", text));
+    }
+    HINTS_IGNORE_LOCALITY.contains(&driver).then(|| {
+        let text = format!("the hints of {driver} do not keep to the card's node");
+        Note::new("hint-ignores-locality", text)
+    })
+}
+
 fn too_many_queues(host: &Host, work: &Work<'_>) -> Option<Note> {
     let interface = work.interface;
-    let active = interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v));
-    let queues = active.filter_map(|vector| vector.queue).collect::<BTreeSet<u32>>().len();
+    let queues = active_queues(interface);
     let cores = core_count(host, work);
     if queues <= cores || cores == 0 {
         return None;
@@ -124,6 +171,9 @@ pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     }
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::new("nothing-to-do", "no interface with a device behind it is up or has vectors"));
+    }
+    if host.topology.online.len() == 1 {
+        notes.push(Note::new("one-cpu", "there is one CPU, which takes every interrupt whatever is planned"));
     }
     if let Some(pid) = host.irqbalance {
         let text = format!(

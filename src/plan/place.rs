@@ -2,8 +2,8 @@
 //!
 //! A queue is placed as a whole: its receive and transmit vectors share a CPU. Each queue takes, of its
 //! interface's candidate cores, the one with the fewest queues of any interface; equal cores go by the
-//! rules of the default policy: the core of CPU 0 last, the L3 domain with the least work first, then by
-//! number. The threads of a core take turns.
+//! rules of the default policy: the core of CPU 0 last, fast cores first, the L3 domain with the least
+//! work first, then by number. The threads of a core take turns.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +27,8 @@ pub(crate) struct Place {
     pub(crate) domain: usize,
     /// Its node.
     pub(crate) node: Option<u32>,
+    /// How fast its core is, 0 for the fastest kind.
+    pub(crate) class: usize,
 }
 
 impl Places {
@@ -34,7 +36,7 @@ impl Places {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
         let mut places: Vec<Option<Place>> = vec![None; end];
         for cpu in topology.online.iter() {
-            places[cpu as usize] = Some(Place { core: 0, domain: 0, node: None });
+            places[cpu as usize] = Some(Place { core: 0, domain: 0, node: None, class: 0 });
         }
         let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut Place)| {
             for cpu in cpus.iter() {
@@ -45,6 +47,9 @@ impl Places {
         };
         for (core, cpus) in topology.cores.iter().enumerate() {
             each(cpus, &|place| place.core = core);
+        }
+        for (class, cpus) in topology.speed_classes.iter().enumerate() {
+            each(cpus, &|place| place.class = class);
         }
         let nodes = topology.nodes.iter().map(|(&node, told)| (node, &told.cpus));
         for (at, (node, cpus)) in nodes.enumerate() {
@@ -104,7 +109,7 @@ impl<'a> Load<'a> {
                 // Domains compare by queues per CPU, in 1/4096 of a queue.
                 let in_domain =
                     self.domains[place.domain] * 4096 / self.places.domain_sizes[place.domain].max(1);
-                (first, last, in_domain, second, cpu)
+                (first, last, place.class, in_domain, second, cpu)
             })
             .map(|(cpu, _)| cpu)?;
         self.add(best);

@@ -74,6 +74,12 @@ pub struct InterfacePlan {
     pub node_source: NodeSource,
     /// Where its vectors may go.
     pub candidates: CpuSet,
+    /// CPUs near the card that are no candidates, and why not.
+    pub left_out: Vec<LeftOut>,
+    /// CPUs that take its interrupts.
+    pub irq_cpus: CpuSet,
+    /// CPUs of its node that take no interrupt of any planned interface: for the applications that use it.
+    pub worker_cpus: CpuSet,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
     /// Operational state.
@@ -90,6 +96,15 @@ pub struct InterfacePlan {
     pub tx_queues: Vec<TxPlan>,
     /// What its owner should know.
     pub notes: Vec<Note>,
+}
+
+/// CPUs that are no candidates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The CPUs.
+    pub cpus: CpuSet,
+    /// Why not.
+    pub why: String,
 }
 
 /// How an interface's node is known.
@@ -206,6 +221,10 @@ pub struct Score {
     pub min_vectors_per_core: usize,
     /// Cores of which more than one thread takes queues.
     pub smt_collisions: usize,
+    /// Active queue vectors on isolated or nohz_full CPUs.
+    pub on_isolated: usize,
+    /// Cores that take queues of more than one interface.
+    pub shared_cores: usize,
 }
 
 /// Something to know, with a fixed code, and what to type about it.

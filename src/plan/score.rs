@@ -28,6 +28,9 @@ pub(crate) fn score(
     let mut on_core: BTreeMap<usize, usize> = BTreeMap::new();
     let mut threads: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
     let mut candidates = CpuSet::new();
+    let mut owners: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    let kept_free = host.topology.isolated_or_nohz();
+    let mut on_isolated = 0;
     for interface in interfaces {
         let own = interface.node.and_then(|node| host.topology.nodes.get(&node)).map(|node| &node.cpus);
         let mut counted = BTreeSet::new();
@@ -38,6 +41,7 @@ pub(crate) fn score(
                 known += 1;
                 local += u32::from(cpus.is_subset(own));
             }
+            on_isolated += usize::from(cpus.intersects(&kept_free));
             // A queue's receive and transmit vectors on one CPU are one piece of work.
             if let (Some(cpu), Some(queue)) = (cpus.first(), vector.queue)
                 && let Some(place) = places.of(cpu)
@@ -45,6 +49,7 @@ pub(crate) fn score(
             {
                 *on_core.entry(place.core).or_default() += 1;
                 threads.entry(place.core).or_default().insert(cpu);
+                owners.entry(place.core).or_default().insert(&interface.name);
             }
         }
         if !counted.is_empty() {
@@ -59,5 +64,7 @@ pub(crate) fn score(
         max_vectors_per_core: on_core.values().copied().max().unwrap_or(0),
         min_vectors_per_core: cores.iter().map(on).min().unwrap_or(0),
         smt_collisions: threads.values().filter(|threads| threads.len() > 1).count(),
+        on_isolated,
+        shared_cores: owners.values().filter(|owners| owners.len() > 1).count(),
     }
 }

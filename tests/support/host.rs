@@ -55,6 +55,7 @@ pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interfac
         driver: Some("ixgbe".to_owned()),
         device: Device {
             address: format!("0000:{:02x}:00.0", 1 + host.interfaces.len()),
+            pci_id: None,
             node,
             local_cpus: None,
             pcie_mtps: 64_000,
@@ -66,7 +67,7 @@ pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interfac
             .map(|index| RxQueue { index, rps_cpus: Some(off.clone()), rps_flow_cnt: Some(0) })
             .collect(),
         tx_queues: (0..queues)
-            .map(|index| TxQueue { index, xps_cpus: (queues > 1).then(|| off.clone()) })
+            .map(|index| TxQueue { index, xps_cpus: (queues > 1).then(|| off.clone()), has_xps_rxqs: false })
             .collect(),
         vectors: (0..queues)
             .map(|queue| vector(irq + queue, Role::Combined, Some(queue), &everywhere))

@@ -1,0 +1,129 @@
+//! What each receive and transmit queue should be: RPS, XPS and RFS by the policy.
+
+use crate::cpuset::CpuSet;
+use crate::host::{Host, Role, RxQueue, TxQueue, Vector};
+use crate::plan::place::Places;
+use crate::plan::plan::{Note, RxPlan, TxPlan};
+use crate::plan::{Work, notes, steer};
+use crate::policy::{Rfs, Rps, Xps};
+
+/// Receive queues, and what is to be said of them.
+pub(crate) fn rx(
+    host: &Host,
+    places: &Places,
+    work: &Work<'_>,
+    flow_queues: usize,
+) -> (Vec<RxPlan>, Option<Note>) {
+    let queues = &work.interface.rx_queues;
+    let (shares, why, note) = rps(host, places, work);
+    let flow = |queue: &RxQueue| {
+        // Interfaces without vectors are left alone in this, too.
+        let entries = flow_entries(work.choice.rfs).filter(|_| understood(work))?;
+        let share = if entries == 0 { 0 } else { steer::flow_share(entries, flow_queues) };
+        queue.rps_flow_cnt.map(|_| share)
+    };
+    let plans = (queues.iter().enumerate())
+        .map(|(at, queue)| {
+            let share = shares.as_ref().and_then(|shares| shares.get(at).cloned());
+            let none_left = work.choice.rps == Rps::Auto
+                && share.as_ref().is_some_and(CpuSet::is_empty)
+                && shares.iter().flatten().any(|share| !share.is_empty());
+            let why = if none_left { "off: no candidate CPU is left for it" } else { &why };
+            RxPlan { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why: why.to_owned() }
+        })
+        .collect();
+    (plans, note)
+}
+
+/// Whether the interface has a queue vector that is placed; RPS and XPS have no footing without.
+fn understood(work: &Work<'_>) -> bool {
+    !work.choice.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
+}
+
+type RpsShares = (Option<Vec<CpuSet>>, String, Option<Note>);
+
+/// Each receive queue's RPS CPUs; `None` to leave them alone.
+fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
+    let queues = &work.interface.rx_queues;
+    let off = |why: &str, note| (Some(vec![CpuSet::new(); queues.len()]), why.to_owned(), note);
+    if !understood(work) {
+        return (None, "left alone".to_owned(), None);
+    }
+    let candidates = &work.candidates.cpus;
+    match &work.choice.rps {
+        Rps::Off => off("off by the policy", None),
+        Rps::Cpus(cpus) => {
+            let cpus = cpus.intersection(&host.topology.online);
+            (Some(vec![cpus; queues.len()]), "given by the policy".to_owned(), None)
+        }
+        Rps::Auto => {
+            let cores = notes::core_count(host, work);
+            if queues.len() >= cores {
+                return off("off: a receive queue for each candidate core", None);
+            }
+            if host.topology.online.len() <= notes::TINY {
+                let why = "off: the machine is too small to gain by it";
+                return off(why, notes::tiny(host, work, queues.len()));
+            }
+            if let Some(channels) = work.interface.channels
+                && channels.max_receiving() > channels.receiving()
+            {
+                let note = notes::more_queues(work, channels, cores);
+                return off("off: the card can have more queues itself", Some(note));
+            }
+            let interrupted: Vec<CpuSet> =
+                queues.iter().map(|queue| interrupted(host, work, queue)).collect();
+            let shares = steer::rps(&host.topology, places, candidates, &interrupted);
+            let why = format!("{} of {cores} candidate cores have a receive queue", queues.len());
+            (Some(shares), why, None)
+        }
+    }
+}
+
+/// The CPUs that may be interrupted for a receive queue: the planned one, or the whole group.
+fn interrupted(host: &Host, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
+    let receives = |v: &&Vector| v.queue == Some(queue.index) && matches!(v.role, Role::Rx | Role::Combined);
+    let target = work.interface.vectors.iter().find(receives).and_then(|vector| work.target(host, vector));
+    target.unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).map(CpuSet::single).unwrap_or_default())
+}
+
+/// Transmit queues.
+pub(crate) fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
+    let queues = &work.interface.tx_queues;
+    let completions: Option<Vec<u32>> =
+        queues.iter().map(|queue| work.cpu_of(Role::Tx, queue.index)).collect();
+    let leave = |why: &str| -> (Option<Vec<CpuSet>>, String) { (None, why.to_owned()) };
+    let (shares, why) = match (work.choice.xps, completions) {
+        _ if !understood(work) => leave("left alone"),
+        (Xps::Keep, _) => leave("kept by the policy"),
+        (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
+        (Xps::Auto, Some(completions)) => (
+            Some(steer::xps(&host.topology, places, &completions)),
+            "completes nearest to these CPUs".to_owned(),
+        ),
+        (Xps::Auto, None) => leave("no vector is known to complete it"),
+    };
+    let plan = |(at, queue): (usize, &TxQueue)| {
+        // One transmit queue has no xps_cpus to read or write.
+        let exists = queue.xps_cpus.is_some();
+        TxPlan {
+            queue: queue.index,
+            xps_cpus: shares.as_ref().and_then(|shares| shares.get(at).cloned()).filter(|_| exists),
+            why: if exists {
+                why.clone()
+            } else {
+                "the kernel steers nothing here (a single queue)".to_owned()
+            },
+        }
+    };
+    queues.iter().enumerate().map(plan).collect()
+}
+
+/// The size of the flow table as the kernel rounds it: up to a power of two.
+pub(crate) fn flow_entries(rfs: Rfs) -> Option<u32> {
+    match rfs {
+        Rfs::Entries(entries) => Some(entries.next_power_of_two()),
+        Rfs::Off => Some(0),
+        Rfs::Keep => None,
+    }
+}

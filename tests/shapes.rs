@@ -1,0 +1,242 @@
+//! Placement on machines out of the ordinary, and the choices that a policy makes on them.
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+mod support;
+
+use nicpin::host::{Host, Role};
+use nicpin::plan::{Plan, Score};
+use nicpin::policy::{Per, Policy, Rps, Scope, Settings, Widen};
+use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
+
+fn with(host: &Host, options: Settings) -> Plan {
+    plan_with(host, options, &[])
+}
+
+#[test]
+fn hybrid_cores_fast_ones_first() {
+    // Eight fast cores with two threads each (0-15), eight slow ones (16-23), as on hybrid x86.
+    let mut host = machine(1, 24, 1, 24);
+    host.topology.cores = (0..8).map(|n| [2 * n, 2 * n + 1].into_iter().collect()).collect();
+    host.topology.cores.extend((16..24).map(nicpin::cpuset::CpuSet::single));
+    host.topology.speed_classes = vec![set("0-15"), set("16-23")];
+    add(&mut host, "eth0", Some(0), 10);
+    assert_eq!(cpus(of(&plan(&host), "eth0")), ["2", "4", "6", "8", "10", "12", "14", "16", "17", "18"]);
+    let four = with(&host, Settings { irq_cores: Some(4), ..Settings::default() });
+    assert_eq!(of(&four, "eth0").candidates, set("2-9"));
+}
+
+/// Two packages of two nodes each (sub-NUMA clustering): 0 and 1 are 12 apart, the other package 21.
+fn clustered() -> Host {
+    let mut host = machine(4, 4, 1, 4);
+    host.topology.packages = vec![set("0-7"), set("8-15")];
+    for (id, node) in &mut host.topology.nodes {
+        node.distances = (0..4)
+            .map(|to| {
+                (
+                    to,
+                    if to == *id {
+                        10
+                    } else if to / 2 == id / 2 {
+                        12
+                    } else {
+                        21
+                    },
+                )
+            })
+            .collect();
+    }
+    add(&mut host, "eth0", Some(2), 6);
+    host
+}
+
+#[test]
+fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
+    let host = clustered();
+    let narrow = plan(&host);
+    assert_eq!(of(&narrow, "eth0").candidates, set("8-11"));
+    let wide = with(&host, Settings { widen: Some(Widen::Package), ..Settings::default() });
+    assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
+    assert_eq!((wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))), (1, vec!["widened"]));
+    let mut small = clustered();
+    small.interfaces[0].vectors.truncate(3);
+    let wide = with(&small, Settings { widen: Some(Widen::Package), ..Settings::default() });
+    assert_eq!(of(&wide, "eth0").candidates, set("8-11"), "only as far as it takes");
+}
+
+#[test]
+fn one_core_of_each_l3_domain() {
+    let mut host = machine(2, 8, 1, 2);
+    add(&mut host, "eth0", Some(0), 4);
+    let plan = with(&host, Settings { per: Some(Per::L3), ..Settings::default() });
+    assert_eq!(of(&plan, "eth0").candidates, set("1-2,4,6"));
+    assert_eq!(of(&plan, "eth0").left_out[0].cpus, set("0,3,5,7"));
+}
+
+#[test]
+fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 3);
+    let irqs: Vec<u32> = host.interfaces[0].vectors.iter().map(|v| v.irq).collect();
+    host.hints = [(irqs[0], set("3")), (irqs[1], set("6-7"))].into();
+    let asked = Settings { scope: Some(Scope::Hint), ..Settings::default() };
+    let plan = with(&host, asked.clone());
+    assert_eq!(cpus(of(&plan, "eth0")), ["3", "6", "4"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["no-hint"]);
+    host.hints.insert(irqs[2], set("0"));
+    host.interfaces[0].driver = Some("i40e".to_owned());
+    assert_eq!(codes(of(&with(&host, asked), "eth0")), ["hint-ignores-locality"]);
+}
+
+#[test]
+fn tiny_machines_are_spread_and_not_steered() {
+    for (cores, queues, expected, notes) in [
+        (1, 1, vec!["0"], vec![]),
+        (2, 1, vec!["1"], vec!["tiny-machine"]),
+        (4, 2, vec!["1", "2"], vec!["tiny-machine"]),
+        (4, 4, vec!["1", "2", "3", "0"], vec![]),
+        (1, 4, vec!["0", "0", "0", "0"], vec!["queues-exceed-cores"]),
+    ] {
+        let mut host = machine(1, cores, 1, cores);
+        add(&mut host, "eth0", Some(0), queues);
+        let plan = plan(&host);
+        assert_eq!(cpus(of(&plan, "eth0")), expected, "{cores} cores");
+        assert_eq!(codes(of(&plan, "eth0")), notes, "{cores} cores");
+        assert!(of(&plan, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus.as_ref().unwrap().is_empty()));
+        assert_eq!(plan.notes.iter().any(|note| note.code == "one-cpu"), cores == 1);
+    }
+    let mut host = machine(1, 2, 1, 2);
+    add(&mut host, "eth0", Some(0), 1);
+    let asked = with(&host, Settings { rps: Some(Rps::Cpus(set("0"))), ..Settings::default() });
+    assert_eq!(of(&asked, "eth0").rx_queues[0].rps_cpus, Some(set("0")));
+}
+
+#[test]
+fn xps_rxqs_that_would_go_first_is_noted() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    host.interfaces[0].tx_queues[3].has_xps_rxqs = true;
+    let plan = plan(&host);
+    let note = &of(&plan, "eth0").notes[0];
+    assert_eq!(note.code, "xps-rxqs-set");
+    assert_eq!(note.cure.as_deref(), Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs"));
+}
+
+#[test]
+fn sixteen_cards_on_eight_nodes() {
+    let mut host = machine(8, 8, 2, 8);
+    for card in 0..16 {
+        add(&mut host, &format!("eth{card}"), Some(card / 2), 4);
+    }
+    let plan = plan(&host);
+    let expected = Score {
+        local: Some(1.0),
+        max_vectors_per_core: 1,
+        min_vectors_per_core: 1,
+        smt_collisions: 0,
+        on_isolated: 0,
+        shared_cores: 0,
+    };
+    assert_eq!(plan.score, expected);
+}
+
+#[test]
+fn sparse_nodes_and_a_dual_port_card_with_unlike_links() {
+    let mut host = machine(3, 4, 1, 4);
+    let nodes = std::mem::take(&mut host.topology.nodes);
+    host.topology.nodes = [0, 8, 252].into_iter().zip(nodes.into_values()).collect();
+    add(&mut host, "eth0", Some(252), 2);
+    add(&mut host, "eth1", Some(252), 2);
+    host.interfaces[1].speed_mbps = Some(1000);
+    let plan = plan(&host);
+    assert_eq!(
+        (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
+        (vec!["8".into(), "9".into()], vec!["10".to_owned(), "11".into()])
+    );
+}
+
+#[test]
+fn what_is_left_out_and_what_is_left_for_workers() {
+    let mut host = machine(2, 8, 1, 8);
+    add(&mut host, "eth0", Some(1), 3);
+    (host.topology.isolated, host.topology.nohz_full) = (set("12"), set("12-13"));
+    let exclude = Settings { exclude: Some(set("0-1,15")), ..Settings::default() };
+    let plan = with(&host, exclude);
+    let eth0 = of(&plan, "eth0");
+    let left: Vec<String> = eth0.left_out.iter().map(|left| format!("{}: {}", left.cpus, left.why)).collect();
+    assert_eq!(left[0], "15: excluded by the policy");
+    assert!(left[1].starts_with("12: isolated") && left[2].starts_with("13: nohz_full"), "{left:?}");
+    assert_eq!((&eth0.irq_cpus, &eth0.worker_cpus), (&set("8-10"), &set("11-15")));
+}
+
+#[test]
+fn the_score_counts_what_is_now_and_what_is_planned() {
+    let mut host = machine(2, 4, 2, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    add(&mut host, "eth1", Some(1), 2);
+    host.topology.isolated = set("3");
+    for (interface, cpus) in host.interfaces.clone().iter().zip([["3", "11"], ["4", "3"]]) {
+        let at = host.interfaces.iter().position(|i| i.name == interface.name).unwrap();
+        for (vector, cpu) in host.interfaces[at].vectors.iter_mut().zip(cpus) {
+            vector.serving = Some(set(cpu));
+        }
+    }
+    let plan = plan(&host);
+    let now = Score {
+        local: Some(0.25),
+        max_vectors_per_core: 3,
+        min_vectors_per_core: 0,
+        smt_collisions: 1,
+        on_isolated: 2,
+        shared_cores: 1,
+    };
+    assert_eq!(plan.score_now, now);
+    let planned = Score {
+        local: Some(1.0),
+        max_vectors_per_core: 1,
+        min_vectors_per_core: 1,
+        smt_collisions: 0,
+        on_isolated: 0,
+        shared_cores: 0,
+    };
+    assert_eq!(plan.score, planned);
+}
+
+#[test]
+fn rules_match_by_device_id_and_speed() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.interfaces[0].device.pci_id = Some("15b3:1017".to_owned());
+    host.interfaces[0].speed_mbps = Some(25_000);
+    for (condition, holds) in [
+        ("pci = '15b3:*'", true),
+        ("pci = '8086:*'", false),
+        ("speed = 25000", true),
+        ("speed = '>=25000'", true),
+        ("speed = '>25000'", false),
+        ("speed = '<=10000'", false),
+        ("speed = '<40000'", true),
+        ("pci = '15b3:1017', speed = '<10000'", false),
+    ] {
+        let policy =
+            Policy::parse(&format!("[[rule]]\nmatch = {{ {condition} }}\nset = {{ skip = true }}\n"))
+                .unwrap();
+        assert_eq!(policy.choice(&host.interfaces[0]).skip, holds, "{condition}");
+    }
+    host.interfaces[0].speed_mbps = None;
+    let policy = Policy::parse("[[rule]]\nmatch = { speed = '<40000' }\nset = { skip = true }\n").unwrap();
+    assert!(!policy.choice(&host.interfaces[0]).skip, "a speed that is not known matches none");
+}
+
+#[test]
+fn stale_rps_of_queues_that_are_left_is_cleared() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    let stale = mask(&host, &set("0-7"));
+    for rx in &mut host.interfaces[0].rx_queues {
+        rx.rps_cpus = Some(stale.clone());
+    }
+    let plan = plan(&host);
+    let cleared = plan.writes.iter().filter(|w| w.path.ends_with("rps_cpus") && w.value == "00").count();
+    assert_eq!(cleared, 8);
+    assert!(of(&plan, "eth0").vectors.iter().all(|v| v.role == Role::Combined));
+}
