@@ -75,13 +75,13 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub irq_cores: Option<u16>,
 
-    /// One core of each L3 domain takes queue vectors
-    #[arg(long)]
-    pub per_l3: bool,
+    /// Which cores take queue vectors: every one, or one of each L3 domain
+    #[arg(long, value_name = "core|l3")]
+    pub per: Option<Per>,
 
-    /// With more queues than the node has cores, use the nearest nodes of the same package too
-    #[arg(long)]
-    pub widen: bool,
+    /// With more queues than the node has cores: share them, or use the nearest nodes of the same package too
+    #[arg(long, value_name = "never|package")]
+    pub widen: Option<Widen>,
 
     /// Count SMT siblings as cores of their own
     #[arg(long)]
@@ -111,8 +111,8 @@ impl PolicyArgs {
             scope: self.scope.clone(),
             exclude: self.exclude.clone(),
             irq_cores: self.irq_cores.map(usize::from),
-            per: self.per_l3.then_some(Per::L3),
-            widen: self.widen.then_some(Widen::Package),
+            per: self.per,
+            widen: self.widen,
             siblings: self.siblings.then_some(true),
             avoid_cpu0: self.no_avoid_cpu0.then_some(false),
             rps: self.rps.clone(),
@@ -125,11 +125,14 @@ impl PolicyArgs {
 
 /// `nicpin plan`.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag of its own
 #[command(after_help = "\
 Examples:
   nicpin plan                        every card, as a table
   nicpin plan --masks eth2           with the hex masks and the files they go to
   nicpin plan --format sh bond0      the same writes as a shell script
+  nicpin plan --explain eth2         why each vector and queue goes where it goes
+  nicpin plan --workers eth2         which CPUs to give the application
   nicpin plan --root fixtures/dl980  another machine, from its files")]
 pub struct PlanArgs {
     /// Which interfaces.
@@ -143,6 +146,14 @@ pub struct PlanArgs {
     /// In a table, also every file with its mask in hex, now and planned
     #[arg(long)]
     pub masks: bool,
+
+    /// One line of reason for every choice, in place of the table
+    #[arg(long, conflicts_with_all = ["masks", "workers"])]
+    pub explain: bool,
+
+    /// The CPUs that each card's node has left for applications, in the forms that other programs take
+    #[arg(long, conflicts_with = "masks")]
+    pub workers: bool,
 
     /// Exit 2 when something would be changed
     #[arg(long)]

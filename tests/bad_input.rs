@@ -194,6 +194,28 @@ fn a_policy_file_with_an_error_names_line_and_column() {
 }
 
 #[test]
+fn cpus_that_the_machine_cannot_have() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/policy.toml");
+    let at = file.to_str().unwrap().to_owned();
+    for (text, has) in [
+        (
+            "[defaults]\nexclude = '6-9'\n",
+            "policy.toml: line 2, column 11: exclude names CPU 9, and this machine has no CPU above 7",
+        ),
+        ("[[rule]]\nmatch = {}\nset = { scope = '0,64' }\n", "line 3, column 17: scope names CPU 64"),
+        ("[[rule]]\nmatch = {}\nset = { group = { mask = '100' } }\n", "group names CPU 8"),
+        ("[defaults]\nrps = '8'\n", "rps names CPU 8"),
+    ] {
+        machine.write("/policy.toml", text);
+        fails(&machine, &["apply", "--config", &at], 1, &[has]);
+    }
+    for option in ["--scope", "--exclude", "--rps"] {
+        fails(&machine, &["plan", option, "0-8"], 64, &["names CPU 8, and this machine has no CPU above 7"]);
+    }
+}
+
+#[test]
 fn the_policy_of_the_machine_is_used_and_options_override_it() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();

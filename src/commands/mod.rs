@@ -7,12 +7,13 @@ mod restore;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
 use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
 use crate::select::{SelectError, Selection};
 
 /// The exit codes. There are no others.
@@ -46,48 +47,64 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
 
 /// The exit code of an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    match error.downcast_ref() {
-        Some(SelectError::Malformed { .. }) => Exit::Usage,
-        _ => Exit::Failed,
-    }
+    let usage =
+        matches!(error.downcast_ref(), Some(SelectError::Malformed { .. })) || error.is::<ImpossibleCpu>();
+    if usage { Exit::Usage } else { Exit::Failed }
 }
 
 /// Where a site keeps its policy.
 const CONFIG: &str = "/etc/nicpin.toml";
 
-fn read_policy(cli: &Cli, root: &Root, args: &PolicyArgs) -> Result<Policy> {
+/// A policy file: how an error names it, and its text; `None` where there is none.
+type File = (String, Option<String>);
+
+fn read_policy_file(cli: &Cli, root: &Root) -> Result<File> {
     // A file named on the command line is this process's, not the machine's below the root.
-    let (name, text) = match &cli.config {
+    Ok(match &cli.config {
         Some(path) => {
             let top = Root::open("/".as_ref())?;
             let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
             (path.display().to_string(), Some(top.read(&absolute.to_string_lossy())?))
         }
         None => (root.outside(CONFIG).display().to_string(), root.read_opt(CONFIG)?),
-    };
+    })
+}
+
+fn parse_policy((name, text): &File, args: &PolicyArgs) -> Result<Policy> {
     let mut policy = match text {
-        Some(text) => {
-            Policy::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {}", one_line(&text, &error)))?
-        }
+        Some(text) => Policy::parse(text).map_err(|error| match error.span() {
+            Some(span) => anyhow!("{name}: {}: {}", place(text, span.start), error.message()),
+            None => anyhow!("{name}: {}", error.message()),
+        })?,
         None => Policy::default(),
     };
     policy.options = args.settings();
     Ok(policy)
 }
 
-/// What toml says over several lines, in one: `line 3, column 9: ...`.
-fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let Some(span) = error.span() else { return error.message().to_owned() };
-    let before = &text[..span.start.min(text.len())];
+/// Refuses CPU lists that reach beyond the machine: in the file with their place, on the command line as usage.
+fn check_cpus((name, text): &File, policy: &Policy, possible: u32) -> Result<()> {
+    if let Some(text) = text {
+        check_file(text, possible)
+            .map_err(|(span, error)| anyhow!("{name}: {}: {error}", place(text, span.start)))?;
+    }
+    Ok(check_settings(&policy.options, possible)?)
+}
+
+/// `line 3, column 9`, counted from 1.
+fn place(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {line}, column {column}: {}", error.message())
+    format!("line {line}, column {column}")
 }
 
 /// Reads the machine and plans what the command line asks for.
 fn read_and_plan(cli: &Cli, root: &Root, select: &SelectArgs, args: &PolicyArgs) -> Result<(Host, Plan)> {
-    let policy = read_policy(cli, root, args)?;
+    let file = read_policy_file(cli, root)?;
+    let policy = parse_policy(&file, args)?;
     let host = Host::read_for(root, Wants { hints: policy.wants_hints() })?;
+    check_cpus(&file, &policy, host.topology.possible)?;
     let selection = Selection::new(&host, &select.selectors, select.if_present)?;
     let plan = crate::plan::plan(&host, &policy, &selection);
     Ok((host, plan))

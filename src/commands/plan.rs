@@ -11,6 +11,8 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     let root = Root::open(&cli.root)?;
     let (_, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
     out.push_str(&match args.format {
+        PlanFormat::Table if args.explain => render::explain::plan(&plan),
+        PlanFormat::Table if args.workers => render::workers::plan(&plan),
         PlanFormat::Table => render::table::plan(&plan, args.masks),
         PlanFormat::Json => render::json(&plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),

@@ -2,9 +2,10 @@
 
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::host::{FLOW_ENTRIES, Host, MaskFile, Role, Vector};
-use crate::plan::place::Places;
+use crate::plan::place::{Places, Taken};
 use crate::plan::plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, VectorPlan, Write, WriteKind, hash,
+    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, Write, WriteKind,
+    hash,
 };
 use crate::plan::{Work, notes, queues, score};
 use crate::policy::Scope;
@@ -128,6 +129,14 @@ fn interface(
 fn vector(host: &Host, work: &Work<'_>, vector: &Vector) -> VectorPlan {
     let cpus = work.target(host, vector);
     let idle = work.interface.is_idle(vector);
+    let taken = vector.queue.and_then(|queue| work.cpus.get(&queue)).filter(|_| cpus.is_some());
+    let group = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
+    let seat = taken.map(|&Taken { cpu, on_core, in_domain }| Seat {
+        core: group(&host.topology.cores, cpu).unwrap_or_else(|| CpuSet::single(cpu)),
+        on_core,
+        l3: group(&host.topology.l3_domains, cpu).unwrap_or_default(),
+        on_l3: in_domain,
+    });
     VectorPlan {
         irq: vector.irq,
         action: vector.action.clone(),
@@ -140,6 +149,7 @@ fn vector(host: &Host, work: &Work<'_>, vector: &Vector) -> VectorPlan {
         current: vector.allowed.cpus.clone(),
         serving: vector.serving.clone(),
         movable: vector.movable,
+        seat,
     }
 }
 
@@ -178,16 +188,13 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         (None, NodeSource::LocalCpulist) => "near the card by its local CPUs".to_owned(),
         (None, _) => "node unknown".to_owned(),
     };
-    let second = cpus.len() == 1 && {
-        let core = |cpu: u32| {
-            host.topology.cores.iter().find(|core| core.contains(cpu)).cloned().unwrap_or_default()
-        };
-        let own = cpus.first().map(core).unwrap_or_default();
-        let earlier = |(&queue, cpu): (&u32, &u32)| Some(queue) < vector.queue && own.contains(*cpu);
-        work.cpus.iter().any(earlier)
-    };
     let idle = if work.interface.is_idle(vector) { "; idle, not counted" } else { "" };
-    let second = if second { "; second queue on its core" } else { "" };
+    let before = vector.queue.and_then(|queue| work.cpus.get(&queue)).map_or(0, |taken| taken.on_core);
+    let second = match before {
+        0 => String::new(),
+        1 => "; its core had a queue before".to_owned(),
+        before => format!("; its core had {before} queues before"),
+    };
     format!("{node}{second}{idle}")
 }
 

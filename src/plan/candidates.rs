@@ -36,22 +36,19 @@ pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice, qu
     let (usable, mut notes) = usable(topology, choice);
     let mut home = home(topology, interface, &usable);
     notes.append(&mut home.notes);
-    let cpus = match explicit(topology, choice, &mut notes) {
-        Some(cpus) => {
-            if home.node.is_none()
-                && let Some((&node, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
-            {
-                (home.node, home.source) = (Some(node), NodeSource::Policy);
-                notes.retain(|note| note.code != "node-unknown");
-            }
-            cpus
+    let cpus = if let Some(cpus) = explicit(topology, choice, &mut notes) {
+        if home.node.is_none()
+            && let Some((&node, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
+        {
+            (home.node, home.source) = (Some(node), NodeSource::Policy);
+            notes.retain(|note| note.code != "node-unknown");
         }
-        None => {
-            let cpus = scoped(topology, choice, &home, &usable, queues, &mut notes);
-            match (choice.irq_cores, choice.per) {
-                (None, Per::Core) => cpus,
-                (most, per) => first_cores(topology, &cpus, most, per, choice.avoid_cpu0),
-            }
+        cpus
+    } else {
+        let cpus = scoped(topology, choice, &home, &usable, queues, &mut notes);
+        match (choice.irq_cores, choice.per) {
+            (None, Per::Core) => cpus,
+            (most, per) => first_cores(topology, &cpus, most, per, choice.avoid_cpu0),
         }
     };
     let left_out = left_out(topology, choice, home.node, &cpus);
@@ -60,9 +57,8 @@ pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice, qu
 
 /// The CPUs that the policy names, as far as they can be used.
 fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Option<CpuSet> {
-    let wanted = match (&choice.group, &choice.scope) {
-        (Some(Group::Cpus(cpus)), _) | (_, Scope::Cpus(cpus)) => cpus,
-        _ => return None,
+    let ((Some(Group::Cpus(wanted)), _) | (_, Scope::Cpus(wanted))) = (&choice.group, &choice.scope) else {
+        return None;
     };
     let cpus = wanted.intersection(&topology.online).difference(&choice.exclude);
     if cpus.is_empty() {

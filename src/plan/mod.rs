@@ -15,8 +15,8 @@ mod score;
 mod steer;
 
 pub use plan::{
-    HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA, Score, TxPlan,
-    VectorPlan, Write, WriteKind,
+    HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA, Score, Seat,
+    TxPlan, VectorPlan, Write, WriteKind,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use crate::policy::{Choice, Group, Policy, Scope};
 use crate::select::Selection;
 
 use candidates::{Candidates, candidates};
-use place::{Load, Manner, Places};
+use place::{Load, Manner, Places, Taken};
 
 /// Plans the selected interfaces of a machine.
 pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
@@ -51,7 +51,7 @@ struct Work<'a> {
     choice: Choice,
     candidates: Candidates,
     /// The CPU of each queue, by queue number; idle queues included.
-    cpus: BTreeMap<u32, u32>,
+    cpus: BTreeMap<u32, Taken>,
     /// Where control vectors go that have to leave an isolated CPU, by IRQ.
     control: BTreeMap<u32, u32>,
     /// IRQs that are planned with another interface, which has the same line; and that interface.
@@ -67,7 +67,7 @@ impl Work<'_> {
         let Some(queue) = vector.queue else {
             return self.control.get(&vector.irq).copied().map(CpuSet::single);
         };
-        let cpu = *self.cpus.get(&queue)?;
+        let cpu = self.cpus.get(&queue)?.cpu;
         Some(match &self.choice.group {
             None => CpuSet::single(cpu),
             // What the candidates are in this case, offline and excluded CPUs left out.
@@ -97,7 +97,7 @@ impl Work<'_> {
         let own = vectors.iter().find(|vector| vector.queue == Some(queue));
         let shared = || vectors.get(queue as usize % vectors.len().max(1));
         let vector = own.or_else(shared)?;
-        self.cpus.get(&vector.queue?).copied()
+        self.cpus.get(&vector.queue?).map(|taken| taken.cpu)
     }
 }
 
@@ -173,9 +173,10 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
                 let irqs: Vec<u32> = own.map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
                 let wanted = hint(host, work, &irqs).unwrap_or_else(|| work.candidates.cpus.clone());
-                let Some(cpu) = fixed.or(line).or_else(|| load.take(&wanted, manner)) else { continue };
-                work.cpus.insert(queue, cpu);
-                lines.extend(irqs.into_iter().map(|irq| (irq, cpu)));
+                let held = fixed.or(line).and_then(|cpu| load.seen_from(cpu));
+                let Some(taken) = held.or_else(|| load.take(&wanted, manner)) else { continue };
+                work.cpus.insert(queue, taken);
+                lines.extend(irqs.into_iter().map(|irq| (irq, taken.cpu)));
             }
         }
     }

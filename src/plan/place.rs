@@ -80,6 +80,14 @@ pub(crate) struct Load<'a> {
     domains: Vec<usize>,
 }
 
+/// A CPU that a queue was given, and how many queues were near it before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) cpu: u32,
+    pub(crate) on_core: usize,
+    pub(crate) in_domain: usize,
+}
+
 /// How an interface wants its queues placed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
@@ -96,7 +104,7 @@ impl<'a> Load<'a> {
     }
 
     /// Takes the best CPU of the candidates for one more queue.
-    pub(crate) fn take(&mut self, candidates: &CpuSet, manner: Manner) -> Option<u32> {
+    pub(crate) fn take(&mut self, candidates: &CpuSet, manner: Manner) -> Option<Taken> {
         let zero = self.places.of(0).map(|place| place.core);
         let best = candidates
             .iter()
@@ -112,8 +120,15 @@ impl<'a> Load<'a> {
                 (first, last, place.class, in_domain, second, cpu)
             })
             .map(|(cpu, _)| cpu)?;
+        let taken = self.seen_from(best)?;
         self.add(best);
-        Some(best)
+        Some(taken)
+    }
+
+    /// The CPU with what is near it now.
+    pub(crate) fn seen_from(&self, cpu: u32) -> Option<Taken> {
+        let place = self.places.of(cpu)?;
+        Some(Taken { cpu, on_core: self.on_core(place.core), in_domain: self.domains[place.domain] })
     }
 
     /// Counts a queue that is on a CPU already.

@@ -149,8 +149,24 @@ pub struct VectorPlan {
     pub serving: Option<CpuSet>,
     /// Whether the kernel lets it be moved.
     pub movable: bool,
+    /// The seat that its queue was given; `None` for a vector that the plan does not place.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub seat: Option<Seat>,
     /// Why it goes there.
     pub why: String,
+}
+
+/// A CPU as it was when a queue was given it, in words that explain why it was this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// The CPUs of its core.
+    pub core: CpuSet,
+    /// Queues that its core had before.
+    pub on_core: usize,
+    /// The CPUs of its L3 domain; empty where none is told.
+    pub l3: CpuSet,
+    /// Queues that its L3 domain (or its node, where no domain is told) had before.
+    pub on_l3: usize,
 }
 
 /// The plan for one receive queue.
@@ -221,7 +237,7 @@ pub struct Score {
     pub min_vectors_per_core: usize,
     /// Cores of which more than one thread takes queues.
     pub smt_collisions: usize,
-    /// Active queue vectors on isolated or nohz_full CPUs.
+    /// Active queue vectors on isolated or `nohz_full` CPUs.
     pub on_isolated: usize,
     /// Cores that take queues of more than one interface.
     pub shared_cores: usize,

@@ -1,9 +1,11 @@
 //! Values into text. Nothing is computed here that the value does not hold.
 
+pub mod explain;
 pub mod report;
 pub mod sh;
 pub mod table;
 mod text;
+pub mod workers;
 
 /// A value as JSON, for programs.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {

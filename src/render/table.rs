@@ -2,7 +2,8 @@
 
 use crate::cpuset::CpuSet;
 use crate::host::Role;
-use crate::plan::{InterfacePlan, NodeSource, Note, Plan, Score, VectorPlan};
+use crate::plan::{InterfacePlan, NodeSource, Note, Plan, VectorPlan};
+use crate::render::explain;
 use crate::render::text::{columns, count, ranges, wrap};
 
 /// The whole plan; with `masks`, also each file with its bytes.
@@ -165,28 +166,11 @@ pub(crate) fn note(indent: &str, note: &Note) -> String {
 }
 
 fn summary(plan: &Plan) -> String {
-    let (now, then) = (&plan.score_now, &plan.score);
-    let mut out = wrap(
-        "score    ",
-        &format!(
-            "queue vectors on their card's node {} -> {}; queues on a core at most {} -> {}; cores with both \
-             threads taken {} -> {}",
-            percent(now),
-            percent(then),
-            now.max_vectors_per_core,
-            then.max_vectors_per_core,
-            now.smt_collisions,
-            then.smt_collisions
-        ),
-    );
+    let mut out = explain::score(&plan.score_now, &plan.score);
     let todo = match plan.writes.len() {
         0 => "nothing to write".to_owned(),
         writes => format!("{} to make", count(writes, "write")),
     };
-    out.push_str(&format!("plan     {}: {todo}, {} as planned already\n", plan.hash, plan.unchanged));
+    out.push_str(&format!("plan {}: {todo}, {} as planned already\n", plan.hash, plan.unchanged));
     out
-}
-
-fn percent(score: &Score) -> String {
-    score.local.map_or("unknown".to_owned(), |local| format!("{:.0}%", (local * 100.0).floor()))
 }

@@ -1,0 +1,152 @@
+//! A plan's reasons: for every choice one line.
+
+use std::collections::BTreeMap;
+
+use crate::host::{Role, Source};
+use crate::plan::{InterfacePlan, NodeSource, Plan, Score, VectorPlan};
+use crate::render::table::note;
+use crate::render::text::{count, ranges, wrap};
+
+/// Why each interface is planned as it is.
+pub fn plan(plan: &Plan) -> String {
+    let mut out = String::new();
+    for interface in &plan.interfaces {
+        out.push_str(&self::interface(interface));
+        out.push('\n');
+    }
+    for note in &plan.notes {
+        out.push_str(&self::note("", note));
+    }
+    out.push_str(&score(&plan.score_now, &plan.score));
+    out.push_str(&format!("plan {}\n", plan.hash));
+    out
+}
+
+fn interface(interface: &InterfacePlan) -> String {
+    let mut out = format!("{}\n", interface.name);
+    let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<11} "), text));
+    line("node", &node(interface));
+    line("candidates", &format!("CPUs {}", interface.candidates));
+    for left in &interface.left_out {
+        line("left out", &format!("CPUs {}: {}", left.cpus, left.why));
+    }
+    for number in &interface.rules {
+        line("policy", &format!("rule {number} of the file matches"));
+    }
+    for vector in &interface.vectors {
+        line(&role(vector), &self::vector(vector));
+    }
+    for (what, queues, text) in grouped(interface) {
+        line(&format!("{what} {}", ranges(&queues)), &text);
+    }
+    for note in &interface.notes {
+        out.push_str(&self::note("  ", note));
+    }
+    out
+}
+
+fn node(interface: &InterfacePlan) -> String {
+    let node = interface.node.map_or(String::new(), |node| node.to_string());
+    match interface.node_source {
+        NodeSource::NumaNode => format!("{node}: the kernel says so of {} (numa_node)", interface.device),
+        NodeSource::LocalCpulist if interface.node.is_some() => {
+            format!(
+                "{node}: it holds all of the local_cpulist of {}, whose numa_node is -1",
+                interface.device
+            )
+        }
+        NodeSource::LocalCpulist => {
+            format!("not known; the local_cpulist of {} says which CPUs are near", interface.device)
+        }
+        NodeSource::Nearest => {
+            format!("{node}: nearest to the node of {}, which has no CPU to use", interface.device)
+        }
+        NodeSource::SingleNode => format!("{node}: the only one with CPUs"),
+        NodeSource::Policy => format!("{node}: it holds all CPUs that the policy names"),
+        NodeSource::Unknown => {
+            format!("not known: numa_node of {} is -1, and local_cpulist says all", interface.device)
+        }
+    }
+}
+
+fn role(vector: &VectorPlan) -> String {
+    match (vector.queue, vector.role) {
+        (Some(queue), Role::Combined) => format!("queue {queue}"),
+        (Some(queue), Role::Rx) => format!("queue rx {queue}"),
+        (Some(queue), Role::Tx) => format!("queue tx {queue}"),
+        _ => "control".to_owned(),
+    }
+}
+
+fn vector(vector: &VectorPlan) -> String {
+    let source = match vector.source {
+        Source::Netlink => "the kernel says so",
+        Source::Name => "by its name",
+        Source::Order => "by the order of the vectors",
+    };
+    let known = format!("IRQ {} ({}, {source})", vector.irq, vector.action);
+    let Some(cpus) = &vector.cpus else { return format!("{known}: {}", vector.why) };
+    let Some(seat) = &vector.seat else { return format!("{known} to CPU {cpus}: {}", vector.why) };
+    let l3 = if seat.l3.is_empty() {
+        String::new()
+    } else {
+        format!("; L3 domain {} had {}", seat.l3, seat.on_l3)
+    };
+    let idle = if vector.idle { "; idle" } else { "" };
+    let queues = count(seat.on_core, "queue");
+    format!("{known} to CPU {cpus}: core {} had {queues}, no candidate had fewer{l3}{idle}", seat.core)
+}
+
+/// Queues with the same reasons together.
+fn grouped(interface: &InterfacePlan) -> Vec<(&'static str, Vec<u32>, String)> {
+    let mut groups: BTreeMap<(&'static str, String), Vec<u32>> = BTreeMap::new();
+    for rx in &interface.rx_queues {
+        let rps = match &rx.rps_cpus {
+            None => format!("RPS as it is: {}", rx.why),
+            Some(cpus) if cpus.is_empty() => format!("RPS {}", rx.why),
+            Some(cpus) => {
+                format!("RPS to CPUs {cpus}: {}; without the CPUs that its queues interrupt", rx.why)
+            }
+        };
+        groups.entry(("rx", rps)).or_default().push(rx.queue);
+    }
+    for tx in &interface.tx_queues {
+        let xps = match &tx.xps_cpus {
+            None => format!("XPS as it is: {}", tx.why),
+            Some(cpus) if cpus.is_empty() => format!("XPS for no CPU: {}", tx.why),
+            Some(cpus) => format!("XPS for CPUs {cpus}: {}", tx.why),
+        };
+        groups.entry(("tx", xps)).or_default().push(tx.queue);
+    }
+    let mut groups: Vec<_> = groups.into_iter().map(|((what, text), queues)| (what, queues, text)).collect();
+    groups.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    groups
+}
+
+/// Present and planned score, side by side.
+pub(crate) fn score(now: &Score, then: &Score) -> String {
+    let local = |score: &Score| {
+        score.local.map_or("?".to_owned(), |local| format!("{:.0}%", (local * 100.0).floor()))
+    };
+    let rows = [
+        ("queue vectors on their card's node", local(now), local(then)),
+        (
+            "most queues on a core",
+            now.max_vectors_per_core.to_string(),
+            then.max_vectors_per_core.to_string(),
+        ),
+        (
+            "fewest queues on a candidate core",
+            now.min_vectors_per_core.to_string(),
+            then.min_vectors_per_core.to_string(),
+        ),
+        ("cores with both threads taken", now.smt_collisions.to_string(), then.smt_collisions.to_string()),
+        ("queue vectors on isolated CPUs", now.on_isolated.to_string(), then.on_isolated.to_string()),
+        ("cores with queues of several cards", now.shared_cores.to_string(), then.shared_cores.to_string()),
+    ];
+    let mut out = format!("{:<36}{:>6}{:>9}\n", "score", "now", "planned");
+    for (what, now, then) in rows {
+        out.push_str(&format!("  {what:<34}{now:>6}{then:>9}\n"));
+    }
+    out
+}

@@ -1,0 +1,36 @@
+//! CPUs for the programs that use an interface, in the forms that other programs take.
+
+use crate::cpuset::{CpuSet, MaskWidth};
+use crate::plan::Plan;
+use crate::render::text::wrap;
+
+/// For each interface the CPUs that take its interrupts, and those that its node has left.
+pub fn plan(plan: &Plan) -> String {
+    let mut out = String::new();
+    for interface in &plan.interfaces {
+        let node = interface.node.map_or("node unknown".to_owned(), |node| format!("node {node}"));
+        out.push_str(&format!("{}  {node}\n", interface.name));
+        let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<12}"), text));
+        for (what, cpus) in [("interrupts", &interface.irq_cpus), ("workers", &interface.worker_cpus)] {
+            if cpus.is_empty() {
+                line(what, "none");
+                continue;
+            }
+            line(what, &format!("{cpus}  mask {}", mask(cpus, plan.host.possible)));
+        }
+        let workers = &interface.worker_cpus;
+        if !workers.is_empty() {
+            line("taskset", &format!("taskset -c {workers} COMMAND"));
+            let memory = interface.node.map_or(String::new(), |node| format!(" --membind={node}"));
+            line("numactl", &format!("numactl --physcpubind={workers}{memory} COMMAND"));
+            line("dpdk", &format!("-l {workers}"));
+        }
+    }
+    out
+}
+
+/// The mask without leading zeros and with the `0x` that programs, unlike the kernel, expect.
+fn mask(cpus: &CpuSet, possible: u32) -> String {
+    let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1).min(possible.max(1)));
+    cpus.to_mask(width).map_or(String::new(), |mask| format!("0x{}", mask.replace(',', "")))
+}
