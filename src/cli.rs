@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cpuset::CpuSet;
-use crate::policy::{Per, Rfs, Rps, Scope, Settings, Widen, Xps};
+use crate::policy::{ChannelCount, Per, Rfs, Rps, Scope, Settings, Widen, Xps};
 
 /// Exit codes, as every command's help tells them.
 const EXIT_CODES: &str = "\
@@ -102,6 +102,11 @@ pub struct PolicyArgs {
     /// Receive flow steering: a table of N flows over all interfaces, none, or as it is (the default)
     #[arg(long, value_name = "N|off|keep")]
     pub rfs: Option<Rfs>,
+
+    /// Channels of the card: as they are (the default), a receiving one for each candidate core, or N; changing them
+    /// takes the link down for a moment on most cards
+    #[arg(long, value_name = "keep|auto|N")]
+    pub channels: Option<ChannelCount>,
 }
 
 impl PolicyArgs {
@@ -118,6 +123,7 @@ impl PolicyArgs {
             rps: self.rps.clone(),
             xps: self.xps,
             rfs: self.rfs,
+            channels: self.channels,
             ..Settings::default()
         }
     }

@@ -12,7 +12,7 @@ use wildmatch::WildMatch;
 use crate::cpuset::CpuSet;
 use crate::host::Interface;
 
-pub use words::{Group, Per, Rfs, Rps, Scope, Speed, Widen, WordError, Xps};
+pub use words::{ChannelCount, Group, Per, Rfs, Rps, Scope, Speed, Widen, WordError, Xps};
 
 /// A policy: the file's words and the command line's.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -83,6 +83,8 @@ pub struct Settings {
     pub xps: Option<Xps>,
     /// Receive flow steering.
     pub rfs: Option<Rfs>,
+    /// How many channels the card should have.
+    pub channels: Option<ChannelCount>,
     /// Let each vector go to a group of CPUs in place of one.
     pub group: Option<Group>,
     /// Leave the interface alone.
@@ -112,6 +114,8 @@ pub struct Choice {
     pub xps: Xps,
     /// Receive flow steering.
     pub rfs: Rfs,
+    /// How many channels the card should have.
+    pub channels: ChannelCount,
     /// Groups in place of single CPUs.
     pub group: Option<Group>,
     /// Whether to leave the interface alone.
@@ -151,6 +155,7 @@ impl Policy {
             rps: first(&layers, |s| s.rps.clone()).unwrap_or(Rps::Auto),
             xps: first(&layers, |s| s.xps).unwrap_or(Xps::Auto),
             rfs: first(&layers, |s| s.rfs).unwrap_or(Rfs::Keep),
+            channels: first(&layers, |s| s.channels).unwrap_or(ChannelCount::Keep),
             group: first(&layers, |s| s.group.clone()),
             skip: first(&layers, |s| s.skip).unwrap_or(false),
             rules: rules.iter().map(|&(number, _)| number).collect(),
@@ -207,7 +212,7 @@ mod tests {
     fn every_setting_is_read() {
         let policy = Policy::parse(
             "[defaults]\nscope = 'remote'\nexclude = '0'\nirq-cores = 2\nper = 'l3'\nwiden = 'package'\nsiblings = true\navoid-cpu0 = false\n\
-             rps = '1-3'\nxps = 'keep'\nrfs = 32768\ngroup = 'l3'\nskip = true\n",
+             rps = '1-3'\nxps = 'keep'\nrfs = 32768\nchannels = 6\ngroup = 'l3'\nskip = true\n",
         );
         let choice = policy.unwrap().choice(&interface("eth0", "igb"));
         let expected = Choice {
@@ -221,6 +226,7 @@ mod tests {
             rps: Rps::Cpus(CpuSet::parse_list("1-3").unwrap()),
             xps: Xps::Keep,
             rfs: Rfs::Entries(32768),
+            channels: ChannelCount::Count(6),
             group: Some(Group::L3),
             skip: true,
             rules: vec![],

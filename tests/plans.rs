@@ -4,6 +4,7 @@
 
 mod support;
 
+use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::run::{FIXTURES, fixture, nicpin};
 
@@ -16,7 +17,7 @@ fn every_machine_plans_as_expected() {
             assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
             let ending = if format == "table" { "txt" } else { format };
             let expected = fixture("expected").join(format!("{name}.{ending}"));
-            assert_data_eq!(Data::text(run.stdout), Data::read_from(&expected, None).raw());
+            assert_data_eq!(Data::text(run.stdout), Data::read_from(&expected, Some(DataFormat::Text)).raw());
         }
     }
 }

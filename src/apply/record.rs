@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply::STATE_DIR;
 use crate::cpuset::CpuSet;
 use crate::host::root::errno_words;
-use crate::host::{FLOW_ENTRIES, FileError, Host, Interface, MaskFile, Root, Vector};
+use crate::host::{Channels, FLOW_ENTRIES, FileError, Host, Interface, MaskFile, Root, Vector};
 use crate::plan::{Plan, Write, WriteKind};
 
 const SCHEMA: &str = "nicpin.state/1";
@@ -49,6 +49,9 @@ pub enum RecordError {
 /// What has to be written to be back where things were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Back {
+    /// Cards that had other channels, with those that they have and those that they had. They come first: queues
+    /// and vectors are others afterwards.
+    pub channels: Vec<(String, Channels, Channels)>,
     /// The writes.
     pub writes: Vec<Write>,
     /// How many values are as they were already.
@@ -106,6 +109,12 @@ impl Record {
         for value in interfaces.chain(machine) {
             self.first_seen.entry(value.key).or_insert(value.text);
         }
+        for change in &plan.channels {
+            if let Some(interface) = host.interfaces.iter().find(|i| i.name == change.interface) {
+                let key = format!("{} channels", owner(interface));
+                self.first_seen.entry(key).or_insert_with(|| change.current.to_text());
+            }
+        }
         self.first_seen.len() > before
     }
 
@@ -137,6 +146,17 @@ impl Record {
                 None => back.unchanged += 1,
             }
         }
+        for interface in &host.interfaces {
+            let Some(first) = left.remove(format!("{} channels", owner(interface)).as_str()) else {
+                continue;
+            };
+            match (Channels::parse(first), interface.channels) {
+                (Some(first), Some(now)) if !first.difference(&now).is_empty() => {
+                    back.channels.push((interface.name.clone(), now, first));
+                }
+                _ => back.unchanged += 1,
+            }
+        }
         back.writes.sort_by_key(|write| write.kind);
         back.absent = left.into_keys().map(str::to_owned).collect();
         back
@@ -162,7 +182,7 @@ impl Record {
 
 /// The values of one interface, by device, port and queue.
 fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
-    let owner = format!("{} port {}", interface.device.address, interface.port);
+    let owner = owner(interface);
     let name = &interface.name;
     let queues = format!("/sys/class/net/{name}/queues");
     let mut values = Vec::new();
@@ -195,6 +215,11 @@ fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
         }
     }
     values.into_iter()
+}
+
+/// How the record names an interface: by what does not change when it is renamed.
+fn owner(interface: &Interface) -> String {
+    format!("{} port {}", interface.device.address, interface.port)
 }
 
 fn vector_key(vector: &Vector) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::{Lock, Record, write_all};
+use crate::apply::{Lock, Record, change_channels, write_all};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::{Exit, read_and_plan, unplannable};
 use crate::host::Root;
@@ -15,14 +15,25 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let root = Root::open(&cli.root)?;
     // Read and planned under the lock, so that no other nicpin writes between plan and apply.
     let lock = Lock::take(&root, "apply", Duration::from_secs(args.lock.wait))?;
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+    let (host, mut plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
     let mut record = Record::load(&root)?;
     if record.add(&host, &plan) {
         record.save(&root)?;
     }
+    let changes =
+        plan.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
+    let channels = change_channels(&root, changes);
+    if !channels.is_empty() {
+        // Other queues and vectors now: everything else is planned for them.
+        let (host, anew) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+        if record.add(&host, &anew) {
+            record.save(&root)?;
+        }
+        plan = anew;
+    }
     let outcomes = write_all(&root, &plan.writes);
     drop(lock);
-    let applied = Applied::new(&plan, outcomes, unplannable(&args.select, &plan));
+    let applied = Applied::new(&plan, channels, outcomes, unplannable(&args.select, &plan));
     out.push_str(&match args.format {
         ReportFormat::Table => render::report::applied(&applied),
         ReportFormat::Json => render::json(&applied)?,

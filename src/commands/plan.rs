@@ -19,7 +19,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     });
     Ok(if !unplannable(&args.select, &plan).is_empty() {
         Exit::Failed
-    } else if args.detailed_exitcode && !plan.writes.is_empty() {
+    } else if args.detailed_exitcode && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs
     } else {
         Exit::Planned

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::{Lock, Record, Written, write_all};
+use crate::apply::{Lock, Record, Written, change_channels, write_all};
 use crate::cli::{Cli, ReportFormat, RestoreArgs};
 use crate::commands::Exit;
 use crate::host::{Host, Root};
@@ -17,10 +17,15 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
     if Record::exists(&root) {
         let _lock = Lock::take(&root, "restore", Duration::from_secs(args.lock.wait))?;
         let mut record = Record::load(&root)?;
-        let back = record.writes_back(&Host::read(&root)?);
+        let mut back = record.writes_back(&Host::read(&root)?);
+        let changes = back.channels.iter().map(|(interface, now, first)| (interface.as_str(), *now, *first));
+        let channels = change_channels(&root, changes);
+        if !channels.is_empty() {
+            back = record.writes_back(&Host::read(&root)?);
+        }
         let outcomes = write_all(&root, &back.writes);
-        let failed = outcomes.iter().any(Written::failed);
-        restored = Restored::new(outcomes, &back);
+        let failed = outcomes.iter().any(Written::failed) || channels.iter().any(|c| c.refused.is_some());
+        restored = Restored::new(channels, outcomes, &back);
         // What was refused may be put back later; what is not there now may come back.
         if !failed {
             record.keep_only(&back.absent);

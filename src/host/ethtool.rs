@@ -4,6 +4,8 @@
 //! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line. This is the one
 //! module with unsafe code.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 use crate::host::root::{FileError, Root};
@@ -48,6 +50,19 @@ impl Channels {
         if self.max_combined > 0 { format!("combined {count}") } else { format!("rx {count}") }
     }
 
+    /// The arguments of `ethtool -L` that lead here from `now`: `combined 6 rx 0`.
+    pub fn difference(&self, now: &Self) -> String {
+        let fields = [
+            ("rx", self.rx, now.rx),
+            ("tx", self.tx, now.tx),
+            ("other", self.other, now.other),
+            ("combined", self.combined, now.combined),
+        ];
+        let changed = fields.iter().filter(|(_, wanted, now)| wanted != now);
+        let words: Vec<String> = changed.map(|(name, wanted, _)| format!("{name} {wanted}")).collect();
+        words.join(" ")
+    }
+
     /// The recorded form.
     pub fn to_text(&self) -> String {
         let fields = [
@@ -63,7 +78,8 @@ impl Channels {
         fields.map(|(name, value)| format!("{name} {value}\n")).concat()
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads the recorded form.
+    pub fn parse(text: &str) -> Option<Self> {
         let mut channels = Self::default();
         for line in text.lines() {
             let (name, value) = line.split_once(' ')?;
@@ -104,6 +120,15 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<Option<Channels>,
     }
 }
 
+/// Gives an interface other channels. Needs `CAP_NET_ADMIN`; takes the link down for a moment on most cards. In a
+/// tree the recorded answer changes, and nothing else.
+pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
+    if root.is_real() {
+        return Ok(ioctl::set_channels(interface, channels)?);
+    }
+    root.write(&format!("{RECORDED}/{interface}/channels"), &channels.to_text())
+}
+
 #[allow(unsafe_code)]
 mod ioctl {
     use std::os::fd::AsRawFd as _;
@@ -116,6 +141,7 @@ mod ioctl {
 
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    const ETHTOOL_SCHANNELS: u32 = 0x3d;
 
     /// `struct ethtool_channels`.
     #[repr(C)]
@@ -129,8 +155,20 @@ mod ioctl {
     nix::ioctl_readwrite_bad!(siocethtool, SIOCETHTOOL, libc::ifreq);
 
     pub(super) fn channels(interface: &str) -> Result<Channels, Errno> {
-        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
         let mut raw = RawChannels { cmd: ETHTOOL_GCHANNELS, ..RawChannels::default() };
+        call(interface, &mut raw)?;
+        let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (raw.max, raw.now);
+        Ok(Channels { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined })
+    }
+
+    pub(super) fn set_channels(interface: &str, to: &Channels) -> Result<(), Errno> {
+        let now = [to.rx, to.tx, to.other, to.combined];
+        let max = [to.max_rx, to.max_tx, to.max_other, to.max_combined];
+        call(interface, &mut RawChannels { cmd: ETHTOOL_SCHANNELS, max, now })
+    }
+
+    fn call(interface: &str, raw: &mut RawChannels) -> Result<(), Errno> {
+        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
         // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         if interface.len() >= request.ifr_name.len() {
@@ -139,12 +177,11 @@ mod ioctl {
         for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
             *to = libc::c_char::from_ne_bytes([from]);
         }
-        request.ifr_ifru.ifru_data = (&raw mut raw).cast();
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(raw).cast();
         // SAFETY: `request` and the `raw` that it points to live until the call returns, and
-        // ETHTOOL_GCHANNELS writes no more than the structure it is defined with.
+        // both commands read and write no more than the structure they are defined with.
         unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) }?;
-        let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (raw.max, raw.now);
-        Ok(Channels { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined })
+        Ok(())
     }
 }
 

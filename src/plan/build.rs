@@ -7,7 +7,7 @@ use crate::plan::plan::{
     HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, Write, WriteKind,
     hash,
 };
-use crate::plan::{Work, notes, queues, score};
+use crate::plan::{Work, channels, notes, queues, score};
 use crate::policy::Scope;
 use crate::select::Selection;
 
@@ -58,6 +58,7 @@ pub(crate) fn build(
         score: score::score(host, places, &interfaces, score::planned),
         score_now: score::score(host, places, &interfaces, score::now),
         host: summary,
+        channels: chosen.iter().filter_map(|work| channels::change(host, work)).collect(),
         interfaces,
         writes: settings.writes,
         unchanged: settings.unchanged,

@@ -6,6 +6,7 @@
 
 mod build;
 mod candidates;
+mod channels;
 mod notes;
 mod place;
 #[allow(clippy::module_inception)]
@@ -15,8 +16,8 @@ mod score;
 mod steer;
 
 pub use plan::{
-    HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA, Score, Seat,
-    TxPlan, VectorPlan, Write, WriteKind,
+    ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA,
+    Score, Seat, TxPlan, VectorPlan, Write, WriteKind,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

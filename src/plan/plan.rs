@@ -23,6 +23,9 @@ pub struct Plan {
     pub host: HostSummary,
     /// The selected interfaces, by name.
     pub interfaces: Vec<InterfacePlan>,
+    /// Cards whose channels have to be changed first. Their queues are then others, and everything is planned
+    /// anew: the rest of this plan is for the queues that are there now.
+    pub channels: Vec<ChannelChange>,
     /// What differs from the plan now, in the order in which it is written.
     pub writes: Vec<Write>,
     /// How many planned values are as planned already.
@@ -33,6 +36,21 @@ pub struct Plan {
     pub score_now: Score,
     /// What concerns the whole machine.
     pub notes: Vec<Note>,
+}
+
+/// A card that should have another number of channels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelChange {
+    /// The interface.
+    pub interface: String,
+    /// The channels that it has.
+    pub current: Channels,
+    /// The channels that it should have.
+    pub wanted: Channels,
+    /// The command that does the same.
+    pub command: String,
+    /// Why.
+    pub why: String,
 }
 
 /// The machine in short.

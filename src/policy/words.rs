@@ -112,6 +112,17 @@ pub enum Rfs {
     Keep,
 }
 
+/// How many channels a card should have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelCount {
+    /// As it is.
+    Keep,
+    /// One that receives for each candidate core, as far as the card goes.
+    Auto,
+    /// So many that receive.
+    Count(u32),
+}
+
 /// A group of CPUs for a vector.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Group {
@@ -192,6 +203,22 @@ impl FromStr for Widen {
     }
 }
 
+impl FromStr for ChannelCount {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let number = || text.parse().ok().filter(|&count| count > 0);
+        match text {
+            "keep" => Ok(Self::Keep),
+            "auto" => Ok(Self::Auto),
+            _ => number().map(Self::Count).ok_or_else(|| WordError {
+                text: text.to_owned(),
+                expected: "keep, auto, or a number of channels from 1",
+            }),
+        }
+    }
+}
+
 impl FromStr for Rfs {
     type Err = WordError;
 
@@ -258,7 +285,7 @@ macro_rules! deserialize_number_or_word {
         }
     )*};
 }
-deserialize_number_or_word!(Rfs, Speed);
+deserialize_number_or_word!(Rfs, Speed, ChannelCount);
 
 impl<'de> Deserialize<'de> for Group {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::apply::{Back, Outcome, Written};
-use crate::plan::{Note, Plan, Write};
+use crate::apply::{Back, ChannelOutcome, Outcome, Written};
+use crate::plan::{ChannelChange, Note, Plan, Write};
 use crate::render::table::note;
 use crate::render::text::{columns, count, wrap};
 
@@ -21,6 +21,8 @@ pub struct Check {
     same: usize,
     /// What is not.
     differs: Vec<Write>,
+    /// Cards that should have other channels.
+    channels: Vec<ChannelChange>,
     /// Interfaces that were asked for and cannot be told, and why.
     unknown: Vec<String>,
 }
@@ -40,7 +42,7 @@ pub enum Verdict {
 impl Check {
     /// Checks a plan: what it would write is what differs.
     pub fn new(plan: &Plan, unknown: Vec<String>) -> Self {
-        let verdict = match (plan.writes.is_empty(), unknown.is_empty()) {
+        let verdict = match (plan.writes.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
             (_, false) => Verdict::Unknown,
             (true, true) => Verdict::Same,
             (false, true) => Verdict::Differs,
@@ -51,6 +53,7 @@ impl Check {
             hash: plan.hash.clone(),
             same: plan.unchanged,
             differs: plan.writes.clone(),
+            channels: plan.channels.clone(),
             unknown,
         }
     }
@@ -67,17 +70,17 @@ pub fn check(check: &Check) -> String {
         ]
     };
     out.push_str(&columns(0, &check.differs.iter().map(row).collect::<Vec<_>>(), &[15, 48]));
+    for change in &check.channels {
+        out.push_str(&wrap(&format!("{}  channels, planned  ", change.interface), &change.command));
+    }
     for unknown in &check.unknown {
         out.push_str(&wrap("cannot tell  ", unknown));
     }
     out.push_str(&match check.verdict {
         Verdict::Same => format!("same: {} as planned\n", count(check.same, "value")),
         Verdict::Differs => {
-            format!(
-                "differs: {} of {}; nicpin apply mends it\n",
-                check.differs.len(),
-                check.same + check.differs.len()
-            )
+            let differs = check.differs.len() + check.channels.len();
+            format!("differs: {differs} of {}; nicpin apply mends it\n", check.same + differs)
         }
         Verdict::Unknown => "unknown: not everything that was asked for can be told\n".to_owned(),
     });
@@ -102,6 +105,8 @@ pub struct Applied {
     vanished: usize,
     /// Changed vectors that the old CPU serves until their next interrupt.
     pending: usize,
+    /// Each change of channels.
+    channels: Vec<ChannelOutcome>,
     /// Each write.
     results: Vec<Written>,
     /// Interfaces that were asked for and cannot be planned, and why.
@@ -112,7 +117,12 @@ pub struct Applied {
 
 impl Applied {
     /// Sums up the outcomes of a plan's writes.
-    pub fn new(plan: &Plan, results: Vec<Written>, unknown: Vec<String>) -> Self {
+    pub fn new(
+        plan: &Plan,
+        channels: Vec<ChannelOutcome>,
+        results: Vec<Written>,
+        unknown: Vec<String>,
+    ) -> Self {
         let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
         let notes = plan.interfaces.iter().flat_map(|interface| {
             let named =
@@ -122,13 +132,14 @@ impl Applied {
         Self {
             schema: "nicpin.apply/1",
             hash: plan.hash.clone(),
-            changed: of(Outcome::Changed),
+            changed: of(Outcome::Changed) + channels.iter().filter(|c| c.refused.is_none()).count(),
             already: plan.unchanged + of(Outcome::Already),
             managed: of(Outcome::Managed),
-            refused: of(Outcome::Refused),
+            refused: of(Outcome::Refused) + channels.iter().filter(|c| c.refused.is_some()).count(),
             vanished: of(Outcome::Vanished),
             pending: results.iter().filter(|result| result.pending).count(),
             notes: notes.chain(plan.notes.iter().cloned()).collect(),
+            channels,
             results,
             unknown,
         }
@@ -142,7 +153,7 @@ impl Applied {
 
 /// `apply` for people: what failed line by line, the rest summed up by interface. The last line counts.
 pub fn applied(applied: &Applied) -> String {
-    let mut out = results(&applied.results);
+    let mut out = channels(&applied.channels) + &results(&applied.results);
     for note in &applied.notes {
         out.push_str(&self::note("", note));
     }
@@ -170,26 +181,30 @@ pub struct Restored {
     refused: usize,
     /// What was recorded and is not there now.
     absent: Vec<String>,
+    /// Each change of channels.
+    channels: Vec<ChannelOutcome>,
     /// Each write.
     results: Vec<Written>,
 }
 
 impl Default for Restored {
     fn default() -> Self {
-        Self::new(Vec::new(), &Back::default())
+        Self::new(Vec::new(), Vec::new(), &Back::default())
     }
 }
 
 impl Restored {
     /// Sums up the outcomes of writing back.
-    pub fn new(results: Vec<Written>, back: &Back) -> Self {
+    pub fn new(channels: Vec<ChannelOutcome>, results: Vec<Written>, back: &Back) -> Self {
+        let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
         let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
         Self {
             schema: "nicpin.restore/1",
-            changed: of(Outcome::Changed),
+            changed: of(Outcome::Changed) + set.len(),
             already: back.unchanged + of(Outcome::Already),
-            refused: results.iter().filter(|result| result.failed()).count(),
+            refused: results.iter().filter(|result| result.failed()).count() + refused.len(),
             absent: back.absent.clone(),
+            channels,
             results,
         }
     }
@@ -205,7 +220,7 @@ pub fn restored(restored: &Restored) -> String {
     if restored.changed + restored.already + restored.refused + restored.absent.len() == 0 {
         return "nothing to restore: no apply has left a record\n".to_owned();
     }
-    let mut out = results(&restored.results);
+    let mut out = channels(&restored.channels) + &results(&restored.results);
     for absent in &restored.absent {
         out.push_str(&wrap("not there now  ", &format!("{absent}; kept for the next restore")));
     }
@@ -217,6 +232,16 @@ pub fn restored(restored: &Restored) -> String {
         restored.absent.len()
     ));
     out
+}
+
+fn channels(outcomes: &[ChannelOutcome]) -> String {
+    let line = |outcome: &ChannelOutcome| match &outcome.refused {
+        None => format!("changed   {}: channels to {}\n", outcome.interface, outcome.wanted),
+        Some(why) => {
+            wrap("refused   ", &format!("ethtool -L {} {}: {why}", outcome.interface, outcome.wanted))
+        }
+    };
+    outcomes.iter().map(line).collect()
 }
 
 /// Writes that went well, counted by interface; the others with their reasons.

@@ -13,6 +13,12 @@ pub fn plan(plan: &Plan) -> String {
         count(plan.writes.len(), "write"),
         plan.unchanged
     );
+    for change in &plan.channels {
+        out.push_str(&format!(
+            "{}  # {}; then plan again: the lines below are for the present queues\n",
+            change.command, change.why
+        ));
+    }
     for write in &plan.writes {
         let on = if write.interface.is_empty() { "machine" } else { &write.interface };
         // Writing to a String cannot fail.

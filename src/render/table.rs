@@ -20,6 +20,11 @@ pub fn plan(plan: &Plan, masks: bool) -> String {
         }
     }
     out.push('\n');
+    for change in &plan.channels {
+        let text =
+            format!("{}: {}; the rest is planned again for the new queues", change.command, change.why);
+        out.push_str(&wrap("channels  ", &text));
+    }
     for note in &plan.notes {
         out.push_str(&self::note("", note));
     }

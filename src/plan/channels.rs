@@ -1,0 +1,36 @@
+//! How many channels a card should have, when the policy says that it may be changed.
+
+use crate::host::{Channels, Host};
+use crate::plan::plan::ChannelChange;
+use crate::plan::{Work, notes};
+use crate::policy::ChannelCount;
+
+/// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
+pub(crate) fn change(host: &Host, work: &Work<'_>) -> Option<ChannelChange> {
+    let current = work.interface.channels.filter(|_| !work.choice.skip)?;
+    let cores = u32::try_from(notes::core_count(host, work)).unwrap_or(u32::MAX);
+    let (count, why) = match work.choice.channels {
+        ChannelCount::Keep => return None,
+        ChannelCount::Auto => (cores, format!("a receive queue for each of {cores} candidate cores")),
+        ChannelCount::Count(count) => (count, "as the policy says".to_owned()),
+    };
+    let count = count.min(current.max_receiving());
+    let wanted = with_receiving(current, count);
+    (count > 0 && wanted != current).then(|| ChannelChange {
+        interface: work.interface.name.clone(),
+        current,
+        wanted,
+        command: format!("ethtool -L {} {}", work.interface.name, wanted.difference(&current)),
+        why,
+    })
+}
+
+/// The channels with `count` that receive: combined ones where the card has such, else as many to transmit as it
+/// can have up to the same number.
+fn with_receiving(now: Channels, count: u32) -> Channels {
+    if now.max_combined > 0 {
+        Channels { combined: count, rx: 0, tx: 0, ..now }
+    } else {
+        Channels { rx: count, tx: count.min(now.max_tx), ..now }
+    }
+}

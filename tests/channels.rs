@@ -1,0 +1,76 @@
+//! Changing how many channels a card has, where that was asked for. A tree only records the answer of ethtool; that
+//! queues come and go with it is tested on running kernels (`tests/vm`).
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use support::run::Copy;
+
+const ETH0: &str = "/nicpin/ethtool/eth0/channels";
+
+#[test]
+fn channels_stay_as_they_are_unless_asked() {
+    let machine = Copy::of("dl980");
+    let before = machine.read(ETH0);
+    assert!(!machine.nicpin(&["plan"]).stdout.contains("channels  "));
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert_eq!(machine.read(ETH0), before);
+}
+
+#[test]
+fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
+    let machine = Copy::of("dl980");
+    let before = machine.read(ETH0);
+    let plan = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
+    assert!(
+        plan.stdout
+            .contains("channels  ethtool -L eth0 combined 8: a receive queue for each of 8 candidate cores"),
+        "{}",
+        plan.stdout
+    );
+    let script = machine.nicpin(&["plan", "--channels", "auto", "eth0", "--format", "sh"]).stdout;
+    assert!(script.contains("\nethtool -L eth0 combined 8  # "), "{script}");
+    assert_eq!(machine.nicpin(&["check", "--channels", "auto", "eth0"]).code, 2);
+    let apply = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
+    assert_eq!(apply.code, 0, "{}{}", apply.stdout, apply.stderr);
+    assert!(apply.stdout.contains("changed   eth0: channels to combined 8\n"), "{}", apply.stdout);
+    assert!(machine.read(ETH0).ends_with("combined 8\n"));
+    let again = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
+    assert!(again.stdout.contains("changed=0 "), "{}", again.stdout);
+    let restore = machine.nicpin(&["restore"]);
+    assert_eq!(restore.code, 0, "{}", restore.stdout);
+    assert!(restore.stdout.contains("channels to combined 16"), "{}", restore.stdout);
+    assert_eq!(machine.read(ETH0), before);
+}
+
+#[test]
+fn a_number_goes_as_far_as_the_card_does() {
+    let machine = Copy::of("dl980");
+    let command = |count: &str| {
+        let plan = machine.nicpin(&["plan", "--channels", count, "eth0", "--format", "json"]);
+        let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+        plan["channels"][0]["command"].as_str().map(str::to_owned)
+    };
+    assert_eq!(command("4").as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(command("16"), None, "as it is");
+    let most: u32 = machine
+        .read(ETH0)
+        .lines()
+        .find_map(|line| line.strip_prefix("max_combined "))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(command("9999"), Some(format!("ethtool -L eth0 combined {most}")));
+}
+
+#[test]
+fn the_policy_file_says_it_too() {
+    let machine = Copy::of("dl980");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[[rule]]\nmatch = { driver = 'ixgbe' }\nset = { channels = 8 }\n");
+    let plan = machine.nicpin(&["plan", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let changed: Vec<&str> =
+        plan["channels"].as_array().unwrap().iter().map(|c| c["interface"].as_str().unwrap()).collect();
+    assert_eq!(changed, ["eth0", "eth1"]);
+}
