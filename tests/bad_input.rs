@@ -104,6 +104,25 @@ fn a_root_that_is_no_machine() {
     }
 }
 
+/// Dumps of topologies have /sys alone; some programs' dumps lack the CPUs' own files.
+#[test]
+fn dumps_that_were_made_for_other_purposes_are_planned_as_far_as_they_go() {
+    let machine = Copy::of("two-node");
+    machine.remove("/proc");
+    let run = machine.nicpin(&["plan"]);
+    assert!(run.code == 0 && run.stdout.contains("no /proc below this root"), "{}{}", run.stdout, run.stderr);
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/devices/system/cpu");
+    machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
+    let run = machine.nicpin(&["plan"]);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("machine  8 CPUs, 2 nodes"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}
+
 #[test]
 fn files_that_a_machine_may_lack_are_no_error() {
     for path in [

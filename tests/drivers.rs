@@ -263,6 +263,36 @@ fn every_kernels_dialect_reads_alike() {
     }
 }
 
+/// Dumps often lack the driver's link; some drivers go by two names.
+#[test]
+fn names_that_tell_their_driver_do_without_it() {
+    for (driver, names, expected) in [
+        (
+            "",
+            vec![
+                "mlx5_async0@pci:0000:82:00.0",
+                "mlx5_comp0@pci:0000:82:00.0",
+                "mlx5_comp1@pci:0000:82:00.0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "",
+            vec!["virtio1-config", "virtio1-input.0", "virtio1-output.0"],
+            vec!["99=Rx 0", "100=Tx 0", "98=Control"],
+        ),
+        (
+            "gvnic",
+            vec!["gve-ntfy-blk0@pci:0000:82:00.0", "gve-ntfy-blk1@pci:0000:82:00.0"],
+            vec!["99=Rx 0", "98=Tx 0"],
+        ),
+    ] {
+        let mut machine = Machine::new(&["0-3"]);
+        machine.cards.push(card(driver, "e0", 2, 2, 98, &names));
+        assert_eq!(vectors(&read(&machine).interfaces[0]), expected, "{driver} {names:?}");
+    }
+}
+
 /// What decides who chooses first; kernels before 5.7 print whole numbers without a fraction.
 #[test]
 fn pcie_bandwidth_in_every_spelling() {

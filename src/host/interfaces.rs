@@ -241,7 +241,7 @@ fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), 
             let rxqs = root.read_opt(&format!("{queue}/xps_rxqs"))?;
             tx.push(TxQueue {
                 index,
-                xps_cpus: read_mask_file(root, &format!("{queue}/xps_cpus"))?,
+                xps_cpus: read_xps(root, &format!("{queue}/xps_cpus"))?,
                 has_xps_rxqs: rxqs
                     .is_some_and(|mask| mask.contains(|c: char| c != '0' && c.is_ascii_hexdigit())),
             });
@@ -252,10 +252,19 @@ fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), 
     Ok((rx, tx))
 }
 
+/// `xps_cpus`, which the kernel refuses to read on a single queue: dumps then hold an empty file.
+fn read_xps(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
+    let text = root.read_opt(path)?.filter(|text| !text.trim().is_empty());
+    text.map(|text| parse_mask_file(root, path, &text)).transpose()
+}
+
 /// A mask file, or `None` where the machine has none or does not let it be read now.
 pub(crate) fn read_mask_file(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
-    let Some(text) = root.read_opt(path)? else { return Ok(None) };
-    MaskFile::parse(&text).map(Some).map_err(|error| root.content_error(path, error.to_string()))
+    root.read_opt(path)?.map(|text| parse_mask_file(root, path, &text)).transpose()
+}
+
+fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
+    MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string()))
 }
 
 /// A file that holds one number, or `None` where the machine has none.

@@ -4,6 +4,8 @@
 //! then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action
 //! names may both hold blanks. The counts are stepped over here, not read.
 
+use crate::cpuset::{CpuSet, MAX_CPUS};
+
 /// The text of `/proc/interrupts`, checked row by row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interrupts {
@@ -42,8 +44,8 @@ impl Interrupts {
     /// Parses the whole text.
     pub fn parse(text: &str) -> Result<Self, InterruptsError> {
         let mut lines = (1..).zip(text.lines());
-        let header = lines.next().map_or("", |(_, header)| header);
-        let cpus = header.split_ascii_whitespace().take_while(|word| word.starts_with("CPU")).count();
+        lines.next();
+        let cpus = Self::cpus(text).len();
         if cpus == 0 {
             return Err(InterruptsError::NoHeader);
         }
@@ -59,6 +61,13 @@ impl Interrupts {
             rows.push(Row { irq, actions: actions(tail) });
         }
         Ok(Self { rows })
+    }
+
+    /// The CPUs in the header of the text: those that were online. Empty without a header.
+    pub fn cpus(text: &str) -> CpuSet {
+        let header = text.lines().next().unwrap_or_default();
+        let ids = header.split_ascii_whitespace().map_while(|word| word.strip_prefix("CPU")?.parse().ok());
+        ids.filter(|&id| id < MAX_CPUS).collect()
     }
 
     /// The row of an IRQ.

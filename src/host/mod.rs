@@ -40,6 +40,8 @@ pub struct Host {
     pub flow_entries: Option<u32>,
     /// What drivers hint (`affinity_hint`), by IRQ, where a hint was asked for and there is one.
     pub hints: BTreeMap<u32, CpuSet>,
+    /// Whether this is a dump of `/sys` alone, which knows of no vector.
+    pub without_proc: bool,
     /// The process id of irqbalance, while it runs.
     pub irqbalance: Option<i32>,
 }
@@ -54,7 +56,9 @@ impl Host {
     pub fn read_for(root: &Root, wants: Wants) -> Result<Self, FileError> {
         let topology = Topology::read(root)?;
         let (mut interfaces, stacked) = interfaces::read(root)?;
-        if !interfaces.is_empty() {
+        // A topology dump has no /proc at all; a machine without its interrupts is one that cannot be read.
+        let without_proc = !root.exists("/proc");
+        if !interfaces.is_empty() && !without_proc {
             let interrupts = read_interrupts(root)?;
             vectors::read(root, &interrupts, &mut interfaces)?;
         }
@@ -63,6 +67,7 @@ impl Host {
             topology,
             interfaces,
             hints,
+            without_proc,
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
             irqbalance: writers::irqbalance(root)?,

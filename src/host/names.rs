@@ -67,7 +67,8 @@ pub struct Named<'a> {
 /// What `action` says under `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`,
 /// `ixgbe`); `None` when that is unknown.
 ///
-/// A driver that the table does not know is taken to follow the common patterns. `None` is a name that the
+/// A driver that the table does not know is taken to follow the common patterns, and names that tell their own
+/// driver (`mlx5_comp3@pci:...`) are taken at their word. `None` is a name that the
 /// table does not know: nothing is to be concluded from it.
 pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<Named<'a>> {
     let (row, found) = pick(driver, action)?;
@@ -220,10 +221,10 @@ static TABLE: &[Row] = &[
     both("ena", "{if}-Tx-Rx-{n}"),
     ctl("ena", "ena-mgmnt@pci:{pci}"),
     ctl("ena efa", "efa-{x}@pci:{pci}"),
-    both("gve", "gve-ntfy-blk{n}@pci:{pci}").by(Halves),
-    both("gve", "{if}-ntfy-block.{n}").by(Halves),
-    ctl("gve", "gve-mgmnt@pci:{pci}"),
-    ctl("gve", "{if}-mgmnt"),
+    both("gve gvnic", "gve-ntfy-blk{n}@pci:{pci}").by(Halves),
+    both("gve gvnic", "{if}-ntfy-block.{n}").by(Halves),
+    ctl("gve gvnic", "gve-mgmnt@pci:{pci}"),
+    ctl("gve gvnic", "{if}-mgmnt"),
     both("mana", "mana_q{n}@pci:{pci}"),
     row("mana", "mana_intr", Role::Combined, Plain),
     ctl("mana", "mana_hwc@pci:{pci}"),
@@ -390,8 +391,13 @@ fn pick<'a>(driver: Option<&str>, action: &'a str) -> Option<(&'static Row, Foun
     let of = |row: &&Row| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
     let known = TABLE.iter().any(|row| of(&row));
     let mut best: Option<(&Row, Found)> = None;
-    for row in TABLE.iter().filter(|row| if known { of(row) } else { row.drivers.is_empty() }) {
-        let Some(found) = fit(row.pattern, action, 0, action.len() == row.cut) else { continue };
+    // Names that begin with their driver's tell it by themselves. Sub-functions share theirs with their parents.
+    let telling = |row: &Row| !row.pattern.starts_with('{') && row.drivers != "mlx5_core.sf";
+    for row in TABLE.iter().filter(|row| if known { of(row) } else { row.drivers.is_empty() || telling(row) })
+    {
+        let Some(found) = fit(row.pattern, action, 0, row.cut > 0 && action.len() == row.cut) else {
+            continue;
+        };
         let weight = |row: &Row, found: &Found| (row.role == Role::Control, found.literals);
         if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
             best = Some((row, found));

@@ -156,7 +156,7 @@ impl Root {
     /// The last name in the target of a link: `driver` of a device gives the driver's name.
     pub fn link_name(&self, path: &str) -> Option<String> {
         let target = self.read_link(path)?;
-        target.rsplit('/').next().map(str::to_owned)
+        target.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
     }
 
     /// The path without links, `.` and `..`, as the machine would resolve it; `None` when it leads nowhere.

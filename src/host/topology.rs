@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::host::interfaces::read_number;
+use crate::host::interrupts::Interrupts;
 use crate::host::root::{FileError, Root};
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -121,6 +122,11 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
         if state.is_none_or(|state| state.trim() != "0") {
             online.insert(cpu);
         }
+    }
+    if online.is_empty() {
+        // A dump without the CPUs' own files may still have a column for each that was online.
+        let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
+        online = Interrupts::cpus(&interrupts);
     }
     // The error of reading the file itself names the path and the cure.
     if online.is_empty() { read_set(root, &path, CpuSet::parse_list) } else { Ok(online) }

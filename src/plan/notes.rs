@@ -172,6 +172,9 @@ pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::new("nothing-to-do", "no interface with a device behind it is up or has vectors"));
     }
+    if host.without_proc {
+        notes.push(Note::new("no-proc", "there is no /proc below this root, so no vector is known"));
+    }
     if host.topology.online.len() == 1 {
         notes.push(Note::new("one-cpu", "there is one CPU, which takes every interrupt whatever is planned"));
     }

@@ -12,13 +12,14 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     kept + ".."
 }
 
-/// The text in lines of at most [`WIDTH`], the first after `first`, the others after as many blanks. Only a word
-/// longer than a line is wider.
+/// The text in lines of at most [`WIDTH`], the first after `first`, the others after as many blanks. A word that is
+/// longer than a line, such as the list of every other CPU, is broken after a comma.
 pub(crate) fn wrap(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
+    let room = WIDTH.saturating_sub(indent.len()).max(20);
     let (mut out, mut line) = (String::new(), first.to_owned());
     let mut empty = true;
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().flat_map(|word| broken(word, room)) {
         if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             out.push_str(&line);
             out.push('\n');
@@ -32,6 +33,23 @@ pub(crate) fn wrap(first: &str, text: &str) -> String {
         empty = false;
     }
     out + &line + "\n"
+}
+
+/// The word in pieces of at most `room`, each but the last ending in a comma; a word without commas as it is.
+fn broken(word: &str, room: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while rest.len() > room {
+        let Some(at) = rest.char_indices().take_while(|&(at, _)| at < room).filter(|&(_, c)| c == ',').last()
+        else {
+            break;
+        };
+        let (piece, after) = rest.split_at(at.0 + 1);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    pieces
 }
 
 /// Rows as aligned columns, each as wide as its widest cell up to a limit; the last column takes what is left

@@ -300,7 +300,7 @@ fn control_vectors_that_look_like_queues() {
 }
 
 #[test]
-fn names_of_other_devices_are_unknown() {
+fn names_of_other_devices_are_unknown_and_telling_names_are_not() {
     expect(&[
         ("virtio_net", "virtio5-input", "unknown"),
         ("virtio_net", "virtio3-req.0", "unknown"),
@@ -312,7 +312,7 @@ fn names_of_other_devices_are_unknown() {
         ("gve", "gve-ntfy-blk@pci:0000:00:04.0", "unknown"),
         ("igb", "PCIe PME", "unknown"),
         ("", "PCIe PME", "unknown"),
-        ("", "mlx5_comp0@pci:0000:82:00.0", "unknown"),
+        ("", "mlx5_comp0@pci:0000:82:00.0", "combined queue 0 - 0000:82:00.0"),
         ("", "", "unknown"),
         ("igb", "", "unknown"),
     ]);
