@@ -101,6 +101,49 @@ fn machines() -> impl Strategy<Value = Host> {
     )
 }
 
+/// Machines of any size and numbering: up to 4,096 CPUs on up to 32 nodes, with up to 32 cards.
+fn large_machines() -> impl Strategy<Value = Host> {
+    let shape = (1_u32..33, 1_u32..65, 1_u32..5, 1_u32..17, 0_usize..33, any::<u32>());
+    shape.prop_map(|(nodes, cores, threads, per_l3, cards, seed)| {
+        let cores = cores.min(4096 / nodes / threads);
+        let mut host = machine(nodes, cores.max(1), threads, per_l3);
+        let mut random = seed;
+        let mut next = |end: u32| {
+            // A linear congruential generator: the same machine for the same seed.
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 8) % end
+        };
+        let end = host.topology.possible;
+        let mut names: Vec<u32> = (0..end).collect();
+        for at in (1..end).rev() {
+            names.swap(at as usize, next(at + 1) as usize);
+        }
+        renumber(&mut host, &names);
+        let offline = (0..end / 8).map(|_| next(end)).collect();
+        take_offline(&mut host, &offline);
+        let isolated: CpuSet = (0..end / 8).map(|_| next(end)).collect();
+        host.topology.isolated = isolated.intersection(&host.topology.online);
+        for at in 0..cards {
+            let node = Some(next(nodes + 2)).filter(|&node| node <= nodes);
+            let queues = 1 + next(64);
+            add(&mut host, &format!("eth{at}"), node, queues);
+            host.interfaces[at].device.pcie_mtps = u64::from(next(4)) * 8000;
+        }
+        host
+    })
+}
+
+/// Gives every CPU another number.
+fn renumber(host: &mut Host, names: &[u32]) {
+    let topology = &mut host.topology;
+    let sets = topology.cores.iter_mut().chain(&mut topology.l3_domains);
+    for set in sets.chain(topology.nodes.values_mut().map(|node| &mut node.cpus)) {
+        *set = set.iter().map(|cpu| names[cpu as usize]).collect();
+    }
+    topology.cores.sort_by_key(CpuSet::first);
+    topology.l3_domains.sort_by_key(CpuSet::first);
+}
+
 /// Takes CPUs offline, but for the last one.
 fn take_offline(host: &mut Host, offline: &CpuSet) {
     let topology = &mut host.topology;
@@ -122,11 +165,14 @@ fn take_offline(host: &mut Host, offline: &CpuSet) {
 /// Active queues on each core, and which interfaces they are of.
 fn on_cores(host: &Host, plan: &Plan) -> BTreeMap<usize, Vec<(String, u32)>> {
     let mut cores: BTreeMap<usize, Vec<(String, u32)>> = BTreeMap::new();
+    let cores_of = host.topology.cores.iter().enumerate();
+    let core_of: BTreeMap<u32, usize> =
+        cores_of.flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
     for interface in &plan.interfaces {
         let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
         for vector in active {
             let cpu = vector.cpus.as_ref().and_then(CpuSet::first).unwrap();
-            let core = host.topology.cores.iter().position(|core| core.contains(cpu)).unwrap();
+            let core = core_of[&cpu];
             let queue = (interface.name.clone(), vector.queue.unwrap());
             let on = cores.entry(core).or_default();
             if !on.contains(&queue) {
@@ -165,65 +211,87 @@ fn after(host: &Host, plan: &Plan) -> Host {
     host
 }
 
+/// Rules 1 and 2.
+fn usable_candidates_only(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+    for interface in &plan.interfaces {
+        prop_assert!(
+            interface.candidates.is_subset(&host.topology.online) && !interface.candidates.is_empty()
+        );
+        let overruled = interface.notes.iter().any(|note| note.code == "no-usable-cpu");
+        prop_assert!(overruled || !interface.candidates.intersects(&host.topology.isolated));
+        for vector in &interface.vectors {
+            let cpus = vector.cpus.as_ref().unwrap();
+            prop_assert!(cpus.len() == 1 && cpus.is_subset(&interface.candidates));
+        }
+        if let (Some(node), false) = (interface.node, overruled) {
+            prop_assert!(interface.candidates.is_subset(&host.topology.nodes[&node].cpus));
+        }
+        prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code == "node-unknown"));
+    }
+    Ok(())
+}
+
+/// Rules 3 and 4: a core has a second queue only when one of its interfaces had no free candidate core left.
+fn even(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+    let cores = on_cores(host, plan);
+    for queues in cores.values().filter(|queues| queues.len() > 1) {
+        let full = queues.iter().any(|(name, _)| {
+            let candidates = &plan.interfaces.iter().find(|i| i.name == *name).unwrap().candidates;
+            let own = host.topology.cores.iter().enumerate().filter(|(_, core)| core.intersects(candidates));
+            own.into_iter().all(|(core, _)| cores.contains_key(&core))
+        });
+        prop_assert!(full, "{:?}", queues);
+    }
+    Ok(())
+}
+
+/// Rule 3: the receive and transmit vectors of a queue.
+fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
+    for interface in &plan.interfaces {
+        let mut cpus = BTreeMap::new();
+        for vector in &interface.vectors {
+            let cpu = cpus.entry(vector.queue).or_insert_with(|| vector.cpus.clone());
+            prop_assert_eq!(&*cpu, &vector.cpus);
+        }
+    }
+    Ok(())
+}
+
+/// Rule 6: every online CPU sends on exactly one queue.
+fn xps_is_a_partition(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+    for interface in plan.interfaces.iter().filter(|i| i.tx_queues.len() > 1) {
+        let mut all = CpuSet::new();
+        for cpus in interface.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref()) {
+            prop_assert!(!all.intersects(cpus));
+            all = all.union(cpus);
+        }
+        prop_assert_eq!(&all, &host.topology.online);
+    }
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn vectors_go_to_usable_candidates_only(host in machines()) {
-        let plan = plan(&host);
-        for interface in &plan.interfaces {
-            prop_assert!(interface.candidates.is_subset(&host.topology.online) && !interface.candidates.is_empty());
-            let overruled = interface.notes.iter().any(|note| note.code == "no-usable-cpu");
-            prop_assert!(overruled || !interface.candidates.intersects(&host.topology.isolated));
-            for vector in &interface.vectors {
-                let cpus = vector.cpus.as_ref().unwrap();
-                prop_assert!(cpus.len() == 1 && cpus.is_subset(&interface.candidates));
-            }
-            if let (Some(node), None) = (interface.node, interface.notes.iter().find(|n| n.code == "no-usable-cpu")) {
-                prop_assert!(interface.candidates.is_subset(&host.topology.nodes[&node].cpus));
-            }
-            prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code == "node-unknown"));
-        }
+        usable_candidates_only(&host, &plan(&host))?;
     }
 
     #[test]
     fn no_core_has_two_queues_while_a_candidate_of_its_interfaces_has_none(host in machines()) {
-        let plan = plan(&host);
-        let cores = on_cores(&host, &plan);
-        for queues in cores.values().filter(|queues| queues.len() > 1) {
-            let full = queues.iter().any(|(name, _)| {
-                let candidates = &plan.interfaces.iter().find(|i| i.name == *name).unwrap().candidates;
-                let own = host.topology.cores.iter().enumerate().filter(|(_, core)| core.intersects(candidates));
-                own.into_iter().all(|(core, _)| cores.contains_key(&core))
-            });
-            prop_assert!(full, "{:?}", queues);
-        }
+        even(&host, &plan(&host))?;
     }
 
     #[test]
     fn a_queues_vectors_share_a_cpu(host in machines()) {
-        for interface in &plan(&host).interfaces {
-            let mut cpus = BTreeMap::new();
-            for vector in &interface.vectors {
-                let cpu = cpus.entry(vector.queue).or_insert_with(|| vector.cpus.clone());
-                prop_assert_eq!(&*cpu, &vector.cpus);
-            }
-        }
+        queues_stay_together(&plan(&host))?;
     }
 
     #[test]
     fn xps_parts_the_online_cpus(host in machines()) {
-        for interface in plan(&host).interfaces.iter().filter(|i| i.tx_queues.len() > 1) {
-            let mut all = CpuSet::new();
-            // A card that was built with one queue has no files to write.
-            for cpus in interface.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref()) {
-                prop_assert!(!all.intersects(cpus));
-                all = all.union(cpus);
-            }
-            prop_assert_eq!(&all, &host.topology.online);
-        }
+        xps_is_a_partition(&host, &plan(&host))?;
     }
-
     #[test]
     fn rps_shares_are_disjoint_candidates_other_than_the_interrupted_cpu(host in machines()) {
         for interface in &plan(&host).interfaces {
@@ -284,6 +352,40 @@ proptest! {
         let width = mask(&host, &CpuSet::new()).text.len();
         for write in &plan(&host).writes {
             prop_assert_eq!(write.value.len(), width);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_rule_holds_on_large_machines_of_any_numbering(host in large_machines()) {
+        let plan = plan(&host);
+        usable_candidates_only(&host, &plan)?;
+        even(&host, &plan)?;
+        queues_stay_together(&plan)?;
+        xps_is_a_partition(&host, &plan)?;
+        let moved = after(&host, &plan);
+        prop_assert_eq!(&support::host::plan(&moved).writes, &[]);
+    }
+
+    #[test]
+    fn a_card_that_chooses_last_moves_nobody(host in large_machines(), queues in 1_u32..64) {
+        let before = plan(&host);
+        let mut host = host;
+        let name = format!("eth{}", host.interfaces.len());
+        add(&mut host, &name, Some(0), queues);
+        // The narrowest of all, and the last by address.
+        host.interfaces.last_mut().unwrap().device.pcie_mtps = 0;
+        host.interfaces.last_mut().unwrap().device.address = "ffff:ff:1f.7".to_owned();
+        let after = plan(&host);
+        for interface in &before.interfaces {
+            let cpus = |plan: &Plan| {
+                let found = plan.interfaces.iter().find(|i| i.name == interface.name).unwrap();
+                found.vectors.iter().map(|v| v.cpus.clone()).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(cpus(&before), cpus(&after));
         }
     }
 }

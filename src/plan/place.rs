@@ -5,8 +5,6 @@
 //! rules of the default policy: the core of CPU 0 last, fast cores first, the L3 domain with the least
 //! work first, then by number. The threads of a core take turns.
 
-use std::collections::BTreeMap;
-
 use crate::cpuset::CpuSet;
 use crate::host::Topology;
 
@@ -75,8 +73,8 @@ impl Places {
 #[derive(Debug)]
 pub(crate) struct Load<'a> {
     places: &'a Places,
-    cpus: BTreeMap<u32, usize>,
-    cores: BTreeMap<usize, usize>,
+    cpus: Vec<usize>,
+    cores: Vec<usize>,
     domains: Vec<usize>,
 }
 
@@ -99,8 +97,9 @@ pub(crate) struct Manner {
 
 impl<'a> Load<'a> {
     pub(crate) fn new(places: &'a Places) -> Self {
-        let domains = vec![0; places.domain_sizes.len()];
-        Self { places, cpus: BTreeMap::new(), cores: BTreeMap::new(), domains }
+        let (cpus, domains) = (vec![0; places.places.len()], vec![0; places.domain_sizes.len()]);
+        let cores = places.places.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
+        Self { places, cpus, cores: vec![0; cores], domains }
     }
 
     /// Takes the best CPU of the candidates for one more queue.
@@ -134,19 +133,19 @@ impl<'a> Load<'a> {
     /// Counts a queue that is on a CPU already.
     pub(crate) fn add(&mut self, cpu: u32) {
         if let Some(place) = self.places.of(cpu) {
-            *self.cpus.entry(cpu).or_default() += 1;
-            *self.cores.entry(place.core).or_default() += 1;
+            self.cpus[cpu as usize] += 1;
+            self.cores[place.core] += 1;
             self.domains[place.domain] += 1;
         }
     }
 
     /// Queues on a core.
     pub(crate) fn on_core(&self, core: usize) -> usize {
-        self.cores.get(&core).copied().unwrap_or(0)
+        self.cores.get(core).copied().unwrap_or(0)
     }
 
     /// Queues on a CPU.
     pub(crate) fn on_cpu(&self, cpu: u32) -> usize {
-        self.cpus.get(&cpu).copied().unwrap_or(0)
+        self.cpus.get(cpu as usize).copied().unwrap_or(0)
     }
 }
