@@ -310,3 +310,41 @@ fn pcie_bandwidth_in_every_spelling() {
         assert_eq!(read(&machine).interfaces[0].device.pcie_mtps, expected, "{speed} x{width}");
     }
 }
+
+#[test]
+fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut machine = Machine::new(&["0-7"]);
+    machine.isolated = cpus("6");
+    machine.write(dir.path());
+    support::tree::put(dir.path(), "/sys/fs/cgroup/cpuset.cpus.isolated", "2-3");
+    let host = Host::read(&Root::open(dir.path()).unwrap()).unwrap();
+    assert_eq!(host.topology.isolated.to_string(), "2-3,6");
+}
+
+#[test]
+fn kinds_of_cores_by_pmu_and_by_capacity() {
+    let classes = |files: &[(&str, &str)]| -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        Machine::new(&["0-3"]).write(dir.path());
+        for (path, text) in files {
+            support::tree::put(dir.path(), path, text);
+        }
+        let topology = Host::read(&Root::open(dir.path()).unwrap()).unwrap().topology;
+        topology.speed_classes.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        classes(&[("/sys/devices/cpu_core/cpus", "0-1"), ("/sys/devices/cpu_atom/cpus", "2-3")]),
+        ["0-1", "2-3"]
+    );
+    let capacity = |of: [&'static str; 4]| {
+        let path = |cpu: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
+        let files: Vec<(String, &str)> =
+            of.iter().enumerate().map(|(cpu, text)| (path(cpu), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        classes(&files)
+    };
+    assert_eq!(capacity(["446", "446", "1024", "871"]), ["2", "3", "0-1"]);
+    assert!(capacity(["1024", "1024", "1024", "1024"]).is_empty());
+    assert!(classes(&[]).is_empty());
+}
