@@ -1,0 +1,205 @@
+//! How good a state is. Everything here is worked out from the machine and the state anew: nothing is taken from
+//! nicpin's own score.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nicpin::cpuset::CpuSet;
+use nicpin::host::{Interface, Role, Topology, Vector};
+
+use super::facts::{Facts, State};
+
+/// What is measured, in the order of the columns.
+pub const COLUMNS: [&str; 8] =
+    ["queues", "local", "per core", "siblings", "overlap", "isolated", "xps", "once"];
+
+/// A value of the table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A part of a whole; the more the better. The whole is 0 where there is nothing to measure.
+    Share(usize, usize),
+    /// A count of which less is better.
+    Fewest(usize),
+    /// A count of which more is better.
+    Most(usize),
+}
+
+impl Value {
+    /// Whether this is better than another value of the same column.
+    pub fn is_better(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Share(a, of_a), Self::Share(b, of_b)) => a * of_b > b * of_a,
+            (Self::Fewest(a), Self::Fewest(b)) => a < b,
+            (Self::Most(a), Self::Most(b)) => a > b,
+            _ => panic!("{self:?} and {other:?} are of two columns"),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Share(_, 0) => f.pad("n/a"),
+            // Rounded down: 100% is all of it.
+            Self::Share(part, whole) => f.pad(&format!("{}%", part * 100 / whole)),
+            Self::Fewest(count) | Self::Most(count) => f.pad(&count.to_string()),
+        }
+    }
+}
+
+/// Measures a state, in the order of [`COLUMNS`].
+pub fn measure(facts: &Facts, state: &State) -> [Value; 8] {
+    let topology = &facts.host.topology;
+    let mut queues = 0;
+    let (mut local, mut known) = (0, 0);
+    let mut isolated = 0;
+    // Which queues of which interfaces each core serves, and with which of its threads.
+    let mut work: Vec<BTreeSet<(usize, u32)>> = vec![BTreeSet::new(); topology.cores.len()];
+    let mut threads: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); topology.cores.len()];
+    let (mut aligned, mut steered, mut once, mut all) = (0, 0, 0, 0);
+    for (at, interface) in facts.interfaces().enumerate() {
+        queues += state.queues[&interface.name].0 as usize;
+        let home = home(topology, interface);
+        for vector in &interface.vectors {
+            let cpu = state.cpus[&vector.irq];
+            isolated += usize::from(topology.isolated_or_nohz().contains(cpu));
+            if !state.is_active(interface, vector) {
+                continue;
+            }
+            if let Some(home) = &home {
+                known += 1;
+                local += usize::from(home.contains(cpu));
+            }
+            let core = topology.cores.iter().position(|core| core.contains(cpu)).unwrap();
+            work[core].insert((at, vector.queue.unwrap()));
+            threads[core].insert(cpu);
+        }
+        if let Some(steering) = steering(topology, interface, state) {
+            aligned += steering.aligned;
+            steered += steering.queues;
+            once += steering.once;
+            all += topology.online.len();
+        }
+    }
+    [
+        Value::Most(queues),
+        Value::Share(local, known),
+        Value::Fewest(work.iter().map(BTreeSet::len).max().unwrap_or(0)),
+        Value::Fewest(threads.iter().filter(|threads| threads.len() > 1).count()),
+        Value::Fewest(overlaps(facts, &work)),
+        Value::Fewest(isolated),
+        Value::Share(aligned, steered),
+        Value::Share(once, all),
+    ]
+}
+
+/// Cores with queues of two interfaces while a core that one of these could use has none.
+fn overlaps(facts: &Facts, work: &[BTreeSet<(usize, u32)>]) -> usize {
+    let topology = &facts.host.topology;
+    let candidates: Vec<CpuSet> = facts
+        .interfaces()
+        .map(|interface| {
+            let home = home(topology, interface).unwrap_or_else(|| topology.online.clone());
+            home.difference(&topology.isolated_or_nohz())
+        })
+        .collect();
+    let idle: Vec<&CpuSet> =
+        topology.cores.iter().zip(work).filter(|(_, q)| q.is_empty()).map(|(core, _)| core).collect();
+    work.iter()
+        .filter(|queues| {
+            let owners: BTreeSet<usize> = queues.iter().map(|&(owner, _)| owner).collect();
+            let could = |owner: &usize| idle.iter().any(|core| core.intersects(&candidates[*owner]));
+            owners.len() > 1 && owners.iter().any(could)
+        })
+        .count()
+}
+
+/// The CPUs that are an interface's own: its node's, those of the nearest node where that has none, those that its
+/// `local_cpulist` tells where the node is unknown. `None` where nothing is.
+fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
+    let cpus_of = |node: &u32| Some(topology.nodes.get(node)?.cpus.clone()).filter(|cpus| !cpus.is_empty());
+    if let Some(node) = interface.device.node {
+        return cpus_of(&node).or_else(|| topology.nearest_nodes(node).iter().find_map(cpus_of));
+    }
+    let told = interface.device.local_cpus.clone().filter(|cpus| !topology.online.is_subset(cpus));
+    let mut with_cpus = topology.nodes.keys().filter_map(cpus_of);
+    let only = with_cpus.next().filter(|_| with_cpus.next().is_none());
+    told.or(only)
+}
+
+struct Steering {
+    /// Transmit queues that are sent on from the CPU where they complete, or from CPUs that no queue completes
+    /// nearer to.
+    aligned: usize,
+    queues: usize,
+    /// Online CPUs that send on exactly one queue.
+    once: usize,
+}
+
+/// `None` where the kernel steers nothing, or no vector is known to complete the queues.
+fn steering(topology: &Topology, interface: &Interface, state: &State) -> Option<Steering> {
+    let completes =
+        |v: &&Vector| matches!(v.role, Role::Tx | Role::Combined) && state.is_active(interface, v);
+    let vectors: Vec<&Vector> = interface.vectors.iter().filter(completes).collect();
+    let masks: BTreeMap<u32, &CpuSet> = (0..state.queues[&interface.name].1)
+        .filter_map(|queue| Some((queue, state.xps.get(&(interface.name.clone(), queue))?)))
+        .collect();
+    if vectors.is_empty() || masks.is_empty() {
+        return None;
+    }
+    let cpu = |queue: &u32| {
+        let own = vectors.iter().find(|vector| vector.queue == Some(*queue));
+        state.cpus[&own.unwrap_or(&vectors[*queue as usize % vectors.len()]).irq]
+    };
+    let completions: Vec<u32> = masks.keys().map(cpu).collect();
+    let seats = Seats::of(topology);
+    let is_aligned = |(mask, &own): (&&CpuSet, &u32)| {
+        let nearest = |from| {
+            let nearest = completions.iter().map(|&to| seats.distance(from, to)).min();
+            nearest == Some(seats.distance(from, own))
+        };
+        !mask.is_empty() && (mask.contains(own) || mask.iter().all(nearest))
+    };
+    let times = |cpu: u32| masks.values().filter(|mask| mask.contains(cpu)).count();
+    Some(Steering {
+        aligned: masks.values().zip(&completions).filter(|&pair| is_aligned(pair)).count(),
+        queues: masks.len(),
+        once: topology.online.iter().filter(|&cpu| times(cpu) == 1).count(),
+    })
+}
+
+/// Where each CPU sits: its core, its L3 domain, its node.
+struct Seats<'a> {
+    topology: &'a Topology,
+    by_cpu: BTreeMap<u32, Seat>,
+}
+
+struct Seat {
+    core: Option<usize>,
+    l3: Option<usize>,
+    node: Option<u32>,
+}
+
+impl<'a> Seats<'a> {
+    fn of(topology: &'a Topology) -> Self {
+        let among = |groups: &[CpuSet], cpu| groups.iter().position(|group| group.contains(cpu));
+        let seat = |cpu| Seat {
+            core: among(&topology.cores, cpu),
+            l3: among(&topology.l3_domains, cpu),
+            node: topology.node_of(cpu),
+        };
+        Self { topology, by_cpu: topology.online.iter().map(|cpu| (cpu, seat(cpu))).collect() }
+    }
+
+    /// How far one CPU is from another: itself, its core, its L3 domain, its node, then by the distance of nodes.
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        let (Some(a), Some(b)) = (self.by_cpu.get(&from), self.by_cpu.get(&to)) else { return u32::MAX };
+        match (a.node, b.node) {
+            _ if from == to => 0,
+            _ if a.core == b.core => 1,
+            _ if a.l3.is_some() && a.l3 == b.l3 => 2,
+            (from, to) if from == to => 3,
+            (Some(from), Some(to)) => 4 + self.topology.distance(from, to),
+            _ => u32::MAX,
+        }
+    }
+}
