@@ -1,7 +1,8 @@
-//! nicpin beside other tools, on machines of many shapes.
+//! nicpin beside other tools, on machines of many shapes: the table of the README.
 //!
 //! The other tools are models: our reading of their rules. nicpin is first or level in every cell but those that are
-//! named in [`TRADES`]. `cargo test --test compare -- --nocapture` prints the whole table.
+//! named in [`TRADES`]. `cargo test --test compare -- --nocapture` prints the whole table;
+//! `SNAPSHOTS=overwrite cargo test --test compare` rewrites the README's part of it.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 #![allow(clippy::print_stdout)] // the table
 
@@ -19,6 +20,7 @@ mod compare {
     pub mod table;
 }
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use compare::table::{Price, Table, Trade};
@@ -40,6 +42,10 @@ const TRADES: &[Trade] = &[
     ("four-node", "systemd spread", "siblings", Price::Remote),
 ];
 
+/// The machines that the README shows.
+const SHOWN: [&str; 3] =
+    ["two cards on one node, siblings n and n+32", "half of the node isolated", "12 queues on 4 cores"];
+
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::of(&compare::machines::all(), TRADES));
 
 #[test]
@@ -59,5 +65,24 @@ fn nicpin_is_first_or_level() {
 fn the_table_fits_100_columns() {
     for line in TABLE.full().lines() {
         assert!(line.chars().count() <= 96, "{line}");
+    }
+}
+
+#[test]
+fn the_readme_shows_this_table() {
+    const BEGIN: &str = "<!-- SNAPSHOTS=overwrite cargo test --test compare -->\n\n";
+    const END: &str = "\n<!-- end of the table -->\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(BEGIN).unwrap();
+    let (kept, after) = rest.split_once(END).unwrap();
+    let lines = format!("{}\n{}", TABLE.of_machines(&SHOWN), TABLE.summary());
+    let indented =
+        lines.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") });
+    let printed: String = indented.collect();
+    if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
+        std::fs::write(&path, [before, BEGIN, &printed, END, after].concat()).unwrap();
+    } else {
+        assert_eq!(kept, printed, "SNAPSHOTS=overwrite cargo test --test compare writes it anew");
     }
 }
