@@ -9,8 +9,8 @@ use nicpin::host::{Interface, Role, Topology, Vector};
 use super::facts::{Facts, State};
 
 /// What is measured, in the order of the columns.
-pub const COLUMNS: [&str; 8] =
-    ["queues", "local", "per core", "siblings", "overlap", "isolated", "xps", "once"];
+pub const COLUMNS: [&str; 9] =
+    ["queues", "local", "caches", "per core", "siblings", "overlap", "isolated", "xps", "once"];
 
 /// A value of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,10 +47,11 @@ impl std::fmt::Display for Value {
 }
 
 /// Measures a state, in the order of [`COLUMNS`].
-pub fn measure(facts: &Facts, state: &State) -> [Value; 8] {
+pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
     let topology = &facts.host.topology;
     let mut queues = 0;
     let (mut local, mut known) = (0, 0);
+    let (mut caches, mut in_reach) = (0, 0);
     let mut isolated = 0;
     // Which queues of which interfaces each core serves, and with which of its threads.
     let mut work: Vec<BTreeSet<(usize, u32)>> = vec![BTreeSet::new(); topology.cores.len()];
@@ -59,6 +60,8 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; 8] {
     for (at, interface) in facts.interfaces().enumerate() {
         queues += state.queues[&interface.name].0 as usize;
         let home = home(topology, interface);
+        let near = home.as_ref().map(|home| caches_of(topology, home)).unwrap_or_default();
+        let (mut used, mut numbers) = (BTreeSet::new(), BTreeSet::new());
         for vector in &interface.vectors {
             let cpu = state.cpus[&vector.irq];
             isolated += usize::from(topology.isolated_or_nohz().contains(cpu));
@@ -69,10 +72,14 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; 8] {
                 known += 1;
                 local += usize::from(home.contains(cpu));
             }
+            used.extend(near.iter().position(|cache| cache.contains(cpu)));
+            numbers.extend(vector.queue);
             let core = topology.cores.iter().position(|core| core.contains(cpu)).unwrap();
             work[core].insert((at, vector.queue.unwrap()));
             threads[core].insert(cpu);
         }
+        caches += used.len();
+        in_reach += near.len().min(numbers.len());
         if let Some(steering) = steering(topology, interface, state) {
             aligned += steering.aligned;
             steered += steering.queues;
@@ -83,6 +90,7 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; 8] {
     [
         Value::Most(queues),
         Value::Share(local, known),
+        Value::Share(caches, in_reach),
         Value::Fewest(work.iter().map(BTreeSet::len).max().unwrap_or(0)),
         Value::Fewest(threads.iter().filter(|threads| threads.len() > 1).count()),
         Value::Fewest(overlaps(facts, &work)),
@@ -124,6 +132,13 @@ fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
     let mut with_cpus = topology.nodes.keys().filter_map(cpus_of);
     let only = with_cpus.next().filter(|_| with_cpus.next().is_none());
     told.or(only)
+}
+
+/// The L3 domains that a card's own CPUs have, without isolated CPUs.
+fn caches_of(topology: &Topology, home: &CpuSet) -> Vec<CpuSet> {
+    let usable = home.difference(&topology.isolated_or_nohz());
+    let own = topology.l3_domains.iter().map(|domain| domain.intersection(&usable));
+    own.filter(|domain| !domain.is_empty()).collect()
 }
 
 struct Steering {

@@ -174,9 +174,9 @@ impl Table {
 }
 
 fn line(name: &str, cells: [String; COLUMNS.len()]) -> String {
-    let mut line = format!("{name:20}");
-    for cell in cells {
-        line += &format!("{cell:>9}");
+    let mut line = format!("{name:22}");
+    for (column, cell) in COLUMNS.iter().zip(cells) {
+        line += &format!("{cell:>0$}", column.len().max(6) + 1);
     }
     line + "\n"
 }
