@@ -35,6 +35,8 @@ const TRADES: &[Trade] = &[
     ("dl980", "perftune", "siblings", Price::Remote),
     ("dl980", "perftune mq", "siblings", Price::Remote),
     ("dl980", "systemd spread", "siblings", Price::Remote),
+    ("four-node", "intel -x local", "siblings", Price::Remote),
+    ("four-node", "rss-ladder", "siblings", Price::Remote),
     ("four-node", "perftune", "siblings", Price::Queues),
     ("four-node", "perftune mq", "per core", Price::Remote),
     ("four-node", "perftune mq", "siblings", Price::Remote),

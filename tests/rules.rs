@@ -190,6 +190,19 @@ fn rule_4_cards_on_a_node_share_it_and_the_one_with_more_pcie_bandwidth_chooses_
     assert_eq!(cpus(of(&plan, "eth0")), ["5", "6", "7"]);
 }
 
+/// A card that is at home nowhere fills what those of a node leave, however fast it is.
+#[test]
+fn rule_4_a_card_without_a_known_node_chooses_last() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", None, 4);
+    add(&mut host, "eth1", Some(0), 4);
+    host.interfaces[1].device.pcie_mtps = 0;
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth1")), ["1", "2", "3", "0"]);
+    assert_eq!(cpus(of(&plan, "eth0")), ["4", "5", "6", "7"]);
+    assert_eq!(plan.score.max_vectors_per_core, 1);
+}
+
 #[test]
 fn rule_4_link_speed_link_state_and_irq_numbers_do_not_change_the_plan() {
     let mut host = machine(1, 8, 1, 8);

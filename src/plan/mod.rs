@@ -123,9 +123,12 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
             }
         })
         .collect();
-    // Who chooses first: facts of the hardware only, so that it is the same at every boot.
+    // Who chooses first: facts of the hardware only, so that it is the same at every boot. Cards that are at
+    // home nowhere come after those that are, and fill what is left.
     works.sort_by(|a, b| {
-        let key = |work: &Work<'_>| std::cmp::Reverse(work.interface.device.pcie_mtps);
+        let key = |work: &Work<'_>| {
+            (work.candidates.node.is_none(), std::cmp::Reverse(work.interface.device.pcie_mtps))
+        };
         let address = |work: &Work<'a>| (&work.interface.device.address, work.interface.port, work.order);
         key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
     });

@@ -23,7 +23,7 @@ pub fn all() -> Vec<Facts> {
         ("virtio, rx and tx apart", virtio()),
         ("gve, rx and tx apart", gve()),
     ];
-    let shipped = ["two-socket-mlx4", "dl980", "tg3-and-ixgbe", "four-node", "x460"];
+    let shipped = ["two-socket-mlx4", "dl980", "tg3-and-ixgbe", "four-node", "wide", "x460"];
     let built = built.into_iter().map(|(name, machine)| {
         let dir = tempfile::tempdir().unwrap();
         machine.write(dir.path());
