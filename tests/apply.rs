@@ -113,7 +113,7 @@ fn what_is_gone_at_restore_is_said_and_kept_for_later() {
     let run = machine.nicpin(&["restore"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
-        run.stdout.contains("not there now  0000:01:00.0 port 0 vector combined 0; kept"),
+        run.stdout.contains("not there now  0000:01:00.0 port 0: 5 values; kept for the next restore"),
         "{}",
         run.stdout
     );
@@ -122,6 +122,24 @@ fn what_is_gone_at_restore_is_said_and_kept_for_later() {
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.read("/proc/irq/65/smp_affinity").trim(), "03f");
     assert!(!machine.path("/run/nicpin/state.json").exists());
+}
+
+/// igb names its control vector after the interface, and the name follows.
+#[test]
+fn a_renamed_interface_is_restored_whole() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let renamed = machine.read("/proc/interrupts").replace("eth0", "lan0");
+    machine.write("/proc/interrupts", &renamed);
+    let link = machine.path("/sys/class/net/eth0");
+    let target = std::fs::read_link(&link).unwrap().with_file_name("lan0");
+    let device = machine.path("/sys/devices/pci0000:00/0000:00:1c.0/0000:01:00.0/net");
+    std::fs::remove_file(&link).unwrap();
+    std::fs::rename(device.join("eth0"), device.join("lan0")).unwrap();
+    std::os::unix::fs::symlink(target, machine.path("/sys/class/net/lan0")).unwrap();
+    let run = machine.nicpin(&["restore"]);
+    assert!(run.code == 0 && run.stdout.contains("absent=0"), "{}{}", run.stdout, run.stderr);
+    assert!(machine.nicpin(&["restore"]).stdout.starts_with("nothing to restore"));
 }
 
 #[test]

@@ -165,9 +165,9 @@ fn take_offline(host: &mut Host, offline: &CpuSet) {
 /// Active queues on each core, and which interfaces they are of.
 fn on_cores(host: &Host, plan: &Plan) -> BTreeMap<usize, Vec<(String, u32)>> {
     let mut cores: BTreeMap<usize, Vec<(String, u32)>> = BTreeMap::new();
-    let cores_of = host.topology.cores.iter().enumerate();
+    let numbered = host.topology.cores.iter().enumerate();
     let core_of: BTreeMap<u32, usize> =
-        cores_of.flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
+        numbered.flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
     for interface in &plan.interfaces {
         let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
         for vector in active {

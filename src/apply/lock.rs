@@ -12,7 +12,14 @@ use crate::host::root::errno_words;
 /// Held while it lives; the kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Whoever holds the lock next may not describe itself; this process must not stand for it.
+        let _ = self.file.set_len(0);
+    }
 }
 
 /// The lock could not be had.
@@ -83,6 +90,6 @@ impl Lock {
         let described =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
         described.map_err(io(&path))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }

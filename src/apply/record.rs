@@ -192,7 +192,7 @@ fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
     };
     for vector in &interface.vectors {
         let path = format!("/proc/irq/{}/smp_affinity", vector.irq);
-        let key = format!("{owner} {}", vector_key(vector));
+        let key = format!("{owner} {}", vector_key(interface, vector));
         push(mask(key, WriteKind::Vector, path, &vector.allowed), Some(&vector.allowed));
     }
     for rx in &interface.rx_queues {
@@ -222,10 +222,14 @@ fn owner(interface: &Interface) -> String {
     format!("{} port {}", interface.device.address, interface.port)
 }
 
-fn vector_key(vector: &Vector) -> String {
+/// How the record names a vector: by its queue; one without a queue by its place in the device's list, since its
+/// name may follow the interface's and its number the boot.
+fn vector_key(interface: &Interface, vector: &Vector) -> String {
+    let place = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
     match vector.queue {
         Some(queue) => format!("vector {:?} {queue}", vector.role).to_lowercase(),
-        None => format!("vector control {}", vector.action),
+        None => place()
+            .map_or_else(|| format!("vector {}", vector.action), |place| format!("vector control #{place}")),
     }
 }
 

@@ -24,12 +24,9 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
         plan.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
     let channels = change_channels(&root, changes);
     if !channels.is_empty() {
-        // Other queues and vectors now: everything else is planned for them.
-        let (host, anew) = read_and_plan(cli, &root, &args.select, &args.policy)?;
-        if record.add(&host, &anew) {
-            record.save(&root)?;
-        }
-        plan = anew;
+        // Other queues and vectors now: everything else is planned for them. What came with them goes with them
+        // when the channels are put back, and is not for the record.
+        (_, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
     }
     let outcomes = write_all(&root, &plan.writes);
     drop(lock);

@@ -50,6 +50,13 @@ impl Channels {
         if self.max_combined > 0 { format!("combined {count}") } else { format!("rx {count}") }
     }
 
+    /// As many as there are, and no more to be had.
+    #[must_use]
+    pub fn without_more(self) -> Self {
+        let (max_rx, max_tx, max_other, max_combined) = (self.rx, self.tx, self.other, self.combined);
+        Self { max_rx, max_tx, max_other, max_combined, ..self }
+    }
+
     /// The arguments of `ethtool -L` that lead here from `now`: `combined 6 rx 0`.
     pub fn difference(&self, now: &Self) -> String {
         let fields = [

@@ -140,9 +140,11 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
     };
     let speed = root.read_opt(&format!("{path}/speed"))?;
     let port = root.read_opt(&format!("{path}/dev_port"))?;
+    let driver = root.link_name(&format!("{link}/driver")).map(netdev_driver);
     let interface = Interface {
         name: name.to_owned(),
-        driver: root.link_name(&format!("{link}/driver")).map(netdev_driver),
+        channels: read_channels(root, name, driver.as_deref())?,
+        driver,
         device: read_device(root, link)?,
         port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
         state,
@@ -152,12 +154,21 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
         rx_queues,
         tx_queues,
-        channels: ethtool::channels(root, name)?,
         vectors: Vec::new(),
         unknown_vectors: Vec::new(),
         shares_vectors_of: None,
     };
     Ok(root.exists(path).then_some(interface))
+}
+
+/// What ethtool says of an interface's channels, as far as it is true.
+fn read_channels(root: &Root, name: &str, driver: Option<&str>) -> Result<Option<Channels>, FileError> {
+    let channels = ethtool::channels(root, name)?;
+    Ok(channels.map(|now| match driver {
+        // It names a maximum and takes no other number (it has no `set_channels`).
+        Some("vmxnet3") => now.without_more(),
+        _ => now,
+    }))
 }
 
 /// The driver of the interface where the bus driver has another name.

@@ -221,8 +221,15 @@ pub fn restored(restored: &Restored) -> String {
         return "nothing to restore: no apply has left a record\n".to_owned();
     }
     let mut out = channels(&restored.channels) + &results(&restored.results);
-    for absent in &restored.absent {
-        out.push_str(&wrap("not there now  ", &format!("{absent}; kept for the next restore")));
+    let mut absent: BTreeMap<&str, usize> = BTreeMap::new();
+    for key in &restored.absent {
+        // `0000:41:00.0 port 0 rx-3 rps_cpus`: a line for each port will do.
+        let port = key.match_indices(' ').nth(2).map_or(key.as_str(), |(at, _)| &key[..at]);
+        *absent.entry(port).or_default() += 1;
+    }
+    for (port, values) in absent {
+        let text = format!("{port}: {}; kept for the next restore", count(values, "value"));
+        out.push_str(&wrap("not there now  ", &text));
     }
     out.push_str(&format!(
         "restored: changed={} already={} refused={} absent={}\n",
