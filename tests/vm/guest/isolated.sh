@@ -1,0 +1,28 @@
+#!/bin/sh
+# shellcheck shell=dash disable=SC1091
+# two-node with "isolcpus=domain,managed_irq,6-7 nohz_full=6-7": nothing goes to CPUs 6 and 7.
+. /harness/lib.sh
+. /payload/assert.sh
+
+equal "isolated CPUs of this boot" 6-7 "$(cat /sys/devices/system/cpu/isolated)"
+snapshot /tmp/before
+for scope in local all; do
+  expect 0 nicpin plan --scope $scope --format json; cp "$OUT" /tmp/plan.json
+  expect 0 nicpin plan --scope $scope --format sh; cp "$OUT" /tmp/plan.sh
+  at_least "placed vectors ($scope)" 16 "$(vectors /tmp/plan.json | wc -l)"
+  equal "vectors on isolated CPUs ($scope)" "" "$(vectors /tmp/plan.json | grep '[67]$')"
+  expect 0 nicpin apply --scope $scope
+  as_planned /tmp/plan.sh
+  # The kernel's own files: no vector that may go to CPUs 6-7, no packet that RPS hands to them.
+  for irq in $(vectors /tmp/plan.json | cut -d' ' -f1); do
+    equal "isolated CPUs allowed for IRQ $irq ($scope)" 0 $((0x$(cat "/proc/irq/$irq/smp_affinity") & 0xc0))
+  done
+  for file in /sys/class/net/nic*/queues/rx-*/rps_cpus; do
+    equal "isolated CPUs in $file ($scope)" 0 $((0x$(cat "$file") & 0xc0))
+  done
+  expect 0 nicpin check --scope $scope
+done
+at_least "receive queues with RPS (scope all)" 1 "$(steering /tmp/plan.json rps | wc -l)"
+expect 0 nicpin restore
+snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
+finish

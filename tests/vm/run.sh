@@ -1,0 +1,120 @@
+#!/bin/bash
+# run.sh - the tests of nicpin on real kernels, each in a virtual machine of its own.
+#
+#   run.sh [-v] [-b BINARY] [FILTER...]
+#
+#   -b BINARY   the nicpin to test; default $NICPIN, else target/release/nicpin is built
+#   -v          print what passing tests print, too (the tables of interrupts by CPU)
+#   -l          list the tests
+#   FILTER      only tests whose name contains one of these
+#
+# $NICPIN_VM_JOBS machines run at once (default 2, or 1 on a single CPU). The last line counts; the exit status is 0
+# when nothing failed. Where machines cannot run at all, the tests are skipped: that is said, and counted.
+set -u
+VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
+TOP=$(cd "$VM_DIR/../.." && pwd)
+
+# name, guest script, topology, further options of vm-run.sh; the slowest first
+TESTS=(
+  "apply.wide        apply     wide"
+  "refuse            refuse    four-node"
+  "apply.four-node   apply     four-node"
+  "traffic.four-node traffic   four-node"
+  "apply.two-node    apply     two-node"
+  "traffic.two-node  traffic   two-node"
+  "apply.6.1         apply     two-node     --kernel bookworm"
+  "apply.remapping   apply     two-node-ir"
+  "apply.flat        apply     flat"
+  "channels          channels  four-node"
+  "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
+)
+
+BINARY=${NICPIN:-} VERBOSE=0 FILTERS=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    -b) BINARY=${2:?-b takes a path}; shift 2;;
+    -v) VERBOSE=1; shift;;
+    -l) for t in "${TESTS[@]}"; do echo "${t%% *}"; done; exit 0;;
+    -h|--help) sed -n '2,/^set -u/{/^set -u/d;s/^# \{0,1\}//;p}' "$0"; exit 0;;
+    -*) echo "run.sh: unknown option $1 (try --help)" >&2; exit 64;;
+    *) FILTERS+=("$1"); shift;;
+  esac
+done
+
+chosen=()
+for t in "${TESTS[@]}"; do
+  [ ${#FILTERS[@]} -gt 0 ] || chosen+=("$t")
+  for f in ${FILTERS[@]+"${FILTERS[@]}"}; do case ${t%% *} in *"$f"*) chosen+=("$t"); break;; esac; done
+done
+[ ${#chosen[@]} -gt 0 ] || { echo "run.sh: no test is named like ${FILTERS[*]}" >&2; exit 64; }
+
+# ------------------------------------------------- can machines run here
+cannot() {
+  [ "$(id -u)" = 0 ] || { echo "not root"; return; }
+  { : <> /dev/net/tun; } 2>/dev/null || { echo "/dev/net/tun cannot be opened (modprobe tun; mknod /dev/net/tun c 10 200)"; return; }
+  unshare --net true 2>/dev/null || { echo "no network namespace can be made"; return; }
+  [ "$(uname -m)" = x86_64 ] || { echo "the machines are x86_64, this host is $(uname -m)"; return; }
+  command -v apt-get dpkg-deb >/dev/null || echo "apt-get and dpkg-deb are needed to fetch QEMU and kernels"
+}
+reason=$(cannot)
+if [ -n "$reason" ]; then
+  echo "########################################################################"
+  echo "##  THE TESTS ON REAL KERNELS WERE NOT RUN: $reason"
+  echo "########################################################################"
+  echo "0 passed, 0 failed, ${#chosen[@]} skipped"
+  exit 0
+fi
+
+# ------------------------------------------------------------ what they need
+if [ -z "$BINARY" ]; then
+  (cd "$TOP" && cargo build --release --locked --quiet) || exit 1
+  BINARY=${CARGO_TARGET_DIR:-$TOP/target}/release/nicpin
+fi
+[ -x "$BINARY" ] || { echo "run.sh: $BINARY is no program" >&2; exit 1; }
+LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
+install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
+install -m 644 "$VM_DIR/guest/assert.sh" "$LOGS/payload/"
+chmod 755 "$LOGS/payload"
+
+declare -A NAME=() START=()
+stop() { for pid in "${!NAME[@]}"; do kill "$pid" 2>/dev/null; done; wait; rm -rf "$LOGS"; exit "$1"; }
+trap 'stop 130' INT; trap 'stop 143' TERM
+
+for kernel in backports bookworm; do
+  if [ $kernel = bookworm ] && ! printf '%s\n' "${chosen[@]}" | grep -q -e '--kernel bookworm'; then continue; fi
+  "$VM_DIR/vm-run.sh" --prepare --verbose --kernel "$kernel" > "$LOGS/prepare.log" 2>&1 || {
+    cat "$LOGS/prepare.log"; rm -rf "$LOGS"
+    echo "0 passed, ${#chosen[@]} failed"; exit 1
+  }
+done
+
+# -------------------------------------------------------------------- run them
+passed=0 failed=0
+start() { # NAME SCRIPT TOPOLOGY OPTIONS...
+  local name=$1 script=$2 topology=$3; shift 3
+  "$VM_DIR/vm-run.sh" --topology "$topology" --script "$VM_DIR/guest/$script.sh" --payload "$LOGS/payload" \
+    --log "$LOGS/$name" --timeout 240 "$@" > "$LOGS/$name.out" 2>&1 &
+  NAME[$!]=$name START[$!]=$SECONDS
+}
+reap() {
+  local pid status name log checks verdict=FAIL
+  wait -n -p pid "${!NAME[@]}"; status=$?
+  name=${NAME[$pid]} log=$LOGS/$name.out
+  # A test that counted nothing has proven nothing.
+  checks=$(sed -n '$s/^\([1-9][0-9]* checks, [0-9]* failed\)$/\1/p' "$log")
+  if [ $status = 0 ] && [[ $checks == *", 0 failed" ]]; then verdict=ok; fi
+  printf '%-4s %-18s %3d s  %s\n' "$verdict" "$name" $((SECONDS - START[$pid])) "${checks:-exit status $status}"
+  if [ $verdict = ok ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  if [ $verdict != ok ] || [ $VERBOSE = 1 ]; then sed 's/^/     /' "$log"; fi
+  unset "NAME[$pid]"
+}
+jobs=${NICPIN_VM_JOBS:-$(($(nproc) > 1 ? 2 : 1))}
+for t in "${chosen[@]}"; do
+  while [ ${#NAME[@]} -ge "$jobs" ]; do reap; done
+  eval "start $t"
+done
+while [ ${#NAME[@]} -gt 0 ]; do reap; done
+
+if [ $failed = 0 ]; then rm -rf "$LOGS"; else echo "logs: $LOGS"; fi
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
