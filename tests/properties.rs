@@ -375,8 +375,8 @@ proptest! {
         let before = plan(&host);
         let mut host = host;
         let name = format!("eth{}", host.interfaces.len());
-        add(&mut host, &name, Some(0), queues);
-        // The narrowest of all, and the last by address.
+        // Without a node, the narrowest of all, and the last by address.
+        add(&mut host, &name, None, queues);
         host.interfaces.last_mut().unwrap().device.pcie_mtps = 0;
         host.interfaces.last_mut().unwrap().device.address = "ffff:ff:1f.7".to_owned();
         let after = plan(&host);

@@ -103,16 +103,21 @@ impl Record {
     pub fn add(&mut self, host: &Host, plan: &Plan) -> bool {
         let before = self.first_seen.len();
         let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
-        let interfaces = host.interfaces.iter().filter(planned).flat_map(values);
+        // What came with changed channels goes with them when they are put back.
+        let own_channels = |interface: &&Interface| {
+            let first = self.first_seen.get(&channels_key(interface)).and_then(|text| Channels::parse(text));
+            first.is_none_or(|first| interface.channels.is_none_or(|now| first.difference(&now).is_empty()))
+        };
+        let interfaces: Vec<_> =
+            host.interfaces.iter().filter(planned).filter(own_channels).flat_map(values).collect();
         let machine =
             host_values(host).filter(|value| plan.writes.iter().any(|write| write.path == value.path));
-        for value in interfaces.chain(machine) {
+        for value in interfaces.into_iter().chain(machine) {
             self.first_seen.entry(value.key).or_insert(value.text);
         }
         for change in &plan.channels {
             if let Some(interface) = host.interfaces.iter().find(|i| i.name == change.interface) {
-                let key = format!("{} channels", owner(interface));
-                self.first_seen.entry(key).or_insert_with(|| change.current.to_text());
+                self.first_seen.entry(channels_key(interface)).or_insert_with(|| change.current.to_text());
             }
         }
         self.first_seen.len() > before
@@ -147,9 +152,7 @@ impl Record {
             }
         }
         for interface in &host.interfaces {
-            let Some(first) = left.remove(format!("{} channels", owner(interface)).as_str()) else {
-                continue;
-            };
+            let Some(first) = left.remove(channels_key(interface).as_str()) else { continue };
             match (Channels::parse(first), interface.channels) {
                 (Some(first), Some(now)) if !first.difference(&now).is_empty() => {
                     back.channels.push((interface.name.clone(), now, first));
@@ -220,6 +223,10 @@ fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
 /// How the record names an interface: by what does not change when it is renamed.
 fn owner(interface: &Interface) -> String {
     format!("{} port {}", interface.device.address, interface.port)
+}
+
+fn channels_key(interface: &Interface) -> String {
+    format!("{} channels", owner(interface))
 }
 
 /// How the record names a vector: by its queue; one without a queue by its place in the device's list, since its
