@@ -17,8 +17,8 @@ something, apply has changed something); 64 usage.";
 #[derive(Debug, Parser)]
 #[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Cli {
-    /// The machine to read and write: `/`, or the top of a tree that holds the same files
-    #[arg(long, global = true, value_name = "DIR", default_value = "/")]
+    /// The machine to read and write: `/`, the top of a tree that holds the same files, or a capture (read-only)
+    #[arg(long, global = true, value_name = "DIR|FILE", default_value = "/")]
     pub root: PathBuf,
 
     /// The policy file; ROOT/etc/nicpin.toml when it exists
@@ -43,6 +43,8 @@ pub enum Command {
     /// Put back what the first apply found
     #[command(visible_alias = "stop")]
     Restore(RestoreArgs),
+    /// Record this machine as one file that --root accepts; reads only, needs no root
+    Capture(CaptureArgs),
 }
 
 /// Which interfaces.
@@ -236,6 +238,33 @@ pub struct RestoreArgs {
     /// How long to wait for another nicpin that is writing
     #[command(flatten)]
     pub lock: LockArgs,
+}
+
+/// `nicpin capture`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The file holds what nicpin has read, as a tree in tar and gzip: no hardware or IP
+addresses, host name, serial numbers, processes or comments of the policy file. In
+/proc/interrupts every count is 0: no plan depends on them, and the same machine gives
+the same file. What is left out or renamed is said on standard error.
+
+Examples:
+  nicpin capture -o host.tar.gz              to attach to a report
+  nicpin plan --root host.tar.gz             anywhere: the plan of that machine
+  ssh host nicpin capture > host.tar.gz      without a file on the machine
+  mkdir host; tar -C host -xzf host.tar.gz   to read it, or to make a fixture of it")]
+pub struct CaptureArgs {
+    /// The file to write; standard output when that is no terminal
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+
+    /// Say whose machine it is: host name, hardware addresses and the time; change no names
+    #[arg(long)]
+    pub identify: bool,
 }
 
 /// Waiting for the lock.

@@ -6,13 +6,12 @@ use anyhow::Result;
 
 use crate::apply::{Lock, Record, change_channels, write_all};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
-use crate::commands::{Exit, read_and_plan, unplannable};
-use crate::host::Root;
+use crate::commands::{Exit, open_to_write, read_and_plan, unplannable};
 use crate::render;
 use crate::render::report::Applied;
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
-    let root = Root::open(&cli.root)?;
+    let root = open_to_write(cli)?;
     // Read and planned under the lock, so that no other nicpin writes between plan and apply.
     let lock = Lock::take(&root, "apply", Duration::from_secs(args.lock.wait))?;
     let (host, mut plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;

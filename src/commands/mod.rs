@@ -1,6 +1,7 @@
 //! The subcommands, a file each, and what they share: reading the machine, the policy and the selection.
 
 mod apply;
+mod capture;
 mod check;
 mod plan;
 mod restore;
@@ -42,6 +43,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Apply(args) => apply::run(cli, args, out),
         Command::Check(args) => check::run(cli, args, out),
         Command::Restore(args) => restore::run(cli, args, out),
+        Command::Capture(args) => capture::run(cli, args, out),
     }
 }
 
@@ -54,6 +56,18 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
 
 /// Where a site keeps its policy.
 const CONFIG: &str = "/etc/nicpin.toml";
+
+/// Opens the root of a command that writes.
+fn open_to_write(cli: &Cli) -> Result<Root> {
+    let root = Root::open(&cli.root)?;
+    if root.is_capture() {
+        let name = cli.root.display();
+        anyhow::bail!(
+            "{name}: a capture is read-only; run it on the machine itself, or on the unpacked tree"
+        );
+    }
+    Ok(root)
+}
 
 /// A policy file: how an error names it, and its text; `None` where there is none.
 type File = (String, Option<String>);

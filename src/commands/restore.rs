@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use crate::apply::{Lock, Record, Written, change_channels, write_all};
 use crate::cli::{Cli, ReportFormat, RestoreArgs};
-use crate::commands::Exit;
-use crate::host::{Host, Root};
+use crate::commands::{Exit, open_to_write};
+use crate::host::Host;
 use crate::render;
 use crate::render::report::Restored;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
-    let root = Root::open(&cli.root)?;
+    let root = open_to_write(cli)?;
     let mut restored = Restored::default();
     if Record::exists(&root) {
         let _lock = Lock::take(&root, "restore", Duration::from_secs(args.lock.wait))?;

@@ -1,10 +1,14 @@
 //! What the machine is: a snapshot of facts, read once. Nothing later looks at the machine behind its back.
 
+mod archive;
+pub mod capture;
 pub mod ethtool;
 pub mod interfaces;
 pub mod interrupts;
 pub mod names;
 mod numbering;
+mod recorded;
+mod redact;
 pub mod root;
 pub mod topology;
 pub mod vectors;

@@ -1,38 +1,38 @@
 //! Every file access of nicpin, below one root directory.
 //!
-//! The root is `/` on a live machine, or the top of a tree that holds the same files. Paths are those of
-//! the machine (`/proc/irq/71/smp_affinity`) whatever the root; links in a tree are followed as that
-//! machine would follow them and never lead out of it. Absence is an answer (`None`), not an error.
+//! The root is `/` on a live machine, the top of a tree that holds the same files, or a capture of one, which
+//! is read into memory and can not be written to. Paths are those of the machine (`/proc/irq/71/smp_affinity`)
+//! whatever the root; links in a tree are followed as that machine would follow them and never lead out of
+//! it. Absence is an answer (`None`), not an error.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
-use nix::sys::stat::{self, Mode};
+use nix::sys::stat::{self, Mode, SFlag};
 
-/// The directory below which the machine is read and written.
+use crate::host::archive::{self, Entry, Tree, resolve};
+pub use crate::host::recorded::Recorded;
+use crate::host::recorded::Recorder;
+
+/// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
 pub struct Root {
     base: PathBuf,
-    dir: OwnedFd,
-    real: bool,
-    /// What was looked at; `None` when nobody asked to know.
-    record: Option<Mutex<Recorded>>,
+    backing: Backing,
+    record: Recorder,
 }
 
-/// What a recording root has seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// The paths that were looked at, found or not.
-    pub paths: BTreeSet<String>,
-    /// What the live machine answered beside its files, by the path where a tree keeps such an answer.
-    pub answers: BTreeMap<String, String>,
+/// What stands behind a root.
+#[derive(Debug)]
+enum Backing {
+    Directory { top: OwnedFd, real: bool },
+    Capture(Tree),
 }
 
 /// A file of the machine that could not be read, or does not hold what it should.
@@ -57,41 +57,62 @@ pub enum FileError {
 }
 
 impl Root {
-    /// Opens a root. `/` (by whatever name) is the live machine.
+    /// Opens a root: a directory or a capture. `/` (by whatever name) is the live machine.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let dir = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
-        let same = |a: &stat::FileStat, b: &stat::FileStat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
-        let real = match (stat::fstat(&dir), stat::stat("/")) {
-            (Ok(given), Ok(top)) => same(&given, &top),
-            _ => false,
-        };
-        Ok(Self { base: if real { PathBuf::from("/") } else { path.to_owned() }, dir, real, record: None })
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let top = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
+        let stat = stat::fstat(&top).map_err(|errno| io_error(path, errno))?;
+        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+            SFlag::S_IFDIR => {}
+            SFlag::S_IFREG | SFlag::S_IFIFO => return Self::open_capture(path),
+            _ => return Err(io_error(path, Errno::ENOTDIR)),
+        }
+        let real =
+            stat::stat("/").is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
+        let base = if real { PathBuf::from("/") } else { path.to_owned() };
+        Ok(Self { base, backing: Backing::Directory { top, real }, record: Recorder::default() })
     }
 
-    /// As [`Root::open`], and records what is looked at.
+    fn open_capture(path: &Path) -> Result<Self, FileError> {
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let file = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
+        let tree = Tree::unpack(&mut io::BufReader::new(File::from(file)))
+            .map_err(|error| FileError::Content { path: path.to_owned(), reason: error.to_string() })?;
+        Ok(Self::of_tree(path, tree))
+    }
+
+    /// A machine in memory, under the name of where it comes from.
+    pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
+        Self { base: base.to_owned(), backing: Backing::Capture(tree), record: Recorder::default() }
+    }
+
+    /// As [`Root::open`], and records what is looked at. What the user may not read is taken for absent, and
+    /// noted.
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
-        Ok(Self { record: Some(Mutex::default()), ..Self::open(path)? })
+        Ok(Self { record: Recorder::on(), ..Self::open(path)? })
     }
 
     /// What was looked at so far, when opened with [`Root::open_recording`].
     pub fn recorded(&self) -> Recorded {
-        self.record.as_ref().and_then(|record| Some(record.lock().ok()?.clone())).unwrap_or_default()
+        self.record.recorded()
     }
 
     /// Records an answer of the live machine under the path where a tree keeps it.
     pub fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
-        if let Some(mut record) = self.record.as_ref().and_then(|record| record.lock().ok()) {
-            record.answers.insert(path.to_owned(), answer());
-        }
+        self.record.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
 
     /// Whether this is the live machine, which answers ioctls and netlink beside its files.
     pub fn is_real(&self) -> bool {
-        self.real
+        matches!(self.backing, Backing::Directory { real: true, .. })
     }
 
-    /// The root directory itself.
+    /// Whether this is a capture, which can only be read.
+    pub fn is_capture(&self) -> bool {
+        matches!(self.backing, Backing::Capture(_))
+    }
+
+    /// The root directory or the capture itself.
     pub fn base(&self) -> &Path {
         &self.base
     }
@@ -116,41 +137,66 @@ impl Root {
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
         match self.read_text(path) {
             Ok(text) => Ok(Some(text)),
-            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
             Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
         }
     }
 
     /// The names in a directory, sorted; `None` when there is no such directory.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
-        let names = self
-            .open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)
-            .and_then(Dir::from_fd)
-            .and_then(|mut dir| {
-                let entries: Result<Vec<_>, Errno> = dir.iter().collect();
-                Ok(entries?.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>())
-            })
-            .map_err(io::Error::from);
-        match names {
-            Ok(mut names) => {
-                names.retain(|name| name != "." && name != "..");
-                names.sort_unstable();
+        match self.names(path) {
+            Ok(names) => {
+                self.record.note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
                 Ok(Some(names))
             }
-            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
             Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
         }
     }
 
+    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        self.note_opened(path);
+        if let Backing::Capture(tree) = &self.backing {
+            return Ok(tree.list(path)?);
+        }
+        let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
+        let entries: Result<Vec<_>, Errno> = dir.iter().collect();
+        let names = entries?.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// Whether the path leads anywhere.
     pub fn exists(&self, path: &str) -> bool {
-        self.open_at(path, OFlag::O_PATH).is_ok()
+        self.note_opened(path);
+        match &self.backing {
+            Backing::Capture(tree) => tree.get(path).is_ok(),
+            Backing::Directory { .. } => self.open_at(path, OFlag::O_PATH).is_ok(),
+        }
     }
 
     /// The permission bits of a file, or `None` when it is not there.
     pub fn mode(&self, path: &str) -> Option<u32> {
-        let file = self.open_at(path, OFlag::O_PATH).ok()?;
-        Some(stat::fstat(&file).ok()?.st_mode & 0o7777)
+        self.note_opened(path);
+        match &self.backing {
+            Backing::Capture(tree) => tree.get(path).ok().map(mode_of),
+            Backing::Directory { .. } => mode_of_file(&self.open_at(path, OFlag::O_PATH).ok()?).ok(),
+        }
+    }
+
+    /// What stands at a path without links before its last name. Is not recorded.
+    pub(crate) fn look(&self, path: &str) -> Option<Entry> {
+        if let Backing::Capture(tree) = &self.backing {
+            return tree.entry(path).cloned();
+        }
+        let file = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
+        let stat = stat::fstat(&file).ok()?;
+        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+            SFlag::S_IFDIR => Some(Entry::Directory(BTreeSet::new())),
+            SFlag::S_IFLNK => self.target(path).map(Entry::Link),
+            _ => Some(Entry::File(archive::File { mode: stat.st_mode & 0o7777, text: String::new() })),
+        }
     }
 
     /// The last name in the target of a link: `driver` of a device gives the driver's name.
@@ -161,7 +207,7 @@ impl Root {
 
     /// The path without links, `.` and `..`, as the machine would resolve it; `None` when it leads nowhere.
     pub fn canonical(&self, path: &str) -> Option<String> {
-        self.resolve(path).filter(|resolved| self.exists(resolved))
+        resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved))
     }
 
     /// Writes a value into a file that exists, with one write(2); never creates one.
@@ -176,7 +222,7 @@ impl Root {
         let mut done = String::new();
         for name in path.split('/').filter(|name| !name.is_empty()) {
             done = format!("{done}/{name}");
-            match stat::mkdirat(&self.dir, relative(&done), Mode::from_bits_truncate(0o755)) {
+            match stat::mkdirat(self.top()?, relative(&done), Mode::from_bits_truncate(0o755)) {
                 Ok(()) | Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -198,13 +244,13 @@ impl Root {
         let mut file = File::from(self.open_at(&beside, flags)?);
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fcntl::renameat(&self.dir, relative(&beside), &self.dir, relative(path))?;
+        fcntl::renameat(self.top()?, relative(&beside), self.top()?, relative(path))?;
         self.sync_parent(path)
     }
 
     /// Removes a file of nicpin's own state; it need not be there.
     pub fn remove_state(&self, path: &str) -> io::Result<()> {
-        match nix::unistd::unlinkat(&self.dir, relative(path), nix::unistd::UnlinkatFlags::NoRemoveDir) {
+        match nix::unistd::unlinkat(self.top()?, relative(path), nix::unistd::UnlinkatFlags::NoRemoveDir) {
             Ok(()) => self.sync_parent(path),
             Err(Errno::ENOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
@@ -217,34 +263,72 @@ impl Root {
     }
 
     fn read_text(&self, path: &str) -> io::Result<String> {
+        self.note_opened(path);
+        if !self.record.is_on() {
+            return self.read_file(path, |_| Ok(0)).map(|file| file.text);
+        }
+        let file = self.read_file(path, |file| Ok(mode_of_file(file)?));
+        self.record.note_read(path, &file);
+        file.map(|file| file.text)
+    }
+
+    fn read_file(&self, path: &str, mode: fn(&File) -> io::Result<u32>) -> io::Result<archive::File> {
+        if let Backing::Capture(tree) = &self.backing {
+            return Ok(tree.file(path)?.clone());
+        }
         let mut file = File::from(self.open_at(path, OFlag::O_RDONLY)?);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ok(archive::File { mode: mode(&file)?, text })
     }
 
     fn read_link(&self, path: &str) -> Option<String> {
-        self.note(path);
-        let target = fcntl::readlinkat(&self.dir, relative(path)).ok()?;
-        target.into_string().ok()
+        self.record.note(|record| _ = record.paths.insert(path.to_owned()));
+        self.target(path)
     }
 
-    fn note(&self, path: &str) {
-        if let Some(mut record) = self.record.as_ref().and_then(|record| record.lock().ok()) {
+    fn target(&self, path: &str) -> Option<String> {
+        match &self.backing {
+            Backing::Capture(tree) => tree.read_link(path),
+            Backing::Directory { top, .. } => fcntl::readlinkat(top, relative(path)).ok()?.into_string().ok(),
+        }
+    }
+
+    fn note_opened(&self, path: &str) {
+        self.record.note(|record| {
             record.paths.insert(path.to_owned());
+            record.opened.insert(path.to_owned());
+        });
+    }
+
+    /// Whether a recording goes on without what this user may not read.
+    fn leaves_out(&self, path: &str, error: &io::Error) -> bool {
+        let leaves_out = self.record.is_on() && error.kind() == io::ErrorKind::PermissionDenied;
+        if leaves_out {
+            self.record.note(|record| _ = record.refused.insert(path.to_owned()));
+        }
+        leaves_out
+    }
+
+    /// The root directory; a capture is read-only.
+    fn top(&self) -> Result<&OwnedFd, Errno> {
+        match &self.backing {
+            Backing::Directory { top, .. } => Ok(top),
+            Backing::Capture(_) => Err(Errno::EROFS),
         }
     }
 
     fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        self.note(path);
+        let top = self.top()?;
         let flags = flags | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 });
-        if self.real {
-            return fcntl::openat(&self.dir, relative(path), flags, mode);
+        if self.is_real() {
+            return fcntl::openat(top, relative(path), flags, mode);
         }
         let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_IN_ROOT);
-        match fcntl::openat2(&self.dir, relative(path), how) {
+        match fcntl::openat2(top, relative(path), how) {
             // Kernels before 5.6 and some sandboxes have no openat2.
             Err(Errno::ENOSYS | Errno::EPERM) => self.open_by_hand(path, flags, mode),
             result => result,
@@ -253,39 +337,27 @@ impl Root {
 
     /// As `openat2` with `RESOLVE_IN_ROOT` does, link by link.
     fn open_by_hand(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
-        let resolved = self.resolve(path).ok_or(Errno::ELOOP)?;
-        fcntl::openat(&self.dir, relative(&resolved), flags | OFlag::O_NOFOLLOW, mode)
+        let link = |path: &str| self.target(path);
+        let resolved = if flags.contains(OFlag::O_NOFOLLOW) {
+            let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
+            resolve(above, link).map(|above| format!("{above}/{name}"))
+        } else {
+            resolve(path, link)
+        };
+        fcntl::openat(self.top()?, relative(&resolved.ok_or(Errno::ELOOP)?), flags | OFlag::O_NOFOLLOW, mode)
     }
+}
 
-    /// The path without links, `.` and `..`, whether or not it exists; `None` when links run in a circle.
-    fn resolve(&self, path: &str) -> Option<String> {
-        // As many links as the kernel follows before it answers ELOOP.
-        let mut links = 40;
-        let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
-        let mut done = String::new();
-        while let Some(name) = rest.pop() {
-            match name.as_str() {
-                "" | "." => {}
-                ".." => done.truncate(done.rfind('/').unwrap_or(0)),
-                _ => {
-                    let next = format!("{done}/{name}");
-                    let Some(target) = self.read_link(&next) else {
-                        done = next;
-                        continue;
-                    };
-                    links -= 1;
-                    if links == 0 {
-                        return None;
-                    }
-                    if target.starts_with('/') {
-                        done.clear();
-                    }
-                    rest.extend(target.rsplit('/').map(str::to_owned));
-                }
-            }
-        }
-        Some(done)
+fn mode_of(entry: &Entry) -> u32 {
+    match entry {
+        Entry::Directory(_) => 0o755,
+        Entry::File(file) => file.mode,
+        Entry::Link(_) => 0o777,
     }
+}
+
+fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {
+    Ok(stat::fstat(file)?.st_mode & 0o7777)
 }
 
 /// The path as seen from the root directory's descriptor.
@@ -331,7 +403,7 @@ fn cure(error: &io::Error) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EACCES | Errno::EPERM) => ": run as root, or as a user that may read it",
         Some(Errno::ENOENT) => ": is this the root of a Linux machine, with its /proc and /sys mounted?",
-        Some(Errno::ENOTDIR) => ": --root takes a directory",
+        Some(Errno::ENOTDIR) => ": --root takes a directory or a capture file",
         _ => "",
     }
 }

@@ -1,0 +1,89 @@
+//! `nicpin capture`: record this machine as one file.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::cli::{CaptureArgs, Cli};
+use crate::commands::{CONFIG, Exit};
+use crate::host::capture::Capture;
+use crate::host::root::errno_words;
+
+pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
+    if args.output.is_none() && io::stdout().is_terminal() {
+        bail!("a capture is no text for a terminal: name a file with -o FILE, or redirect it");
+    }
+    let mut capture = Capture::read(&cli.root, &[CONFIG])?;
+    if args.identify {
+        capture.identify()?;
+    } else {
+        capture.redact()?;
+    }
+    let bytes = capture.pack()?;
+    match &args.output {
+        Some(path) => {
+            write_file(path, &bytes, args.force)?;
+            out.push_str(&format!(
+                "{}: {} interfaces, {} files, {} bytes\n",
+                path.display(),
+                capture.interfaces,
+                capture.files(),
+                bytes.len()
+            ));
+        }
+        None => write_out(&bytes)?,
+    }
+    for line in left_out(&capture.refused).into_iter().chain(capture.redacted) {
+        // Nothing is lost when nobody reads it.
+        let _ = writeln!(io::stderr(), "nicpin: {line}");
+    }
+    match capture.unreadable {
+        Some(error) => bail!("{error}; the capture is complete up to there"),
+        None => Ok(Exit::Planned),
+    }
+}
+
+/// A line for each kind of file that this user may not read: a card has many `affinity_hint`.
+fn left_out(refused: &[String]) -> Vec<String> {
+    let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for path in refused {
+        kinds.entry(path.rsplit('/').next().unwrap_or_default()).or_default().push(path);
+    }
+    let line = |paths: Vec<&str>| {
+        let others = match paths.len() {
+            1 => "is".to_owned(),
+            count => format!("and {} others are", count - 1),
+        };
+        format!("{} {others} left out: this user may not read it; run as root for all", paths[0])
+    };
+    kinds.into_values().map(line).collect()
+}
+
+fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(force).truncate(force).create_new(!force);
+    let said = |error: &io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => format!("{}: exists; --force replaces it", path.display()),
+        _ => format!("{}: {}", path.display(), errno_words(error)),
+    };
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(bytes).inspect_err(|_| {
+            // Half a capture is none; the error that is told is the first.
+            let _ = std::fs::remove_file(path);
+        })
+    });
+    written.map_err(|error| anyhow::anyhow!(said(&error)))
+}
+
+fn write_out(bytes: &[u8]) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => bail!("standard output: {}", errno_words(&error)),
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,528 @@
+//! `nicpin capture`, and `--root` on what it has written: the same plan as of the machine, nothing that tells whose
+//! machine it is, and one line for a file that is no capture.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+#![allow(clippy::print_stderr)] // a test that cannot run says so
+
+mod support;
+
+use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use support::machine::{Card, Machine, Port};
+use support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
+use support::tree::{Entry, put};
+
+/// What `capture` wrote, in a folder of its own.
+struct Captured {
+    dir: tempfile::TempDir,
+    run: Run,
+}
+
+impl Captured {
+    fn of(root: &Path) -> Self {
+        Self::with(root, &[])
+    }
+
+    fn with(root: &Path, args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("machine.tar.gz");
+        let paths = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
+        let run = nicpin(&[&paths, args].concat());
+        Self { dir, run }
+    }
+
+    fn file(&self) -> PathBuf {
+        assert_eq!(self.run.code, 0, "{}", self.run.stderr);
+        self.dir.path().join("machine.tar.gz")
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        std::fs::read(self.file()).unwrap()
+    }
+
+    /// The archive without its compression: names, targets and texts.
+    fn text(&self) -> String {
+        let mut bytes = Vec::new();
+        GzDecoder::new(self.bytes().as_slice()).read_to_end(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Unpacks it as anybody would.
+    fn unpack(&self) -> PathBuf {
+        let to = self.dir.path().join("unpacked");
+        tar::Archive::new(GzDecoder::new(self.bytes().as_slice())).unpack(&to).unwrap();
+        to
+    }
+}
+
+fn plan(root: &Path, format: &str) -> String {
+    let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--format", format]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", root.display());
+    run.stdout
+}
+
+fn assert_same_plans(machine: &Path, other: &Path) {
+    for format in ["table", "json", "sh"] {
+        assert_eq!(plan(other, format), plan(machine, format), "{} {format}", machine.display());
+    }
+}
+
+#[test]
+fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
+    for name in FIXTURES {
+        let captured = Captured::of(&fixture(name));
+        assert_eq!(captured.run.stderr, "", "{name}");
+        assert_same_plans(&fixture(name), &captured.file());
+        assert_same_plans(&fixture(name), &captured.unpack());
+    }
+}
+
+#[test]
+fn check_and_selectors_answer_from_a_capture() {
+    let machine = Copy::of("four-node");
+    put(&machine.path("/"), "/proc/irq/38/affinity_hint", "0020");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let captured = Captured::of(&machine.path("/"));
+    let capture = captured.file();
+    let root = capture.to_str().unwrap();
+    for args in [
+        &["check"][..],
+        &["plan", "--scope", "hint"],
+        &["plan", "node:1"],
+        &["plan", "driver:igb", "--scope", "all"],
+        &["plan", "no"],
+    ] {
+        let (of_capture, of_machine) = (nicpin(&[args, &["--root", root]].concat()), machine.nicpin(args));
+        assert_eq!((of_capture.code, of_capture.stdout), (of_machine.code, of_machine.stdout), "{args:?}");
+        assert_eq!(of_capture.stderr, of_machine.stderr, "{args:?}");
+    }
+}
+
+#[test]
+fn an_unchanged_machine_gives_the_same_bytes() {
+    let machine = Copy::of("wide");
+    let first = Captured::of(&machine.path("/")).bytes();
+    assert_eq!(first, Captured::of(&machine.path("/")).bytes());
+    // A capture of the capture, too.
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(first, Captured::of(&captured.file()).bytes());
+    // Interrupts that came in meanwhile change nothing, a moved one does.
+    let interrupts = machine.read("/proc/interrupts");
+    assert!(interrupts.contains("          1 "), "{interrupts}");
+    machine.write("/proc/interrupts", &interrupts.replace("          1 ", "    4294967 "));
+    assert_eq!(first, Captured::of(&machine.path("/")).bytes());
+    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "4096\n");
+    assert_ne!(first, Captured::of(&machine.path("/")).bytes());
+}
+
+#[test]
+fn permission_bits_and_empty_directories_come_along() {
+    let machine = Copy::of("two-node");
+    machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    let queue = "/sys/class/net/nic0/queues/tx-3";
+    machine.remove(&format!("{queue}/xps_cpus"));
+    let captured = Captured::of(&machine.path("/"));
+    let unpacked = captured.unpack();
+    let mode = |path: &str| std::fs::metadata(unpacked.join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("proc/irq/36/smp_affinity"), mode("proc/irq/37/smp_affinity")), (0o444, 0o644));
+    assert!(unpacked.join(queue.trim_start_matches('/')).is_dir());
+    assert_same_plans(&machine.path("/"), &captured.file());
+    assert_same_plans(&machine.path("/"), &unpacked);
+    let json = plan(&captured.file(), "json");
+    assert!(json.contains("\"movable\": false"), "{json}");
+}
+
+#[test]
+fn what_the_machine_lacks_the_capture_lacks() {
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/class/net/nic1/speed");
+    let captured = Captured::of(&machine.path("/"));
+    assert!(!captured.unpack().join("sys/class/net/nic1/speed").exists());
+    assert_same_plans(&machine.path("/"), &captured.file());
+}
+
+#[test]
+fn the_policy_of_the_machine_comes_along_without_its_comments() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir(machine.path("/etc")).unwrap();
+    let policy = "# rack 12, ask ann@example.org\n[defaults]\nexclude = \"0\" # db7\n\
+                  [[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }\n";
+    machine.write("/etc/nicpin.toml", policy);
+    let captured = Captured::of(&machine.path("/"));
+    assert_same_plans(&machine.path("/"), &captured.file());
+    for word in ["rack", "ann", "db7"] {
+        assert!(!captured.text().contains(word), "{word}");
+    }
+    machine.write("/etc/nicpin.toml", "exclude = \n# db7");
+    let captured = Captured::of(&machine.path("/"));
+    assert!(captured.run.stderr.contains("/etc/nicpin.toml is left out: it is not a policy"));
+    assert!(!captured.text().contains("db7"));
+}
+
+/// A machine whose every identity is known, in the files where the kernel keeps it.
+fn identified() -> Copy {
+    let machine = Copy::of("two-node");
+    let top = machine.path("/");
+    put(&top, "/sys/class/net/nic0/address", "52:54:00:ab:cd:01");
+    put(&top, "/sys/class/net/nic0/phys_port_id", "525400abcd01");
+    put(&top, "/sys/class/net/nic0/ifalias", "uplink of db7");
+    put(&top, "/sys/class/net/nic1/address", "52:54:00:ab:cd:02");
+    put(&top, "/proc/sys/kernel/hostname", "db7.example.org");
+    put(&top, "/proc/sys/kernel/osrelease", "6.12.43");
+    put(&top, "/etc/hostname", "db7.example.org");
+    put(&top, "/proc/cmdline", "ip=192.0.2.7 root=UUID=5ca1ab1e");
+    put(&top, "/sys/class/dmi/id/product_serial", "CZ1234");
+    put(&top, "/proc/net/arp", "192.0.2.1 0x1 0x2 52:54:00:ab:cd:03");
+    // Processes: one of nicpin's business, one not.
+    put(&top, "/proc/1/stat", "1 (secretd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 0");
+    let numbers = ["7"; 49].join(" ");
+    put(&top, "/proc/812/stat", &format!("812 (irqbalance) S {numbers}"));
+    machine
+}
+
+#[test]
+fn nothing_tells_whose_machine_it_is() {
+    let machine = identified();
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(captured.run.stderr, "");
+    let text = captured.text();
+    let secrets =
+        ["52:54", "525400", "db7", "example", "192.0.2", "5ca1ab1e", "CZ1234", "secretd", "hostname", "dmi"];
+    for secret in secrets {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    assert!(text.contains("812 (irqbalance) S 0 0 0"), "irqbalance is a fact of the plan");
+    assert!(text.contains("kernel 6.12.43\n"));
+    assert_same_plans(&machine.path("/"), &captured.file());
+    assert!(plan(&captured.file(), "json").contains("irqbalance-running"));
+}
+
+#[test]
+fn identity_is_told_on_request() {
+    let machine = identified();
+    let captured = Captured::with(&machine.path("/"), &["--identify"]);
+    let text = captured.text();
+    for told in ["host db7.example.org\n", "address nic0 52:54:00:ab:cd:01\n", "unix-time "] {
+        assert!(text.contains(told), "{told}");
+    }
+    assert!(!text.contains("secretd"), "other processes are nobody's business");
+    assert_same_plans(&machine.path("/"), &captured.file());
+}
+
+/// systemd names USB and other cards after their address; such a name is a hardware address.
+#[test]
+fn an_interface_named_by_its_address_gets_another_name() {
+    let machine = Copy::of("two-node");
+    let (own, other) = ("enx525400abcd02", "enx020000000001");
+    let old = std::fs::canonicalize(machine.path("/sys/class/net/nic1")).unwrap();
+    std::fs::rename(&old, old.with_file_name(own)).unwrap();
+    let link = machine.path("/sys/class/net/nic1");
+    let target = std::fs::read_link(&link).unwrap().with_file_name(own);
+    symlink(target, link.with_file_name(own)).unwrap();
+    machine.remove("/sys/class/net/nic1");
+    let captured = Captured::of(&machine.path("/"));
+    let told = format!(
+        "nicpin: {own} has a hardware address in its name; the capture calls it {other}, and so does its plan\n"
+    );
+    assert_eq!(captured.run.stderr, told);
+    assert!(!captured.text().contains("abcd02"));
+    // The plan's hash is about names too.
+    let plan_of = |root: &Path| plan(root, "table").rsplit_once("\nplan ").unwrap().0.to_owned();
+    assert_eq!(plan_of(&captured.file()), plan_of(&machine.path("/")).replace(own, other));
+    let kept = Captured::with(&machine.path("/"), &["--identify"]);
+    assert_same_plans(&machine.path("/"), &kept.file());
+}
+
+#[test]
+fn a_machine_that_is_not_understood_is_captured_all_the_same() {
+    let machine = Copy::of("two-node");
+    machine.write("/proc/irq/36/smp_affinity", "garbage\n");
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!((captured.run.code, captured.run.stderr.lines().count()), (1, 1), "{}", captured.run.stderr);
+    assert!(captured.run.stderr.contains("/proc/irq/36/smp_affinity"), "{}", captured.run.stderr);
+    let file = captured.dir.path().join("machine.tar.gz");
+    let (of_capture, of_machine) =
+        (nicpin(&["plan", "--root", file.to_str().unwrap()]), machine.nicpin(&["plan"]));
+    assert_eq!(of_capture.code, 1);
+    let reason = |run: &Run| run.stderr.split("/proc/irq/36/smp_affinity").nth(1).unwrap().to_owned();
+    assert_eq!(reason(&of_capture), reason(&of_machine));
+}
+
+#[test]
+fn without_root_what_may_not_be_read_is_left_out_and_said() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/proc/irq/36/effective_affinity_list", 0o000);
+    // The kernel shows hints to root only.
+    for irq in [36, 37, 38] {
+        put(&machine.path("/"), &format!("/proc/irq/{irq}/affinity_hint"), "02");
+        machine.set_mode(&format!("/proc/irq/{irq}/affinity_hint"), 0o000);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let file = dir.path().join("x.tar.gz");
+    let run = machine.nicpin_as_nobody(&["capture", "-o", file.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let told = ["affinity_hint and 2 others are", "effective_affinity_list is"].map(|files| {
+        format!("nicpin: /proc/irq/36/{files} left out: this user may not read it; run as root for all\n")
+    });
+    assert_eq!(run.stderr, told.concat());
+    let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    if !is_root() {
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
+
+/// 256 CPUs on 8 nodes with SMT, four cards of 64 queues, and the interrupts of 1,200 other things.
+#[test]
+fn a_big_machine_fits_in_a_mail() {
+    let nodes: Vec<String> =
+        (0..8).map(|n| format!("{}-{},{}-{}", n * 16, n * 16 + 15, 128 + n * 16, 143 + n * 16)).collect();
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let mut machine = Machine::new(&nodes);
+    machine.cores = machine.groups(|cpu| cpu % 128);
+    machine.l3 = machine.groups(|cpu| cpu % 128 / 8);
+    machine.irq_digits = 4;
+    for (number, first) in [(0, 100), (1, 200), (2, 300), (3, 400)] {
+        let name = format!("ens{number}f0np0");
+        let address = format!("0000:{number}1:00.0");
+        let serving: Vec<u32> = (0..64).collect();
+        let actions = (0..64).map(|queue| format!("mlx5_comp{queue}@pci:{address}"));
+        let card = Card::new(
+            "mlx5_core",
+            &format!("pci0000:{number}0/0000:{number}0:01.0"),
+            &address,
+            number * 2,
+            "16.0 GT/s PCIe",
+            16,
+        )
+        .port(Port::new(&name, 100_000, 64, 64).channels([0, 0, 0, 64], [0, 0, 0, 64]))
+        .vectors(first, actions, &[], &serving);
+        machine.cards.push(card);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    machine.write(dir.path());
+    // The counts of a machine that was up for long.
+    let interrupts = std::fs::read_to_string(dir.path().join("proc/interrupts")).unwrap();
+    let mut seed = 1_u32;
+    let mut other = String::new();
+    for irq in 1000..2200 {
+        other += &format!("{irq}:");
+        for _ in 0..256 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            other += &format!(" {:10}", seed >> 4);
+        }
+        other += &format!(
+            "  IR-PCI-MSIX-0000:{:02x}:00.0   {:3}-edge      nvme{}q{}\n",
+            irq % 200,
+            irq % 128,
+            irq % 24,
+            irq % 128
+        );
+    }
+    let text = interrupts.replacen(" NMI:", &(other + " NMI:"), 1);
+    assert!(text.len() > 3_000_000, "{}", text.len());
+    std::fs::write(dir.path().join("proc/interrupts"), text).unwrap();
+    let captured = Captured::of(dir.path());
+    let size = captured.bytes().len();
+    assert!(size < 250_000, "{size} bytes");
+    assert_same_plans(dir.path(), &captured.file());
+}
+
+#[test]
+fn a_capture_is_read_only() {
+    let captured = Captured::of(&fixture("two-node"));
+    let (file, before) = (captured.file(), captured.bytes());
+    for command in ["apply", "start", "restore", "stop"] {
+        let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{command}");
+        let told = format!(
+            "nicpin: {}: a capture is read-only; run it on the machine itself, or on the unpacked tree\n",
+            file.display()
+        );
+        assert_eq!(run.stderr, told, "{command}");
+    }
+    assert_eq!(captured.bytes(), before);
+}
+
+#[test]
+fn a_file_that_is_there_stays_unless_forced() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.tar.gz");
+    std::fs::write(&file, "mine").unwrap();
+    let root = fixture("two-node");
+    let args = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
+    let run = nicpin(&args);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert_eq!(run.stderr, format!("nicpin: {}: exists; --force replaces it\n", file.display()));
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    let run = nicpin(&[&args[..], &["--force"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.starts_with(&format!("{}: 2 interfaces, ", file.display())), "{}", run.stdout);
+    assert_same_plans(&root, &file);
+    let run = nicpin(&["capture", "--root", root.to_str().unwrap(), "-o", "/no/such/folder/x"]);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (1, "nicpin: /no/such/folder/x: no such file or directory (ENOENT)\n")
+    );
+}
+
+#[test]
+fn without_a_name_it_goes_to_standard_output() {
+    let captured = Captured::of(&fixture("two-node"));
+    let root = fixture("two-node");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"))
+        .args(["capture", "--root", root.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(output.stdout, captured.bytes());
+    // `script` gives it a terminal.
+    let command = format!("'{}' capture --root '{}'", env!("CARGO_BIN_EXE_nicpin"), root.display());
+    match std::process::Command::new("script").args(["-qec", &command, "/dev/null"]).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(said.contains("name a file with -o FILE"), "{said}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+        Err(error) => eprintln!("skipped: no terminal without script(1): {error}"),
+    }
+}
+
+/// Every file of a capture is read by the planner, so that it can be a fixture as it is.
+#[test]
+fn a_capture_holds_only_what_is_read() {
+    let machine = identified();
+    let captured = Captured::of(&machine.path("/"));
+    let unpacked = captured.unpack();
+    let root = nicpin::host::Root::open_recording(&unpacked).unwrap();
+    nicpin::host::Host::read_for(&root, nicpin::host::Wants { hints: true }).unwrap();
+    let asked = root.recorded().paths;
+    for (path, entry) in support::tree::entries(&unpacked) {
+        let real = asked.iter().any(|asked| *asked == path || root.canonical(asked).as_ref() == Some(&path));
+        let listed = path.contains("/msi_irqs/") || path == "/nicpin/capture";
+        assert!(real || listed, "nothing reads {path}");
+        if let Entry::Link(target) = entry {
+            assert!(target.is_relative(), "{path}");
+        }
+    }
+}
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    std::io::Write::write_all(&mut gzip, bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// An archive with one entry of any name and kind, as only somebody who means it would make.
+fn archive(name: &str, kind: tar::EntryType, text: &str) -> Vec<u8> {
+    let mut header = tar::Header::new_gnu();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_entry_type(kind);
+    header.set_size(text.len() as u64);
+    header.set_mode(0o644);
+    header.set_cksum();
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append(&header, text.as_bytes()).unwrap();
+    gz(&archive.into_inner().unwrap())
+}
+
+#[test]
+fn what_is_no_capture_gets_one_line() {
+    use tar::EntryType;
+    let good = Captured::of(&fixture("two-node")).bytes();
+    let mut flipped = good.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x55;
+    let mut checksum = good.clone();
+    let end = checksum.len() - 6;
+    checksum[end] ^= 1;
+    let mut twice = tar::Builder::new(Vec::new());
+    for _ in 0..2 {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(1);
+        header.set_mode(0o644);
+        twice.append_data(&mut header, "sys/x", &b"1"[..]).unwrap();
+    }
+    let bomb = {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut header = tar::Header::new_gnu();
+        header.set_path("proc/interrupts").unwrap();
+        header.set_size(1 << 40);
+        header.set_mode(0o644);
+        header.set_cksum();
+        std::io::Write::write_all(&mut gzip, header.as_bytes()).unwrap();
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..257 {
+            std::io::Write::write_all(&mut gzip, &zeros).unwrap();
+        }
+        gzip.finish().unwrap()
+    };
+    let cases: [(&str, Vec<u8>, &str); 15] = [
+        ("empty", vec![], "not compressed with gzip"),
+        ("text", b"processor : 0\n".to_vec(), "not compressed with gzip"),
+        ("nothing", gz(b""), "is empty"),
+        ("no tar", gz(&[b'x'; 2000]), "is damaged or was cut short"),
+        ("cut", good[..good.len() / 2].to_vec(), "is damaged or was cut short"),
+        ("cut late", good[..good.len() - 1].to_vec(), "is damaged or was cut short"),
+        ("flipped", flipped, "is damaged or was cut short"),
+        ("checksum", checksum, "is damaged or was cut short"),
+        ("absolute", archive("/etc/passwd", EntryType::Regular, "x"), "`/etc/passwd` is an absolute path"),
+        ("above", archive("sys/../../etc/x", EntryType::Regular, "x"), "leads out of the tree"),
+        ("hard link", archive("sys/x", EntryType::Link, ""), "is neither file, directory nor symbolic link"),
+        ("device", archive("sys/x", EntryType::Block, ""), "is neither file, directory nor symbolic link"),
+        ("twice", gz(&twice.into_inner().unwrap()), "`sys/x` is there twice"),
+        ("newer", archive("nicpin/capture", EntryType::Regular, "nicpin.capture/2\n"), "`nicpin.capture/2`"),
+        ("bomb", bomb, "holds more than 256 MB"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes, has) in cases {
+        let file = dir.path().join(name);
+        std::fs::write(&file, bytes).unwrap();
+        for command in ["plan", "check", "capture"] {
+            let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
+            assert_eq!(
+                (run.code, run.stdout.as_str(), run.stderr.lines().count()),
+                (1, "", 1),
+                "{name}: {run:?}"
+            );
+            assert!(run.stderr.contains(has), "{name}: {}", run.stderr);
+            assert!(run.stderr.contains(file.to_str().unwrap()), "{name}: {}", run.stderr);
+        }
+    }
+}
+
+/// A good archive in another dress: packed by hand from inside the tree, and one that holds no machine.
+#[test]
+fn archives_made_by_hand() {
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.follow_symlinks(false);
+    builder.append_dir_all("./", fixture("dl980")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("by-hand.tar.gz");
+    std::fs::write(&file, gz(&builder.into_inner().unwrap())).unwrap();
+    assert_same_plans(&fixture("dl980"), &file);
+    std::fs::write(&file, archive("README", tar::EntryType::Regular, "x")).unwrap();
+    let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
+    assert_eq!((run.code, run.stderr.lines().count()), (1, 1));
+    let told = "/sys/devices/system/cpu/online: no such file or directory (ENOENT): is this the root of a Linux machine";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+}
+
+/// Live: only reads, and what is planned from the capture is what is planned here.
+#[test]
+fn this_machine() {
+    let captured = Captured::of(Path::new("/"));
+    if captured.run.code != 0 {
+        eprintln!("skipped: nicpin cannot read this machine: {}", captured.run.stderr);
+        return;
+    }
+    for format in ["json", "sh", "table"] {
+        assert_eq!(plan(&captured.file(), format), plan(Path::new("/"), format));
+    }
+}
