@@ -463,7 +463,12 @@ fn what_is_no_capture_gets_one_line() {
         }
         gzip.finish().unwrap()
     };
-    let cases: [(&str, Vec<u8>, &str); 15] = [
+    let mut long = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(0);
+    long.append_data(&mut header, "x/".repeat(3000) + "x", &b""[..]).unwrap();
+    let cases: [(&str, Vec<u8>, &str); 16] = [
+        ("long", gz(&long.into_inner().unwrap()), "is longer than a path can be"),
         ("empty", vec![], "not compressed with gzip"),
         ("text", b"processor : 0\n".to_vec(), "not compressed with gzip"),
         ("nothing", gz(b""), "is empty"),

@@ -16,6 +16,9 @@ pub(crate) const ABOUT: &str = "/nicpin/capture";
 pub(crate) const SCHEMA: &str = "nicpin.capture/1";
 /// The most that an archive may hold unpacked. A machine of 4096 CPUs needs a tenth of it.
 const LIMIT: u64 = 256 << 20;
+/// The kernel's `PATH_MAX`.
+const LONGEST: usize = 4096;
+const TOO_LONG: &str = "is longer than a path can be";
 
 /// Directories, files and links by their path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,7 +198,7 @@ impl Tree {
             if kind == EntryType::XGlobalHeader {
                 continue;
             }
-            let hostile = |reason| ArchiveError::Hostile { entry: name.clone(), reason };
+            let hostile = |reason| ArchiveError::Hostile { entry: name.chars().take(100).collect(), reason };
             let path = place(&name).map_err(hostile)?;
             let added = match kind {
                 _ if path.is_empty() => Ok(()),
@@ -209,7 +212,8 @@ impl Tree {
                 }
                 EntryType::Symlink => {
                     let target = entry.link_name_bytes().unwrap_or_default();
-                    tree.add(&path, Entry::Link(String::from_utf8_lossy(&target).into_owned()))
+                    let target = String::from_utf8_lossy(&target).into_owned();
+                    if target.len() > LONGEST { Err(TOO_LONG) } else { tree.add(&path, Entry::Link(target)) }
                 }
                 _ => Err("is neither file, directory nor symbolic link"),
             };
@@ -255,6 +259,9 @@ impl Tree {
 
 /// Where an archive's entry stands in the tree: `./sys/class/` is `/sys/class`.
 fn place(name: &str) -> Result<String, &'static str> {
+    if name.len() > LONGEST {
+        return Err(TOO_LONG);
+    }
     if name.starts_with('/') {
         return Err("is an absolute path");
     }
