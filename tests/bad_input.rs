@@ -290,3 +290,25 @@ fn a_closed_pipe_is_no_error() {
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stdout.starts_with(b"machine  128 CPUs"));
 }
+
+/// openat2(2) with `RESOLVE_IN_ROOT` answers EAGAIN when a rename, wherever, meets a `..` in a link.
+#[test]
+fn renames_elsewhere_do_not_disturb_reading_a_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["a", "b"].map(|name| dir.path().join(name));
+    std::fs::write(&names[0], "").unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                std::fs::rename(&names[0], &names[1]).unwrap();
+                std::fs::rename(&names[1], &names[0]).unwrap();
+            }
+        });
+        let root = nicpin::host::Root::open(&fixture("dl980")).unwrap();
+        let read = (0..20_000).map(|_| root.read("/sys/class/net/eth3/dev_port"));
+        let failed = read.filter_map(Result::err).map(|error| error.to_string()).next();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(failed, None);
+    });
+}

@@ -329,8 +329,9 @@ impl Root {
         }
         let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_IN_ROOT);
         match fcntl::openat2(top, relative(path), how) {
-            // Kernels before 5.6 and some sandboxes have no openat2.
-            Err(Errno::ENOSYS | Errno::EPERM) => self.open_by_hand(path, flags, mode),
+            // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something was renamed anywhere on
+            // this system while `..` was followed.
+            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
             result => result,
         }
     }
