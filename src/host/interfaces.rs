@@ -6,6 +6,7 @@
 
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::host::ethtool::{self, Channels};
+use crate::host::netlink::Answer;
 use crate::host::root::{FileError, Root};
 use crate::host::topology::read_list;
 use crate::host::vectors::{UnknownVector, Vector};
@@ -34,6 +35,8 @@ pub struct Interface {
     pub tx_queues: Vec<TxQueue>,
     /// How many channels the card has and could have, where ethtool tells.
     pub channels: Option<Channels>,
+    /// What netlink told of its queues and their IRQs.
+    pub netlink: Option<Answer>,
     /// The vectors that are understood: queue vectors by queue, then control vectors.
     pub vectors: Vec<Vector>,
     /// Requested vectors of the device whose names say nothing that nicpin knows.
@@ -154,6 +157,7 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
         rx_queues,
         tx_queues,
+        netlink: None,
         vectors: Vec::new(),
         unknown_vectors: Vec::new(),
         shares_vectors_of: None,

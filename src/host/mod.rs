@@ -6,6 +6,7 @@ pub mod ethtool;
 pub mod interfaces;
 pub mod interrupts;
 pub mod names;
+pub mod netlink;
 mod numbering;
 mod recorded;
 mod redact;
@@ -63,6 +64,10 @@ impl Host {
         // A topology dump has no /proc at all; a machine without its interrupts is one that cannot be read.
         let without_proc = !root.exists("/proc");
         if !interfaces.is_empty() && !without_proc {
+            let mut netlink = netlink::Source::open(root);
+            for interface in &mut interfaces {
+                interface.netlink = netlink.ask(root, &interface.name)?;
+            }
             let interrupts = read_interrupts(root)?;
             vectors::read(root, &interrupts, &mut interfaces)?;
         }

@@ -1,0 +1,285 @@
+//! Which queue has which IRQ, by the kernel's own answer: the generic netlink family `netdev`
+//! (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8 and later).
+//!
+//! Queues name their NAPI instance and NAPI instances their IRQ. Answers in part are the rule: the family or a
+//! command is missing, the driver names no IRQ, an interface that is down has nothing to tell. All of that is
+//! absence, never an error. In a tree the answer is read from `/nicpin/netlink/INTERFACE`, a fact a line:
+//!
+//! ```text
+//! queue rx 0 napi 8193
+//! queue tx 0 napi 8193
+//! napi 8193 irq 45 pid 0
+//! ```
+//!
+//! A queue without `napi`, and a NAPI instance without `irq` or `pid` (the thread of threaded NAPI), are those of
+//! which the kernel did not tell.
+
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::host::root::{FileError, Root};
+
+/// Where a tree keeps what netlink answered.
+const RECORDED: &str = "/nicpin/netlink";
+
+/// What the kernel told of one interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Its queues; transmit queues for XDP are not among them.
+    pub queues: Vec<Queue>,
+    /// Its NAPI instances.
+    pub napis: Vec<Napi>,
+}
+
+/// A queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Queue {
+    /// Receive or transmit.
+    pub direction: Direction,
+    /// N of `rx-N` or `tx-N`.
+    pub id: u32,
+    /// The NAPI instance that polls it.
+    pub napi: Option<u32>,
+}
+
+/// Which way a queue's packets go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Into the machine.
+    Rx,
+    /// Out of it.
+    Tx,
+}
+
+/// A NAPI instance: what polls queues after an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Napi {
+    /// The kernel's number for it, which means nothing beyond this answer.
+    pub id: u32,
+    /// Its IRQ, where the driver tells.
+    pub irq: Option<u32>,
+    /// The thread that it runs in; `None` when it runs in the interrupted CPU's softirq.
+    pub pid: Option<u32>,
+}
+
+/// The queues that one IRQ serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Receive queues.
+    pub rx: BTreeSet<u32>,
+    /// Transmit queues.
+    pub tx: BTreeSet<u32>,
+}
+
+/// A line of a recorded answer that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "line {line}: `{text}` is no netlink fact; expected `queue rx 0 napi 8193` or `napi 8193 irq 45 pid 0`"
+)]
+pub struct AnswerError {
+    /// The line, counted from one.
+    line: usize,
+    /// What it says.
+    text: String,
+}
+
+impl Answer {
+    /// Parses the recorded form.
+    pub fn parse(text: &str) -> Result<Self, AnswerError> {
+        let mut answer = Self::default();
+        for (line, text) in (1..).zip(text.lines()) {
+            answer.add(text).ok_or_else(|| AnswerError { line, text: text.to_owned() })?;
+        }
+        Ok(answer)
+    }
+
+    fn add(&mut self, line: &str) -> Option<()> {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let number = |text: &str| text.parse::<u32>().ok();
+        match words[..] {
+            ["queue", direction, id, ref rest @ ..] => {
+                let direction = match direction {
+                    "rx" => Direction::Rx,
+                    "tx" => Direction::Tx,
+                    _ => return None,
+                };
+                let napi = match rest {
+                    [] => None,
+                    ["napi", napi] => Some(number(napi)?),
+                    _ => return None,
+                };
+                self.queues.push(Queue { direction, id: number(id)?, napi });
+            }
+            ["napi", id, ref rest @ ..] => {
+                let (irq, pid) = match rest {
+                    [] => (None, None),
+                    ["irq", irq] => (Some(number(irq)?), None),
+                    ["pid", pid] => (None, Some(number(pid)?)),
+                    ["irq", irq, "pid", pid] => (Some(number(irq)?), Some(number(pid)?)),
+                    _ => return None,
+                };
+                self.napis.push(Napi::new(number(id)?, irq, pid));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The recorded form, in an order of its own.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let field = |text: &mut String, name: &str, value: Option<u32>| {
+            if let Some(value) = value {
+                let _ = write!(text, " {name} {value}");
+            }
+        };
+        for queue in self.queues.iter().collect::<BTreeSet<_>>() {
+            let direction = if queue.direction == Direction::Rx { "rx" } else { "tx" };
+            let _ = write!(text, "queue {direction} {}", queue.id);
+            field(&mut text, "napi", queue.napi);
+            text.push('\n');
+        }
+        for napi in self.napis.iter().collect::<BTreeSet<_>>() {
+            let _ = write!(text, "napi {}", napi.id);
+            field(&mut text, "irq", napi.irq);
+            field(&mut text, "pid", napi.pid);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The queues of each IRQ that serves any.
+    pub fn by_irq(&self) -> BTreeMap<u32, Served> {
+        let irqs: BTreeMap<u32, u32> =
+            self.napis.iter().filter_map(|napi| Some((napi.id, napi.irq?))).collect();
+        let mut served: BTreeMap<u32, Served> = BTreeMap::new();
+        for queue in &self.queues {
+            if let Some(&irq) = queue.napi.and_then(|napi| irqs.get(&napi)) {
+                let served = served.entry(irq).or_default();
+                match queue.direction {
+                    Direction::Rx => served.rx.insert(queue.id),
+                    Direction::Tx => served.tx.insert(queue.id),
+                };
+            }
+        }
+        served
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.napis.is_empty()
+    }
+}
+
+impl Napi {
+    /// Process 0 is no thread, and IRQ 0 is the timer's or none.
+    fn new(id: u32, irq: Option<u32>, pid: Option<u32>) -> Self {
+        Self { id, irq: irq.filter(|&irq| irq != 0), pid: pid.filter(|&pid| pid != 0) }
+    }
+}
+
+/// The kernel's netlink on a live machine, the recorded answers of a tree.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// `None` in a tree, and on a kernel without the family.
+    client: Option<wire::Client>,
+}
+
+impl Source {
+    pub(crate) fn open(root: &Root) -> Self {
+        Self { client: if root.is_real() { wire::Client::open().ok() } else { None } }
+    }
+
+    /// What is told of an interface; `None` when nothing is.
+    pub(crate) fn ask(&mut self, root: &Root, interface: &str) -> Result<Option<Answer>, FileError> {
+        let path = format!("{RECORDED}/{interface}");
+        if root.is_real() {
+            let index = root.read_opt(&format!("/sys/class/net/{interface}/ifindex"))?;
+            let (Some(client), Some(index)) =
+                (&mut self.client, index.and_then(|text| text.trim().parse().ok()))
+            else {
+                return Ok(None);
+            };
+            let answer = client.ask(index);
+            if answer.is_empty() {
+                return Ok(None);
+            }
+            root.remember(&path, || answer.to_text());
+            return Ok(Some(answer));
+        }
+        let Some(text) = root.read_opt(&path)? else { return Ok(None) };
+        match Answer::parse(&text) {
+            Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
+            Err(error) => Err(root.content_error(&path, error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0 napi 8193\nqueue tx 1\n\
+                        napi 8193 irq 45\nnapi 8194 irq 46 pid 612\nnapi 8195\n";
+
+    #[test]
+    fn the_recorded_form_is_read_back() {
+        let answer = Answer::parse(TEXT).unwrap();
+        assert_eq!(answer.to_text(), TEXT);
+        assert_eq!(answer.napis[1], Napi { id: 8194, irq: Some(46), pid: Some(612) });
+        assert_eq!(
+            Answer::parse("napi 8193 irq 45 pid 0\n").unwrap().napis,
+            [Napi { id: 8193, irq: Some(45), pid: None }]
+        );
+        assert_eq!(Answer::parse("").unwrap(), Answer::default());
+    }
+
+    #[test]
+    fn queues_meet_their_irq_by_way_of_the_napi() {
+        let served = Answer::parse(TEXT).unwrap().by_irq();
+        let set = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(
+            served,
+            BTreeMap::from([
+                (45, Served { rx: set(&[0]), tx: set(&[0]) }),
+                (46, Served { rx: set(&[1]), tx: set(&[]) })
+            ])
+        );
+    }
+
+    #[test]
+    fn what_is_no_fact_is_named_with_its_line() {
+        for bad in [
+            "queue",
+            "queue rx",
+            "queue xx 0",
+            "queue rx x",
+            "queue rx 0 napi",
+            "queue rx 0 irq 5",
+            "queue rx 0 napi 1 more",
+            "napi",
+            "napi -1",
+            "napi 1 irq",
+            "napi 1 irq 4294967296",
+            "napi 1 pid 2 irq 3",
+            "port 1",
+            "",
+        ] {
+            let error = Answer::parse(&format!("queue rx 0\n{bad}\n")).unwrap_err();
+            assert_eq!((error.line, error.text.as_str()), (2, bad));
+            assert!(error.to_string().starts_with(&format!("line 2: `{bad}` is no netlink fact")), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_odd(text in "[a-z0-9 \n\t-]{0,80}|\\PC{0,60}") {
+            if let Ok(answer) = Answer::parse(&text) {
+                prop_assert_eq!(Answer::parse(&answer.to_text()).unwrap().to_text(), answer.to_text());
+            }
+        }
+    }
+}
