@@ -41,6 +41,8 @@ pub struct Interface {
     pub vectors: Vec<Vector>,
     /// Requested vectors of the device whose names say nothing that nicpin knows.
     pub unknown_vectors: Vec<UnknownVector>,
+    /// Where netlink and the name of a vector say different things: both answers, in words. Netlink is believed.
+    pub contradictions: Vec<String>,
     /// The interface under which the vectors of a shared device are listed, when it is not this one.
     pub shares_vectors_of: Option<String>,
 }
@@ -160,6 +162,7 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
         netlink: None,
         vectors: Vec::new(),
         unknown_vectors: Vec::new(),
+        contradictions: Vec::new(),
         shares_vectors_of: None,
     };
     Ok(root.exists(path).then_some(interface))

@@ -11,6 +11,7 @@ mod numbering;
 mod recorded;
 mod redact;
 pub mod root;
+mod sources;
 pub mod topology;
 pub mod vectors;
 mod writers;

@@ -112,6 +112,37 @@ pub(crate) fn place(found: &[Found], several_tx: bool) -> Vec<Option<Placed>> {
     found.iter().map(settle).collect()
 }
 
+/// Settles by order what [`place`] could not tell apart: the vectors of drivers that name all of them alike, while
+/// their count leaves no doubt. `found` is in the order of the MSI-X entries, which is that of the IRQs.
+pub(crate) fn by_order(
+    driver: Option<&str>,
+    found: &[Found],
+    placed: &mut [Option<Placed>],
+    rx: usize,
+    tx: usize,
+) {
+    if found.iter().any(|one| one.numbering != Numbering::Plain) || placed.iter().any(Option::is_some) {
+        return;
+    }
+    let queues = |role: Role, count: usize| (0..).take(count).map(move |queue| (role, Some(queue)));
+    let control = [(Role::Control, None)];
+    let layout: Vec<(Role, Option<u32>)> = match driver {
+        // A vector for each pair of queues; the last, if there is one more, is for the link.
+        Some("atlantic") if rx == tx && found.len() == rx => queues(Role::Combined, rx).collect(),
+        Some("atlantic") if rx == tx && found.len() == rx + 1 => {
+            queues(Role::Combined, rx).chain(control).collect()
+        }
+        // The first for all else, then the transmit queues, then the receive queues.
+        Some("lan743x") if found.len() == 1 + tx + rx => {
+            control.into_iter().chain(queues(Role::Tx, tx)).chain(queues(Role::Rx, rx)).collect()
+        }
+        _ => return,
+    };
+    for (placed, (role, queue)) in placed.iter_mut().zip(layout) {
+        *placed = Some(Placed { role, queue, source: Source::Order });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +166,39 @@ mod tests {
             }
         };
         place(&found, several_tx).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn vectors_that_are_named_alike_go_by_their_order_when_their_count_leaves_no_doubt() {
+        for (driver, name, vectors, rx, tx, expected) in [
+            ("atlantic", "eth0", 2, 2, 2, "combined 0, combined 1"),
+            ("atlantic", "eth0", 3, 2, 2, "combined 0, combined 1, control"),
+            ("atlantic", "eth0", 4, 2, 2, ""),
+            ("atlantic", "eth0", 3, 2, 3, ""),
+            ("lan743x", "lan743x", 4, 2, 1, "control, tx 0, rx 0, rx 1"),
+            ("lan743x", "lan743x", 3, 2, 1, ""),
+            ("mvpp2", "eth0", 2, 2, 2, ""),
+        ] {
+            let found: Vec<Found> = (98..)
+                .take(vectors)
+                .map(|irq| {
+                    let Named { role, numbering, number, .. } = classify(Some(driver), name).unwrap();
+                    Found { irq, action: name.to_owned(), role, numbering, number }
+                })
+                .collect();
+            let mut placed = place(&found, tx > 1);
+            by_order(Some(driver), &found, &mut placed, rx, tx);
+            let text: Vec<String> = placed
+                .into_iter()
+                .flatten()
+                .map(|placed| {
+                    assert_eq!(placed.source, Source::Order);
+                    let role = format!("{:?}", placed.role).to_lowercase();
+                    placed.queue.map_or(role.clone(), |queue| format!("{role} {queue}"))
+                })
+                .collect();
+            assert_eq!(text.join(", "), expected, "{driver}: {vectors} vectors, {rx} rx, {tx} tx");
+        }
     }
 
     #[test]

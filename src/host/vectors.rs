@@ -1,8 +1,10 @@
 //! Which IRQ serves which queue of which interface.
 //!
 //! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
-//! (or as its `INTx` line), never because a name looks alike. Only then do the driver's own names tell what
-//! it does ([`names`]). A name that says nothing known is kept apart and left alone, not guessed at.
+//! (or as its `INTx` line) or names it over netlink, never because a name looks alike. What it does is told by
+//! netlink where the driver takes part ([`netlink`](super::netlink)), else by the driver's own names ([`names`]),
+//! else, for the few drivers of which it is known, by the order of the vectors. A vector of which none of them
+//! tells is kept apart and left alone, not guessed at.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +14,10 @@ use crate::cpuset::CpuSet;
 use crate::host::interfaces::{Interface, MaskFile, read_mask_file};
 use crate::host::interrupts::Interrupts;
 use crate::host::names::{self, Named, Numbering, Role};
+use crate::host::netlink::{Answer, Served};
 use crate::host::numbering::{self, Found, Placed};
 use crate::host::root::{FileError, Root};
+use crate::host::sources;
 use crate::host::topology::{read_list, read_mask};
 
 /// One IRQ of an interface's device, understood.
@@ -29,6 +33,9 @@ pub struct Vector {
     pub queue: Option<u32>,
     /// Where the role and the queue were learned.
     pub source: Source,
+    /// The node of the device that raises it, where that is another device than the interface's own and the
+    /// kernel knows its node.
+    pub node: Option<u32>,
     /// `smp_affinity`: the CPUs that it is allowed on.
     pub allowed: MaskFile,
     /// `effective_affinity`: the CPUs that the hardware delivers to now. `None` on architectures that do
@@ -105,29 +112,55 @@ fn read_device(
     ports: &[usize],
 ) -> Result<(), FileError> {
     let Some(&first) = ports.first() else { return Ok(()) };
+    let told: BTreeMap<usize, BTreeMap<u32, Served>> = (ports.iter())
+        .map(|&port| (port, interfaces[port].netlink.as_ref().map(Answer::by_irq).unwrap_or_default()))
+        .collect();
+    let teller = |irq: u32| ports.iter().copied().find(|port| told[port].contains_key(&irq));
     let mut found: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
     for (irq, actions) in requested(interrupts, interfaces, ports) {
         match understand(interfaces, ports, irq, &actions) {
+            // Names without an interface give the vectors of all ports to the first; netlink knows better.
+            Some((owner, _)) if !told[&owner].contains_key(&irq) && teller(irq).is_some() => {}
             Some((owner, vector)) => found.entry(owner).or_default().push(vector),
+            None if teller(irq).is_some() => {}
             None => interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") }),
         }
     }
+    let action = |irq: u32| {
+        let row = interrupts.row(irq)?;
+        (!row.actions.is_empty()).then(|| row.actions.join(", "))
+    };
     for &port in ports {
+        let interface = &mut interfaces[port];
         let found = found.remove(&port).unwrap_or_default();
-        let placed = numbering::place(&found, interfaces[port].tx_queues.len() > 1);
-        for (Found { irq, action, .. }, placed) in found.into_iter().zip(placed) {
-            match placed {
-                None => interfaces[port].unknown_vectors.push(UnknownVector { irq, action }),
-                Some(placed) => interfaces[port].vectors.extend(read_vector(root, irq, action, placed)?),
-            }
+        let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
+        let mut placed = numbering::place(&found, tx > 1);
+        numbering::by_order(interface.driver.as_deref(), &found, &mut placed, rx, tx);
+        let settled = sources::settle(found.into_iter().zip(placed).collect(), &told[&port], action);
+        for (irq, action, placed) in settled.vectors {
+            let node = foreign_node(root, interface, irq)?;
+            interface.vectors.extend(read_vector(root, irq, action, placed, node)?);
         }
+        interface.unknown_vectors.extend(settled.unknown);
+        interface.contradictions = settled.contradictions;
         let order = |v: &Vector| (v.role == Role::Control, v.queue, v.role, v.irq);
-        interfaces[port].vectors.sort_by_key(order);
+        interface.vectors.sort_by_key(order);
         if port != first && interfaces[port].vectors.is_empty() && !interfaces[first].vectors.is_empty() {
             interfaces[port].shares_vectors_of = Some(interfaces[first].name.clone());
         }
     }
     Ok(())
+}
+
+/// The node of a vector that another device than the interface's own raises: an interface over two PCI functions,
+/// one on each node.
+fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u32>, FileError> {
+    let irqs = &interface.device.irqs;
+    if irqs.is_empty() || irqs.contains(&irq) {
+        return Ok(None);
+    }
+    let node = root.read_opt(&format!("/proc/irq/{irq}/node"))?;
+    Ok(node.and_then(|node| node.trim().parse().ok()))
 }
 
 /// What a vector does and for which port, as its names tell; queue vectors before control vectors where an IRQ
@@ -193,7 +226,13 @@ fn owner(
 }
 
 /// Reads where a vector may go and goes; `None` when it went away.
-fn read_vector(root: &Root, irq: u32, action: String, placed: Placed) -> Result<Option<Vector>, FileError> {
+fn read_vector(
+    root: &Root,
+    irq: u32,
+    action: String,
+    placed: Placed,
+    node: Option<u32>,
+) -> Result<Option<Vector>, FileError> {
     let path = format!("/proc/irq/{irq}");
     let Some(allowed) = read_mask_file(root, &format!("{path}/smp_affinity"))? else { return Ok(None) };
     let serving = match read_list(root, &format!("{path}/effective_affinity_list"))? {
@@ -206,6 +245,7 @@ fn read_vector(root: &Root, irq: u32, action: String, placed: Placed) -> Result<
         role: placed.role,
         queue: placed.queue,
         source: placed.source,
+        node,
         allowed,
         // An empty effective mask is an IRQ that has never been started.
         serving: serving.filter(|cpus| !cpus.is_empty()),

@@ -144,6 +144,7 @@ fn vector(host: &Host, work: &Work<'_>, vector: &Vector) -> VectorPlan {
         role: vector.role,
         queue: vector.queue,
         source: vector.source,
+        node: vector.node,
         idle,
         why: why(host, work, vector, cpus.as_ref()),
         cpus,
@@ -182,6 +183,12 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         _ if matches!(work.choice.scope, Scope::Cpus(_)) => "among the CPUs that the policy names".to_owned(),
         _ if work.choice.scope == Scope::All => "any node, by the policy".to_owned(),
         _ if work.choice.scope == Scope::Remote => "another node, by the policy".to_owned(),
+        _ if vector.node.is_some() => {
+            let node = vector.node.unwrap_or_default();
+            let there = host.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
+            let near = if there { "" } else { "nearest to " };
+            format!("{near}node {node}, that of the device which raises it")
+        }
         (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the card's own"),
         (Some(node), NodeSource::SingleNode) => format!("node {node}, the only one"),
         (Some(node), NodeSource::LocalCpulist) => format!("node {node}, by the card's local CPUs"),

@@ -51,6 +51,9 @@ struct Work<'a> {
     order: usize,
     choice: Choice,
     candidates: Candidates,
+    /// Candidate CPUs by the node of a vector, on an interface whose vectors come from devices on several nodes;
+    /// else empty. `candidates` is all of them then. `None` is the interface's own device.
+    by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, by queue number; idle queues included.
     cpus: BTreeMap<u32, Taken>,
     /// Where control vectors go that have to leave an isolated CPU, by IRQ.
@@ -75,7 +78,7 @@ impl Work<'_> {
             Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
             Some(Group::L3) => {
                 let domain = host.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
-                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(&self.candidates.cpus))
+                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(self.candidates_of(queue)))
             }
         })
     }
@@ -88,6 +91,13 @@ impl Work<'_> {
             let stays = || serving_cpu(vector).map(CpuSet::single).unwrap_or_default();
             all.union(&self.target(host, vector).unwrap_or_else(stays))
         })
+    }
+
+    /// Where a queue's vectors may go.
+    fn candidates_of(&self, queue: u32) -> &CpuSet {
+        let vector = self.interface.vectors.iter().find(|vector| vector.queue == Some(queue));
+        let own = vector.and_then(|vector| self.by_node.get(&vector.node));
+        own.unwrap_or(&self.candidates.cpus)
     }
 
     /// The CPU that completes a transmit queue or receives for a receive queue: its own vector's, or, where
@@ -111,12 +121,15 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
             let choice = policy.choice(interface);
-            let candidates = candidates(host, interface, &choice, active_queues(interface));
+            let mut candidates = candidates(host, interface, &choice, active_queues(interface));
+            let by_node = by_node(host, interface, &choice, &candidates);
+            candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
             Work {
                 interface,
                 order,
                 choice,
                 candidates,
+                by_node,
                 cpus: BTreeMap::new(),
                 control: BTreeMap::new(),
                 shared: BTreeMap::new(),
@@ -150,6 +163,29 @@ fn active_queues(interface: &Interface) -> usize {
     active.filter_map(|vector| vector.queue).collect::<BTreeSet<u32>>().len()
 }
 
+/// Candidates for the vectors of each device, where an interface has several on different nodes (a card with a
+/// PCI function on each socket).
+fn by_node(
+    host: &Host,
+    interface: &Interface,
+    choice: &Choice,
+    own: &Candidates,
+) -> BTreeMap<Option<u32>, CpuSet> {
+    let mut by_node: BTreeMap<Option<u32>, CpuSet> = BTreeMap::new();
+    for node in interface.vectors.iter().filter_map(|vector| vector.node) {
+        by_node.entry(Some(node)).or_insert_with(|| {
+            let mut there = interface.clone();
+            there.device.node = Some(node);
+            there.device.local_cpus = None;
+            candidates(host, &there, choice, active_queues(interface)).cpus
+        });
+    }
+    if !by_node.is_empty() {
+        by_node.insert(None, own.cpus.clone());
+    }
+    by_node
+}
+
 /// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
 fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
     let mut load = Load::new(places);
@@ -176,7 +212,7 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
                 let own = work.interface.vectors.iter().filter(|vector| vector.queue == Some(queue));
                 let irqs: Vec<u32> = own.map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
-                let wanted = hint(host, work, &irqs).unwrap_or_else(|| work.candidates.cpus.clone());
+                let wanted = hint(host, work, &irqs).unwrap_or_else(|| work.candidates_of(queue).clone());
                 let held = fixed.or(line).and_then(|cpu| load.seen_from(cpu));
                 let Some(taken) = held.or_else(|| load.take(&wanted, manner)) else { continue };
                 work.cpus.insert(queue, taken);

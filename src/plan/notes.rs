@@ -82,6 +82,13 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
         };
         notes.push(Note::new("no-vectors", text));
     }
+    if !interface.contradictions.is_empty() {
+        let text = format!(
+            "netlink and the names of vectors disagree, and netlink is believed: {}",
+            interface.contradictions.join("; ")
+        );
+        notes.push(Note::new("sources-disagree", text));
+    }
     for (irq, owner) in &work.shared {
         let text = format!("IRQ {irq} is one line for {owner} and this interface; it is planned for {owner}");
         notes.push(Note::new("line-shared", text));

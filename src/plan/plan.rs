@@ -157,6 +157,9 @@ pub struct VectorPlan {
     pub queue: Option<u32>,
     /// Where role and queue were learned.
     pub source: Source,
+    /// The node of the device that raises it, where that is another device than the interface's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub node: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
     /// Where the plan wants it; `None`: left alone.

@@ -32,12 +32,12 @@ pub(crate) fn score(
     let kept_free = host.topology.isolated_or_nohz();
     let mut on_isolated = 0;
     for interface in interfaces {
-        let own = interface.node.and_then(|node| host.topology.nodes.get(&node)).map(|node| &node.cpus);
+        let of = |node: Option<u32>| host.topology.nodes.get(&node?).map(|node| &node.cpus);
         let mut counted = BTreeSet::new();
         let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
         for vector in active {
             let Some(cpus) = place(vector) else { continue };
-            if let Some(own) = own {
+            if let Some(own) = of(vector.node.or(interface.node)) {
                 known += 1;
                 local += u32::from(cpus.is_subset(own));
             }

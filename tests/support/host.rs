@@ -83,6 +83,7 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
         role,
         queue,
         source: Source::Name,
+        node: None,
         allowed: allowed.clone(),
         serving: Some(CpuSet::single(0)),
         movable: true,

@@ -109,6 +109,8 @@ pub struct Port {
     pub steering: bool,
     /// What ethtool answered, where it did.
     pub channels: Option<Channels>,
+    /// What netlink answered, as it is recorded; empty where it told nothing.
+    pub netlink: String,
 }
 
 /// What ethtool says of channels, each as receive, transmit, other, combined.
@@ -245,7 +247,22 @@ impl Port {
             tx: vec![vec![]; tx],
             steering: true,
             channels: None,
+            netlink: String::new(),
         }
+    }
+
+    /// Sets what netlink answered: queues by direction and number with the IRQ that serves each, a NAPI
+    /// instance an IRQ.
+    #[must_use]
+    pub fn netlink(mut self, queues: &[(&str, u32, u32)]) -> Self {
+        let mut irqs: Vec<u32> = queues.iter().map(|&(_, _, irq)| irq).collect();
+        irqs.sort_unstable();
+        irqs.dedup();
+        let napi = |irq: u32| 8193 + irqs.iter().position(|&one| one == irq).unwrap();
+        let queue = queues.iter().map(|&(way, id, irq)| format!("queue {way} {id} napi {}", napi(irq)));
+        let napis = irqs.iter().map(|&irq| format!("napi {} irq {irq}", napi(irq)));
+        self.netlink = queue.chain(napis).collect::<Vec<_>>().join("\n");
+        self
     }
 
     /// Sets the CPUs of each transmit queue.

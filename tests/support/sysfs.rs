@@ -130,6 +130,9 @@ impl Machine {
                 put(dir, &format!("{queue}/tx_timeout"), "0");
             }
         }
+        if !port.netlink.is_empty() {
+            put(dir, &format!("nicpin/netlink/{}", port.name), &port.netlink);
+        }
         if let Some(Channels { max, now }) = port.channels {
             let names = ["rx", "tx", "other", "combined"];
             let max = names.iter().zip(max).map(|(name, count)| format!("max_{name} {count}"));

@@ -1,0 +1,201 @@
+//! What netlink and the names say about an interface's vectors, made into one answer. Netlink wins where the two
+//! disagree; names fill in what netlink does not tell. Nothing is read here.
+
+use std::collections::BTreeMap;
+
+use crate::host::names::Role;
+use crate::host::netlink::{Direction, Served};
+use crate::host::numbering::{Found, Placed};
+use crate::host::vectors::{Source, UnknownVector};
+
+/// What became of an interface's vectors.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Settled {
+    /// IRQ and handler's name of each that is understood, and what it does.
+    pub(crate) vectors: Vec<(u32, String, Placed)>,
+    /// Those that are not.
+    pub(crate) unknown: Vec<UnknownVector>,
+    /// Where netlink and a name say different things: both, in words.
+    pub(crate) contradictions: Vec<String>,
+}
+
+/// Settles the vectors of one interface. `named` is what their names say, `told` the queues of each IRQ by
+/// netlink; `action` gives the handlers' names of an IRQ that has any.
+pub(crate) fn settle(
+    named: Vec<(Found, Option<Placed>)>,
+    told: &BTreeMap<u32, Served>,
+    action: impl Fn(u32) -> Option<String>,
+) -> Settled {
+    let mut settled = Settled::default();
+    let mut named: BTreeMap<u32, (Found, Option<Placed>)> =
+        named.into_iter().map(|(found, placed)| (found.irq, (found, placed))).collect();
+    for (&irq, served) in told {
+        let by_name = named.remove(&irq);
+        let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
+        let Some(name) = by_name.map(|(found, _)| found.action).or_else(|| action(irq)) else { continue };
+        let Some(known) = by_netlink(served, placed, told) else { continue };
+        if let Some(placed) = placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
+        {
+            let (netlink, by_name) = (words(known), words(placed));
+            settled
+                .contradictions
+                .push(format!("IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"));
+        }
+        settled.vectors.push((irq, name, known));
+    }
+    for (irq, (found, placed)) in named {
+        let Some(placed) = placed else {
+            settled.unknown.push(UnknownVector { irq, action: found.action });
+            continue;
+        };
+        // Vectors that netlink does not list: control, idle, XDP.
+        match taken(placed, told) {
+            None => settled.vectors.push((irq, found.action, placed)),
+            Some(other) => settled.contradictions.push(format!(
+                "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is left alone",
+                found.action,
+                words(placed)
+            )),
+        }
+    }
+    settled
+}
+
+/// What a vector does by the queues on its IRQ: the lowest stands for those that share it. A driver that tells of
+/// one direction only is taken at its vector's name for the other.
+fn by_netlink(served: &Served, named: Option<Placed>, told: &BTreeMap<u32, Served>) -> Option<Placed> {
+    let (role, queue) = match (served.rx.intersection(&served.tx).min(), served.rx.first(), served.tx.first())
+    {
+        (Some(&both), ..) => (Role::Combined, both),
+        (None, Some(&rx), _) => (Role::Rx, rx),
+        (None, None, Some(&tx)) => (Role::Tx, tx),
+        (None, None, None) => return None,
+    };
+    let combined = Some((Role::Combined, Some(queue)));
+    let named_combined = named.map(|named| (named.role, named.queue)) == combined;
+    let other = if role == Role::Rx { Direction::Tx } else { Direction::Rx };
+    let role = if named_combined && owner(other, queue, told).is_none() { Role::Combined } else { role };
+    Some(Placed { role, queue: Some(queue), source: Source::Netlink })
+}
+
+/// The IRQ that has the queue which a name claims.
+fn taken(placed: Placed, told: &BTreeMap<u32, Served>) -> Option<u32> {
+    let queue = placed.queue?;
+    let directions: &[Direction] = match placed.role {
+        Role::Control => &[],
+        Role::Rx => &[Direction::Rx],
+        Role::Tx => &[Direction::Tx],
+        Role::Combined => &[Direction::Rx, Direction::Tx],
+    };
+    directions.iter().find_map(|&direction| owner(direction, queue, told))
+}
+
+fn owner(direction: Direction, queue: u32, told: &BTreeMap<u32, Served>) -> Option<u32> {
+    let has = |served: &Served| match direction {
+        Direction::Rx => served.rx.contains(&queue),
+        Direction::Tx => served.tx.contains(&queue),
+    };
+    told.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
+}
+
+fn words(placed: Placed) -> String {
+    let role = match placed.role {
+        Role::Combined => "combined",
+        Role::Rx => "rx",
+        Role::Tx => "tx",
+        Role::Control => "control",
+    };
+    placed.queue.map_or(role.to_owned(), |queue| format!("{role} {queue}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::names::{Named, classify};
+    use crate::host::netlink::Answer;
+    use crate::host::numbering;
+
+    /// The names on consecutive IRQs from 98 on, and what netlink told: the vectors, then the contradictions.
+    fn settled(driver: &str, names: &[&str], told: &str) -> Vec<String> {
+        let found: Vec<Found> = (98..)
+            .zip(names)
+            .filter_map(|(irq, name)| {
+                let Named { role, numbering, number, .. } = classify(Some(driver), name)?;
+                Some(Found { irq, action: (*name).to_owned(), role, numbering, number })
+            })
+            .collect();
+        let placed = numbering::place(&found, true);
+        let told = Answer::parse(told).unwrap().by_irq();
+        let action = |irq: u32| names.get((irq as usize).checked_sub(98)?).map(|&name| name.to_owned());
+        let settled = settle(found.into_iter().zip(placed).collect(), &told, action);
+        let mut lines: Vec<String> = settled
+            .vectors
+            .iter()
+            .map(|(irq, _, placed)| format!("{irq} {} {:?}", words(*placed), placed.source))
+            .collect();
+        lines.sort();
+        lines.extend(settled.unknown.iter().map(|unknown| format!("{} ?", unknown.irq)));
+        lines.extend(settled.contradictions);
+        lines
+    }
+
+    #[test]
+    fn netlink_and_names_that_agree() {
+        let told = "queue rx 0 napi 1\nqueue rx 1 napi 2\nqueue tx 0 napi 1\nqueue tx 1 napi 2\n\
+                    napi 1 irq 99\nnapi 2 irq 98\n";
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-1", "e0-TxRx-0"], told),
+            ["98 combined 1 Netlink", "99 combined 0 Netlink"]
+        );
+    }
+
+    #[test]
+    fn several_queues_on_one_napi_are_known_by_the_lowest() {
+        let told = "queue rx 0 napi 1\nqueue rx 2 napi 1\nqueue tx 0 napi 1\nqueue tx 4 napi 1\n\
+                    queue rx 1 napi 2\nqueue tx 5 napi 3\nnapi 1 irq 98\nnapi 2 irq 99\nnapi 3 irq 97\n";
+        assert_eq!(settled("new", &["?", "?"], told), ["98 combined 0 Netlink", "99 rx 1 Netlink"]);
+    }
+
+    #[test]
+    fn receive_and_transmit_on_napis_of_their_own_meet_on_the_irq() {
+        let told = "queue rx 0 napi 1\nqueue tx 0 napi 2\nnapi 1 irq 98\nnapi 2 irq 98\n";
+        assert_eq!(settled("mlx4_en", &["mlx4-1@0000:82:00.0"], told), ["98 combined 0 Netlink"]);
+    }
+
+    #[test]
+    fn netlink_wins_and_both_answers_are_kept() {
+        let told = "queue rx 1 napi 1\nqueue tx 1 napi 1\nnapi 1 irq 98\n";
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], told),
+            [
+                "98 combined 1 Netlink",
+                "IRQ 98 (e0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
+                "IRQ 99 (e0-TxRx-1) is combined 1 by its name, which is IRQ 98 by netlink; it is left alone",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_fill_in_what_netlink_leaves_out() {
+        // No IRQ, as from virtio_net; one direction only; vectors beyond the queues.
+        let virtio = "queue rx 0 napi 1\nqueue tx 0\nnapi 1\n";
+        assert_eq!(
+            settled("virtio_net", &["virtio2-input.0", "virtio2-output.0"], virtio),
+            ["98 rx 0 Name", "99 tx 0 Name"]
+        );
+        let one_way = "queue rx 0 napi 1\nnapi 1 irq 98\n";
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1", "e0"], one_way),
+            ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
+        );
+    }
+
+    #[test]
+    fn netlink_knows_vectors_whose_names_say_nothing() {
+        let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 99\n";
+        assert_eq!(
+            settled("atlantic", &["e0", "e0", "e0"], told),
+            ["99 combined 0 Netlink", "98 ?", "100 ?"]
+        );
+    }
+}

@@ -1,0 +1,292 @@
+//! Whose vector is which queue's, by netlink, names and order, on trees; and what has no vectors to place.
+
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod support;
+
+use std::path::Path;
+
+use nicpin::host::{Host, Interface, Root, Source};
+use nicpin::plan::Plan;
+use nicpin::policy::Policy;
+use nicpin::select::Selection;
+use support::host::{codes, cpus as planned, of};
+use support::machine::{Card, Machine, Port, cpus};
+use support::run::{Run, nicpin};
+use support::tree::put;
+
+/// A machine's tree, to which a test can add what the builder does not know.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn of(machine: &Machine) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        machine.write(dir.path());
+        Self(dir)
+    }
+
+    fn dir(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn host(&self) -> Host {
+        Host::read(&Root::open(self.dir()).unwrap()).unwrap()
+    }
+
+    fn plan(&self, selectors: &[&str]) -> Plan {
+        let host = self.host();
+        let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
+        let selection = Selection::new(&host, &selectors, false).unwrap();
+        nicpin::plan::plan(&host, &Policy::default(), &selection)
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        nicpin(&[args, &["--root", self.dir().to_str().unwrap()]].concat())
+    }
+}
+
+/// A card on node 0 with as many queues each way, its vectors from an IRQ on.
+fn card(driver: &str, port: Port, first: u32, actions: &[&str]) -> Card {
+    Card::new(driver, "pci0000:00/0000:00:02.0", "0000:82:00.0", 0, "8.0 GT/s PCIe", 8).port(port).vectors(
+        first,
+        actions.iter().copied(),
+        &cpus("0-3"),
+        &[0],
+    )
+}
+
+fn two_nodes(cards: impl IntoIterator<Item = Card>) -> Machine {
+    let mut machine = Machine::new(&["0-3", "4-7"]);
+    machine.cards.extend(cards);
+    machine
+}
+
+/// `irq=role queue source` of each vector, in the plan's order.
+fn vectors(interface: &Interface) -> Vec<String> {
+    let text = |v: &nicpin::host::Vector| match v.queue {
+        Some(queue) => format!("{}={:?} {queue} {:?}", v.irq, v.role, v.source).to_lowercase(),
+        None => format!("{}=control", v.irq),
+    };
+    interface.vectors.iter().map(text).collect()
+}
+
+// Netlink.
+
+#[test]
+fn netlink_tells_of_vectors_whose_names_say_nothing() {
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&[
+        ("rx", 0, 31),
+        ("tx", 0, 31),
+        ("rx", 1, 30),
+        ("tx", 1, 30),
+    ]);
+    let tree = Tree::of(&two_nodes([card("newdriver", port, 30, &["nd:a", "nd:b", "nd:c"])]));
+    let eth0 = &tree.host().interfaces[0];
+    assert_eq!(vectors(eth0), ["31=combined 0 netlink", "30=combined 1 netlink"]);
+    assert_eq!(eth0.unknown_vectors.len(), 1);
+    let plan = tree.plan(&["eth0"]);
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["unknown-vectors"]);
+}
+
+#[test]
+fn netlink_wins_over_a_name_and_the_plan_says_so() {
+    let told = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&told);
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0", "eth0-TxRx-1", "eth0"])]));
+    let eth0 = &tree.host().interfaces[0];
+    assert_eq!(vectors(eth0), ["31=combined 0 netlink", "30=combined 1 netlink", "32=control"]);
+    assert_eq!(eth0.contradictions.len(), 2);
+    let plan = tree.plan(&["eth0"]);
+    let notes = &of(&plan, "eth0").notes;
+    let note = notes.iter().find(|note| note.code == "sources-disagree").unwrap();
+    for part in ["IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name", "IRQ 31"] {
+        assert!(note.text.contains(part), "{}", note.text);
+    }
+    let run = tree.run(&["plan", "eth0", "--format", "json"]);
+    assert!(run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree"));
+}
+
+#[test]
+fn a_driver_that_names_no_irq_over_netlink_is_read_by_its_names() {
+    let mut port = Port::new("eth0", -1, 2, 2);
+    port.netlink = "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0\nqueue tx 1\n\
+                    napi 8193\nnapi 8194"
+        .to_owned();
+    let names =
+        ["config", "input.0", "output.0", "input.1", "output.1"].map(|what| format!("virtio0-{what}"));
+    let mut card = card("virtio_net", port, 30, &names.each_ref().map(String::as_str));
+    card.virtio = Some(0);
+    let tree = Tree::of(&two_nodes([card]));
+    let eth0 = &tree.host().interfaces[0];
+    assert_eq!(vectors(eth0), ["31=rx 0 name", "32=tx 0 name", "33=rx 1 name", "34=tx 1 name", "30=control"]);
+    assert_eq!(eth0.netlink.as_ref().unwrap().queues.len(), 4);
+    assert!(eth0.contradictions.is_empty());
+}
+
+/// Each port of an mlx4 card answers for itself; names give all vectors to the first.
+#[test]
+fn ports_of_one_function_are_told_apart_by_netlink() {
+    let names = ["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"];
+    let both = |irq: u32| [("rx", 0, irq), ("tx", 0, irq)];
+    let card = card("mlx4_core", Port::new("eth0", 10_000, 1, 1).netlink(&both(31)), 30, &names)
+        .port(Port::new("eth1", 10_000, 1, 1).netlink(&both(32)));
+    let host = Tree::of(&two_nodes([card.clone()])).host();
+    assert_eq!(vectors(&host.interfaces[0]), ["31=combined 0 netlink", "30=control"]);
+    assert_eq!(vectors(&host.interfaces[1]), ["32=combined 0 netlink"]);
+    // On one vector both are listed, and the plan says that it is one line.
+    let mut card = card;
+    card.ports[1] = Port::new("eth1", 10_000, 1, 1).netlink(&both(31));
+    let plan = Tree::of(&two_nodes([card])).plan(&[]);
+    assert_eq!(planned(of(&plan, "eth1")), ["-"]);
+    assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
+}
+
+/// One interface over two functions, one on each node: every vector goes to the node of its own function.
+#[test]
+fn an_interface_over_two_functions_uses_both_nodes() {
+    let told: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
+        .iter()
+        .flat_map(|&(q, irq)| [("rx", q, irq), ("tx", q, irq)])
+        .collect();
+    let comp = |n: u32, bus: &str| format!("mlx5_comp{n}@pci:0000:{bus}:00.0");
+    let names = ["mlx5_async0@pci:0000:82:00.0".to_owned(), comp(0, "82"), comp(1, "82")];
+    let first = card(
+        "mlx5_core",
+        Port::new("eth0", 100_000, 4, 4).netlink(&told),
+        30,
+        &names.each_ref().map(String::as_str),
+    );
+    let mut second = Card::new("mlx5_core", "pci0000:c0/0000:c0:02.0", "0000:c1:00.0", 1, "8.0 GT/s PCIe", 8);
+    second = second.vectors(41, [comp(0, "c1"), comp(1, "c1")], &cpus("0-7"), &[0]);
+    let tree = Tree::of(&two_nodes([first, second]));
+    for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
+        put(tree.dir(), &format!("proc/irq/{irq}/node"), &node.to_string());
+    }
+    let eth0 = &tree.host().interfaces[0];
+    let nodes: Vec<_> = eth0.vectors.iter().map(|v| (v.irq, v.queue, v.node)).collect();
+    let expected = [(31, Some(0), None), (41, Some(1), Some(1)), (32, Some(2), None), (42, Some(3), Some(1))];
+    assert_eq!(nodes, [&expected[..], &[(30, None, None)]].concat());
+    let plan = tree.plan(&["eth0"]);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(planned(eth0), ["1", "4", "2", "5"]);
+    assert_eq!((eth0.candidates.to_string(), plan.score.local), ("0-7".to_owned(), Some(1.0)));
+    assert_eq!(eth0.vectors[1].why, "node 1, that of the device which raises it");
+    assert!(!codes(eth0).contains(&"queues-exceed-cores"));
+}
+
+#[test]
+fn an_irq_that_netlink_names_and_nobody_handles_is_no_vector() {
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 77)]);
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["30=combined 0 netlink"]);
+}
+
+#[test]
+fn a_recorded_answer_that_is_none_is_named_with_its_line() {
+    let mut port = Port::new("eth0", 10_000, 1, 1);
+    port.netlink = "queue rx 0 napi 8193\nnapi 8193 irq none".to_owned();
+    let tree = Tree::of(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
+    let run = tree.run(&["plan"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("/nicpin/netlink/eth0: line 2: `napi 8193 irq none`"), "{}", run.stderr);
+}
+
+// Order.
+
+#[test]
+fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
+    let atlantic = card("atlantic", Port::new("eth0", 10_000, 4, 4), 97, &["eth0"; 5]);
+    let mut lan743x = card("lan743x", Port::new("eth1", 1000, 4, 1), 50, &["lan743x"; 6]);
+    lan743x.address = "0000:83:00.0".to_owned();
+    let tree = Tree::of(&two_nodes([atlantic, lan743x]));
+    let host = tree.host();
+    assert_eq!(
+        vectors(&host.interfaces[0]),
+        [
+            "97=combined 0 order",
+            "98=combined 1 order",
+            "99=combined 2 order",
+            "100=combined 3 order",
+            "101=control"
+        ]
+    );
+    assert_eq!(
+        vectors(&host.interfaces[1]),
+        ["52=rx 0 order", "51=tx 0 order", "53=rx 1 order", "54=rx 2 order", "55=rx 3 order", "50=control"]
+    );
+    let plan = tree.plan(&["eth0"]);
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2", "3", "0"]);
+}
+
+#[test]
+fn one_vector_too_many_among_those_named_alike_leaves_all_unknown() {
+    let tree = Tree::of(&two_nodes([card("atlantic", Port::new("eth0", 10_000, 4, 4), 97, &["eth0"; 6])]));
+    let host = tree.host();
+    assert_eq!((host.interfaces[0].vectors.len(), host.interfaces[0].unknown_vectors.len()), (0, 6));
+    let run = tree.run(&["plan", "eth0"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+}
+
+// Names.
+
+#[test]
+fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
+    let names = |name: &str| -> Vec<String> { (0..12).map(|n| format!("{name}-TxRx-{n}")).collect() };
+    let one = |name: &str, address: &str, first: u32| {
+        let names = names(name);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut card = card("ixgbe", Port::new(name, 10_000, 12, 12), first, &names);
+        card.address = address.to_owned();
+        card
+    };
+    let tree = Tree::of(&two_nodes([one("eth1", "0000:82:00.0", 94), one("eth10", "0000:82:00.1", 106)]));
+    let host = tree.host();
+    for (interface, first) in host.interfaces.iter().zip([94, 106]) {
+        let irqs: Vec<_> = interface.vectors.iter().map(|v| (v.irq, v.queue, v.source)).collect();
+        let expected: Vec<_> = (0..12).map(|n| (first + n, Some(n), Source::Name)).collect();
+        assert_eq!(irqs, expected, "{}", interface.name);
+    }
+}
+
+/// Drivers that wrote the old name into their vectors keep it; netlink does not care.
+#[test]
+fn a_renamed_interface_keeps_its_vectors() {
+    let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
+    let tree = Tree::of(&two_nodes([card("ixgbe", Port::new("ens1f0", 10_000, 2, 2), 30, &names)]));
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["30=combined 0 name", "31=combined 1 name"]);
+    let told = [("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 31), ("tx", 1, 31)];
+    let port = Port::new("ens1f0", 10_000, 2, 2).netlink(&told);
+    let host = Tree::of(&two_nodes([card("ixgbe", port, 30, &names)])).host();
+    assert_eq!(vectors(&host.interfaces[0]), ["30=combined 0 netlink", "31=combined 1 netlink"]);
+    assert!(host.interfaces[0].contradictions.is_empty());
+}
+
+#[test]
+fn an_interface_that_is_down_has_what_its_driver_still_holds() {
+    let mut port = Port::new("eth0", 10_000, 2, 2);
+    port.state = "down".to_owned();
+    port.speed = None;
+    // Allocated and not requested.
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
+    assert!(tree.host().interfaces[0].vectors.is_empty());
+    let plan = tree.plan(&["eth0"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["no-vectors"]);
+    assert!(tree.plan(&[]).interfaces.is_empty());
+}
+
+#[test]
+fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30)]);
+    let mut gone = card("ixgbe", Port::new("eth1", 10_000, 1, 1), 40, &["eth1-TxRx-0"]);
+    gone.address = "0000:83:00.0".to_owned();
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &names), gone]));
+    // The class lists it still, but it leads nowhere; a vector of the other has lost its directory.
+    std::fs::remove_dir_all(tree.dir().join("sys/devices/pci0000:00/0000:00:02.0/0000:83:00.0")).unwrap();
+    std::fs::remove_dir_all(tree.dir().join("proc/irq/31")).unwrap();
+    let host = tree.host();
+    let names: Vec<&str> = host.interfaces.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["eth0"]);
+    assert_eq!(vectors(&host.interfaces[0]), ["30=combined 0 netlink"]);
+}
