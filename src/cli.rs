@@ -50,8 +50,8 @@ pub enum Command {
 /// Which interfaces.
 #[derive(Debug, Args)]
 pub struct SelectArgs {
-    /// Interfaces: a name, a glob (`ens*`), `pci:0000:3b:00.0`, `driver:mlx5_core` or `node:1`; a bond, VLAN or
-    /// bridge stands for what is below it. None: every interface that is up or has queue vectors
+    /// Interfaces: a name, a glob (`ens*`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA device
+    /// (`mlx5_0`); a bond, VLAN or bridge stands for what is below it. None: every interface that is up or has queue vectors
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
 

@@ -1,6 +1,6 @@
 //! Selectors: how the command line names interfaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wildmatch::WildMatch;
 
@@ -14,8 +14,12 @@ pub struct Selection {
     pub names: BTreeSet<String>,
     /// Whether they were asked for, rather than every interface that is up or has vectors.
     pub asked: bool,
+    /// What each was named by, where that is not its own name: a bond above it, an RDMA device.
+    pub via: BTreeMap<String, Vec<String>>,
     /// Selectors that matched nothing, where that is allowed.
     pub missing: Vec<String>,
+    /// What those of them are that are something else than an interface with a device.
+    pub reasons: BTreeMap<String, String>,
 }
 
 /// A selector that cannot be followed.
@@ -28,6 +32,14 @@ pub enum SelectError {
         selector: String,
         /// What is wrong with it.
         reason: &'static str,
+    },
+    /// It names something that has no vectors to plan.
+    #[error("`{selector}` {what}")]
+    NoDevice {
+        /// As it was typed.
+        selector: String,
+        /// What it is, as in "is the loopback interface".
+        what: String,
     },
     /// It is one, and nothing on this machine matches.
     #[error("no interface matches `{selector}`; {candidates}")]
@@ -53,32 +65,54 @@ impl Selection {
         }
         let mut selection = Self { asked: true, ..Self::default() };
         for selector in selectors {
-            let names = matching(host, selector)?;
-            if !names.is_empty() {
-                selection.names.extend(names);
-            } else if if_present {
+            let found = matching(host, selector)?;
+            let what = if found.is_empty() { explain(host, selector) } else { None };
+            if found.is_empty() && !if_present {
+                let selector = selector.clone();
+                return Err(match what {
+                    Some(what) => SelectError::NoDevice { selector, what },
+                    None => SelectError::Nothing { candidates: nearest(host, &selector), selector },
+                });
+            }
+            if found.is_empty() {
                 selection.missing.push(selector.clone());
-            } else {
-                let candidates = nearest(host, selector);
-                return Err(SelectError::Nothing { selector: selector.clone(), candidates });
+                selection.reasons.extend(what.map(|what| (selector.clone(), what)));
+            }
+            for Found { name, via } in found {
+                selection.names.insert(name.clone());
+                if let Some(via) = via {
+                    let all = selection.via.entry(name).or_default();
+                    if !all.contains(&via) {
+                        all.push(via);
+                    }
+                }
             }
         }
         Ok(selection)
     }
 }
 
-fn matching(host: &Host, selector: &str) -> Result<Vec<String>, SelectError> {
+/// An interface that a selector stands for.
+struct Found {
+    name: String,
+    /// The name that was matched, where it is another.
+    via: Option<String>,
+}
+
+impl Found {
+    fn itself(name: &str) -> Self {
+        Self { name: name.to_owned(), via: None }
+    }
+}
+
+fn matching(host: &Host, selector: &str) -> Result<Vec<Found>, SelectError> {
     let malformed = |reason| Err(SelectError::Malformed { selector: selector.to_owned(), reason });
     let of = |holds: &dyn Fn(&crate::host::Interface) -> bool| {
-        Ok(host.interfaces.iter().filter(|i| holds(i)).map(|i| i.name.clone()).collect())
+        Ok(host.interfaces.iter().filter(|i| holds(i)).map(|i| Found::itself(&i.name)).collect())
     };
     match selector.split_once(':') {
         Some(("pci", address)) => {
-            let full = if address.matches(':').count() == 1 {
-                format!("0000:{address}")
-            } else {
-                address.to_owned()
-            };
+            let full = full_address(address);
             if !is_pci_address(&full) {
                 return malformed("expected an address such as pci:0000:3b:00.0");
             }
@@ -97,29 +131,65 @@ fn matching(host: &Host, selector: &str) -> Result<Vec<String>, SelectError> {
     }
 }
 
-/// By name or glob; what stands on others stands for the interfaces at its bottom.
-fn by_name(host: &Host, selector: &str) -> Vec<String> {
+/// `3b:00.0` is short for `0000:3b:00.0`.
+fn full_address(address: &str) -> String {
+    if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() }
+}
+
+/// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
+/// its function.
+fn by_name(host: &Host, selector: &str) -> Vec<Found> {
     let wanted = WildMatch::new(selector);
     let glob = selector.contains(['*', '?']);
     let is = |name: &str| if glob { wanted.matches(name) } else { name == selector };
-    let mut todo: Vec<&str> = host.stacked.iter().map(|s| s.name.as_str()).filter(|name| is(name)).collect();
-    todo.extend(host.interfaces.iter().map(|i| i.name.as_str()).filter(|name| is(name)));
-    let (mut seen, mut names) = (BTreeSet::new(), Vec::new());
+    let interfaces = host.interfaces.iter().map(|i| i.name.as_str());
+    let mut found: Vec<Found> = interfaces.filter(|name| is(name)).map(Found::itself).collect();
+    for stacked in host.stacked.iter().filter(|stacked| is(&stacked.name)) {
+        for name in below(host, &stacked.name) {
+            if !is(name) {
+                found.push(Found { name: name.to_owned(), via: Some(stacked.name.clone()) });
+            }
+        }
+    }
+    if found.is_empty() {
+        for rdma in host.others.rdma_like(selector) {
+            let own = host.interfaces.iter().filter(|i| Some(&i.device.address) == rdma.device.as_ref());
+            found.extend(own.map(|i| Found { name: i.name.clone(), via: Some(rdma.name.clone()) }));
+        }
+    }
+    found
+}
+
+/// The interfaces with a device at any depth below one.
+fn below<'a>(host: &'a Host, top: &'a str) -> Vec<&'a str> {
+    let (mut todo, mut seen, mut names) = (vec![top], BTreeSet::new(), Vec::new());
     while let Some(name) = todo.pop() {
         if !seen.insert(name) {
             continue;
         }
-        match host.stacked.iter().find(|s| s.name == name) {
-            Some(stacked) => todo.extend(stacked.lowers.iter().map(String::as_str)),
-            None if host.interfaces.iter().any(|i| i.name == name) => names.push(name.to_owned()),
-            None => {}
+        if name != top && host.interfaces.iter().any(|i| i.name == name) {
+            names.push(name);
         }
+        let stacked = host.stacked.iter().filter(|stacked| stacked.name == name);
+        todo.extend(stacked.flat_map(|stacked| stacked.lowers.iter().map(String::as_str)));
     }
     names
 }
 
+/// What a selector names, when it is no interface with a device.
+fn explain(host: &Host, selector: &str) -> Option<String> {
+    match selector.strip_prefix("pci:") {
+        Some(address) => host.others.explain_pci(&full_address(address)),
+        None => host.others.explain(selector),
+    }
+}
+
 /// The names most like what was typed, best first.
 fn nearest(host: &Host, selector: &str) -> String {
+    if let Some(stacked) = host.stacked.iter().find(|stacked| stacked.name == selector) {
+        let lowers = stacked.lowers.join(", ");
+        return format!("it stands on {lowers}, and no interface below it has a device");
+    }
     let (kind, typed) = match selector.split_once(':') {
         Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
         _ => ("", selector),

@@ -7,6 +7,7 @@
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::host::ethtool::{self, Channels};
 use crate::host::netlink::Answer;
+use crate::host::others::{self, Virtual};
 use crate::host::root::{FileError, Root};
 use crate::host::topology::read_list;
 use crate::host::vectors::{UnknownVector, Vector};
@@ -37,6 +38,8 @@ pub struct Interface {
     pub channels: Option<Channels>,
     /// What netlink told of its queues and their IRQs.
     pub netlink: Option<Answer>,
+    /// Its `VMBus` channels; `None` for a device on another bus.
+    pub vmbus: Option<Vec<VmbusChannel>>,
     /// The vectors that are understood: queue vectors by queue, then control vectors.
     pub vectors: Vec<Vector>,
     /// Requested vectors of the device whose names say nothing that nicpin knows.
@@ -61,6 +64,8 @@ pub struct Device {
     /// `max_link_speed` times `max_link_width` in MT/s; 0 when unknown. What the card could move, whatever
     /// cable is in it and whatever slot it sits in.
     pub pcie_mtps: u64,
+    /// The physical function that it is a virtual function of (`physfn`).
+    pub parent: Option<String>,
     /// IRQs allocated to it (`msi_irqs`, or its one `INTx` or MSI line), ascending.
     pub irqs: Vec<u32>,
 }
@@ -98,7 +103,16 @@ pub struct TxQueue {
     pub has_xps_rxqs: bool,
 }
 
-/// An interface that stands on others: a bond, team, VLAN or bridge.
+/// A `VMBus` channel, over which Hyper-V hands a card's packets to one CPU; it has no IRQ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VmbusChannel {
+    /// N of `channels/N`.
+    pub id: u32,
+    /// The CPU that serves it.
+    pub cpu: u32,
+}
+
+/// An interface that stands on others: a bond, team, VLAN or bridge, or a Hyper-V card on its virtual function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stacked {
     /// Its name.
@@ -107,26 +121,39 @@ pub struct Stacked {
     pub lowers: Vec<String>,
 }
 
-/// The interfaces of a machine by name, and those that stand on others.
-pub(crate) fn read(root: &Root) -> Result<(Vec<Interface>, Vec<Stacked>), FileError> {
-    let mut interfaces = Vec::new();
-    let mut stacked = Vec::new();
+/// What `/sys/class/net` lists, each kind by name.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Those with a device.
+    pub(crate) interfaces: Vec<Interface>,
+    /// Those that stand on others.
+    pub(crate) stacked: Vec<Stacked>,
+    /// Those without a device that stand on none.
+    pub(crate) virtuals: Vec<Virtual>,
+}
+
+/// The interfaces of a machine.
+pub(crate) fn read(root: &Root) -> Result<Listed, FileError> {
+    let mut listed = Listed::default();
     let mut names = root.list(NET)?.unwrap_or_default();
     names.sort_by_key(|name| natural(name));
     for name in names {
         let path = format!("{NET}/{name}");
-        if let Some(device) = root.canonical(&format!("{path}/device")) {
-            interfaces.extend(read_interface(root, &path, &name, &device)?);
-            continue;
-        }
-        let entries = root.list(&path)?.unwrap_or_default();
+        // Files beside the interfaces (`bonding_masters`), and an interface that went away.
+        let Some(entries) = root.list(&path)? else { continue };
         let lowers: Vec<String> =
             entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
+        let device = root.canonical(&format!("{path}/device"));
+        if let Some(device) = &device {
+            listed.interfaces.extend(read_interface(root, &path, &name, device)?);
+        }
         if !lowers.is_empty() {
-            stacked.push(Stacked { name, lowers });
+            listed.stacked.push(Stacked { name, lowers });
+        } else if device.is_none() {
+            listed.virtuals.push(Virtual { kind: others::kind(root, &path)?, name });
         }
     }
-    Ok((interfaces, stacked))
+    Ok(listed)
 }
 
 /// One interface; `None` when it went away while it was read.
@@ -160,6 +187,7 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
         rx_queues,
         tx_queues,
         netlink: None,
+        vmbus: read_vmbus(root, link)?,
         vectors: Vec::new(),
         unknown_vectors: Vec::new(),
         contradictions: Vec::new(),
@@ -186,30 +214,54 @@ fn netdev_driver(bus_driver: String) -> String {
     }
 }
 
-/// The bus device behind an interface. `link` is where its `device` leads: the PCI function itself, or a
-/// child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
-fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
-    let name_of = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut path = link.to_owned();
-    // A USB adapter's PCI ancestor is the host controller, whose vectors are not the adapter's.
-    let on_usb = root.link_name(&format!("{link}/subsystem")).as_deref() == Some("usb");
-    let mut above = link;
-    while !on_usb && above.len() > "/sys/devices".len() {
-        if is_pci_address(&name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
-            above.clone_into(&mut path);
-            break;
+/// The last part of a path.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Where the bus device behind an interface is. `link` is where its `device` leads: the PCI function itself, or
+/// a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+pub(crate) fn device_path(root: &Root, link: &str) -> String {
+    let mut above = if on_usb(root, link) { "" } else { link };
+    while above.len() > "/sys/devices".len() {
+        if is_pci_address(name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
+            return above.to_owned();
         }
         above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
     }
+    link.to_owned()
+}
+
+/// A USB adapter's PCI ancestor is the host controller, whose vectors are not the adapter's.
+fn on_usb(root: &Root, link: &str) -> bool {
+    root.link_name(&format!("{link}/subsystem")).as_deref() == Some("usb")
+}
+
+fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, FileError> {
+    if root.link_name(&format!("{link}/subsystem")).as_deref() != Some("vmbus") {
+        return Ok(None);
+    }
+    let mut channels = Vec::new();
+    for name in root.list(&format!("{link}/channels"))?.unwrap_or_default() {
+        let cpu = read_number(root, &format!("{link}/channels/{name}/cpu"))?;
+        channels.extend(name.parse().ok().zip(cpu).map(|(id, cpu)| VmbusChannel { id, cpu }));
+    }
+    channels.sort_by_key(|channel| channel.id);
+    Ok(Some(channels))
+}
+
+fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
+    let path = device_path(root, link);
     let node = root.read_opt(&format!("{path}/numa_node"))?;
     Ok(Device {
-        address: name_of(&path),
+        address: name_of(&path).to_owned(),
         pci_id: read_pci_id(root, &path)?,
         // -1, NUMA_NO_NODE, is "unknown" and never node 0.
         node: node.and_then(|node| node.trim().parse().ok()),
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: read_pcie(root, &path)?,
-        irqs: if on_usb { Vec::new() } else { read_irqs(root, &path)? },
+        parent: root.link_name(&format!("{path}/physfn")),
+        irqs: if on_usb(root, link) { Vec::new() } else { read_irqs(root, &path)? },
     })
 }
 

@@ -8,6 +8,7 @@ pub mod interrupts;
 pub mod names;
 pub mod netlink;
 mod numbering;
+pub mod others;
 mod recorded;
 mod redact;
 pub mod root;
@@ -16,10 +17,13 @@ pub mod topology;
 pub mod vectors;
 mod writers;
 
+use interfaces::Listed;
+
 pub use ethtool::Channels;
-pub use interfaces::{Device, Interface, MaskFile, RxQueue, Stacked, TxQueue};
+pub use interfaces::{Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
 pub use interrupts::Interrupts;
 pub use names::Role;
+pub use others::Others;
 pub use root::{FileError, Root};
 pub use topology::{Node, Topology};
 pub use vectors::{Source, UnknownVector, Vector};
@@ -42,6 +46,8 @@ pub struct Host {
     pub interfaces: Vec<Interface>,
     /// Interfaces that stand on others.
     pub stacked: Vec<Stacked>,
+    /// What else could be named.
+    pub others: Others,
     /// `rps_sock_flow_entries`; `None` where the kernel has none (no RFS, or inside a network namespace).
     pub flow_entries: Option<u32>,
     /// What drivers hint (`affinity_hint`), by IRQ, where a hint was asked for and there is one.
@@ -61,7 +67,7 @@ impl Host {
     /// Reads the machine below a root, and what else is wanted of it.
     pub fn read_for(root: &Root, wants: Wants) -> Result<Self, FileError> {
         let topology = Topology::read(root)?;
-        let (mut interfaces, stacked) = interfaces::read(root)?;
+        let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root)?;
         // A topology dump has no /proc at all; a machine without its interrupts is one that cannot be read.
         let without_proc = !root.exists("/proc");
         if !interfaces.is_empty() && !without_proc {
@@ -74,6 +80,7 @@ impl Host {
         }
         let hints = if wants.hints { read_hints(root, &interfaces)? } else { BTreeMap::new() };
         Ok(Self {
+            others: Others::read(root, virtuals, &interfaces)?,
             topology,
             interfaces,
             hints,

@@ -192,11 +192,12 @@ fn requested(interrupts: &Interrupts, interfaces: &[Interface], ports: &[usize])
             .map(|row| (row.irq, row.actions.clone()))
             .collect();
     }
-    // Xen, platform and other devices without a list: only names that carry the interface's own.
+    // Xen, platform and other devices without a list: only names that carry the interface's own or the device's.
     let own = |action: &String| {
         ports.iter().map(|&port| &interfaces[port]).any(|interface| {
             let named = names::classify(interface.driver.as_deref(), action);
             named.and_then(|named| named.interface) == Some(interface.name.as_str())
+                || names_device(action, &interface.device.address)
         })
     };
     interrupts
@@ -205,6 +206,18 @@ fn requested(interrupts: &Interrupts, interfaces: &[Interface], ports: &[usize])
         .filter(|row| row.actions.iter().any(own))
         .map(|row| (row.irq, row.actions.iter().filter(|action| own(action)).cloned().collect()))
         .collect()
+}
+
+/// Whether a name is made of the device's name on its bus: the `30be0000.ethernet` of a platform device, alone or
+/// with more behind it, `vif0-q1-rx` of Xen's `vif-0`, `ibmvnic-30000003-rx1` of POWER's `30000003`.
+fn names_device(action: &str, device: &str) -> bool {
+    let starts = |with: &str| {
+        action.strip_prefix(with).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
+    };
+    match device.strip_prefix("vif-") {
+        Some(handle) => starts(&format!("vif{handle}")),
+        None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
+    }
 }
 
 /// The port that a vector belongs to. A name without an interface belongs to the port by whose driver it was

@@ -30,7 +30,9 @@ pub(crate) fn build(
     let mut settings = Settings::default();
     let mut interfaces = Vec::new();
     for work in chosen {
-        interfaces.push(interface(host, places, work, shared, &mut settings));
+        let mut interface = interface(host, places, work, shared, &mut settings);
+        interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
+        interfaces.push(interface);
     }
     if let Some(entries) = chosen.iter().find_map(|work| queues::flow_entries(work.choice.rfs)) {
         settings.number(
@@ -110,6 +112,8 @@ fn interface(
         name: name.clone(),
         driver: interface.driver.clone(),
         device: interface.device.address.clone(),
+        parent: interface.device.parent.clone(),
+        via: Vec::new(),
         node: work.candidates.node,
         node_source: work.candidates.source,
         candidates: work.candidates.cpus.clone(),

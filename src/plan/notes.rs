@@ -1,6 +1,6 @@
 //! What a plan's reader should know beside the values.
 
-use crate::host::{Channels, Host, UnknownVector, Vector};
+use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
 use crate::plan::plan::{NodeSource, Note};
 use crate::plan::{Work, active_queues};
 use crate::policy::{Scope, Xps};
@@ -72,6 +72,8 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
             Note::new("vectors-not-understood", text)
         };
         notes.push(note);
+    } else if let (Some(channels), false) = (&interface.vmbus, has_queues) {
+        notes.push(vmbus_channels(&interface.device.address, channels));
     } else if !has_queues {
         let text = if interface.device.irqs.is_empty() {
             "the device has no vectors of its own; there is nothing to place"
@@ -141,6 +143,19 @@ fn hint(host: &Host, work: &Work<'_>) -> Option<Note> {
     })
 }
 
+/// Hyper-V's own card: where its channels are served, and how that is changed.
+fn vmbus_channels(device: &str, channels: &[VmbusChannel]) -> Note {
+    let each: Vec<String> =
+        channels.iter().map(|channel| format!("{} -> {}", channel.id, channel.cpu)).collect();
+    let listed = if each.is_empty() { "not told".to_owned() } else { each.join(", ") };
+    let text = format!(
+        "Hyper-V hands its packets over in channels, which have no vectors; nicpin does not move them. \
+         Channel -> CPU: {listed}. Each channel's `cpu` file takes another CPU's number"
+    );
+    Note::new("vmbus-channels", text)
+        .with_cure(format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu"))
+}
+
 fn too_many_queues(host: &Host, work: &Work<'_>) -> Option<Note> {
     let interface = work.interface;
     let queues = active_queues(interface);
@@ -174,7 +189,10 @@ fn named(vectors: &[UnknownVector]) -> String {
 pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     let mut notes = Vec::new();
     for selector in &selection.missing {
-        notes.push(Note::new("not-present", format!("no interface matches `{selector}`")));
+        notes.push(match selection.reasons.get(selector) {
+            Some(what) => Note::new("no-device", format!("`{selector}` {what}")),
+            None => Note::new("not-present", format!("no interface matches `{selector}`")),
+        });
     }
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::new("nothing-to-do", "no interface with a device behind it is up or has vectors"));

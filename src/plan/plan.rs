@@ -86,6 +86,10 @@ pub struct InterfacePlan {
     pub driver: Option<String>,
     /// The bus device behind it.
     pub device: String,
+    /// The physical function that the device is a virtual function of.
+    pub parent: Option<String>,
+    /// What it was selected by, where that is not its own name: a bond above it, an RDMA device.
+    pub via: Vec<String>,
     /// The node that counts as its own; `None` when unknown.
     pub node: Option<u32>,
     /// How that node is known.

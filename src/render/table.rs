@@ -93,8 +93,13 @@ fn heading(interface: &InterfacePlan) -> String {
             format!("  by rule {}", rules.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         }
     };
+    let parent = interface.parent.as_ref().map(|parent| format!(" (VF of {parent})")).unwrap_or_default();
+    let via = match interface.via.as_slice() {
+        [] => String::new(),
+        via => format!("  via {}", via.join(", ")),
+    };
     let text = format!(
-        "{} {}  {node}  {}{speed}  {} rx, {} tx  CPUs {}{rules}",
+        "{} {}{parent}  {node}  {}{speed}  {} rx, {} tx  CPUs {}{rules}{via}",
         interface.driver.as_deref().unwrap_or("(no driver)"),
         interface.device,
         interface.state,

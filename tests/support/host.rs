@@ -59,6 +59,7 @@ pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interfac
             node,
             local_cpus: None,
             pcie_mtps: 64_000,
+            parent: None,
             irqs: (irq..irq + queues).collect(),
         },
         state: "up".to_owned(),
