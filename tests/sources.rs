@@ -227,6 +227,25 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     assert!(!codes(eth0).contains(&"queues-exceed-cores"));
 }
 
+/// Queues that share a vector are sent on where netlink says that they complete.
+#[test]
+fn queues_beyond_the_vectors_are_where_netlink_says() {
+    let told = [("rx", 0, 30), ("tx", 0, 30), ("tx", 1, 30), ("rx", 1, 31), ("tx", 2, 31), ("tx", 3, 31)];
+    let tree = Tree::of(&two_nodes([card(
+        "newdriver",
+        Port::new("eth0", 10_000, 2, 4).netlink(&told),
+        30,
+        &["nd:a", "nd:b"],
+    )]));
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["30=combined 0 netlink", "31=rx 1 netlink"]);
+    let plan = tree.plan(&["eth0"]);
+    let xps: Vec<_> = of(&plan, "eth0").tx_queues.iter().map(|tx| tx.xps_cpus.clone().unwrap()).collect();
+    let has = |queue: usize| xps[queue].iter().find(|cpu| [1, 2].contains(cpu));
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2"]);
+    assert_eq!([0, 1, 2, 3].map(has).iter().flatten().count(), 2);
+    assert!(has(0).or(has(1)) == Some(1) && has(2).or(has(3)) == Some(2), "{xps:?}");
+}
+
 #[test]
 fn an_irq_that_netlink_names_and_nobody_handles_is_no_vector() {
     let port = Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 77)]);

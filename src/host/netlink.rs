@@ -167,6 +167,12 @@ impl Answer {
         served
     }
 
+    /// The IRQ that serves a queue, where that is told.
+    pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
+        let queue = self.queues.iter().find(|queue| queue.direction == direction && queue.id == id)?;
+        self.napis.iter().find(|napi| Some(napi.id) == queue.napi)?.irq
+    }
+
     fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.napis.is_empty()
     }
@@ -248,6 +254,9 @@ mod tests {
                 (46, Served { rx: set(&[1]), tx: set(&[]) })
             ])
         );
+        let answer = Answer::parse(TEXT).unwrap();
+        assert_eq!(answer.irq_of(Direction::Rx, 1), Some(46));
+        assert_eq!((answer.irq_of(Direction::Tx, 1), answer.irq_of(Direction::Rx, 2)), (None, None));
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub use plan::{
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
+use crate::host::netlink::Direction;
 use crate::host::{Host, Interface, Role, Vector};
 use crate::policy::{Choice, Group, Policy, Scope};
 use crate::select::Selection;
@@ -105,9 +106,14 @@ impl Work<'_> {
     fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
         let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
         let vectors: Vec<&Vector> = self.interface.vectors.iter().filter(with).collect();
-        let own = vectors.iter().find(|vector| vector.queue == Some(queue));
-        let shared = || vectors.get(queue as usize % vectors.len().max(1));
-        let vector = own.or_else(shared)?;
+        let own = vectors.iter().find(|vector| vector.queue == Some(queue)).copied();
+        let told = || {
+            let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
+            let irq = self.interface.netlink.as_ref()?.irq_of(direction, queue)?;
+            self.interface.vectors.iter().find(|vector| vector.irq == irq)
+        };
+        let shared = || vectors.get(queue as usize % vectors.len().max(1)).copied();
+        let vector = own.or_else(told).or_else(shared)?;
         self.cpus.get(&vector.queue?).map(|taken| taken.cpu)
     }
 }
