@@ -100,7 +100,10 @@ impl Copy {
         // The build directory may be closed to nobody.
         let dir = tempfile::tempdir().unwrap();
         let binary = dir.path().join("nicpin");
-        std::fs::copy(env!("CARGO_BIN_EXE_nicpin"), &binary).unwrap();
+        // By another process: a test that starts one meanwhile would hand it our descriptor, open for writing,
+        // and the copy could not be run until that one is gone (ETXTBSY).
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
+        assert!(copied.success(), "cp: {copied}");
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new(&binary);
         command.args(args).arg("--root").arg(self.dir.path());
