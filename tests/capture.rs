@@ -401,7 +401,7 @@ fn a_capture_holds_only_what_is_read() {
     let captured = Captured::of(&machine.path("/"));
     let unpacked = captured.unpack();
     let root = nicpin::host::Root::open_recording(&unpacked).unwrap();
-    nicpin::host::Host::read_for(&root, nicpin::host::Wants { hints: true }).unwrap();
+    nicpin::host::Host::read_for(&root, nicpin::host::Wants::EVERYTHING).unwrap();
     let asked = root.recorded().paths;
     for (path, entry) in support::tree::entries(&unpacked) {
         let real = asked.iter().any(|asked| *asked == path || root.canonical(asked).as_ref() == Some(&path));

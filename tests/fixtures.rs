@@ -105,8 +105,7 @@ fn every_tree_is_built_or_captured() {
 fn a_tree_holds_only_what_is_read() {
     for name in trees() {
         let root = Root::open_recording(&FIXTURES.join(&name)).unwrap();
-        let host =
-            Host::read_for(&root, Wants { hints: true }).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let host = Host::read_for(&root, Wants::EVERYTHING).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!host.interfaces.is_empty(), "{name} has no interface");
         let asked = root.recorded().paths;
         let read: BTreeSet<String> =

@@ -582,3 +582,24 @@ fn a_virtual_function_knows_its_parent() {
     let run = tree.run(&["plan", "eth0v1"]);
     assert!(run.stdout.contains("0000:82:02.0 (VF of 0000:82:00.0)"), "{}", run.stdout);
 }
+
+const TWO_QUEUES: [&str; 2] = ["eth0-TxRx-0", "eth0-TxRx-1"];
+
+#[test]
+fn the_file_of_an_irq_s_handlers_goes_before_the_list_of_all() {
+    let tree = Tree::of(&two_nodes([card("ixgbe", Port::new("eth0", 10_000, 2, 2), 98, &TWO_QUEUES)]));
+    put(tree.dir(), "proc/interrupts", "not what a kernel prints");
+    for (irq, actions) in [(98, "eth0-TxRx-0"), (99, "PCIe PME,eth0-TxRx-1")] {
+        put(tree.dir(), &format!("sys/kernel/irq/{irq}/actions"), actions);
+    }
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["98=combined 0 name", "99=combined 1 name"]);
+    put(tree.dir(), "sys/kernel/irq/99/actions", "");
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["98=combined 0 name"], "nobody has requested 99");
+}
+
+#[test]
+fn an_irq_without_such_a_file_is_looked_up_in_the_list_of_all() {
+    let tree = Tree::of(&two_nodes([card("ixgbe", Port::new("eth0", 10_000, 2, 2), 98, &TWO_QUEUES)]));
+    put(tree.dir(), "sys/kernel/irq/98/actions", "eth0");
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["99=combined 1 name", "98=control"]);
+}

@@ -117,7 +117,7 @@ fn place(text: &str, at: usize) -> String {
 fn read_and_plan(cli: &Cli, root: &Root, select: &SelectArgs, args: &PolicyArgs) -> Result<(Host, Plan)> {
     let file = read_policy_file(cli, root)?;
     let policy = parse_policy(&file, args)?;
-    let host = Host::read_for(root, Wants { hints: policy.wants_hints() })?;
+    let host = Host::read_for(root, Wants { hints: policy.wants_hints(), ..Wants::default() })?;
     check_cpus(&file, &policy, host.topology.possible)?;
     let selection = Selection::new(&host, &select.selectors, select.if_present)?;
     let plan = crate::plan::plan(&host, &policy, &selection);

@@ -11,8 +11,6 @@ use crate::host::recorded::Recorded;
 use crate::host::redact::{self, Redacted};
 use crate::host::{FileError, Host, INTERRUPTS, Root, Wants};
 
-/// Whatever a policy may ask for.
-const EVERYTHING: Wants = Wants { hints: true };
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
 /// A machine to send.
@@ -67,7 +65,7 @@ impl Capture {
 
     fn read_once(path: &Path, beside: &[&str]) -> Result<Self, CaptureError> {
         let root = Root::open_recording(path)?;
-        let host = match Host::read_for(&root, EVERYTHING) {
+        let host = match Host::read_for(&root, Wants::EVERYTHING) {
             Ok(host) => Ok(host),
             // Of all machines the one that is not understood is worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
@@ -78,7 +76,7 @@ impl Capture {
         }
         let record = root.recorded();
         let tree = build(&root, &record)?;
-        let back = Host::read_for(&Root::of_tree(path, tree.clone()), EVERYTHING);
+        let back = Host::read_for(&Root::of_tree(path, tree.clone()), Wants::EVERYTHING);
         if back.map_err(|error| error.to_string()) != host {
             return Err(CaptureError::Changed(root.base().to_owned()));
         }

@@ -1,10 +1,28 @@
-//! `/proc/interrupts`: which action names each IRQ has.
+//! Which handlers each IRQ has, by name.
 //!
-//! The format is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by id,
+//! `/sys/kernel/irq/N/actions` tells it of one IRQ and leaves nothing to interpret; kernels before 4.9 have only
+//! `/proc/interrupts`, which has a count for every CPU of every IRQ of the machine.
+//!
+//! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by id,
 //! then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action
 //! names may both hold blanks. The counts are stepped over here, not read.
 
+use std::cell::OnceCell;
+
 use crate::cpuset::{CpuSet, MAX_CPUS};
+use crate::host::root::{FileError, Root};
+
+/// Where the kernel tells of every IRQ.
+pub const INTERRUPTS: &str = "/proc/interrupts";
+/// Where it tells of each (`Documentation/ABI/testing/sysfs-kernel-irq`).
+const IRQS: &str = "/sys/kernel/irq";
+
+/// The handlers of a machine's IRQs, read when they are asked for.
+#[derive(Debug)]
+pub(crate) struct Handlers<'a> {
+    root: &'a Root,
+    listed: OnceCell<Interrupts>,
+}
 
 /// The text of `/proc/interrupts`, checked row by row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +56,44 @@ pub enum InterruptsError {
         /// CPUs in the header.
         expected: usize,
     },
+}
+
+impl<'a> Handlers<'a> {
+    pub(crate) fn new(root: &'a Root) -> Self {
+        Self { root, listed: OnceCell::new() }
+    }
+
+    /// The names of an IRQ's handlers, as the drivers gave them; none for an IRQ that nobody has requested.
+    pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
+        if let Some(names) = self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
+            let names = names.trim_end_matches('\n').split(',');
+            return Ok(names.filter(|name| !name.is_empty()).map(str::to_owned).collect());
+        }
+        Ok(self.listed()?.row(irq).map(|row| row.actions.clone()).unwrap_or_default())
+    }
+
+    /// All IRQs, by `/proc/interrupts`.
+    pub(crate) fn listed(&self) -> Result<&Interrupts, FileError> {
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
+        }
+        let listed = self.read_listed()?;
+        Ok(self.listed.get_or_init(|| listed))
+    }
+
+    fn read_listed(&self) -> Result<Interrupts, FileError> {
+        // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
+        // not get better.
+        let mut tries = if self.root.is_real() { 5 } else { 1 };
+        loop {
+            tries -= 1;
+            match Interrupts::parse(&self.root.read(INTERRUPTS)?) {
+                Ok(interrupts) => return Ok(interrupts),
+                Err(_) if tries > 0 => {}
+                Err(error) => return Err(self.root.content_error(INTERRUPTS, error.to_string())),
+            }
+        }
+    }
 }
 
 impl Interrupts {

@@ -18,10 +18,11 @@ pub mod vectors;
 mod writers;
 
 use interfaces::Listed;
+use interrupts::Handlers;
 
 pub use ethtool::Channels;
 pub use interfaces::{Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
-pub use interrupts::Interrupts;
+pub use interrupts::{INTERRUPTS, Interrupts};
 pub use names::Role;
 pub use others::Others;
 pub use root::{FileError, Root};
@@ -32,8 +33,6 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 
-/// Where the kernel tells of every IRQ.
-const INTERRUPTS: &str = "/proc/interrupts";
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
@@ -75,8 +74,11 @@ impl Host {
             for interface in &mut interfaces {
                 interface.netlink = netlink.ask(root, &interface.name)?;
             }
-            let interrupts = read_interrupts(root)?;
-            vectors::read(root, &interrupts, &mut interfaces)?;
+            let handlers = Handlers::new(root);
+            if wants.interrupts {
+                handlers.listed()?;
+            }
+            vectors::read(root, &handlers, &mut interfaces)?;
         }
         let hints = if wants.hints { read_hints(root, &interfaces)? } else { BTreeMap::new() };
         Ok(Self {
@@ -97,6 +99,13 @@ impl Host {
 pub struct Wants {
     /// The drivers' hints.
     pub hints: bool,
+    /// `/proc/interrupts` also where `/sys/kernel/irq` tells of the handlers.
+    pub interrupts: bool,
+}
+
+impl Wants {
+    /// Whatever a command or a policy may ask for.
+    pub const EVERYTHING: Self = Self { hints: true, interrupts: true };
 }
 
 fn read_hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {
@@ -107,18 +116,4 @@ fn read_hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, Cpu
         hints.extend(hint.filter(|cpus| !cpus.is_empty()).map(|cpus| (vector.irq, cpus)));
     }
     Ok(hints)
-}
-
-fn read_interrupts(root: &Root) -> Result<Interrupts, FileError> {
-    // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
-    // not get better.
-    let mut tries = if root.is_real() { 5 } else { 1 };
-    loop {
-        tries -= 1;
-        match Interrupts::parse(&root.read(INTERRUPTS)?) {
-            Ok(interrupts) => return Ok(interrupts),
-            Err(_) if tries > 0 => {}
-            Err(error) => return Err(root.content_error(INTERRUPTS, error.to_string())),
-        }
-    }
 }

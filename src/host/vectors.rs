@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::host::interfaces::{Interface, MaskFile, read_mask_file};
-use crate::host::interrupts::Interrupts;
+use crate::host::interrupts::Handlers;
 use crate::host::names::{self, Named, Numbering, Role};
 use crate::host::netlink::{Answer, Served};
 use crate::host::numbering::{self, Found, Placed};
@@ -91,7 +91,7 @@ impl Interface {
 /// Finds the vectors of all interfaces, a device at a time.
 pub(crate) fn read(
     root: &Root,
-    interrupts: &Interrupts,
+    handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
 ) -> Result<(), FileError> {
     let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -100,14 +100,14 @@ pub(crate) fn read(
     }
     for mut ports in devices.into_values() {
         ports.sort_by_key(|&at| (interfaces[at].port, at));
-        read_device(root, interrupts, interfaces, &ports)?;
+        read_device(root, handlers, interfaces, &ports)?;
     }
     Ok(())
 }
 
 fn read_device(
     root: &Root,
-    interrupts: &Interrupts,
+    handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
     ports: &[usize],
 ) -> Result<(), FileError> {
@@ -117,7 +117,7 @@ fn read_device(
         .collect();
     let teller = |irq: u32| ports.iter().copied().find(|port| told[port].contains_key(&irq));
     let mut found: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
-    for (irq, actions) in requested(interrupts, interfaces, ports) {
+    for (irq, actions) in requested(handlers, interfaces, ports)? {
         match understand(interfaces, ports, irq, &actions) {
             // Names without an interface give the vectors of all ports to the first; netlink knows better.
             Some((owner, _)) if !told[&owner].contains_key(&irq) && teller(irq).is_some() => {}
@@ -126,10 +126,12 @@ fn read_device(
             None => interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") }),
         }
     }
-    let action = |irq: u32| {
-        let row = interrupts.row(irq)?;
-        (!row.actions.is_empty()).then(|| row.actions.join(", "))
-    };
+    let mut actions = BTreeMap::new();
+    for &irq in told.values().flat_map(BTreeMap::keys) {
+        let names = handlers.of(irq)?;
+        actions.extend((!names.is_empty()).then(|| (irq, names.join(", "))));
+    }
+    let action = |irq: u32| actions.get(&irq).cloned();
     for &port in ports {
         let interface = &mut interfaces[port];
         let found = found.remove(&port).unwrap_or_default();
@@ -182,15 +184,20 @@ fn understand(
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.
-fn requested(interrupts: &Interrupts, interfaces: &[Interface], ports: &[usize]) -> Vec<(u32, Vec<String>)> {
+fn requested(
+    handlers: &Handlers<'_>,
+    interfaces: &[Interface],
+    ports: &[usize],
+) -> Result<Vec<(u32, Vec<String>)>, FileError> {
     let irqs: Vec<u32> =
         ports.first().map(|&first| interfaces[first].device.irqs.clone()).unwrap_or_default();
     if !irqs.is_empty() {
-        let rows = irqs.iter().filter_map(|&irq| interrupts.row(irq));
-        return rows
-            .filter(|row| !row.actions.is_empty())
-            .map(|row| (row.irq, row.actions.clone()))
-            .collect();
+        let mut requested = Vec::new();
+        for irq in irqs {
+            let actions = handlers.of(irq)?;
+            requested.extend((!actions.is_empty()).then_some((irq, actions)));
+        }
+        return Ok(requested);
     }
     // Xen, platform and other devices without a list: only names that carry the interface's own or the device's.
     let own = |action: &String| {
@@ -200,12 +207,10 @@ fn requested(interrupts: &Interrupts, interfaces: &[Interface], ports: &[usize])
                 || names_device(action, &interface.device.address)
         })
     };
-    interrupts
-        .rows
-        .iter()
-        .filter(|row| row.actions.iter().any(own))
+    let rows = handlers.listed()?.rows.iter().filter(|row| row.actions.iter().any(own));
+    Ok(rows
         .map(|row| (row.irq, row.actions.iter().filter(|action| own(action)).cloned().collect()))
-        .collect()
+        .collect())
 }
 
 /// Whether a name is made of the device's name on its bus: the `30be0000.ethernet` of a platform device, alone or
