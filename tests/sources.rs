@@ -409,6 +409,11 @@ fn xen_queues_are_known_by_the_devices_name() {
     let of = |name: &str| vectors(host.interfaces.iter().find(|i| i.name == name).unwrap());
     assert_eq!(of("eth0"), ["67=rx 0 name", "66=tx 0 name", "69=rx 1 name", "68=tx 1 name"]);
     assert_eq!(of("ens4"), ["71=rx 0 name", "70=tx 0 name"]);
+    // A dump without links.
+    std::fs::remove_file(tree.dir().join("sys/devices/vif-0/driver")).unwrap();
+    assert_eq!(tree.host().interfaces[1].driver, None);
+    put(tree.dir(), "sys/devices/vif-0/modalias", "xen:vif");
+    assert_eq!(vectors(&tree.host().interfaces[1])[..2], ["67=rx 0 name", "66=tx 0 name"]);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
     };
     let speed = root.read_opt(&format!("{path}/speed"))?;
     let port = root.read_opt(&format!("{path}/dev_port"))?;
-    let driver = root.link_name(&format!("{link}/driver")).map(netdev_driver);
+    let driver = read_driver(root, link)?;
     let interface = Interface {
         name: name.to_owned(),
         channels: read_channels(root, name, driver.as_deref())?,
@@ -204,6 +204,15 @@ fn read_channels(root: &Root, name: &str, driver: Option<&str>) -> Result<Option
         Some("vmxnet3") => now.without_more(),
         _ => now,
     }))
+}
+
+fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
+    if let Some(driver) = root.link_name(&format!("{link}/driver")) {
+        return Ok(Some(netdev_driver(driver)));
+    }
+    // Dumps lose links. Only Xen's own driver takes such a device.
+    let alias = root.read_opt(&format!("{link}/modalias"))?.unwrap_or_default();
+    Ok((alias.trim_end() == "xen:vif").then(|| "vif".to_owned()))
 }
 
 /// The driver of the interface where the bus driver has another name.
