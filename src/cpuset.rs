@@ -102,26 +102,32 @@ impl CpuSet {
         if digits.is_empty() {
             return Err(error("it is empty"));
         }
+        if let Some(words) = parse_full_groups(digits.as_bytes()) {
+            return Ok(Self { words });
+        }
         let grouped = digits.contains(',');
-        let mut set = Self::new();
-        let mut base = 0;
-        for group in digits.rsplit(',') {
+        let mut words = Vec::new();
+        for (base, group) in (0..).step_by(32).zip(digits.rsplit(',')) {
             if grouped && group.len() > 8 {
                 return Err(error("a group has more than eight digits"));
             }
-            for (place, digit) in (0_u32..).zip(group.chars().rev()) {
-                let value = digit.to_digit(16).ok_or_else(|| error("a character is not a hex digit"))?;
-                for bit in (0..4).filter(|bit| value >> bit & 1 == 1) {
-                    let cpu = base + place * 4 + bit;
-                    if cpu >= MAX_CPUS {
-                        return Err(error("it is wider than any kernel's"));
-                    }
-                    set.insert(cpu);
+            for (bit, digit) in (base..).step_by(4).zip(group.bytes().rev()) {
+                let value = char::from(digit).to_digit(16);
+                let value = value.ok_or_else(|| error("a character is not a hex digit"))?;
+                if value == 0 {
+                    continue;
                 }
+                if bit + value.ilog2() >= MAX_CPUS {
+                    return Err(error("it is wider than any kernel's"));
+                }
+                let word = bit as usize / 64;
+                if word >= words.len() {
+                    words.resize(word + 1, 0);
+                }
+                words[word] |= u64::from(value) << (bit % 64);
             }
-            base += 32;
         }
-        Ok(set)
+        Ok(Self { words })
     }
 
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
@@ -129,16 +135,19 @@ impl CpuSet {
         if self.last().is_some_and(|last| last >= width.digits * 4) {
             return None;
         }
-        let mut mask = String::with_capacity(width.digits as usize + width.digits as usize / 8);
-        for place in (0..width.digits).rev() {
-            let word = self.words.get(place as usize / 16).copied().unwrap_or(0);
-            let value = u32::try_from(word >> (place % 16 * 4) & 0xf).unwrap_or(0);
-            mask.extend(char::from_digit(value, 16));
-            if place % 8 == 0 && place != 0 {
-                mask.push(',');
+        let length = width.digits as usize;
+        // Of a wide mask nearly all digits are 0: they are laid down first, and the others put in.
+        let mut mask = "00000000,".repeat(length.div_ceil(8)).into_bytes();
+        mask.pop();
+        mask.drain(..(8 - length % 8) % 8);
+        for (place, &word) in (0..).step_by(16).zip(&self.words).filter(|(_, word)| **word != 0) {
+            for digit in (0..16).filter(|digit| word >> (digit * 4) & 0xf != 0) {
+                let place = place + digit;
+                let at = mask.len() - 1 - place - place / 8;
+                mask[at] = b"0123456789abcdef"[(word >> (digit * 4) & 0xf) as usize];
             }
         }
-        Some(mask)
+        String::from_utf8(mask).ok()
     }
 
     /// Adds a CPU.
@@ -194,12 +203,24 @@ impl CpuSet {
     /// The CPUs in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        let (long, short) = if self.words.len() < other.words.len() { (other, self) } else { (self, other) };
-        let mut words = long.words.clone();
-        for (word, more) in words.iter_mut().zip(&short.words) {
+        let mut union = self.clone();
+        union.add(other);
+        union
+    }
+
+    /// Adds the CPUs of another set.
+    pub fn add(&mut self, other: &Self) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
             *word |= more;
         }
-        Self { words }
+    }
+
+    /// The set as words of 64 CPUs, lowest first, without empty words at the end: the same for equal sets.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// The CPUs in both sets.
@@ -217,7 +238,8 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        let others = other.words.iter().copied().chain(std::iter::repeat(0));
+        self.words.iter().zip(others).all(|(a, b)| a & !b == 0)
     }
 
     /// Whether some CPU is in both sets.
@@ -255,6 +277,39 @@ fn parse_cpu(text: &str) -> Result<u32, String> {
     if cpu < MAX_CPUS { Ok(cpu) } else { Err(format!("CPU {cpu} is beyond any kernel's")) }
 }
 
+/// The words of a mask as kernels print it: groups of eight digits, of which only the first may be shorter. `None`
+/// for any other, and for one that is wider than any kernel's.
+fn parse_full_groups(mask: &[u8]) -> Option<Vec<u64>> {
+    let mut words = Vec::with_capacity(mask.len().div_ceil(18));
+    let mut end = mask.len();
+    for base in (0..MAX_CPUS as usize).step_by(32) {
+        let start = if end > 9 { end - 8 } else { 0 };
+        let group = &mask[start..end];
+        // Nearly all groups of a wide mask.
+        if group != b"00000000" {
+            let mut bits = 0_u64;
+            for &digit in group {
+                bits = bits << 4 | u64::from(char::from(digit).to_digit(16)?);
+            }
+            if group.is_empty() || group.len() > 8 {
+                return None;
+            }
+            if bits != 0 {
+                words.resize(base / 64 + 1, 0);
+                words[base / 64] |= bits << (base % 64);
+            }
+        }
+        if start == 0 {
+            return Some(words);
+        }
+        if mask[start - 1] != b',' {
+            return None;
+        }
+        end = start - 1;
+    }
+    None
+}
+
 /// `1/2`: the first CPU of every two.
 fn parse_stride(text: &str) -> Option<(u32, u32)> {
     let (used, group) = text.split_once('/')?;
@@ -282,16 +337,18 @@ impl Extend<u32> for CpuSet {
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut cpus = self.iter().peekable();
+        let mut digits = itoa::Buffer::new();
         let mut separator = "";
         while let Some(first) = cpus.next() {
             let mut last = first;
             while let Some(next) = cpus.next_if_eq(&(last + 1)) {
                 last = next;
             }
-            if first == last {
-                write!(f, "{separator}{first}")?;
-            } else {
-                write!(f, "{separator}{first}-{last}")?;
+            f.write_str(separator)?;
+            f.write_str(digits.format(first))?;
+            if first != last {
+                f.write_str("-")?;
+                f.write_str(digits.format(last))?;
             }
             separator = ",";
         }
@@ -341,11 +398,16 @@ impl MaskWidth {
 
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
+        CpuSet::parse_mask(mask).ok().and_then(|_| Self::of_valid(mask))
+    }
+
+    /// The same for a text that has been parsed.
+    pub(crate) fn of_valid(mask: &str) -> Option<Self> {
         let mask = trim(mask);
-        let groups = u32::try_from(mask.split(',').count()).ok()?;
-        let first = mask.split(',').next()?;
-        let digits = u32::try_from(first.len()).ok()? + (groups - 1) * 8;
-        (digits > 0 && CpuSet::parse_mask(mask).is_ok()).then_some(Self { digits })
+        let first = mask.find(',').unwrap_or(mask.len());
+        let groups = memchr::memchr_iter(b',', &mask.as_bytes()[first..]).count();
+        let digits = u32::try_from(first + groups * 8).ok()?;
+        (digits > 0).then_some(Self { digits })
     }
 }
 
@@ -397,6 +459,22 @@ mod tests {
         }
         for bad in ["", "\n", "g", "0-1", "1 2", "000000001,0", "f0zz", "0x"] {
             assert!(CpuSet::parse_mask(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_mask_of_any_width_is_read_back(
+            cpus in proptest::collection::btree_set(0_u32..4096, 0..40),
+            wider in 0_u32..200,
+        ) {
+            let set: CpuSet = cpus.iter().copied().collect();
+            let mask = set.to_mask(MaskWidth::for_cpus(set.last().map_or(1, |last| last + 1) + wider)).unwrap();
+            proptest::prop_assert_eq!(&CpuSet::parse_mask(&mask).unwrap(), &set);
+            proptest::prop_assert!(mask.split(',').skip(1).all(|group| group.len() == 8));
+            // The lenient way to the same set.
+            let short: Vec<&str> = mask.split(',').map(|group| group.trim_start_matches('0')).collect();
+            proptest::prop_assert_eq!(&CpuSet::parse_mask(&format!("0x{}", short.join(","))).unwrap_or_default(), &set);
         }
     }
 

@@ -342,7 +342,7 @@ pub(crate) fn read_mask_file(root: &Root, path: &str) -> Result<Option<MaskFile>
     root.read_opt(path)?.map(|text| parse_mask_file(root, path, &text)).transpose()
 }
 
-fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
+pub(crate) fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
     MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string()))
 }
 
@@ -359,7 +359,7 @@ impl MaskFile {
         let cpus = CpuSet::parse_mask(text)?;
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned();
         let width =
-            MaskWidth::of(&text).unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));
+            MaskWidth::of_valid(&text).unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));
         Ok(Self { text, cpus, width })
     }
 }

@@ -8,6 +8,7 @@
 //! names may both hold blanks. The counts are stepped over here, not read.
 
 use std::cell::OnceCell;
+use std::io::{self, Read};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::host::root::{FileError, Root};
@@ -87,7 +88,7 @@ impl<'a> Handlers<'a> {
         let mut tries = if self.root.is_real() { 5 } else { 1 };
         loop {
             tries -= 1;
-            match Interrupts::parse(&self.root.read(INTERRUPTS)?) {
+            match self.root.read_in_parts(INTERRUPTS, Interrupts::read)? {
                 Ok(interrupts) => return Ok(interrupts),
                 Err(_) if tries > 0 => {}
                 Err(error) => return Err(self.root.content_error(INTERRUPTS, error.to_string())),
@@ -99,24 +100,36 @@ impl<'a> Handlers<'a> {
 impl Interrupts {
     /// Parses the whole text.
     pub fn parse(text: &str) -> Result<Self, InterruptsError> {
-        let mut lines = (1..).zip(text.lines());
-        lines.next();
-        let cpus = Self::cpus(text).len();
-        if cpus == 0 {
-            return Err(InterruptsError::NoHeader);
-        }
-        let mut rows = Vec::new();
-        for (line, text) in lines {
-            let Some((label, rest)) = text.split_once(':') else { continue };
-            // NMI, LOC, ERR and their like have no number and no handler; some have a single count.
-            let Ok(irq) = label.trim_start().parse() else { continue };
-            let (found, tail) = skip_counts(rest, cpus);
-            if found < cpus {
-                return Err(InterruptsError::Torn { line, found, expected: cpus });
+        let mut parser = Parser::default();
+        parser.take(text.as_bytes(), true)?;
+        parser.finish()
+    }
+
+    /// Parses while reading: on a large machine the text is a hundred megabytes and more.
+    fn read(source: &mut dyn Read) -> io::Result<Result<Self, InterruptsError>> {
+        let mut parser = Parser::default();
+        let mut buffer = vec![0; 1 << 18];
+        let mut filled = 0;
+        loop {
+            let read = match source.read(&mut buffer[filled..]) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            filled += read;
+            let used = match parser.take(&buffer[..filled], read == 0) {
+                Ok(used) => used,
+                Err(error) => return Ok(Err(error)),
+            };
+            if read == 0 {
+                return Ok(parser.finish());
             }
-            rows.push(Row { irq, actions: actions(tail) });
+            buffer.copy_within(used..filled, 0);
+            filled -= used;
+            if filled == buffer.len() {
+                buffer.resize(2 * filled, 0);
+            }
         }
-        Ok(Self { rows })
     }
 
     /// The CPUs in the header of the text: those that were online. Empty without a header.
@@ -136,6 +149,73 @@ impl Interrupts {
     }
 }
 
+/// What was read of the text so far.
+#[derive(Debug, Default)]
+struct Parser {
+    cpus: usize,
+    line: usize,
+    rows: Vec<Row>,
+}
+
+impl Parser {
+    /// Takes the whole lines at the start of a text, and how long they are; at the text's end all of it.
+    fn take(&mut self, text: &[u8], end: bool) -> Result<usize, InterruptsError> {
+        let mut at = 0;
+        for newline in memchr::memchr_iter(b'\n', text) {
+            self.line(&text[at..newline])?;
+            at = newline + 1;
+        }
+        if end && at < text.len() {
+            self.line(&text[at..])?;
+            at = text.len();
+        }
+        Ok(at)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), InterruptsError> {
+        self.line += 1;
+        if self.line == 1 {
+            self.cpus = Interrupts::cpus(&String::from_utf8_lossy(line)).len();
+            return if self.cpus == 0 { Err(InterruptsError::NoHeader) } else { Ok(()) };
+        }
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else { return Ok(()) };
+        // NMI, LOC, ERR and their like have no number and no handler; some have a single count.
+        let label = std::str::from_utf8(&line[..colon]).unwrap_or_default();
+        let Ok(irq) = label.trim_start().parse() else { return Ok(()) };
+        let rest = &line[colon + 1..];
+        let counts = match counts_in_columns(rest, self.cpus) {
+            Some(length) => length,
+            None => match skip_counts(rest, self.cpus) {
+                (found, length) if found == self.cpus => length,
+                (found, _) => {
+                    return Err(InterruptsError::Torn { line: self.line, found, expected: self.cpus });
+                }
+            },
+        };
+        self.rows.push(Row { irq, actions: actions(&String::from_utf8_lossy(&rest[counts..])) });
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Interrupts, InterruptsError> {
+        if self.cpus == 0 { Err(InterruptsError::NoHeader) } else { Ok(Interrupts { rows: self.rows }) }
+    }
+}
+
+/// How long the counts of a row are, where each is in the column that kernels of all ages print it in: a blank and
+/// ten places. Then there is no need to look at every digit.
+fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
+    const COLUMN: usize = 11;
+    let counts = row.get(..cpus * COLUMN)?;
+    let aligned = |column: &[u8]| column[0] == b' ' && column[COLUMN - 1].is_ascii_digit();
+    if !counts.chunks_exact(COLUMN).all(aligned) || row.get(counts.len()).is_some_and(|&after| after != b' ')
+    {
+        return None;
+    }
+    // A row with one count too few has the name of a chip there.
+    let last = counts[counts.len() - COLUMN..].trim_ascii_start();
+    last.iter().all(u8::is_ascii_digit).then_some(counts.len())
+}
+
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
 /// the machine is.
 pub(crate) fn without_counts(text: &str) -> String {
@@ -145,8 +225,9 @@ pub(crate) fn without_counts(text: &str) -> String {
     let row = |row: &str| {
         let Some((label, rest)) = row.split_once(':') else { return row.to_owned() };
         let (rest, end) = rest.strip_suffix('\n').map_or((rest, ""), |rest| (rest, "\n"));
-        let (_, tail) = skip_counts(rest, cpus);
-        let counts: Vec<char> = rest[..rest.len() - tail.len()].chars().collect();
+        let (_, length) = skip_counts(rest.as_bytes(), cpus);
+        let (counts, tail) = rest.split_at(length);
+        let counts: Vec<char> = counts.chars().collect();
         let zero = |(at, &c): (usize, &char)| match counts.get(at + 1) {
             _ if c == ' ' => ' ',
             Some('0'..='9') => ' ',
@@ -158,20 +239,19 @@ pub(crate) fn without_counts(text: &str) -> String {
     header.to_owned() + &lines.map(row).collect::<String>()
 }
 
-/// Steps over at most `cpus` numbers; how many there were, and what follows them.
-fn skip_counts(text: &str, cpus: usize) -> (usize, &str) {
-    let bytes = text.as_bytes();
+/// Steps over at most `cpus` numbers; how many there were, and where they end.
+fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let mut at = 0;
     for found in 0..cpus {
         let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();
         let end = start + bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
         let ends = bytes.get(end).is_none_or(|&b| b == b' ');
         if end == start || !ends {
-            return (found, &text[at..]);
+            return (found, at);
         }
         at = end;
     }
-    (cpus, &text[at..])
+    (cpus, at)
 }
 
 /// The handlers' names: what follows the last two blanks of a row. A row that ends in blanks has none.

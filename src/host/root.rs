@@ -129,17 +129,42 @@ impl Root {
 
     /// The whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
-        self.read_text(path).map_err(|answer| FileError::Io { path: self.outside(path), answer })
+        let file = self.read_file(path, false);
+        file.map(|file| file.text).map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
 
     /// The whole file, or `None` where the machine has none, or has one that says nothing: a queue that
     /// vanished, `speed` of a link that is down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
-        match self.read_text(path) {
-            Ok(text) => Ok(Some(text)),
+        Ok(self.read_opt_file(path, false)?.map(|file| file.text))
+    }
+
+    /// The same with the file's permission bits.
+    pub fn read_with_mode(&self, path: &str) -> Result<Option<(String, u32)>, FileError> {
+        Ok(self.read_opt_file(path, true)?.map(|file| (file.text, file.mode)))
+    }
+
+    fn read_opt_file(&self, path: &str, with_mode: bool) -> Result<Option<archive::File>, FileError> {
+        match self.read_file(path, with_mode) {
+            Ok(file) => Ok(Some(file)),
             Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
             Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
         }
+    }
+
+    /// Hands a file over to be read part by part, for the one that is larger than all others together.
+    pub(crate) fn read_in_parts<T>(
+        &self,
+        path: &str,
+        read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
+    ) -> Result<T, FileError> {
+        let result = if self.record.is_on() || self.is_capture() {
+            self.read_file(path, false).and_then(|file| read(&mut file.text.as_bytes()))
+        } else {
+            let file = self.open_at(path, OFlag::O_RDONLY).map_err(io::Error::from);
+            file.and_then(|file| read(&mut File::from(file)))
+        };
+        result.map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
 
     /// The names in a directory, sorted; `None` when there is no such directory.
@@ -173,15 +198,6 @@ impl Root {
         match &self.backing {
             Backing::Capture(tree) => tree.get(path).is_ok(),
             Backing::Directory { .. } => self.open_at(path, OFlag::O_PATH).is_ok(),
-        }
-    }
-
-    /// The permission bits of a file, or `None` when it is not there.
-    pub fn mode(&self, path: &str) -> Option<u32> {
-        self.note_opened(path);
-        match &self.backing {
-            Backing::Capture(tree) => tree.get(path).ok().map(mode_of),
-            Backing::Directory { .. } => mode_of_file(&self.open_at(path, OFlag::O_PATH).ok()?).ok(),
         }
     }
 
@@ -262,26 +278,23 @@ impl Root {
         File::from(self.open_at(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?).sync_all()
     }
 
-    fn read_text(&self, path: &str) -> io::Result<String> {
+    /// Reads a file and records it. The mode is 0 where it is neither wanted nor recorded.
+    fn read_file(&self, path: &str, with_mode: bool) -> io::Result<archive::File> {
         self.note_opened(path);
-        if !self.record.is_on() {
-            return self.read_file(path, |_| Ok(0)).map(|file| file.text);
-        }
-        let file = self.read_file(path, |file| Ok(mode_of_file(file)?));
+        let file = self.read_backing(path, with_mode || self.record.is_on());
         self.record.note_read(path, &file);
-        file.map(|file| file.text)
+        file
     }
 
-    fn read_file(&self, path: &str, mode: fn(&File) -> io::Result<u32>) -> io::Result<archive::File> {
+    fn read_backing(&self, path: &str, with_mode: bool) -> io::Result<archive::File> {
         if let Backing::Capture(tree) = &self.backing {
             return Ok(tree.file(path)?.clone());
         }
         let mut file = File::from(self.open_at(path, OFlag::O_RDONLY)?);
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        let bytes = read_bytes(&mut file, path)?;
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Ok(archive::File { mode: mode(&file)?, text })
+        Ok(archive::File { mode: if with_mode { mode_of_file(&file)? } else { 0 }, text })
     }
 
     fn read_link(&self, path: &str) -> Option<String> {
@@ -349,12 +362,18 @@ impl Root {
     }
 }
 
-fn mode_of(entry: &Entry) -> u32 {
-    match entry {
-        Entry::Directory(_) => 0o755,
-        Entry::File(file) => file.mode,
-        Entry::Link(_) => 0o777,
+/// All that is in a file. Files of one value end where a read is short: sysfs hands out at most a page at a time
+/// (`kernfs_file_read_iter`), `/proc/irq` the whole value; asking again for the end would be a third of the work.
+fn read_bytes(file: &mut File, path: &str) -> io::Result<Vec<u8>> {
+    const PAGE: usize = 4096;
+    let mut buffer = [0; PAGE];
+    let length = file.read(&mut buffer)?;
+    let mut bytes = buffer[..length].to_vec();
+    let whole = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
+    if length > 0 && (length == PAGE || !whole) {
+        file.read_to_end(&mut bytes)?;
     }
+    Ok(bytes)
 }
 
 fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {

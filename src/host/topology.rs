@@ -71,7 +71,7 @@ impl Topology {
                 .unwrap_or_default()
                 .intersection(&online),
             l3_domains: told(groups(&online, |cpu| l3_domain(root, cpu))?),
-            packages: told(groups(&online, |cpu| package(root, cpu))?),
+            packages: packages(root, &online)?,
             speed_classes: speed_classes(root, &online, &cores)?,
             cores,
             nodes: read_nodes(root, &online)?,
@@ -146,6 +146,14 @@ fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
         }
     }
     Ok(CpuSet::single(cpu))
+}
+
+fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>, FileError> {
+    // A machine that does not tell of one CPU tells of none.
+    match online.first() {
+        Some(first) if !package(root, first)?.is_empty() => groups(online, |cpu| package(root, cpu)),
+        _ => Ok(Vec::new()),
+    }
 }
 
 fn package(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {

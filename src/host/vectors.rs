@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::host::interfaces::{Interface, MaskFile, read_mask_file};
+use crate::host::interfaces::{Interface, MaskFile, parse_mask_file};
 use crate::host::interrupts::Handlers;
 use crate::host::names::{self, Named, Numbering, Role};
 use crate::host::netlink::{Answer, Served};
@@ -252,7 +252,9 @@ fn read_vector(
     node: Option<u32>,
 ) -> Result<Option<Vector>, FileError> {
     let path = format!("/proc/irq/{irq}");
-    let Some(allowed) = read_mask_file(root, &format!("{path}/smp_affinity"))? else { return Ok(None) };
+    let allowed_path = format!("{path}/smp_affinity");
+    let Some((allowed, mode)) = root.read_with_mode(&allowed_path)? else { return Ok(None) };
+    let allowed = parse_mask_file(root, &allowed_path, &allowed)?;
     let serving = match read_list(root, &format!("{path}/effective_affinity_list"))? {
         Some(cpus) => Some(cpus),
         None => read_mask(root, &format!("{path}/effective_affinity"))?,
@@ -267,6 +269,6 @@ fn read_vector(
         allowed,
         // An empty effective mask is an IRQ that has never been started.
         serving: serving.filter(|cpus| !cpus.is_empty()),
-        movable: root.mode(&format!("{path}/smp_affinity")).is_none_or(|mode| mode & 0o200 != 0),
+        movable: mode & 0o200 != 0,
     }))
 }

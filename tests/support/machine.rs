@@ -39,6 +39,8 @@ pub struct Machine {
     pub stacked: Vec<(String, Vec<String>)>,
     /// `rps_sock_flow_entries`, where the kernel has it.
     pub flow_entries: Option<u32>,
+    /// Whether there is `/sys/kernel/irq` (Linux 4.9 and later), which goes before `/proc/interrupts`.
+    pub irq_files: bool,
 }
 
 /// Which kernel prints `/proc/interrupts`.
@@ -163,6 +165,7 @@ impl Machine {
             cards: vec![],
             stacked: vec![],
             flow_entries: Some(0),
+            irq_files: false,
             online,
         };
         machine.set_distances(|from, to| if from == to { 10 } else { 20 });

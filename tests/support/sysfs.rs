@@ -16,6 +16,9 @@ impl Machine {
                 self.write_interface(dir, card, number, port);
             }
             for vector in card.vectors.iter().filter(|vector| !vector.action.is_empty()) {
+                if self.irq_files {
+                    put(dir, &format!("sys/kernel/irq/{}/actions", vector.irq), &vector.action);
+                }
                 let irq = format!("proc/irq/{}", vector.irq);
                 put(dir, &format!("{irq}/smp_affinity"), &self.mask(&vector.allowed));
                 if let Some(cpu) = vector.serving {

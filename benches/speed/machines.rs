@@ -1,0 +1,74 @@
+//! Machines of any size, as values and as trees.
+
+use crate::support::machine::{Card, Kernel, Machine, Port};
+
+/// How large a machine is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// Logical CPUs, two threads a core: 2 to 4,096.
+    pub(crate) cpus: u32,
+    /// NUMA nodes, each with an equal share of the CPUs: 1 to 32.
+    pub(crate) nodes: u32,
+    /// Network cards, dealt over the nodes: 1 to 32.
+    pub(crate) cards: u32,
+    /// Queues of each card: 1 to 256.
+    pub(crate) queues: u32,
+    /// Whether the kernel has `/sys/kernel/irq` (4.9 and later), beside which `/proc/interrupts` is not read.
+    pub(crate) irq_files: bool,
+}
+
+/// The first IRQ of a card; below it are the machine's own.
+const FIRST_IRQ: u32 = 128;
+
+impl Size {
+    pub(crate) fn new((cpus, nodes, cards, queues): (u32, u32, u32, u32), irq_files: bool) -> Self {
+        Self { cpus, nodes, cards, queues, irq_files }
+    }
+
+    /// What a plan is made of: CPUs and queues.
+    pub(crate) fn things(self) -> f64 {
+        f64::from(self.cpus + self.vectors())
+    }
+
+    /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores, every vector allowed
+    /// everywhere and served by the first node, as drivers and the kernel leave it.
+    pub(crate) fn machine(self) -> Machine {
+        let Self { cpus, nodes, cards, queues, irq_files } = self;
+        assert!(cpus >= 2 && cpus % 2 == 0 && nodes >= 1 && cpus / 2 % nodes == 0, "{self:?}");
+        let cores = cpus / 2;
+        let share = cores / nodes;
+        let lists: Vec<String> = (0..nodes)
+            .map(|node| (node * share, (node + 1) * share - 1))
+            .map(|(first, last)| format!("{first}-{last},{}-{}", first + cores, last + cores))
+            .collect();
+        let mut machine = Machine::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
+        machine.kernel = Kernel::V6_14;
+        machine.irq_digits = 5;
+        machine.irq_files = irq_files;
+        machine.nohz_full = Some(vec![]);
+        machine.cores = machine.groups(|cpu| cpu % cores);
+        machine.l3 = machine.groups(|cpu| cpu % cores / 8);
+        machine.set_distances(|from, to| if from == to { 10 } else { 20 + from.abs_diff(to) });
+        let everywhere: Vec<u32> = (0..cpus).collect();
+        let serving: Vec<u32> = (0..share).collect();
+        for card in 0..cards {
+            let name = format!("eth{card}");
+            let count = queues as usize;
+            let actions = (0..queues).map(|queue| format!("{name}-TxRx-{queue}")).chain([name.clone()]);
+            let address = format!("0000:{:02x}:{:02x}.0", 1 + card / 8, card % 8);
+            let parent = format!("pci0000:00/0000:00:{:02x}.{}", 1 + card / 8, card % 8);
+            let node = i32::try_from(card % nodes).unwrap();
+            let first = FIRST_IRQ + card * (queues + 1);
+            let built = Card::new("ixgbe", &parent, &address, node, "16.0 GT/s PCIe", 16)
+                .port(Port::new(&name, 100_000, count, count).channels([0, 0, 1, 256], [0, 0, 1, queues]))
+                .vectors(first, actions, &everywhere, &serving);
+            machine.cards.push(built);
+        }
+        machine
+    }
+
+    /// How many queue vectors it has.
+    pub(crate) fn vectors(self) -> u32 {
+        self.cards * self.queues
+    }
+}
