@@ -60,7 +60,7 @@ pub(crate) fn build(
         score: score::score(host, places, &interfaces, score::planned),
         score_now: score::score(host, places, &interfaces, score::now),
         host: summary,
-        channels: chosen.iter().filter_map(|work| channels::change(host, work)).collect(),
+        channels: chosen.iter().filter_map(|work| channels::change(places, work)).collect(),
         interfaces,
         writes: settings.writes,
         unchanged: settings.unchanged,
@@ -77,7 +77,7 @@ fn interface(
 ) -> InterfacePlan {
     let interface = work.interface;
     let name = &interface.name;
-    let vectors: Vec<VectorPlan> = interface.vectors.iter().map(|v| vector(host, work, v)).collect();
+    let vectors: Vec<VectorPlan> = interface.vectors.iter().map(|v| vector(host, places, work, v)).collect();
     for (plan, now) in vectors.iter().zip(&interface.vectors) {
         if let Some(cpus) = &plan.cpus {
             let path = format!("/proc/irq/{}/smp_affinity", plan.irq);
@@ -104,7 +104,7 @@ fn interface(
         }
     }
     let mut notes = work.candidates.notes.clone();
-    notes.extend(notes::of_interface(host, work));
+    notes.extend(notes::of_interface(host, places, work));
     notes.extend(rps_note);
     let near = work.candidates.node.and_then(|node| host.topology.nodes.get(&node));
     let near = near.map_or(&host.topology.online, |node| &node.cpus);
@@ -131,15 +131,14 @@ fn interface(
     }
 }
 
-fn vector(host: &Host, work: &Work<'_>, vector: &Vector) -> VectorPlan {
+fn vector(host: &Host, places: &Places, work: &Work<'_>, vector: &Vector) -> VectorPlan {
     let cpus = work.target(host, vector);
     let idle = work.interface.is_idle(vector);
     let taken = vector.queue.and_then(|queue| work.cpus.get(&queue)).filter(|_| cpus.is_some());
-    let group = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
     let seat = taken.map(|&Taken { cpu, on_core, in_domain }| Seat {
-        core: group(&host.topology.cores, cpu).unwrap_or_else(|| CpuSet::single(cpu)),
+        core: places.core_of(&host.topology, cpu).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
         on_core,
-        l3: group(&host.topology.l3_domains, cpu).unwrap_or_default(),
+        l3: places.l3_of(&host.topology, cpu).cloned().unwrap_or_default(),
         on_l3: in_domain,
     });
     VectorPlan {
@@ -231,11 +230,11 @@ impl Settings {
     ) {
         // The file's own width; a file narrower than its planned CPU is a torn copy, and the machine's
         // width is what the kernel will take.
-        let value = cpus
-            .to_mask(current.width)
-            .or_else(|| cpus.to_mask(MaskWidth::for_cpus(host.topology.possible)))
-            .filter(|_| *cpus != current.cpus);
-        match value {
+        let differs = *cpus != current.cpus;
+        let value = differs.then(|| {
+            cpus.to_mask(current.width).or_else(|| cpus.to_mask(MaskWidth::for_cpus(host.topology.possible)))
+        });
+        match value.flatten() {
             Some(value) => self.writes.push(Write {
                 kind,
                 path,

@@ -1,14 +1,15 @@
 //! How many channels a card should have, when the policy says that it may be changed.
 
-use crate::host::{Channels, Host};
+use crate::host::Channels;
+use crate::plan::Work;
+use crate::plan::place::Places;
 use crate::plan::plan::ChannelChange;
-use crate::plan::{Work, notes};
 use crate::policy::ChannelCount;
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
-pub(crate) fn change(host: &Host, work: &Work<'_>) -> Option<ChannelChange> {
+pub(crate) fn change(places: &Places, work: &Work<'_>) -> Option<ChannelChange> {
     let current = work.interface.channels.filter(|_| !work.choice.skip)?;
-    let cores = u32::try_from(notes::core_count(host, work)).unwrap_or(u32::MAX);
+    let cores = u32::try_from(work.core_count(places)).unwrap_or(u32::MAX);
     let (count, why) = match work.choice.channels {
         ChannelCount::Keep => return None,
         ChannelCount::Auto => (cores, format!("a receive queue for each of {cores} candidate cores")),

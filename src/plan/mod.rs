@@ -84,14 +84,24 @@ impl Work<'_> {
         })
     }
 
+    /// How many cores (CPUs, where siblings count as cores) its queues can have to themselves.
+    fn core_count(&self, places: &Places) -> usize {
+        let cpus = &self.candidates.cpus;
+        if self.choice.siblings { cpus.len() } else { places.cores_in(cpus) }
+    }
+
     /// The CPUs that take its active queues.
     fn irq_cpus(&self, host: &Host) -> CpuSet {
         let active =
             self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
-        active.fold(CpuSet::new(), |all, vector| {
-            let stays = || serving_cpu(vector).map(CpuSet::single).unwrap_or_default();
-            all.union(&self.target(host, vector).unwrap_or_else(stays))
-        })
+        let mut cpus = CpuSet::new();
+        for vector in active {
+            match self.target(host, vector) {
+                Some(target) => cpus.add(&target),
+                None => cpus.extend(serving_cpu(vector)),
+            }
+        }
+        cpus
     }
 
     /// Where a queue's vectors may go.
@@ -105,14 +115,14 @@ impl Work<'_> {
     /// there are more queues than vectors, that of the vector it shares.
     fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
         let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
-        let vectors: Vec<&Vector> = self.interface.vectors.iter().filter(with).collect();
-        let own = vectors.iter().find(|vector| vector.queue == Some(queue)).copied();
+        let vectors = || self.interface.vectors.iter().filter(with);
+        let own = vectors().find(|vector| vector.queue == Some(queue));
         let told = || {
             let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
             let irq = self.interface.netlink.as_ref()?.irq_of(direction, queue)?;
             self.interface.vectors.iter().find(|vector| vector.irq == irq)
         };
-        let shared = || vectors.get(queue as usize % vectors.len().max(1)).copied();
+        let shared = || vectors().nth(queue as usize % vectors().count().max(1));
         let vector = own.or_else(told).or_else(shared)?;
         self.cpus.get(&vector.queue?).map(|taken| taken.cpu)
     }

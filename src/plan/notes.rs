@@ -1,6 +1,7 @@
 //! What a plan's reader should know beside the values.
 
 use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
+use crate::plan::place::Places;
 use crate::plan::plan::{NodeSource, Note};
 use crate::plan::{Work, active_queues};
 use crate::policy::{Scope, Xps};
@@ -22,15 +23,6 @@ pub(crate) fn tiny(host: &Host, work: &Work<'_>, queues: usize) -> Option<Note> 
     (cpus > 1 && !others.is_empty()).then(|| note.with_cure(format!("nicpin apply --rps {others} {name}")))
 }
 
-/// How many cores (CPUs, where siblings count as cores) an interface's queues can have to themselves.
-pub(crate) fn core_count(host: &Host, work: &Work<'_>) -> usize {
-    let cpus = &work.candidates.cpus;
-    if work.choice.siblings {
-        return cpus.len();
-    }
-    host.topology.cores.iter().filter(|core| core.intersects(cpus)).count()
-}
-
 /// RPS is off because the card can do the work itself.
 pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> Note {
     let name = &work.interface.name;
@@ -46,7 +38,7 @@ pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> 
 }
 
 /// Notes about one interface.
-pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
+pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec<Note> {
     let interface = work.interface;
     let mut notes = Vec::new();
     if work.choice.skip {
@@ -101,7 +93,7 @@ pub(crate) fn of_interface(host: &Host, work: &Work<'_>) -> Vec<Note> {
             format!("{managed} of its queue vectors are managed by the kernel and stay where they are");
         notes.push(Note::new("kernel-managed", text));
     }
-    notes.extend(too_many_queues(host, work));
+    notes.extend(too_many_queues(places, work));
     let overridden: Vec<u32> =
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
     if let (false, Some(first)) = (work.choice.xps == Xps::Keep, overridden.first()) {
@@ -156,10 +148,10 @@ fn vmbus_channels(device: &str, channels: &[VmbusChannel]) -> Note {
         .with_cure(format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu"))
 }
 
-fn too_many_queues(host: &Host, work: &Work<'_>) -> Option<Note> {
+fn too_many_queues(places: &Places, work: &Work<'_>) -> Option<Note> {
     let interface = work.interface;
     let queues = active_queues(interface);
-    let cores = core_count(host, work);
+    let cores = work.core_count(places);
     if queues <= cores || cores == 0 {
         return None;
     }

@@ -5,6 +5,8 @@
 //! rules of the default policy: the core of CPU 0 last, fast cores first, the L3 domain with the least
 //! work first, then by number. The threads of a core take turns.
 
+use std::collections::BTreeMap;
+
 use crate::cpuset::CpuSet;
 use crate::host::Topology;
 
@@ -12,8 +14,9 @@ use crate::host::Topology;
 #[derive(Debug)]
 pub(crate) struct Places {
     /// By CPU id; `None` for CPUs that are not online.
-    places: Vec<Option<Place>>,
+    by_cpu: Vec<Option<Place>>,
     domain_sizes: Vec<usize>,
+    nodes: BTreeMap<Option<u32>, Vec<usize>>,
 }
 
 /// Where a CPU sits.
@@ -32,13 +35,13 @@ pub(crate) struct Place {
 impl Places {
     pub(crate) fn new(topology: &Topology) -> Self {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
-        let mut places: Vec<Option<Place>> = vec![None; end];
+        let mut by_cpu: Vec<Option<Place>> = vec![None; end];
         for cpu in topology.online.iter() {
-            places[cpu as usize] = Some(Place { core: 0, domain: 0, node: None, class: 0 });
+            by_cpu[cpu as usize] = Some(Place { core: 0, domain: 0, node: None, class: 0 });
         }
         let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut Place)| {
             for cpu in cpus.iter() {
-                if let Some(Some(place)) = places.get_mut(cpu as usize) {
+                if let Some(Some(place)) = by_cpu.get_mut(cpu as usize) {
                     change(place);
                 }
             }
@@ -57,15 +60,46 @@ impl Places {
             each(cpus, &|place| place.domain = domain);
         }
         let mut domain_sizes = vec![0; topology.nodes.len() + topology.l3_domains.len() + 1];
-        for place in places.iter().flatten() {
+        for place in by_cpu.iter().flatten() {
             domain_sizes[place.domain] += 1;
         }
-        Self { places, domain_sizes }
+        let mut nodes: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+        for (core, cpus) in topology.cores.iter().enumerate() {
+            let place = cpus.first().and_then(|first| by_cpu.get(first as usize)?.as_ref());
+            if let Some(place) = place {
+                nodes.entry(place.node).or_default().push(core);
+            }
+        }
+        Self { by_cpu, domain_sizes, nodes }
+    }
+
+    /// The cores of each node, as indices into those of the topology.
+    pub(crate) fn cores_by_node(&self) -> &BTreeMap<Option<u32>, Vec<usize>> {
+        &self.nodes
+    }
+
+    /// How many cores a set has CPUs of.
+    pub(crate) fn cores_in(&self, cpus: &CpuSet) -> usize {
+        let mut cores: Vec<usize> =
+            cpus.iter().filter_map(|cpu| self.of(cpu)).map(|place| place.core).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        cores.len()
     }
 
     /// Where a CPU sits; `None` when it is not online.
     pub(crate) fn of(&self, cpu: u32) -> Option<Place> {
-        self.places.get(cpu as usize).copied().flatten()
+        self.by_cpu.get(cpu as usize).copied().flatten()
+    }
+
+    /// The CPUs of a CPU's core.
+    pub(crate) fn core_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
+        topology.cores.get(self.of(cpu)?.core)
+    }
+
+    /// The CPUs of a CPU's L3 domain, where it has one.
+    pub(crate) fn l3_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
+        topology.l3_domains.get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
     }
 }
 
@@ -97,8 +131,8 @@ pub(crate) struct Manner {
 
 impl<'a> Load<'a> {
     pub(crate) fn new(places: &'a Places) -> Self {
-        let (cpus, domains) = (vec![0; places.places.len()], vec![0; places.domain_sizes.len()]);
-        let cores = places.places.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
+        let (cpus, domains) = (vec![0; places.by_cpu.len()], vec![0; places.domain_sizes.len()]);
+        let cores = places.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
         Self { places, cpus, cores: vec![0; cores], domains }
     }
 

@@ -294,28 +294,73 @@ impl Note {
 /// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
 /// states and speeds.
 pub(crate) fn hash(host: &HostSummary, interfaces: &[InterfacePlan]) -> String {
-    let mut hasher = SipHasher13::new();
-    let mut add = |text: &str| {
-        hasher.write(text.as_bytes());
-        hasher.write_u8(0);
-    };
-    add(&format!("{} {} {} {}", host.online, host.possible, host.isolated, host.nohz_full));
+    let mut hash = PlanHasher(SipHasher13::new());
+    hash.sets([&host.online, &host.isolated, &host.nohz_full]);
+    hash.numbers([host.possible]);
     for node in &host.nodes {
-        add(&format!("node {} {}", node.node, node.cpus));
+        hash.text("node");
+        hash.numbers([node.node]);
+        hash.sets([&node.cpus]);
     }
-    let set = |cpus: &Option<CpuSet>| cpus.as_ref().map_or("-".to_owned(), |cpus| format!("[{cpus}]"));
     for interface in interfaces {
-        let driver = interface.driver.as_deref().unwrap_or("-");
-        add(&format!("{} {driver} {} {}", interface.name, interface.device, interface.candidates));
+        hash.text("interface");
+        for text in [&interface.name, interface.driver.as_deref().unwrap_or("-"), &interface.device] {
+            hash.text(text);
+        }
+        hash.sets([&interface.candidates]);
         for vector in &interface.vectors {
-            add(&format!("{:?} {:?} {}", vector.role, vector.queue, set(&vector.cpus)));
+            let role = match vector.role {
+                Role::Combined => "combined",
+                Role::Rx => "rx",
+                Role::Tx => "tx",
+                Role::Control => "control",
+            };
+            hash.text(role);
+            hash.numbers(vector.queue);
+            hash.sets(&vector.cpus);
         }
         for rx in &interface.rx_queues {
-            add(&format!("rx {} {} {:?}", rx.queue, set(&rx.rps_cpus), rx.rps_flow_cnt));
+            hash.text("rps");
+            hash.numbers([rx.queue]);
+            hash.sets(&rx.rps_cpus);
+            hash.numbers(rx.rps_flow_cnt);
         }
         for tx in &interface.tx_queues {
-            add(&format!("tx {} {}", tx.queue, set(&tx.xps_cpus)));
+            hash.text("xps");
+            hash.numbers([tx.queue]);
+            hash.sets(&tx.xps_cpus);
         }
     }
-    format!("{:016x}", hasher.finish())
+    format!("{:016x}", hash.0.finish())
+}
+
+/// Hashes values one after another so that no two different rows of them look alike. The bytes are the same on
+/// machines of either byte order.
+struct PlanHasher(SipHasher13);
+
+impl PlanHasher {
+    fn text(&mut self, text: &str) {
+        self.0.write(text.as_bytes());
+        self.0.write(&[0]);
+    }
+
+    fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        for number in numbers {
+            self.0.write(&[1]);
+            self.0.write(&number.to_le_bytes());
+        }
+        self.0.write(&[0]);
+    }
+
+    fn sets<'a>(&mut self, sets: impl IntoIterator<Item = &'a CpuSet>) {
+        for cpus in sets {
+            let words = cpus.words();
+            self.0.write(&[1]);
+            self.0.write(&(words.len() as u64).to_le_bytes());
+            for word in words {
+                self.0.write(&word.to_le_bytes());
+            }
+        }
+        self.0.write(&[0]);
+    }
 }

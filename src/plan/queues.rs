@@ -57,7 +57,7 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
             (Some(vec![cpus; queues.len()]), "given by the policy".to_owned(), None)
         }
         Rps::Auto => {
-            let cores = notes::core_count(host, work);
+            let cores = work.core_count(places);
             if queues.len() >= cores {
                 return off("off: a receive queue for each candidate core", None);
             }

@@ -1,6 +1,6 @@
 //! How good a placement is: the planned one and the present one, by the same measure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Role};
@@ -8,13 +8,13 @@ use crate::plan::place::Places;
 use crate::plan::plan::{InterfacePlan, Score, VectorPlan};
 
 /// Where a vector would be served by the plan.
-pub(crate) fn planned(vector: &VectorPlan) -> Option<CpuSet> {
-    vector.cpus.clone().or_else(|| now(vector))
+pub(crate) fn planned(vector: &VectorPlan) -> &CpuSet {
+    vector.cpus.as_ref().unwrap_or_else(|| now(vector))
 }
 
 /// Where a vector is served now; the allowed CPUs where the kernel does not tell.
-pub(crate) fn now(vector: &VectorPlan) -> Option<CpuSet> {
-    vector.serving.clone().or_else(|| Some(vector.current.clone()))
+pub(crate) fn now(vector: &VectorPlan) -> &CpuSet {
+    vector.serving.as_ref().unwrap_or(&vector.current)
 }
 
 /// Scores interfaces by where `place` says that each vector is.
@@ -22,21 +22,19 @@ pub(crate) fn score(
     host: &Host,
     places: &Places,
     interfaces: &[InterfacePlan],
-    place: fn(&VectorPlan) -> Option<CpuSet>,
+    place: fn(&VectorPlan) -> &CpuSet,
 ) -> Score {
     let (mut local, mut known) = (0_u32, 0_u32);
-    let mut on_core: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut threads: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
+    let mut cores = Cores::new(host);
     let mut candidates = CpuSet::new();
-    let mut owners: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     let kept_free = host.topology.isolated_or_nohz();
     let mut on_isolated = 0;
-    for interface in interfaces {
+    for (at, interface) in interfaces.iter().enumerate() {
         let of = |node: Option<u32>| host.topology.nodes.get(&node?).map(|node| &node.cpus);
         let mut counted = BTreeSet::new();
         let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
         for vector in active {
-            let Some(cpus) = place(vector) else { continue };
+            let cpus = place(vector);
             if let Some(own) = of(vector.node.or(interface.node)) {
                 known += 1;
                 local += u32::from(cpus.is_subset(own));
@@ -47,24 +45,59 @@ pub(crate) fn score(
                 && let Some(place) = places.of(cpu)
                 && counted.insert((queue, cpu))
             {
-                *on_core.entry(place.core).or_default() += 1;
-                threads.entry(place.core).or_default().insert(cpu);
-                owners.entry(place.core).or_default().insert(&interface.name);
+                cores.add(place.core, cpu, at);
             }
         }
         if !counted.is_empty() {
-            candidates = candidates.union(&interface.candidates);
+            candidates.add(&interface.candidates);
         }
     }
-    let cores: BTreeSet<usize> =
-        candidates.iter().filter_map(|cpu| places.of(cpu)).map(|place| place.core).collect();
-    let on = |core: &usize| on_core.get(core).copied().unwrap_or(0);
+    let possible = candidates.iter().filter_map(|cpu| places.of(cpu));
     Score {
         local: (known > 0).then(|| f64::from(local) / f64::from(known)),
-        max_vectors_per_core: on_core.values().copied().max().unwrap_or(0),
-        min_vectors_per_core: cores.iter().map(on).min().unwrap_or(0),
-        smt_collisions: threads.values().filter(|threads| threads.len() > 1).count(),
+        max_vectors_per_core: cores.0.iter().map(|core| core.queues).max().unwrap_or(0),
+        min_vectors_per_core: possible.map(|place| cores.0[place.core].queues).min().unwrap_or(0),
+        smt_collisions: cores.0.iter().filter(|core| core.threads.several).count(),
         on_isolated,
-        shared_cores: owners.values().filter(|owners| owners.len() > 1).count(),
+        shared_cores: cores.0.iter().filter(|core| core.owners.several).count(),
+    }
+}
+
+/// What each core has taken.
+struct Cores(Vec<Core>);
+
+#[derive(Clone, Default)]
+struct Core {
+    queues: usize,
+    threads: Different<u32>,
+    owners: Different<usize>,
+}
+
+/// Whether several different values were seen.
+#[derive(Clone, Default)]
+struct Different<T> {
+    first: Option<T>,
+    several: bool,
+}
+
+impl Cores {
+    fn new(host: &Host) -> Self {
+        Self(vec![Core::default(); host.topology.cores.len().max(1)])
+    }
+
+    fn add(&mut self, core: usize, cpu: u32, owner: usize) {
+        let core = &mut self.0[core];
+        core.queues += 1;
+        core.threads.see(cpu);
+        core.owners.see(owner);
+    }
+}
+
+impl<T: PartialEq> Different<T> {
+    fn see(&mut self, value: T) {
+        match &self.first {
+            Some(first) => self.several |= *first != value,
+            None => self.first = Some(value),
+        }
     }
 }

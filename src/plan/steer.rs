@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::host::Topology;
-use crate::plan::place::Places;
+use crate::plan::place::{Place, Places};
 
 /// How far one CPU is from another: 0 itself, 1 its core, 2 its L3 domain, 3 its node, beyond that by the
 /// distance of the nodes.
@@ -29,63 +29,113 @@ pub(crate) fn distance(topology: &Topology, places: &Places, from: u32, to: u32)
 /// nearest queue, the one with fewer CPUs among equals; the CPUs of other nodes are dealt evenly, each queue's
 /// share in one piece.
 pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> Vec<CpuSet> {
-    let mut shares = vec![CpuSet::new(); completions.len()];
+    let mut shares = Shares::new(completions.len());
     if completions.is_empty() {
-        return shares;
+        return shares.cpus;
     }
-    let node_of = |cpu: u32| places.of(cpu).and_then(|place| place.node);
-    let near: Vec<Option<u32>> = completions.iter().map(|&cpu| node_of(cpu)).collect();
-    let mut remote: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
+    let nearby = Nearby::new(places, completions);
+    let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, places.of(first)?)));
+    let (near, far): (Vec<_>, Vec<_>) =
+        places.cores_by_node().iter().partition(|(node, _)| nearby.on_node.contains_key(node));
     let mut local: Vec<(u32, &CpuSet)> = Vec::new();
-    for core in &topology.cores {
-        let Some(first) = core.first() else { continue };
-        if near.contains(&node_of(first)) {
-            let away = |&to: &u32| core.iter().map(|cpu| distance(topology, places, cpu, to)).min();
-            local.push((completions.iter().filter_map(away).min().unwrap_or(u32::MAX), core));
-        } else {
-            remote.entry(node_of(first)).or_default().extend(core.iter());
-        }
+    for core in near.into_iter().flat_map(|(_, cores)| cores).map(|&core| &topology.cores[core]) {
+        let away =
+            |(_, place)| core.iter().filter_map(|cpu| nearby.of(cpu, place)).map(|(away, _)| away).min();
+        local.extend(first_of(core).and_then(away).map(|away| (away, core)));
     }
     // Cores that take completions first, so that what they hold counts when the others are dealt.
     local.sort_by_key(|&(away, core)| (away, core.first()));
     for (away, core) in local {
-        if away <= 1 {
-            for cpu in core.iter() {
-                let queue = nearest(topology, places, completions, &shares, cpu);
-                shares[queue].insert(cpu);
+        // The threads of a core that completes may each have a queue of their own.
+        let pieces: Vec<CpuSet> =
+            if away <= 1 { core.iter().map(CpuSet::single).collect() } else { vec![core.clone()] };
+        for piece in pieces {
+            let Some((first, place)) = piece.first().and_then(|first| Some((first, places.of(first)?)))
+            else {
+                continue;
+            };
+            if let Some((_, queues)) = nearby.of(first, place) {
+                shares.give_smallest(queues, &piece);
             }
-        } else if let Some(first) = core.first() {
-            let queue = nearest(topology, places, completions, &shares, first);
-            shares[queue].extend(core.iter());
         }
     }
-    for cpus in remote.into_values() {
-        deal(&mut shares, &cpus);
+    for (_, cores) in far {
+        let cpus: Vec<u32> = cores.iter().flat_map(|&core| topology.cores[core].iter()).collect();
+        shares.deal(&cpus);
     }
-    shares
+    shares.cpus
 }
 
-/// The queue that completes nearest to a CPU; among equals the one with fewer CPUs so far.
-fn nearest(topology: &Topology, places: &Places, completions: &[u32], shares: &[CpuSet], cpu: u32) -> usize {
-    let away = |queue: usize| distance(topology, places, cpu, completions[queue]);
-    (0..completions.len()).min_by_key(|&queue| (away(queue), shares[queue].len(), queue)).unwrap_or(0)
+/// Transmit queues by where they complete.
+#[derive(Default)]
+struct Nearby {
+    on_cpu: BTreeMap<u32, Vec<usize>>,
+    on_core: BTreeMap<usize, Vec<usize>>,
+    in_domain: BTreeMap<(Option<u32>, usize), Vec<usize>>,
+    on_node: BTreeMap<Option<u32>, Vec<usize>>,
 }
 
-/// Deals CPUs in consecutive pieces so that the shares end up as even as they can.
-fn deal(shares: &mut [CpuSet], cpus: &[u32]) {
-    let mut sizes: Vec<usize> = shares.iter().map(CpuSet::len).collect();
-    let mut pieces = vec![0_usize; shares.len()];
-    for _ in cpus {
-        if let Some(queue) = (0..sizes.len()).min_by_key(|&queue| (sizes[queue], queue)) {
-            sizes[queue] += 1;
-            pieces[queue] += 1;
+impl Nearby {
+    fn new(places: &Places, completions: &[u32]) -> Self {
+        let mut nearby = Self::default();
+        for (queue, &cpu) in completions.iter().enumerate() {
+            let Some(place) = places.of(cpu) else { continue };
+            nearby.on_cpu.entry(cpu).or_default().push(queue);
+            nearby.on_core.entry(place.core).or_default().push(queue);
+            nearby.in_domain.entry((place.node, place.domain)).or_default().push(queue);
+            nearby.on_node.entry(place.node).or_default().push(queue);
+        }
+        nearby
+    }
+
+    /// The queues that complete nearest to a CPU, and how far away, as [`distance`] has it; `None` when none
+    /// completes on its node.
+    fn of(&self, cpu: u32, place: Place) -> Option<(u32, &[usize])> {
+        let found = [
+            self.on_cpu.get(&cpu),
+            self.on_core.get(&place.core),
+            self.in_domain.get(&(place.node, place.domain)),
+            self.on_node.get(&place.node),
+        ];
+        (0..).zip(found).find_map(|(away, queues)| Some((away, queues?.as_slice())))
+    }
+}
+
+/// What each transmit queue was given so far.
+struct Shares {
+    cpus: Vec<CpuSet>,
+    sizes: Vec<usize>,
+}
+
+impl Shares {
+    fn new(queues: usize) -> Self {
+        Self { cpus: vec![CpuSet::new(); queues], sizes: vec![0; queues] }
+    }
+
+    /// Gives CPUs to the one of some queues that has the fewest.
+    fn give_smallest(&mut self, queues: &[usize], cpus: &CpuSet) {
+        if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.sizes[queue], queue)) {
+            self.sizes[queue] += cpus.len();
+            self.cpus[queue].add(cpus);
         }
     }
-    let mut rest = cpus;
-    for (share, piece) in shares.iter_mut().zip(pieces) {
-        let (own, after) = rest.split_at(piece);
-        share.extend(own.iter().copied());
-        rest = after;
+
+    /// Deals CPUs in consecutive pieces so that the shares end up as even as they can.
+    fn deal(&mut self, cpus: &[u32]) {
+        let mut pieces = vec![0; self.sizes.len()];
+        let mut left = cpus.len();
+        while let (1.., Some(&lowest)) = (left, self.sizes.iter().min()) {
+            for (size, piece) in self.sizes.iter_mut().zip(&mut pieces).filter(|(size, _)| **size == lowest) {
+                let one = usize::from(left > 0);
+                (*size, *piece, left) = (*size + one, *piece + one, left - one);
+            }
+        }
+        let mut rest = cpus;
+        for (share, piece) in self.cpus.iter_mut().zip(pieces) {
+            let (own, after) = rest.split_at(piece);
+            share.extend(own.iter().copied());
+            rest = after;
+        }
     }
 }
 
