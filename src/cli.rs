@@ -1,9 +1,11 @@
 //! The command line: every option and its help text, in one place.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::binding::{Memory, Place, Wish};
 use crate::cpuset::CpuSet;
 use crate::policy::{ChannelCount, Per, Rfs, Rps, Scope, Settings, Widen, Xps};
 
@@ -45,6 +47,8 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Record this machine as one file that --root accepts; reads only, needs no root
     Capture(CaptureArgs),
+    /// Run a command on an interface's node: its CPUs, its memory
+    Run(RunArgs),
 }
 
 /// Which interfaces.
@@ -61,7 +65,7 @@ pub struct SelectArgs {
 }
 
 /// Options that override the policy file.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Placement")]
 pub struct PolicyArgs {
     /// Whose CPUs take the vectors: `local` (the card's node), `all`, `remote`, where the driver's `hint` says, or a
@@ -265,6 +269,75 @@ pub struct CaptureArgs {
     /// Say whose machine it is: host name, hardware addresses and the time; change no names
     #[arg(long)]
     pub identify: bool,
+}
+
+/// `nicpin run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+CMD takes the place of nicpin, so that signals and the exit status are its own. Only
+when nothing could be started the status is nicpin's: 1, or 64 for a bad command line.
+Its CPUs are those of the node that take no interrupts by the plan, when that is half
+of them or more, else all of them; never isolated ones, unless --cpus names them.
+
+Examples:
+  nicpin run eth2 -- iperf3 -s                  on eth2's node, away from its interrupts
+  nicpin run --far eth2 -- iperf3 -s            on the node farthest from it, to compare
+  nicpin run --memory preferred eth2 -- redis   may use other nodes' memory when its own is full
+  nicpin run --cpus 8-11 eth2 -- ./worker       these CPUs, and the memory of eth2's node
+  nicpin run --dry-run eth2                     only say which CPUs and memory that would be
+  nicpin run --dry-run --root fixtures/dl980 eth2")]
+pub struct RunArgs {
+    /// The interface, or any other selector that stands for interfaces on one node
+    #[arg(value_name = "INTERFACE")]
+    pub interface: String,
+
+    /// Where, how, and with which memory.
+    #[command(flatten)]
+    pub wish: WishArgs,
+
+    /// Start nothing; say which CPUs and memory it would be
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "dry_run")]
+    pub command: Vec<OsString>,
+}
+
+/// Where a program is to run.
+#[derive(Debug, Args)]
+pub struct WishArgs {
+    /// On the interface's own node (the default)
+    #[arg(long, group = "place")]
+    pub near: bool,
+
+    /// On the node that is farthest from it
+    #[arg(long, group = "place")]
+    pub far: bool,
+
+    /// On this node
+    #[arg(long, value_name = "N", group = "place")]
+    pub node: Option<u32>,
+
+    /// On these CPUs, instead of the node's; the memory is still the node's
+    #[arg(long, value_name = "CPULIST")]
+    pub cpus: Option<CpuSet>,
+
+    /// How firmly its memory is bound to the node
+    #[arg(long, value_enum, default_value_t)]
+    pub memory: Memory,
+}
+
+impl WishArgs {
+    /// What was said on the command line.
+    pub fn wish(&self) -> Wish {
+        let place = match self.node {
+            Some(node) => Place::Node(node),
+            None if self.far => Place::Far,
+            None => Place::Near,
+        };
+        Wish { place, cpus: self.cpus.clone(), memory: self.memory }
+    }
 }
 
 /// Waiting for the lock.

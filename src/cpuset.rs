@@ -23,6 +23,9 @@ pub struct CpuSet {
     words: Vec<u64>,
 }
 
+/// NUMA nodes by id: their lists and masks have the kernel's same forms.
+pub type NodeSet = CpuSet;
+
 /// A text that is neither a CPU list nor a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}: {reason}")]

@@ -6,6 +6,7 @@
 //! reads it back; [`render`] turns values into text.
 
 pub mod apply;
+pub mod binding;
 pub mod cli;
 pub mod commands;
 pub mod cpuset;
@@ -14,3 +15,4 @@ pub mod plan;
 pub mod policy;
 pub mod render;
 pub mod select;
+pub mod sys;

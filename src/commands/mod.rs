@@ -5,11 +5,13 @@ mod capture;
 mod check;
 mod plan;
 mod restore;
+mod run;
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow};
 
+use crate::binding::BindingError;
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
 use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
@@ -44,13 +46,16 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Check(args) => check::run(cli, args, out),
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
+        Command::Run(args) => run::run(cli, args, out),
     }
 }
 
 /// The exit code of an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    let usage =
-        matches!(error.downcast_ref(), Some(SelectError::Malformed { .. })) || error.is::<ImpossibleCpu>();
+    let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
+        || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
+        || error.is::<ImpossibleCpu>()
+        || error.is::<run::NotThisMachine>();
     if usage { Exit::Usage } else { Exit::Failed }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::host::archive::{ABOUT, Entry, File, SCHEMA, Tree};
 use crate::host::interrupts::without_counts;
+use crate::host::memory::{is_meminfo, without_use};
 use crate::host::recorded::Recorded;
 use crate::host::redact::{self, Redacted};
 use crate::host::{FileError, Host, INTERRUPTS, Root, Wants};
@@ -167,6 +168,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         let seen = record.files.get(path).cloned().unwrap_or(File { mode, text: String::new() });
         let text = match path.as_str() {
             INTERRUPTS => without_counts(&seen.text),
+            _ if is_meminfo(path) => without_use(&seen.text),
             _ if process(path).is_some() => without_times(&seen.text),
             _ => seen.text,
         };

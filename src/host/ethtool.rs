@@ -1,14 +1,14 @@
 //! What only ethtool knows: how many channels a card has and could have.
 //!
 //! On a live machine asked by ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`); in a tree read from
-//! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line. This is the one
-//! module with unsafe code.
+//! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line.
 
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
 use crate::host::root::{FileError, Root};
+use crate::sys::{self, RawChannels};
 
 /// Where a tree keeps what ethtool answered.
 const RECORDED: &str = "/nicpin/ethtool";
@@ -35,6 +35,18 @@ pub struct Channels {
 }
 
 impl Channels {
+    fn of(raw: RawChannels) -> Self {
+        let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (raw.max, raw.now);
+        Self { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined }
+    }
+
+    fn to_raw(self) -> RawChannels {
+        RawChannels {
+            max: [self.max_rx, self.max_tx, self.max_other, self.max_combined],
+            now: [self.rx, self.tx, self.other, self.combined],
+        }
+    }
+
     /// Channels that receive, now.
     pub fn receiving(&self) -> u32 {
         self.rx + self.combined
@@ -112,7 +124,7 @@ impl Channels {
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<Option<Channels>, FileError> {
     let path = format!("{RECORDED}/{interface}/channels");
     if root.is_real() {
-        let channels = ioctl::channels(interface).ok();
+        let channels = sys::get_channels(interface).ok().map(Channels::of);
         if let Some(channels) = channels {
             root.remember(&path, || channels.to_text());
         }
@@ -131,65 +143,9 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<Option<Channels>,
 /// tree the recorded answer changes, and nothing else.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     if root.is_real() {
-        return Ok(ioctl::set_channels(interface, channels)?);
+        return Ok(sys::set_channels(interface, channels.to_raw())?);
     }
     root.write(&format!("{RECORDED}/{interface}/channels"), &channels.to_text())
-}
-
-#[allow(unsafe_code)]
-mod ioctl {
-    use std::os::fd::AsRawFd as _;
-
-    use nix::errno::Errno;
-    use nix::libc;
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-
-    use super::Channels;
-
-    const SIOCETHTOOL: libc::c_ulong = 0x8946;
-    const ETHTOOL_GCHANNELS: u32 = 0x3c;
-    const ETHTOOL_SCHANNELS: u32 = 0x3d;
-
-    /// `struct ethtool_channels`.
-    #[repr(C)]
-    #[derive(Default)]
-    struct RawChannels {
-        cmd: u32,
-        max: [u32; 4],
-        now: [u32; 4],
-    }
-
-    nix::ioctl_readwrite_bad!(siocethtool, SIOCETHTOOL, libc::ifreq);
-
-    pub(super) fn channels(interface: &str) -> Result<Channels, Errno> {
-        let mut raw = RawChannels { cmd: ETHTOOL_GCHANNELS, ..RawChannels::default() };
-        call(interface, &mut raw)?;
-        let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (raw.max, raw.now);
-        Ok(Channels { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined })
-    }
-
-    pub(super) fn set_channels(interface: &str, to: &Channels) -> Result<(), Errno> {
-        let now = [to.rx, to.tx, to.other, to.combined];
-        let max = [to.max_rx, to.max_tx, to.max_other, to.max_combined];
-        call(interface, &mut RawChannels { cmd: ETHTOOL_SCHANNELS, max, now })
-    }
-
-    fn call(interface: &str, raw: &mut RawChannels) -> Result<(), Errno> {
-        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-        // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        if interface.len() >= request.ifr_name.len() {
-            return Err(Errno::ENODEV);
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-            *to = libc::c_char::from_ne_bytes([from]);
-        }
-        request.ifr_ifru.ifru_data = std::ptr::from_mut(raw).cast();
-        // SAFETY: `request` and the `raw` that it points to live until the call returns, and
-        // both commands read and write no more than the structure they are defined with.
-        unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) }?;
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -205,11 +161,5 @@ mod tests {
         assert_eq!(channels.set_arguments(12), "combined 12");
         assert_eq!(Channels::parse("max_rx x\n"), None);
         assert_eq!(Channels::parse("speed 3\n"), None);
-    }
-
-    #[test]
-    fn loopback_has_no_channels() {
-        assert!(ioctl::channels("lo").is_err());
-        assert!(ioctl::channels("a-name-that-is-too-long-for-an-interface").is_err());
     }
 }

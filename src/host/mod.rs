@@ -5,6 +5,7 @@ pub mod capture;
 pub mod ethtool;
 pub mod interfaces;
 pub mod interrupts;
+pub mod memory;
 pub mod names;
 pub mod netlink;
 mod numbering;
@@ -51,6 +52,8 @@ pub struct Host {
     pub flow_entries: Option<u32>,
     /// What drivers hint (`affinity_hint`), by IRQ, where a hint was asked for and there is one.
     pub hints: BTreeMap<u32, CpuSet>,
+    /// The memory of each node in KiB, where it was asked for; nodes that do not tell are absent.
+    pub memory: BTreeMap<u32, u64>,
     /// Whether this is a dump of `/sys` alone, which knows of no vector.
     pub without_proc: bool,
     /// The process id of irqbalance, while it runs.
@@ -81,11 +84,13 @@ impl Host {
             vectors::read(root, &handlers, &mut interfaces)?;
         }
         let hints = if wants.hints { read_hints(root, &interfaces)? } else { BTreeMap::new() };
+        let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
         Ok(Self {
             others: Others::read(root, virtuals, &interfaces)?,
             topology,
             interfaces,
             hints,
+            memory,
             without_proc,
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
@@ -101,11 +106,13 @@ pub struct Wants {
     pub hints: bool,
     /// `/proc/interrupts` also where `/sys/kernel/irq` tells of the handlers.
     pub interrupts: bool,
+    /// How much memory each node has.
+    pub memory: bool,
 }
 
 impl Wants {
     /// Whatever a command or a policy may ask for.
-    pub const EVERYTHING: Self = Self { hints: true, interrupts: true };
+    pub const EVERYTHING: Self = Self { hints: true, interrupts: true, memory: true };
 }
 
 fn read_hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {

@@ -38,6 +38,13 @@ pub struct Plan {
     pub notes: Vec<Note>,
 }
 
+impl Plan {
+    /// Those of the CPUs that take no interrupt of an interface of this plan.
+    pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
+        self.interfaces.iter().fold(cpus.clone(), |left, interface| left.difference(&interface.irq_cpus))
+    }
+}
+
 /// A card that should have another number of channels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelChange {

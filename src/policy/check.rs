@@ -77,7 +77,8 @@ fn list(
     possible_cpus(setting, &cpus, possible).map_err(|error| (value.span(), error))
 }
 
-fn possible_cpus(setting: &'static str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
+/// Refuses a set with a CPU beyond `possible`.
+pub fn possible_cpus(setting: &'static str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
     match cpus.last() {
         Some(cpu) if cpu >= possible => Err(ImpossibleCpu { setting, cpu, last: possible.saturating_sub(1) }),
         _ => Ok(()),

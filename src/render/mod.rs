@@ -1,5 +1,6 @@
 //! Values into text. Nothing is computed here that the value does not hold.
 
+pub mod binding;
 pub mod explain;
 pub mod report;
 pub mod sh;

@@ -26,6 +26,7 @@ TESTS=(
   "apply.remapping   apply     two-node-ir"
   "apply.flat        apply     flat"
   "channels          channels  four-node"
+  "run               run       four-node"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
 )
 

@@ -1,0 +1,79 @@
+//! `nicpin run`: a command on an interface's node.
+
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::binding::{Binding, BindingError, Wish};
+use crate::cli::{Cli, PolicyArgs, RunArgs};
+use crate::commands::{Exit, check_cpus, parse_policy, read_policy_file};
+use crate::host::root::errno_words;
+use crate::host::{Host, Root, Wants};
+use crate::plan::Plan;
+use crate::policy::check::possible_cpus;
+use crate::render;
+use crate::select::Selection;
+
+pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    if !root.is_real() && !args.dry_run {
+        return Err(NotThisMachine.into());
+    }
+    let user = User::read(cli, &root, &args.interface)?;
+    let binding = user.binding(&args.wish.wish())?;
+    if args.dry_run {
+        // Binding this process binds nothing else, and says what the kernel would grant.
+        let left = if root.is_real() { Some(binding.take()?) } else { None };
+        out.push_str(&render::binding::binding(&args.interface, &binding, left.as_ref()));
+        return Ok(Exit::Planned);
+    }
+    let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };
+    let left = binding.take()?;
+    for note in render::binding::notes(&binding, Some(&left)) {
+        // The command runs as well when nobody reads it.
+        let _ = writeln!(io::stderr(), "nicpin: {note}");
+    }
+    let error = Command::new(program).args(arguments).exec();
+    bail!("{}: {}", program.to_string_lossy(), errno_words(&error))
+}
+
+/// `--root` names another machine than the one that commands run on.
+#[derive(Debug, thiserror::Error)]
+#[error("a command runs on this machine, not on what --root names; --dry-run says what it would be bound to")]
+pub(super) struct NotThisMachine;
+
+/// What a program that uses an interface can be bound by.
+pub(super) struct User {
+    host: Host,
+    /// Of every interface that takes interrupts.
+    plan: Plan,
+    selector: String,
+    names: Vec<String>,
+}
+
+impl User {
+    /// Reads the machine and plans all of it.
+    pub(super) fn read(cli: &Cli, root: &Root, selector: &str) -> Result<Self> {
+        let file = read_policy_file(cli, root)?;
+        let policy = parse_policy(&file, &PolicyArgs::default())?;
+        let host =
+            Host::read_for(root, Wants { hints: policy.wants_hints(), memory: true, ..Wants::default() })?;
+        check_cpus(&file, &policy, host.topology.possible)?;
+        let own = Selection::new(&host, &[selector.to_owned()], false)?;
+        let mut all = Selection::new(&host, &[], false)?;
+        all.names.extend(own.names.iter().cloned());
+        let plan = crate::plan::plan(&host, &policy, &all);
+        Ok(Self { host, plan, selector: selector.to_owned(), names: own.names.into_iter().collect() })
+    }
+
+    /// The CPUs and the memory for such a wish.
+    pub(super) fn binding(&self, wish: &Wish) -> Result<Binding> {
+        if let Some(cpus) = &wish.cpus {
+            possible_cpus("--cpus", cpus, self.host.topology.possible)?;
+        }
+        let binding = Binding::new(&self.host, &self.plan, &self.selector, &self.names, wish);
+        binding.map_err(|error: BindingError| error.into())
+    }
+}

@@ -1,0 +1,232 @@
+//! What is asked of the kernel by system call and ioctl: scheduling affinity, memory policy and ethtool's channels.
+//! The one module with unsafe code; it knows numbers and structures, and nothing of what they are used for.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_ulong};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use crate::cpuset::{CpuSet, NodeSet};
+
+/// Bits of a node mask: the most nodes that a kernel can be built for (`CONFIG_NODES_SHIFT` is 10 at most).
+const NODE_BITS: u32 = 1024;
+/// Bits of a CPU mask, more than any kernel has CPUs.
+const CPU_BITS: u32 = 65_536;
+
+/// Where the calling thread's new pages come from (`set_mempolicy(2)`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// The system's own: as [`MemoryPolicy::Local`], on every kernel of today.
+    Default,
+    /// The node that the thread runs on, others when it is full.
+    Local,
+    /// These nodes, others when they are full.
+    Preferred(NodeSet),
+    /// These nodes and no others.
+    Bind(NodeSet),
+    /// Another one, by its number in `linux/mempolicy.h`.
+    Other(i32, NodeSet),
+}
+
+const MPOL_DEFAULT: c_int = 0;
+const MPOL_PREFERRED: c_int = 1;
+const MPOL_BIND: c_int = 2;
+const MPOL_LOCAL: c_int = 4;
+const MPOL_PREFERRED_MANY: c_int = 5;
+const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
+
+/// Lets the calling thread, and what it starts from now on, run on these CPUs only (`sched_setaffinity(2)`). A cpuset
+/// may leave fewer: [`affinity`] tells.
+pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
+    let mask = words(cpus, CPU_BITS);
+    // SAFETY: the kernel reads as many bytes of `mask` as it is told, which are all.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*mask), mask.as_ptr()) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+/// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
+pub fn affinity() -> io::Result<CpuSet> {
+    let mut mask = words(&CpuSet::new(), CPU_BITS);
+    // SAFETY: the kernel writes at most as many bytes into `mask` as it is told, which are all.
+    let done =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr()) };
+    Errno::result(done)?;
+    Ok(set(&mask))
+}
+
+/// Sets the memory policy of the calling thread, and of what it starts from now on.
+pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
+    let none = NodeSet::new();
+    let (mode, nodes) = match policy {
+        MemoryPolicy::Default => (MPOL_DEFAULT, &none),
+        MemoryPolicy::Local => (MPOL_LOCAL, &none),
+        // Several are known since 5.15 only.
+        MemoryPolicy::Preferred(nodes) if nodes.len() == 1 => (MPOL_PREFERRED, nodes),
+        MemoryPolicy::Preferred(nodes) => (MPOL_PREFERRED_MANY, nodes),
+        MemoryPolicy::Bind(nodes) => (MPOL_BIND, nodes),
+        MemoryPolicy::Other(mode, nodes) => (*mode, nodes),
+    };
+    let mask = words(nodes, NODE_BITS);
+    let pointer = if nodes.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    // The kernel takes one bit less than it is told.
+    let bits = if nodes.is_empty() { 0 } else { c_ulong::from(NODE_BITS) + 1 };
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them, or nothing.
+    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+/// The memory policy of the calling thread (`get_mempolicy(2)`).
+pub fn memory_policy() -> io::Result<MemoryPolicy> {
+    let (mode, nodes) = get_mempolicy(0)?;
+    Ok(match mode {
+        MPOL_DEFAULT => MemoryPolicy::Default,
+        MPOL_LOCAL => MemoryPolicy::Local,
+        // What kernels before 5.13 say of a local policy.
+        MPOL_PREFERRED if nodes.is_empty() => MemoryPolicy::Local,
+        MPOL_PREFERRED | MPOL_PREFERRED_MANY => MemoryPolicy::Preferred(nodes),
+        MPOL_BIND => MemoryPolicy::Bind(nodes),
+        other => MemoryPolicy::Other(other, nodes),
+    })
+}
+
+/// The nodes whose memory the calling thread's cpuset lets it have.
+pub fn allowed_nodes() -> io::Result<NodeSet> {
+    Ok(get_mempolicy(MPOL_F_MEMS_ALLOWED)?.1)
+}
+
+fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
+    let mut mask = words(&NodeSet::new(), NODE_BITS);
+    let mut mode: c_int = 0;
+    let bits = c_ulong::from(NODE_BITS) + 1;
+    let mode_at = if flags == 0 { &raw mut mode } else { std::ptr::null_mut() };
+    // SAFETY: the kernel writes an int at `mode_at`, if anything, and at most `NODE_BITS` bits into `mask`. With these
+    // flags it looks at no address.
+    let done = unsafe { libc::syscall(libc::SYS_get_mempolicy, mode_at, mask.as_mut_ptr(), bits, 0, flags) };
+    Errno::result(done)?;
+    Ok((mode, set(&mask)))
+}
+
+/// A set as the kernel's array of words.
+fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
+    let mut words = vec![0; (bits / c_ulong::BITS) as usize];
+    for number in numbers.iter().filter(|&number| number < bits) {
+        words[(number / c_ulong::BITS) as usize] |= 1 << (number % c_ulong::BITS);
+    }
+    words
+}
+
+fn set(words: &[c_ulong]) -> CpuSet {
+    let bits = (0_u32..).zip(words).flat_map(|(index, &word)| {
+        (0..c_ulong::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * c_ulong::BITS + bit)
+    });
+    bits.collect()
+}
+
+const SIOCETHTOOL: c_ulong = 0x8946;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_SCHANNELS: u32 = 0x3d;
+
+/// Channels of an interface: receive, transmit, other and combined ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RawChannels {
+    /// Most that there could be.
+    pub(crate) max: [u32; 4],
+    /// How many there are.
+    pub(crate) now: [u32; 4],
+}
+
+/// `struct ethtool_channels` (`include/uapi/linux/ethtool.h`).
+#[repr(C)]
+struct EthtoolChannels {
+    cmd: u32,
+    max: [u32; 4],
+    now: [u32; 4],
+}
+
+mod ioctl {
+    nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
+}
+
+/// The channels of an interface.
+pub(crate) fn get_channels(interface: &str) -> Result<RawChannels, Errno> {
+    let mut channels = EthtoolChannels { cmd: ETHTOOL_GCHANNELS, max: [0; 4], now: [0; 4] };
+    ethtool(interface, &mut channels)?;
+    Ok(RawChannels { max: channels.max, now: channels.now })
+}
+
+/// Gives an interface other channels.
+pub(crate) fn set_channels(interface: &str, RawChannels { max, now }: RawChannels) -> Result<(), Errno> {
+    ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, max, now })
+}
+
+fn ethtool(interface: &str, channels: &mut EthtoolChannels) -> Result<(), Errno> {
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(Errno::ENODEV);
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(channels).cast();
+    // SAFETY: `request` and the `channels` that it points to live until the call returns, and
+    // both commands read and write no more than the structure they are defined with.
+    unsafe { ioctl::siocethtool(socket.as_raw_fd(), &raw mut request) }?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_no_channels() {
+        assert!(get_channels("lo").is_err());
+        assert!(get_channels("a-name-that-is-too-long-for-an-interface").is_err());
+    }
+
+    #[test]
+    fn sets_survive_the_kernels_form() {
+        for list in ["", "0", "63-64", "0-1,1023", "5,64,1000"] {
+            let given = CpuSet::parse_list(list).unwrap();
+            assert_eq!(set(&words(&given, NODE_BITS)), given);
+        }
+        assert_eq!(words(&CpuSet::single(5000), NODE_BITS), words(&CpuSet::new(), NODE_BITS));
+    }
+
+    /// Of a thread of its own, so that no other test is bound.
+    #[test]
+    fn a_thread_is_bound_and_says_so() {
+        let bound = std::thread::spawn(|| {
+            let cpu = CpuSet::single(affinity().unwrap().last().unwrap());
+            set_affinity(&cpu).unwrap();
+            (cpu, affinity().unwrap())
+        });
+        let (asked, got) = bound.join().unwrap();
+        assert_eq!(asked, got);
+        assert_eq!(set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn a_threads_memory_is_bound_and_says_so() {
+        let policies = std::thread::spawn(|| {
+            // Kernels without NUMA and some containers have no memory policy.
+            let Ok(nodes) = allowed_nodes() else { return };
+            let one = NodeSet::single(nodes.first().unwrap());
+            for policy in [
+                MemoryPolicy::Bind(one.clone()),
+                MemoryPolicy::Preferred(one),
+                MemoryPolicy::Local,
+                MemoryPolicy::Default,
+            ] {
+                set_memory_policy(&policy).unwrap();
+                assert_eq!(memory_policy().unwrap(), policy);
+            }
+        });
+        policies.join().unwrap();
+    }
+}

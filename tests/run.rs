@@ -1,0 +1,293 @@
+//! `nicpin run`: which CPUs and memory it chooses on every kind of machine, and that a command gets them, by what the
+//! kernel says of the command.
+// Helpers of tests, a line where a machine cannot be tested, and snapshots as the tool writes them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::needless_raw_string_hashes
+)]
+
+mod support;
+
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, Output, Stdio};
+
+use nicpin::binding::{Binding, Memory, Place, Wish};
+use nicpin::cpuset::{CpuSet, NodeSet};
+use nicpin::host::{Host, Root, Wants};
+use nicpin::plan::{Plan, plan};
+use nicpin::policy::Policy;
+use nicpin::select::Selection;
+use nicpin::sys::{self, MemoryPolicy};
+use snapbox::{assert_data_eq, str};
+use support::host::{add, machine, set};
+use support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
+
+fn dry(machine: &str, args: &[&str]) -> Run {
+    let root = fixture(machine);
+    nicpin(&[&["run", "--dry-run", "--root", root.to_str().unwrap()], args].concat())
+}
+
+#[test]
+fn near_far_and_elsewhere() {
+    let said = |machine: &str, args: &[&str]| {
+        let run = dry(machine, args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{machine} {args:?}");
+        run.stdout
+    };
+    assert_data_eq!(
+        said("dl980", &["eth2"]),
+        str![[r#"
+node    2, for eth2
+CPUs    80-87 (where no interrupts go; they go to 16-23)
+memory  of node 2 and no other
+
+"#]]
+    );
+    assert_data_eq!(
+        said("dl980", &["--far", "--memory", "preferred", "eth2"]),
+        str![[r#"
+node    4, for eth2
+CPUs    32-39,96-103 (no interrupts go there)
+memory  of node 4 while it has some
+
+"#]]
+    );
+    assert_data_eq!(
+        said("two-socket-mlx4", &["--memory=local", "eth2"]),
+        str![[r#"
+node    1, for eth2
+CPUs    6-11 (interrupts go to 6-11, too, and fewer than half are without)
+memory  of the node that it runs on at the time
+
+"#]]
+    );
+    assert_data_eq!(
+        said("dl980", &["--cpus", "5,70", "--node", "3", "eth2"]),
+        str![[r#"
+node    3, for eth2
+CPUs    5,70 (as asked for)
+memory  of node 3 and no other
+
+"#]]
+    );
+    // On a node without CPUs: planned on the nearest, and far is what is far from the card itself.
+    assert_data_eq!(
+        said("four-node", &["--far", "nic4"]),
+        str![[r#"
+node    3, for nic4
+CPUs    12-15 (interrupts go to 12-15, too, and fewer than half are without)
+memory  of node 3 and no other
+
+"#]]
+    );
+}
+
+#[test]
+fn what_cannot_be_chosen_is_said_in_one_line() {
+    for (machine, args, code, has) in [
+        (
+            "four-node",
+            &["nic5"][..],
+            1,
+            "nic5: the kernel does not know its node (numa_node -1); name one with --node",
+        ),
+        (
+            "tg3-and-ixgbe",
+            &["--far", "p6p1"],
+            1,
+            "node 0 is the only one with CPUs: nothing is far from p6p1",
+        ),
+        ("four-node", &["--node", "4", "nic0"], 1, "node 4 has no CPU that runs; nodes with CPUs: 0-3"),
+        (
+            "four-node",
+            &["--node", "9", "nic0"],
+            1,
+            "node 9 is not a node of this machine; nodes with CPUs: 0-3",
+        ),
+        ("dl980", &["driver:"], 64, "is not a selector"),
+        ("dl980", &["eth[0-9]"], 1, "no interface matches"),
+        (
+            "dl980",
+            &["eth*"],
+            1,
+            "`eth*` stands for interfaces on different nodes (eth0 on node 0, eth1 on node 0, ",
+        ),
+        (
+            "dl980",
+            &["--cpus", "128", "eth0"],
+            64,
+            "--cpus names CPU 128, and this machine has no CPU above 127",
+        ),
+        ("dl980", &["--cpus", "", "eth0"], 64, "`--cpus` names no CPU"),
+        ("dl980", &["--near", "--far", "eth0"], 64, "cannot be used with"),
+        ("dl980", &["--memory", "some", "eth0"], 64, "[possible values: bind, preferred, local]"),
+    ] {
+        let run = dry(machine, args);
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(has), "{args:?}: {}", run.stderr);
+    }
+    let offline = Copy::of("two-node");
+    offline.write("/sys/devices/system/cpu/online", "0-2,4-7\n");
+    let run = offline.nicpin(&["run", "--dry-run", "--cpus", "2-3", "nic0"]);
+    assert_eq!((run.code, run.stderr.as_str()), (1, "nicpin: CPUs 3 are not online; online are 0-2,4-7\n"));
+}
+
+#[test]
+fn a_command_runs_on_this_machine_only() {
+    let root = fixture("two-node");
+    let run = nicpin(&["run", "--root", root.to_str().unwrap(), "nic0", "--", "/bin/true"]);
+    assert_eq!(run.code, 64, "{}", run.stderr);
+    assert!(run.stderr.contains("not on what --root names; --dry-run says"), "{}", run.stderr);
+    assert_eq!(nicpin(&["run", "nic0"]).code, 64);
+}
+
+fn planned(host: &Host) -> Plan {
+    plan(host, &Policy::default(), &Selection::new(host, &[], false).unwrap())
+}
+
+fn bind(host: &Host, name: &str, wish: &Wish) -> Binding {
+    Binding::new(host, &planned(host), name, &[name.to_owned()], wish).unwrap()
+}
+
+/// One definition of workers: what `plan --workers` prints, when it is half of the node or more.
+#[test]
+fn workers_are_those_of_the_plan() {
+    let mut seen = [0, 0];
+    for name in FIXTURES {
+        let root = Root::open(&fixture(name)).unwrap();
+        let host = Host::read_for(&root, Wants { memory: true, ..Wants::default() }).unwrap();
+        for interface in planned(&host).interfaces {
+            let Some(node) = interface.node else { continue };
+            let binding = bind(&host, &interface.name, &Wish::default());
+            let own = &host.topology.nodes[&node].cpus;
+            let enough = interface.worker_cpus.len() * 2 >= own.len();
+            assert_eq!(&binding.cpus, if enough { &interface.worker_cpus } else { own }, "{name}");
+            assert_eq!(binding.nodes, NodeSet::single(node), "{name}");
+            seen[usize::from(enough)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+}
+
+#[test]
+fn isolated_cpus_are_for_those_who_name_them() {
+    let mut host = machine(2, 8, 1, 8);
+    add(&mut host, "eth0", Some(1), 3);
+    (host.topology.isolated, host.topology.nohz_full) = (set("15"), set("14"));
+    let binding = bind(&host, "eth0", &Wish::default());
+    assert_eq!(binding.cpus, set("11-13"));
+    assert!(binding.why.ends_with("; 14-15 left out: isolated or nohz_full"), "{}", binding.why);
+    let named = Wish { cpus: Some(set("14-15")), ..Wish::default() };
+    assert_eq!(bind(&host, "eth0", &named).cpus, set("14-15"));
+    // All of a node isolated: there is nothing else on it.
+    host.topology.isolated = set("0-7");
+    assert_eq!(bind(&host, "eth0", &Wish { place: Place::Far, ..Wish::default() }).cpus, set("0-7"));
+}
+
+#[test]
+fn a_node_without_memory_borrows_the_nearests() {
+    let mut host = machine(3, 2, 1, 2);
+    add(&mut host, "eth0", Some(1), 1);
+    host.memory = [(0, 1024), (1, 0)].into();
+    host.topology.nodes.get_mut(&1).unwrap().distances = [(0, 30), (1, 10), (2, 20)].into();
+    let binding = bind(&host, "eth0", &Wish::default());
+    assert_eq!((&binding.nodes, &binding.memory_nodes), (&set("1"), &set("2")));
+    assert_eq!(binding.notes, ["node 1 has no memory; node 2 is the nearest that has"]);
+}
+
+#[test]
+fn a_card_near_to_several_nodes_is_near_to_all_of_them() {
+    let mut host = machine(4, 2, 1, 2);
+    add(&mut host, "eth0", None, 1);
+    host.interfaces[0].device.local_cpus = Some(set("4-7"));
+    let binding = bind(&host, "eth0", &Wish::default());
+    assert_eq!((&binding.nodes, &binding.cpus), (&set("2-3"), &set("5-7")));
+    assert_eq!(bind(&host, "eth0", &Wish { place: Place::Far, ..Wish::default() }).nodes, set("0"));
+}
+
+/// In a thread of its own; what it starts inherits.
+#[test]
+fn what_a_bound_thread_starts_is_bound() {
+    let cpus = CpuSet::single(sys::affinity().unwrap().last().unwrap());
+    let memory_nodes = match sys::allowed_nodes() {
+        Ok(nodes) => NodeSet::single(nodes.first().unwrap()),
+        Err(error) => {
+            return eprintln!("SKIPPED what_a_bound_thread_starts_is_bound: get_mempolicy: {error}");
+        }
+    };
+    for (memory, word) in [(Memory::Bind, "bind:"), (Memory::Preferred, "prefer:"), (Memory::Local, "local")]
+    {
+        let binding = Binding {
+            nodes: memory_nodes.clone(),
+            cpus: cpus.clone(),
+            why: String::new(),
+            asked: false,
+            memory,
+            memory_nodes: memory_nodes.clone(),
+            notes: vec![],
+        };
+        let word = if memory == Memory::Local { word.to_owned() } else { format!("{word}{memory_nodes}") };
+        let bound = std::thread::spawn(move || {
+            assert_eq!(binding.take().unwrap(), binding.cpus);
+            assert_eq!(sys::memory_policy().unwrap(), binding.policy());
+            let child = Command::new("cat").args(["/proc/self/status", "/proc/self/numa_maps"]).output();
+            String::from_utf8(child.unwrap().stdout).unwrap()
+        });
+        let said = bound.join().unwrap();
+        assert!(said.contains(&format!("Cpus_allowed_list:\t{cpus}\n")), "{said}");
+        assert!(said.lines().any(|line| line.split(' ').nth(1) == Some(&word)), "no {word}: {said}");
+    }
+    assert_ne!(sys::memory_policy().unwrap(), MemoryPolicy::Bind(memory_nodes), "this thread is not bound");
+}
+
+/// An interface of this machine; `None`, and a line about it, where there is none.
+fn interface_here(test: &str) -> Option<String> {
+    let host = Host::read(&Root::open("/".as_ref()).unwrap()).unwrap();
+    let name = host.interfaces.first().map(|interface| interface.name.clone());
+    if name.is_none() {
+        eprintln!("SKIPPED {test}: this machine has no interface with a device behind it");
+    }
+    name
+}
+
+/// As an unprivileged user where the tests run as root.
+fn run_here(interface: &str, command: &[&str]) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let binary = dir.path().join("nicpin");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
+    assert!(copied.success());
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    let mut run = Command::new(&binary);
+    run.args(["run", "--node", "0", interface, "--"]).args(command);
+    if is_root() {
+        run.uid(65534).gid(65534);
+    }
+    run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
+}
+
+#[test]
+fn the_command_is_bound_and_its_end_is_its_own() {
+    let Some(name) = interface_here("the_command_is_bound_and_its_end_is_its_own") else { return };
+    let host = Host::read(&Root::open("/".as_ref()).unwrap()).unwrap();
+    let names: Vec<String> = vec![name.clone()];
+    let wish = Wish { place: Place::Node(0), ..Wish::default() };
+    let expected = Binding::new(&host, &planned(&host), &name, &names, &wish).unwrap();
+
+    let said = run_here(&name, &["cat", "/proc/self/status", "/proc/self/numa_maps"]);
+    let text = String::from_utf8(said.stdout).unwrap();
+    assert_eq!(said.status.code(), Some(0), "{}", String::from_utf8_lossy(&said.stderr));
+    let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap();
+    assert_eq!(line("Cpus_allowed_list:"), expected.cpus.to_string());
+    assert!(text.lines().any(|line| line.split(' ').nth(1) == Some("bind:0")), "{text}");
+    // A closed pipe ends it like any other program: SIGPIPE (13) is not ignored.
+    assert_eq!(u64::from_str_radix(line("SigIgn:"), 16).unwrap() & (1 << 12), 0);
+
+    assert_eq!(run_here(&name, &["sh", "-c", "exit 42"]).status.code(), Some(42));
+    assert_eq!(run_here(&name, &["sh", "-c", "kill -TERM $$"]).status.signal(), Some(15));
+    let missing = run_here(&name, &["/no/such/command"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(missing.stderr, b"nicpin: /no/such/command: no such file or directory (ENOENT)\n");
+}
