@@ -49,6 +49,8 @@ pub enum Command {
     Capture(CaptureArgs),
     /// Run a command on an interface's node: its CPUs, its memory
     Run(RunArgs),
+    /// Show the nodes: CPUs, memory, distances and the interfaces on each
+    Nodes(NodesArgs),
 }
 
 /// Which interfaces.
@@ -338,6 +340,33 @@ impl WishArgs {
         };
         Wish { place, cpus: self.cpus.clone(), memory: self.memory }
     }
+}
+
+/// `nicpin nodes`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Pages were given out since boot (numastat). A dash stands for what the machine does not
+tell; captures hold no counts.
+
+--bandwidth has one thread on each core of a node read one buffer that lies on a node,
+in order, for a quarter of a second, for every pair of nodes; GB/s are 10^9 bytes a
+second, all threads together. The buffer is eight times the node's L3 caches, at least
+64 MiB and at most 1 GiB or a quarter of the free memory. Measure an idle machine: other
+work lowers the figures, and is slowed down meanwhile.
+
+Examples:
+  nicpin nodes                          what sits where
+  nicpin nodes --bandwidth              and how fast each node reads the others' memory
+  nicpin nodes --format json            for programs
+  nicpin nodes --root fixtures/dl980    another machine, from its files")]
+pub struct NodesArgs {
+    /// Measure how fast the CPUs of each node read the memory of each
+    #[arg(long)]
+    pub bandwidth: bool,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
 }
 
 /// Waiting for the lock.

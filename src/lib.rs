@@ -6,11 +6,13 @@
 //! reads it back; [`render`] turns values into text.
 
 pub mod apply;
+pub mod bandwidth;
 pub mod binding;
 pub mod cli;
 pub mod commands;
 pub mod cpuset;
 pub mod host;
+pub mod nodes;
 pub mod plan;
 pub mod policy;
 pub mod render;

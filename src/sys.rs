@@ -36,6 +36,8 @@ const MPOL_PREFERRED: c_int = 1;
 const MPOL_BIND: c_int = 2;
 const MPOL_LOCAL: c_int = 4;
 const MPOL_PREFERRED_MANY: c_int = 5;
+const MPOL_F_NODE: c_ulong = 1;
+const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 
 /// Lets the calling thread, and what it starts from now on, run on these CPUs only (`sched_setaffinity(2)`). A cpuset
@@ -104,9 +106,21 @@ fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mode_at = if flags == 0 { &raw mut mode } else { std::ptr::null_mut() };
     // SAFETY: the kernel writes an int at `mode_at`, if anything, and at most `NODE_BITS` bits into `mask`. With these
     // flags it looks at no address.
-    let done = unsafe { libc::syscall(libc::SYS_get_mempolicy, mode_at, mask.as_mut_ptr(), bits, 0, flags) };
+    let done =
+        unsafe { libc::syscall(libc::SYS_get_mempolicy, mode_at, mask.as_mut_ptr(), bits, 0_u64, flags) };
     Errno::result(done)?;
     Ok((mode, set(&mask)))
+}
+
+/// The node of the page that a value lies on.
+pub(crate) fn node_of<T>(value: &T) -> io::Result<u32> {
+    let mut node: c_int = 0;
+    let (no_mask, at) = (std::ptr::null::<c_ulong>(), std::ptr::from_ref(value));
+    let flags = MPOL_F_NODE | MPOL_F_ADDR;
+    // SAFETY: the kernel writes an int to `node`, and looks up the page of an address that is borrowed.
+    let done = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut node, no_mask, 0_u64, at, flags) };
+    Errno::result(done)?;
+    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// A set as the kernel's array of words.

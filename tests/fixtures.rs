@@ -58,6 +58,9 @@ fn the_builder_writes_what_the_kernel_does() {
     machine.kernel = Kernel::V6_2;
     machine.nohz_full = Some(vec![]);
     machine.set_distances(|from, to| if from == to { 10 } else { 21 });
+    for (node, memory) in machine.nodes.iter_mut().zip([346_592, 256_636]) {
+        node.memory = Some(memory);
+    }
     let cards = [
         ("nic0", "20", 0, 1, 35, "0-3", ["0-1", "2-3", "4-5", "6-7"], [3, 0, 1, 2, 3, 0, 1, 2, 3]),
         ("nic1", "40", 1, 0, 26, "4-7", ["0-1", "2-3", "4-5", "6-7"], [5, 0, 7, 4, 5, 6, 7, 4, 5]),

@@ -3,6 +3,7 @@
 mod apply;
 mod capture;
 mod check;
+mod nodes;
 mod plan;
 mod restore;
 mod run;
@@ -47,15 +48,21 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
         Command::Run(args) => run::run(cli, args, out),
+        Command::Nodes(args) => nodes::run(cli, args, out),
     }
 }
+
+/// `--root` names another machine than the one that this process runs on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NotThisMachine(&'static str);
 
 /// The exit code of an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
         || error.is::<ImpossibleCpu>()
-        || error.is::<run::NotThisMachine>();
+        || error.is::<NotThisMachine>();
     if usage { Exit::Usage } else { Exit::Failed }
 }
 

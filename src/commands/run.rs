@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::binding::{Binding, BindingError, Wish};
 use crate::cli::{Cli, PolicyArgs, RunArgs};
-use crate::commands::{Exit, check_cpus, parse_policy, read_policy_file};
+use crate::commands::{Exit, NotThisMachine, check_cpus, parse_policy, read_policy_file};
 use crate::host::root::errno_words;
 use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
@@ -19,7 +19,9 @@ use crate::select::Selection;
 pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if !root.is_real() && !args.dry_run {
-        return Err(NotThisMachine.into());
+        let text =
+            "a command runs on this machine, not on what --root names; --dry-run says where it would run";
+        return Err(NotThisMachine(text).into());
     }
     let user = User::read(cli, &root, &args.interface)?;
     let binding = user.binding(&args.wish.wish())?;
@@ -38,11 +40,6 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let error = Command::new(program).args(arguments).exec();
     bail!("{}: {}", program.to_string_lossy(), errno_words(&error))
 }
-
-/// `--root` names another machine than the one that commands run on.
-#[derive(Debug, thiserror::Error)]
-#[error("a command runs on this machine, not on what --root names; --dry-run says what it would be bound to")]
-pub(super) struct NotThisMachine;
 
 /// What a program that uses an interface can be bound by.
 pub(super) struct User {

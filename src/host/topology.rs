@@ -214,6 +214,12 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     Ok(read_mask(root, &format!("{cache}/{index}/shared_cpu_map"))?.unwrap_or_default())
 }
 
+/// The size of a CPU's cache of level 3 in bytes, where the machine tells (`size`: `32768K`).
+pub(crate) fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
+    let text = root.read_opt(&format!("{CPU}/cpu{cpu}/cache/index3/size"))?;
+    Ok(text.and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok()).map(|kib| kib * 1024))
+}
+
 /// Parts the CPUs into groups, asking once for each group. A CPU that two groups claim stays in the first,
 /// and every CPU asked for is in its own group unless that is empty.
 fn groups(

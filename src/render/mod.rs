@@ -2,6 +2,7 @@
 
 pub mod binding;
 pub mod explain;
+pub mod nodes;
 pub mod report;
 pub mod sh;
 pub mod table;

@@ -67,6 +67,8 @@ pub struct Node {
     pub cpus: Cpus,
     /// Distances to the machine's nodes, in their order.
     pub distances: Vec<u32>,
+    /// Its memory in KiB, where the tree tells.
+    pub memory: Option<u64>,
 }
 
 /// A PCI function that is a network card.
@@ -149,8 +151,12 @@ impl Machine {
         let mut online = cpu_lists.concat();
         online.sort_unstable();
         let possible = online.last().unwrap() + 1;
-        let nodes =
-            (0..).zip(&cpu_lists).map(|(id, cpus)| Node { id, cpus: cpus.clone(), distances: vec![] });
+        let nodes = (0..).zip(&cpu_lists).map(|(id, cpus)| Node {
+            id,
+            cpus: cpus.clone(),
+            distances: vec![],
+            memory: None,
+        });
         let mut machine = Self {
             kernel: Kernel::V6_14,
             remapping: false,

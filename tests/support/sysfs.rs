@@ -71,6 +71,9 @@ impl Machine {
             put(dir, &format!("{path}/cpulist"), &list(&self.running(&node.cpus)));
             let distances: Vec<String> = node.distances.iter().map(u32::to_string).collect();
             put(dir, &format!("{path}/distance"), &distances.join(" "));
+            if let Some(kib) = node.memory {
+                put(dir, &format!("{path}/meminfo"), &format!("Node {} MemTotal:       {kib:8} kB", node.id));
+            }
         }
     }
 

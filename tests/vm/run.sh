@@ -27,6 +27,7 @@ TESTS=(
   "apply.flat        apply     flat"
   "channels          channels  four-node"
   "run               run       four-node"
+  "nodes             nodes     four-node"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
 )
 

@@ -1,0 +1,149 @@
+//! The nodes of a machine, for people.
+
+use std::collections::BTreeMap;
+
+use crate::bandwidth::Rate;
+use crate::nodes::{Node, NodeInterface, Nodes};
+use crate::render::text::{WIDTH, columns, count, wrap};
+
+/// What each node has, the distances between them and, where they are told, counters and rates.
+pub fn nodes(nodes: &Nodes) -> String {
+    let cpus = nodes.nodes.iter().map(|node| node.cpus.len()).sum();
+    let mut out = format!("machine  {}, {}\n\n", count(cpus, "CPU"), count(nodes.nodes.len(), "node"));
+    let mut rows = vec![["node", "memory", "free", "CPUs"].map(str::to_owned).to_vec()];
+    rows.extend(nodes.nodes.iter().map(node));
+    out.push_str(&table(&rows));
+    out.push('\n');
+    for node in nodes.nodes.iter().filter(|node| !node.interfaces.is_empty()) {
+        out.push_str(&wrap(&format!("on node {}  ", node.node), &interfaces(&node.interfaces)));
+    }
+    if !nodes.unknown.is_empty() {
+        out.push_str(&wrap("on no known node  ", &interfaces(&nodes.unknown)));
+    }
+    for node in nodes.nodes.iter().filter(|node| !node.kept_free.is_empty()) {
+        let what = format!("isolated or nohz_full on node {}  CPUs ", node.node);
+        out.push_str(&wrap(&what, &node.kept_free.to_string()));
+    }
+    out.push('\n');
+    out.push_str(&distances(nodes));
+    out.push('\n');
+    out.push_str(&pages(nodes));
+    if let Some(rates) = &nodes.bandwidth {
+        out.push('\n');
+        out.push_str(&bandwidth(rates));
+    }
+    out
+}
+
+fn node(node: &Node) -> Vec<String> {
+    let cpus = if node.cpus.is_empty() { "none".to_owned() } else { node.cpus.to_string() };
+    vec![node.node.to_string(), size(node.memory_kib), size(node.usage.free_kib), cpus]
+}
+
+/// Aligned columns of which the last wraps: the CPUs of a node can be every other one of many.
+fn table(rows: &[Vec<String>]) -> String {
+    let fixed: Vec<Vec<String>> = rows.iter().map(|row| row[..row.len() - 1].to_vec()).collect();
+    let lines = columns(0, &fixed, &[WIDTH; 3]);
+    let width = lines.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let line = |(line, row): (&str, &Vec<String>)| {
+        wrap(&format!("{line:<width$}  "), row.last().map_or("", String::as_str))
+    };
+    lines.lines().zip(rows).map(line).collect()
+}
+
+fn interfaces(interfaces: &[NodeInterface]) -> String {
+    let one = |interface: &NodeInterface| {
+        format!("{} ({})", interface.name, interface.driver.as_deref().unwrap_or("no driver"))
+    };
+    interfaces.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// `338 MiB`, `62.5 GiB`.
+fn size(kib: Option<u64>) -> String {
+    const GIB: u64 = 1 << 20;
+    match kib {
+        None => "-".to_owned(),
+        Some(kib) if kib < GIB => format!("{} MiB", kib >> 10),
+        // Tenths, downwards.
+        Some(kib) => format!("{}.{} GiB", kib / GIB, kib % GIB * 10 / GIB),
+    }
+}
+
+fn distances(nodes: &Nodes) -> String {
+    let told = |from: &Node, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
+    matrix("distance", nodes, |from, to| told(from, to.node))
+}
+
+/// A table of nodes against nodes.
+fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&Node, &Node) -> String) -> String {
+    let mut rows = vec![vec![what.to_owned()]];
+    rows[0].extend(nodes.nodes.iter().map(|to| format!("to {}", to.node)));
+    for from in &nodes.nodes {
+        let mut row = vec![format!("from {}", from.node)];
+        row.extend(nodes.nodes.iter().map(|to| cell(from, to)));
+        rows.push(row);
+    }
+    right(&rows)
+}
+
+/// Columns that are aligned to the right but for the first. Not cut: a matrix of many nodes is as wide as it is.
+fn right(rows: &[Vec<String>]) -> String {
+    let mut widths: BTreeMap<usize, usize> = BTreeMap::new();
+    for (column, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+        let width = widths.entry(column).or_default();
+        *width = cell.chars().count().max(*width);
+    }
+    let mut out = String::new();
+    for row in rows {
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths.get(&column).copied().unwrap_or(0);
+            let text = if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
+            out.push_str(&text);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The kernel's names, in its order.
+const COUNTERS: [&str; 6] =
+    ["numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"];
+
+fn pages(nodes: &Nodes) -> String {
+    if nodes.nodes.iter().all(|node| node.usage.pages.is_none()) {
+        return "pages  -\n".to_owned();
+    }
+    let mut rows = vec![vec!["pages".to_owned()]];
+    rows[0].extend(COUNTERS.map(str::to_owned));
+    for node in &nodes.nodes {
+        let mut row = vec![format!("node {}", node.node)];
+        row.extend(match node.usage.pages {
+            Some(p) => [p.hit, p.miss, p.foreign, p.interleave_hit, p.local, p.other].map(|n| n.to_string()),
+            None => [const { String::new() }; 6].map(|_| "-".to_owned()),
+        });
+        rows.push(row);
+    }
+    right(&rows)
+}
+
+fn bandwidth(rates: &[Rate]) -> String {
+    let mut memory: Vec<u32> = rates.iter().map(|rate| rate.memory_of).collect();
+    memory.sort_unstable();
+    memory.dedup();
+    let mut rows = vec![vec!["read, GB/s".to_owned()]];
+    rows[0].extend(memory.iter().map(|node| format!("memory of {node}")));
+    for row in rates.chunk_by(|a, b| a.cpus_of == b.cpus_of) {
+        let Some(first) = row.first() else { continue };
+        let mut cells = vec![format!("CPUs of {} ({})", first.cpus_of, count(first.threads, "thread"))];
+        cells.extend(memory.iter().map(|node| {
+            let rate = row.iter().find(|rate| rate.memory_of == *node);
+            // Tenths, downwards.
+            rate.map_or("-".to_owned(), |rate| {
+                let tenths = rate.bytes_per_second / 100_000_000;
+                format!("{}.{}", tenths / 10, tenths % 10)
+            })
+        }));
+        rows.push(cells);
+    }
+    right(&rows)
+}
