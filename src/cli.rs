@@ -51,6 +51,8 @@ pub enum Command {
     Run(RunArgs),
     /// Show the nodes: CPUs, memory, distances and the interfaces on each
     Nodes(NodesArgs),
+    /// Draw the machine as SVG: nodes, cores, interfaces, and the CPU of each queue, now and planned
+    Draw(DrawArgs),
 }
 
 /// Which interfaces.
@@ -367,6 +369,36 @@ pub struct NodesArgs {
     /// How to print it
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
+}
+
+/// `nicpin draw`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The picture is text and follows the viewer's light or dark colours. Each interface has a
+letter, and a CPU says which of its queues it takes: A3 is queue 3 of interface A. Point
+at a CPU for all of them.
+
+Examples:
+  nicpin draw -o host.svg                  this machine, for a browser
+  nicpin draw eth2 > eth2.svg              one card
+  nicpin draw --root fixtures/dl980 -o dl980.svg
+  nicpin draw --irq-cores 2 -o two.svg     as it would be with other options")]
+pub struct DrawArgs {
+    /// Which interfaces.
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// The file to write; standard output without
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }
 
 /// Waiting for the lock.

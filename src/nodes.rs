@@ -62,13 +62,8 @@ impl Nodes {
     /// does not tell. `usage` is by node.
     pub fn new(host: &Host, plan: &Plan, mut usage: BTreeMap<u32, Usage>) -> Self {
         let topology = &host.topology;
-        let home = |name: &str| {
-            let own = host.interfaces.iter().find(|told| told.name == name).and_then(|told| told.device.node);
-            let planned = || plan.interfaces.iter().find(|told| told.name == name).and_then(|told| told.node);
-            own.filter(|node| topology.nodes.contains_key(node)).or_else(planned)
-        };
         let on = |node: Option<u32>| {
-            let here = host.interfaces.iter().filter(|interface| home(&interface.name) == node);
+            let here = host.interfaces.iter().filter(|interface| home(host, plan, &interface.name) == node);
             here.map(|i| NodeInterface { name: i.name.clone(), driver: i.driver.clone() }).collect()
         };
         let nodes = topology.nodes.iter().map(|(&id, node)| Node {
@@ -87,4 +82,11 @@ impl Nodes {
     pub fn ids(&self) -> NodeSet {
         self.nodes.iter().map(|node| node.node).collect()
     }
+}
+
+/// The node that an interface sits on: its device's own, CPUs or not; else the one that its plan knows of.
+pub(crate) fn home(host: &Host, plan: &Plan, name: &str) -> Option<u32> {
+    let own = host.interfaces.iter().find(|told| told.name == name).and_then(|told| told.device.node);
+    let planned = || plan.interfaces.iter().find(|told| told.name == name).and_then(|told| told.node);
+    own.filter(|node| host.topology.nodes.contains_key(node)).or_else(planned)
 }

@@ -1,13 +1,12 @@
 //! `nicpin capture`: record this machine as one file.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use crate::cli::{CaptureArgs, Cli};
+use crate::commands::output::write_file;
 use crate::commands::{CONFIG, Exit};
 use crate::host::capture::Capture;
 use crate::host::root::errno_words;
@@ -60,22 +59,6 @@ fn left_out(refused: &[String]) -> Vec<String> {
         format!("{} {others} left out: this user may not read it; run as root for all", paths[0])
     };
     kinds.into_values().map(line).collect()
-}
-
-fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(force).truncate(force).create_new(!force);
-    let said = |error: &io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => format!("{}: exists; --force replaces it", path.display()),
-        _ => format!("{}: {}", path.display(), errno_words(error)),
-    };
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(bytes).inspect_err(|_| {
-            // Half a capture is none; the error that is told is the first.
-            let _ = std::fs::remove_file(path);
-        })
-    });
-    written.map_err(|error| anyhow::anyhow!(said(&error)))
 }
 
 fn write_out(bytes: &[u8]) -> Result<()> {

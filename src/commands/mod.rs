@@ -3,7 +3,9 @@
 mod apply;
 mod capture;
 mod check;
+mod draw;
 mod nodes;
+mod output;
 mod plan;
 mod restore;
 mod run;
@@ -48,6 +50,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
         Command::Run(args) => run::run(cli, args, out),
+        Command::Draw(args) => draw::run(cli, args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),
     }
 }

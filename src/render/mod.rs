@@ -5,6 +5,7 @@ pub mod explain;
 pub mod nodes;
 pub mod report;
 pub mod sh;
+pub mod svg;
 pub mod table;
 mod text;
 pub mod workers;

@@ -1,0 +1,229 @@
+//! What `nicpin draw` shows: the machine by node, cache, core and CPU, its interfaces at their nodes, and the CPU of each
+//! queue, now and as planned. Pure; where on the paper things go is the renderer's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cpuset::CpuSet;
+use crate::host::{Host, Role, Topology};
+use crate::nodes::home;
+use crate::plan::{InterfacePlan, Plan, Score, VectorPlan};
+
+/// A machine to be drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// What machine it is, in short.
+    pub title: String,
+    /// The hash of the plan.
+    pub hash: String,
+    /// Its nodes by id.
+    pub nodes: Vec<Node>,
+    /// The interfaces of the plan.
+    pub cards: Vec<Card>,
+    /// CPUs that are isolated or `nohz_full`.
+    pub kept_free: CpuSet,
+    /// Now and planned; one of them where there is no difference.
+    pub scenes: Vec<Scene>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its id.
+    pub id: u32,
+    /// Its cores by the cache that they share.
+    pub groups: Vec<Group>,
+}
+
+/// Cores that share an L3 cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Whether the machine says that they do; else they are what is left of a node.
+    pub is_l3: bool,
+    /// The CPUs of each core.
+    pub cores: Vec<CpuSet>,
+}
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    /// A letter that stands for it: A, B, and so on.
+    pub key: String,
+    /// Its name.
+    pub name: String,
+    /// Driver and speed.
+    pub what: String,
+    /// The node that it is drawn at.
+    pub node: Option<u32>,
+    /// Its queues that are in use and have a vector.
+    pub queues: Vec<u32>,
+}
+
+/// Where the queues are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scene {
+    /// Now, or planned.
+    pub title: &'static str,
+    /// How good that is, in words.
+    pub score: String,
+    /// A place for each vector and CPU.
+    pub places: BTreeSet<Place>,
+}
+
+/// A queue's vector on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The CPU.
+    pub cpu: u32,
+    /// The interface, as an index into the cards.
+    pub card: usize,
+    /// The queue's number.
+    pub queue: u32,
+    /// What of the queue it is.
+    pub role: Role,
+    /// Whether the CPU is on another node than the one that counts as the interface's own.
+    pub remote: bool,
+}
+
+impl Picture {
+    /// Puts together what is to be drawn.
+    pub fn new(host: &Host, plan: &Plan) -> Self {
+        let topology = &host.topology;
+        let cards: Vec<Card> = plan
+            .interfaces
+            .iter()
+            .enumerate()
+            .map(|(at, interface)| card(host, plan, at, interface))
+            .collect();
+        let now = places(topology, plan, now);
+        let planned = places(topology, plan, planned);
+        let scene = |title, score: &Score, places| Scene { title, score: words(score), places };
+        let scenes = if now == planned {
+            vec![scene("Now, and as planned", &plan.score, planned)]
+        } else {
+            vec![scene("Now", &plan.score_now, now), scene("Planned", &plan.score, planned)]
+        };
+        let several =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        Self {
+            title: format!(
+                "{}, {}, {}",
+                several(topology.online.len(), "CPU"),
+                several(topology.nodes.len(), "node"),
+                several(cards.len(), "interface")
+            ),
+            hash: plan.hash.clone(),
+            nodes: nodes(host),
+            cards,
+            kept_free: topology.isolated_or_nohz(),
+            scenes,
+        }
+    }
+}
+
+fn nodes(host: &Host) -> Vec<Node> {
+    let topology = &host.topology;
+    let of = |(&id, node): (&u32, &crate::host::Node)| {
+        let mut left = node.cpus.clone();
+        let mut groups = Vec::new();
+        for domain in &topology.l3_domains {
+            let cpus = domain.intersection(&left);
+            left = left.difference(&cpus);
+            groups.push(Group { is_l3: true, cores: cores(topology, &cpus) });
+        }
+        groups.push(Group { is_l3: false, cores: cores(topology, &left) });
+        groups.retain(|group| !group.cores.is_empty());
+        Node { id, groups }
+    };
+    topology.nodes.iter().map(of).collect()
+}
+
+fn cores(topology: &Topology, cpus: &CpuSet) -> Vec<CpuSet> {
+    let cores = topology.cores.iter().map(|core| core.intersection(cpus));
+    cores.filter(|core| !core.is_empty()).collect()
+}
+
+fn card(host: &Host, plan: &Plan, at: usize, interface: &InterfacePlan) -> Card {
+    let speed = interface.speed_mbps.map(|mbps| match mbps {
+        1000.. if mbps % 1000 == 0 => format!("{} Gbit/s", mbps / 1000),
+        1000.. if mbps % 100 == 0 => format!("{}.{} Gbit/s", mbps / 1000, mbps % 1000 / 100),
+        _ => format!("{mbps} Mbit/s"),
+    });
+    let words = [interface.driver.clone(), speed, (interface.state != "up").then(|| interface.state.clone())];
+    let queues: BTreeSet<u32> = active(interface).filter_map(|vector| vector.queue).collect();
+    Card {
+        key: key(at),
+        name: interface.name.clone(),
+        what: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        node: home(host, plan, &interface.name),
+        queues: queues.into_iter().collect(),
+    }
+}
+
+/// A to Z, then AA, AB and so on.
+fn key(at: usize) -> String {
+    let letter = |n: usize| char::from(b'A' + u8::try_from(n % 26).unwrap_or(0)).to_string();
+    if at < 26 { letter(at) } else { key(at / 26 - 1) + &letter(at) }
+}
+
+fn active(interface: &InterfacePlan) -> impl Iterator<Item = &VectorPlan> {
+    interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle)
+}
+
+/// Where a vector is served, as far as the kernel tells.
+fn now(vector: &VectorPlan) -> CpuSet {
+    match &vector.serving {
+        Some(cpus) => cpus.clone(),
+        None if vector.current.len() == 1 => vector.current.clone(),
+        None => CpuSet::new(),
+    }
+}
+
+/// Where it will be: a vector that is left alone stays.
+fn planned(vector: &VectorPlan) -> CpuSet {
+    vector.cpus.clone().unwrap_or_else(|| now(vector))
+}
+
+fn places(topology: &Topology, plan: &Plan, cpus: fn(&VectorPlan) -> CpuSet) -> BTreeSet<Place> {
+    let mut places = BTreeSet::new();
+    for (card, interface) in plan.interfaces.iter().enumerate() {
+        for vector in active(interface) {
+            let own = vector.node.or(interface.node);
+            for cpu in cpus(vector).iter() {
+                let remote = own.is_some() && topology.node_of(cpu) != own;
+                let Some(queue) = vector.queue else { continue };
+                places.insert(Place { cpu, card, queue, role: vector.role, remote });
+            }
+        }
+    }
+    places
+}
+
+fn words(score: &Score) -> String {
+    let local = score.local.map_or(String::new(), |local| {
+        format!("{:.0}% of the queue vectors on their card's node, ", (local * 100.0).floor())
+    });
+    let queues = score.max_vectors_per_core;
+    let isolated = match score.on_isolated {
+        0 => String::new(),
+        count => format!(", {count} on isolated CPUs"),
+    };
+    format!("{local}at most {queues} queue{} on a core{isolated}", if queues == 1 { "" } else { "s" })
+}
+
+/// The queues of a card on one CPU, as short words: `3` for a queue, `3r` and `3t` for a vector of it when the other is
+/// elsewhere.
+pub fn labels<'a>(places: impl Iterator<Item = &'a Place>) -> Vec<String> {
+    let mut roles: BTreeMap<u32, BTreeSet<Role>> = BTreeMap::new();
+    for place in places {
+        roles.entry(place.queue).or_default().insert(place.role);
+    }
+    let label = |(queue, roles): (u32, BTreeSet<Role>)| {
+        let only = (roles.len() == 1).then(|| roles.first().copied()).flatten();
+        match only {
+            Some(Role::Rx) => format!("{queue}r"),
+            Some(Role::Tx) => format!("{queue}t"),
+            _ => queue.to_string(),
+        }
+    };
+    roles.into_iter().map(label).collect()
+}

@@ -1,0 +1,223 @@
+//! Where on the paper things go: panels for nodes, in them boxes for caches, cores and CPUs, and below these the
+//! interfaces. Whole numbers, the same for the same machine.
+
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+use crate::picture::{Card, Group, Picture};
+
+/// Space around everything, and between panels.
+pub(super) const MARGIN: i32 = 20;
+/// The widest that panels side by side may get, unless one alone is wider.
+const WIDEST: i32 = 1720;
+const CELL: (i32, i32) = (38, 29);
+const CORE_PAD: i32 = 2;
+const CORE_GAP: i32 = 4;
+const GROUP_PAD: i32 = 7;
+const GROUP_HEAD: i32 = 8;
+const GROUP_GAP: i32 = 8;
+const PANEL_PAD: i32 = 12;
+const PANEL_HEAD: i32 = 28;
+/// Between the last CPUs and the first interface, where lines fan out: for a few of them.
+const FAN: i32 = 26;
+const CHIP_HEAD: i32 = 24;
+const CHIP_GAP: i32 = 8;
+/// Between the middles of two dots: at least, and at most.
+const DOTS: (i32, i32) = (11, 44);
+const DOT_ROW: i32 = 11;
+const NARROWEST: i32 = 260;
+
+/// A box.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Rect {
+    pub(super) x: i32,
+    pub(super) y: i32,
+    pub(super) w: i32,
+    pub(super) h: i32,
+}
+
+impl Rect {
+    fn moved(self, x: i32, y: i32) -> Self {
+        Self { x: self.x + x, y: self.y + y, ..self }
+    }
+}
+
+/// A picture of one scene, from its own top left corner.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    pub(super) width: i32,
+    pub(super) height: i32,
+    /// By node, in the picture's order; then the one of interfaces that are at home nowhere, if any.
+    pub(super) panels: Vec<Rect>,
+    pub(super) groups: Vec<(Rect, bool)>,
+    pub(super) cores: Vec<Rect>,
+    /// By CPU, and below which line nothing but interfaces is in its panel.
+    pub(super) cells: BTreeMap<u32, (Rect, i32)>,
+    /// By interface.
+    pub(super) chips: BTreeMap<usize, Chip>,
+}
+
+/// An interface.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Chip {
+    pub(super) rect: Rect,
+    /// The middle of each queue's dot.
+    pub(super) dots: BTreeMap<u32, (i32, i32)>,
+}
+
+impl Layout {
+    pub(super) fn new(picture: &Picture) -> Self {
+        let at = |node: Option<u32>| -> Vec<(usize, &Card)> {
+            picture.cards.iter().enumerate().filter(|(_, card)| card.node == node).collect()
+        };
+        let mut contents: Vec<_> =
+            picture.nodes.iter().map(|node| (node.groups.as_slice(), at(Some(node.id)))).collect();
+        contents.extend(Some((&[][..], at(None))).filter(|(_, cards)| !cards.is_empty()));
+
+        let columns: Vec<i32> = contents.iter().map(|(groups, _)| widest_row(groups)).collect();
+        let inner = columns.into_iter().max().unwrap_or(0).max(NARROWEST);
+        let drafts: Vec<Draft> =
+            contents.iter().map(|(groups, cards)| Draft::new(groups, cards, inner)).collect();
+        Self::arrange(&drafts, inner + 2 * PANEL_PAD)
+    }
+
+    /// Panels in rows, all as wide, those of a row as high as its highest.
+    fn arrange(drafts: &[Draft], panel: i32) -> Self {
+        let count = i32::try_from(drafts.len()).unwrap_or(i32::MAX).max(1);
+        let most = ((WIDEST + MARGIN) / (panel + MARGIN)).clamp(1, count);
+        let rows = (count + most - 1) / most;
+        let in_row = usize::try_from((count + rows - 1) / rows).unwrap_or(1);
+        let mut layout = Self::default();
+        let mut y = 0;
+        for row in drafts.chunks(in_row) {
+            let height = row.iter().map(|draft| draft.height).max().unwrap_or(0);
+            let mut x = 0;
+            for draft in row {
+                layout.panels.push(Rect { x, y, w: panel, h: height });
+                layout.groups.extend(draft.groups.iter().map(|&(rect, is_l3)| (rect.moved(x, y), is_l3)));
+                layout.cores.extend(draft.cores.iter().map(|rect| rect.moved(x, y)));
+                let floor = y + draft.floor;
+                layout.cells.extend(draft.cells.iter().map(|&(cpu, rect)| (cpu, (rect.moved(x, y), floor))));
+                // At the bottom of the panel, so that interfaces in a row are in line.
+                let low = y + height - draft.height;
+                layout.chips.extend(draft.chips.iter().map(|(at, chip)| {
+                    let dots = chip.dots.iter().map(|(&queue, &(dx, dy))| (queue, (dx + x, dy + low)));
+                    (*at, Chip { rect: chip.rect.moved(x, low), dots: dots.collect() })
+                }));
+                x += panel + MARGIN;
+            }
+            layout.width = layout.width.max(x - MARGIN);
+            y += height + MARGIN;
+        }
+        layout.height = y - MARGIN;
+        layout
+    }
+}
+
+/// A panel from its own corner.
+#[derive(Default)]
+struct Draft {
+    groups: Vec<(Rect, bool)>,
+    cores: Vec<Rect>,
+    cells: Vec<(u32, Rect)>,
+    chips: Vec<(usize, Chip)>,
+    /// Where the CPUs end.
+    floor: i32,
+    height: i32,
+}
+
+impl Draft {
+    fn new(groups: &[Group], cards: &[(usize, &Card)], inner: i32) -> Self {
+        let mut draft = Self::default();
+        let (mut x, mut y, mut row_height) = (PANEL_PAD, PANEL_HEAD, 0);
+        for group in groups {
+            let (w, h) = size(group);
+            if x > PANEL_PAD && x + w > PANEL_PAD + inner {
+                (x, y, row_height) = (PANEL_PAD, y + row_height + GROUP_GAP, 0);
+            }
+            draft.add_group(group, Rect { x, y, w, h });
+            x += w + GROUP_GAP;
+            row_height = row_height.max(h);
+        }
+        y += row_height;
+        draft.floor = y;
+        if !cards.is_empty() {
+            let queues: usize = cards.iter().map(|(_, card)| card.queues.len()).sum();
+            let more = i32::try_from(queues.min(128) / 3).unwrap_or(0);
+            y += if groups.is_empty() { 0 } else { FAN + more };
+        }
+        for (at, card) in cards {
+            let chip = chip(card, Rect { x: PANEL_PAD, y, w: inner, h: 0 });
+            y += chip.rect.h + CHIP_GAP;
+            draft.chips.push((*at, chip));
+        }
+        draft.height = y - if cards.is_empty() { 0 } else { CHIP_GAP } + PANEL_PAD;
+        draft
+    }
+
+    fn add_group(&mut self, group: &Group, rect: Rect) {
+        self.groups.push((rect, group.is_l3));
+        let (columns, core) = (columns(group), core_size(group));
+        for (at, cpus) in (0_i32..).zip(&group.cores) {
+            let x = rect.x + GROUP_PAD + at % columns * (core.0 + CORE_GAP);
+            let y = rect.y + GROUP_PAD + GROUP_HEAD + at / columns * (core.1 + CORE_GAP);
+            self.cores.push(Rect { x, y, w: core.0, h: height_of(cpus) });
+            self.cells.extend((0_i32..).zip(cpus.iter()).map(|(thread, cpu)| {
+                let y = y + CORE_PAD + thread * CELL.1;
+                (cpu, Rect { x: x + CORE_PAD, y, w: CELL.0, h: CELL.1 })
+            }));
+        }
+    }
+}
+
+/// An interface as high as its queues need, which are dealt over its width.
+fn chip(card: &Card, rect: Rect) -> Chip {
+    let (room, count) = (rect.w - 2 * GROUP_PAD, i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1));
+    let rows = (count + room / DOTS.0 - 1) / (room / DOTS.0);
+    let per_row = (count + rows - 1) / rows;
+    let step = (room / per_row).clamp(DOTS.0, DOTS.1);
+    let dots = (0_i32..).zip(&card.queues).map(|(at, &queue)| {
+        let x = rect.x + GROUP_PAD + step / 2 + at % per_row * step;
+        (queue, (x, rect.y + GROUP_PAD + at / per_row * DOT_ROW))
+    });
+    let dots: BTreeMap<u32, (i32, i32)> = dots.collect();
+    let rows = if dots.is_empty() { 0 } else { rows };
+    Chip { rect: Rect { h: CHIP_HEAD + rows * DOT_ROW + 2, ..rect }, dots }
+}
+
+/// How many cores stand side by side: all of a few; of many a number that fills its rows.
+fn columns(group: &Group) -> i32 {
+    let count = i32::try_from(group.cores.len()).unwrap_or(i32::MAX);
+    if count <= 8 {
+        return count.max(1);
+    }
+    (6..=16).rev().find(|columns| count % columns == 0).unwrap_or(12)
+}
+
+fn height_of(core: &CpuSet) -> i32 {
+    i32::try_from(core.len()).unwrap_or(0) * CELL.1 + 2 * CORE_PAD
+}
+
+fn core_size(group: &Group) -> (i32, i32) {
+    (CELL.0 + 2 * CORE_PAD, group.cores.iter().map(height_of).max().unwrap_or(0))
+}
+
+fn size(group: &Group) -> (i32, i32) {
+    let (columns, core) = (columns(group), core_size(group));
+    let rows = (i32::try_from(group.cores.len()).unwrap_or(0) + columns - 1) / columns;
+    let w = columns * (core.0 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD;
+    (w, rows * (core.1 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD + GROUP_HEAD)
+}
+
+/// The width of the caches of a node side by side: as many as make the node about twice as wide as high.
+fn widest_row(groups: &[Group]) -> i32 {
+    let widest = groups.iter().map(|group| size(group).0).max().unwrap_or(0);
+    let highest = groups.iter().map(|group| size(group).1).max().unwrap_or(0);
+    let count = i32::try_from(groups.len()).unwrap_or(0);
+    let row = |across: i32| across * (widest + GROUP_GAP) - GROUP_GAP;
+    let is_wide = |across: &i32| {
+        let down = (count + across - 1) / across;
+        row(*across) >= 3 * down * highest / 2 || *across == count
+    };
+    (1..=count).find(is_wide).map_or(0, row)
+}

@@ -1,0 +1,279 @@
+//! The picture of a machine as SVG. Text is text, colours follow the viewer's light or dark scheme, and nothing is
+//! told by colour alone: each interface has a letter. The same picture is the same bytes.
+//!
+//! Queues are lines below the CPUs, seen in the gaps between them, and words in the CPU that they end at.
+
+mod layout;
+mod style;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::picture::{Card, Picture, Place, Scene, labels};
+use layout::{Layout, MARGIN, Rect};
+use style::COLOURS;
+
+/// Above the first scene: the title.
+const TITLE: i32 = 44;
+/// Above each scene: its heading.
+const HEADING: i32 = 34;
+/// Below the last: what the signs mean.
+const LEGEND: i32 = 24;
+
+/// From so many queues on, lines are thinner.
+const MANY: usize = 48;
+
+/// The picture as a document of its own.
+pub fn picture(picture: &Picture) -> String {
+    let layout = Layout::new(picture);
+    let legend = legend(picture);
+    let scenes = i32::try_from(picture.scenes.len()).unwrap_or(0);
+    let lines = i32::try_from(legend.len()).unwrap_or(0);
+    let width = layout.width.max(560) + 2 * MARGIN;
+    let height = TITLE + scenes * (HEADING + layout.height + MARGIN) + lines * LEGEND + MARGIN;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">"#
+    );
+    let _ = writeln!(out, "<title>{}</title>", escaped(&picture.title));
+    out.push_str(style::STYLE);
+    let _ = writeln!(out, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
+    text(&mut out, (MARGIN, 30), "title", &picture.title);
+    let mut y = TITLE;
+    for scene in &picture.scenes {
+        two(&mut out, (MARGIN, y + 20), "heading", scene.title, &scene.score);
+        y += HEADING;
+        let _ = writeln!(out, r#"<g transform="translate({MARGIN} {y})">"#);
+        draw(&mut out, picture, scene, &layout);
+        out.push_str("</g>\n");
+        y += layout.height + MARGIN;
+    }
+    for (sign, words) in legend {
+        let _ = writeln!(out, r#"<g transform="translate({MARGIN} {y})">{sign}"#);
+        text(&mut out, (48, 13), "dim", &words);
+        out.push_str("</g>\n");
+        y += LEGEND;
+    }
+    out + "</svg>\n"
+}
+
+/// One scene: what is lowest first.
+fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
+    for (at, panel) in layout.panels.iter().enumerate() {
+        rect(out, *panel, "panel", 8);
+        text(out, (panel.x + 12, panel.y + 19), "node", &heading(picture, at));
+    }
+    for (group, _) in layout.groups.iter().filter(|(_, is_l3)| *is_l3) {
+        rect(out, *group, "l3", 5);
+        text(out, (group.x + 7, group.y + 11), "tiny", "L3");
+    }
+    for core in &layout.cores {
+        rect(out, *core, "core", 4);
+    }
+    let mut by_cpu: BTreeMap<u32, Vec<&Place>> = BTreeMap::new();
+    for place in &scene.places {
+        by_cpu.entry(place.cpu).or_default().push(place);
+    }
+    // Lines that cross the machine go below everything, those within a node only below what they may end at.
+    scene.places.iter().filter(|place| place.remote).for_each(|place| line(out, layout, place));
+    for (&cpu, (cell, _)) in layout.cells.iter().filter(|(cpu, _)| !by_cpu.contains_key(cpu)) {
+        self::cell(out, picture, cpu, *cell, &[]);
+    }
+    scene.places.iter().filter(|place| !place.remote).for_each(|place| line(out, layout, place));
+    for (&cpu, places) in &by_cpu {
+        let Some((cell, _)) = layout.cells.get(&cpu) else { continue };
+        self::cell(out, picture, cpu, *cell, places);
+    }
+    for (&at, chip) in &layout.chips {
+        let Some(card) = picture.cards.get(at) else { continue };
+        self::chip(out, card, at, chip);
+    }
+}
+
+fn heading(picture: &Picture, at: usize) -> String {
+    let Some(node) = picture.nodes.get(at) else { return "on no known node".to_owned() };
+    let cpus = if node.groups.is_empty() { ", no CPUs" } else { "" };
+    format!("node {}{cpus}", node.id)
+}
+
+/// From the queue's dot to the CPU: to where the CPUs of its node end, and from there up beside the numbers of those
+/// below it; or to the upper edge of a CPU that is farther down.
+fn line(out: &mut String, layout: &Layout, place: &Place) {
+    let from = layout.chips.get(&place.card).and_then(|chip| chip.dots.get(&place.queue));
+    let (Some(&(x, y)), Some(&(cell, floor))) = (from, layout.cells.get(&place.cpu)) else { return };
+    let to = cell.x + 6;
+    let bend = |from: i32, to: i32| ((from - to).abs() / 2).clamp(10, 90);
+    let (first, second, middle, end) = if floor < y {
+        let bend = bend(y, floor);
+        (y - bend, floor + bend, floor, cell.y + cell.h)
+    } else if cell.y <= y {
+        // Side by side: below both, and up.
+        (floor + 40, floor + 40, floor, cell.y + cell.h)
+    } else {
+        let bend = bend(y, cell.y);
+        (y + bend, cell.y - bend, cell.y, cell.y)
+    };
+    let class = match (place.remote, layout.chips.values().map(|chip| chip.dots.len()).sum()) {
+        (true, 0..=MANY) => "line remote",
+        (true, _) => "line remote thin",
+        (false, 0..=MANY) => "line",
+        (false, _) => "line thin",
+    };
+    let colour = place.card % COLOURS;
+    let _ = writeln!(
+        out,
+        r#"<path class="{class} s{colour}" d="M{x} {y}C{x} {first} {to} {second} {to} {middle}V{end}"/>"#,
+    );
+}
+
+fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Place]) {
+    let kept_free = picture.kept_free.contains(cpu);
+    let mut cards: Vec<usize> = places.iter().map(|place| place.card).collect();
+    cards.dedup();
+    out.push_str("<g>");
+    let _ = write!(out, "<title>{}</title>", escaped(&words(picture, cpu, places)));
+    rect(out, cell, if kept_free { "cpu isolated" } else { "cpu" }, 3);
+    let share = cell.w / i32::try_from(cards.len().max(1)).unwrap_or(1);
+    for (at, card) in cards.iter().enumerate() {
+        let x = i32::try_from(at).unwrap_or(0) * share;
+        // The last one has what is left.
+        let w = if at + 1 == cards.len() { cell.w - x } else { share };
+        let part = Rect { x: cell.x + x, w, ..cell };
+        rect(out, part, &format!("k{}", card % COLOURS), if cards.len() == 1 { 3 } else { 0 });
+    }
+    if places.iter().any(|place| place.remote) {
+        rect(out, Rect { x: cell.x + 1, y: cell.y + 1, w: cell.w - 2, h: cell.h - 2 }, "away", 2);
+    }
+    let middle = cell.x + cell.w / 2;
+    let number = if cards.is_empty() { "number" } else { "number on" };
+    text(out, (middle, cell.y + 12), number, &cpu.to_string());
+    if !cards.is_empty() {
+        text(out, (middle, cell.y + 24), "label on", &short(picture, places, &cards));
+    }
+    out.push_str("</g>\n");
+}
+
+/// The queues of a CPU in the few characters that its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
+fn short(picture: &Picture, places: &[&Place], cards: &[usize]) -> String {
+    const ROOM: usize = 5;
+    let key = |card: &usize| picture.cards.get(*card).map_or("", |card| card.key.as_str());
+    let of = |card: usize| labels(places.iter().filter(move |place| place.card == card).copied());
+    let all = || {
+        let words = cards.iter().map(|card| format!("{}{}", key(card), of(*card).join(",")));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let counted = || match cards {
+        [card] => format!("{}\u{d7}{}", key(card), of(*card).len()),
+        cards => cards.iter().map(key).collect(),
+    };
+    let fits = |text: &String| text.chars().count() <= ROOM;
+    [all(), counted()].into_iter().find(fits).unwrap_or_else(|| format!("{} if", cards.len()))
+}
+
+/// All of a CPU, for those who point at it.
+fn words(picture: &Picture, cpu: u32, places: &[&Place]) -> String {
+    let mut words = format!("CPU {cpu}");
+    if picture.kept_free.contains(cpu) {
+        words.push_str(", isolated or nohz_full");
+    }
+    for same in places.chunk_by(|a, b| a.card == b.card) {
+        let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) else { continue };
+        words.push_str(&format!("; {} queues {}", card.name, labels(same.iter().copied()).join(", ")));
+    }
+    words
+}
+
+fn chip(out: &mut String, card: &Card, at: usize, chip: &layout::Chip) {
+    let (colour, r) = (at % COLOURS, chip.rect);
+    rect(out, r, &format!("chip s{colour}"), 5);
+    for &(x, y) in chip.dots.values() {
+        let _ = writeln!(out, r#"<circle class="k{colour}" cx="{x}" cy="{y}" r="3.5"/>"#);
+    }
+    let y = r.y + r.h - 8;
+    rect(
+        out,
+        Rect { x: r.x + 7, y: y - 11, w: 8 + 8 * i32::try_from(card.key.len()).unwrap_or(1), h: 15 },
+        &format!("k{colour}"),
+        3,
+    );
+    text(out, (r.x + 11, y), "key on", &card.key);
+    let queues = match card.queues.len() {
+        0 => "no queue with a vector".to_owned(),
+        1 => "1 queue".to_owned(),
+        count => format!("{count} queues"),
+    };
+    let what = [card.what.as_str(), &queues]
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let after = r.x + 20 + 8 * i32::try_from(card.key.len()).unwrap_or(1);
+    two(out, (after, y), "name", &card.name, &what);
+}
+
+/// The signs that are in the picture, and what they mean.
+fn legend(picture: &Picture) -> Vec<(String, String)> {
+    let all = || picture.scenes.iter().flat_map(|scene| &scene.places);
+    let cell = Rect { x: 0, y: 0, w: 36, h: 18 };
+    let sign = |classes: &[&str], word: &str| {
+        let mut sign = String::new();
+        for class in classes {
+            rect(&mut sign, cell, class, 3);
+        }
+        text(&mut sign, (18, 13), "label on", word);
+        sign
+    };
+    let mut legend = vec![(
+        sign(&["k0"], "A3"),
+        "a CPU that takes queue 3 of interface A; CPUs in one frame are a core".to_owned(),
+    )];
+    if all().any(|place| matches!(place.role, crate::host::Role::Rx | crate::host::Role::Tx)) {
+        legend
+            .push((sign(&["k0"], "A3r"), "only its receive vector; t: only its transmit vector".to_owned()));
+    }
+    if all().any(|place| place.remote) {
+        legend
+            .push((sign(&["k0", "away"], "A3"), "takes a queue of an interface on another node".to_owned()));
+    }
+    if !picture.kept_free.is_empty() {
+        legend.push((sign(&["cpu isolated"], ""), "isolated or nohz_full".to_owned()));
+    }
+    legend
+}
+
+fn rect(out: &mut String, rect: Rect, class: &str, radius: i32) {
+    let Rect { x, y, w, h } = rect;
+    let _ =
+        writeln!(out, r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}"/>"#);
+}
+
+/// A text, and another after it that matters less.
+fn two(out: &mut String, (x, y): (i32, i32), class: &str, first: &str, then: &str) {
+    let (first, then) = (escaped(first), escaped(then));
+    let _ = writeln!(
+        out,
+        r#"<text class="{class}" x="{x}" y="{y}">{first} <tspan class="dim" dx="4">{then}</tspan></text>"#
+    );
+}
+
+fn text(out: &mut String, (x, y): (i32, i32), class: &str, text: &str) {
+    let _ = writeln!(out, r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#, escaped(text));
+}
+
+/// The text as it can stand in XML: an interface may be named with nearly any character.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // XML 1.0 has no words for these.
+            '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

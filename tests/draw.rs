@@ -1,0 +1,229 @@
+//! `nicpin draw`: that pictures are XML, hold every CPU and every queue where the plan has them, as text, inside of the
+//! paper and not on top of each other. How they look is for eyes: `tests/pictures.sh` makes images of what this writes
+//! to `target/tmp/pictures`.
+//!
+//! `SNAPSHOTS=overwrite cargo test --test draw` rewrites the pictures in `fixtures/expected`.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use nicpin::plan::Plan;
+use roxmltree::{Document, Node};
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq};
+use support::machine::{Card, Machine, Port, cpus};
+use support::run::{Copy, FIXTURES, fixture, nicpin};
+
+/// Two sockets of 64 cores with two threads, an L3 cache for every eight cores, and four cards of up to 64 queues.
+fn two_large_sockets() -> Machine {
+    let mut machine = Machine::new(&["0-63,128-191", "64-127,192-255"]);
+    machine.cores = machine.groups(|cpu| cpu % 128);
+    machine.l3 = machine.groups(|cpu| cpu % 128 / 8);
+    machine.set_distances(|from, to| if from == to { 10 } else { 32 });
+    for (at, (node, queues)) in (0..).zip([(0, 63), (1, 63), (1, 32), (0, 4)]) {
+        let (name, bus) = (format!("ens{at}f0np0"), format!("{:02x}", 0x21 + 0x20 * at));
+        let parent = format!("pci0000:{bus}/0000:{bus}:00.1");
+        let address = format!("0000:{:02x}:00.0", 0x22 + 0x20 * at);
+        let names = (0..queues).map(|k| format!("mlx5_comp{k}@pci:{address}"));
+        machine.cards.push(
+            Card::new("mlx5_core", &parent, &address, node, "16.0 GT/s PCIe", 16)
+                .port(Port::new(&name, 100_000, queues, queues))
+                .vectors(100 + 100 * at, names, &[], &cpus("0-62")),
+        );
+    }
+    machine
+}
+
+/// Every machine that is drawn, with the tree that it is in.
+fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
+    let mut all: Vec<_> = FIXTURES.iter().map(|&name| (name.to_owned(), fixture(name), None)).collect();
+    let large = tempfile::tempdir().unwrap();
+    two_large_sockets().write(large.path());
+    all.push(("two-large-sockets".to_owned(), large.path().to_owned(), Some(large)));
+    all
+}
+
+fn draw(root: &Path) -> String {
+    let run = nicpin(&["draw", "--root", root.to_str().unwrap()]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", root.display());
+    run.stdout
+}
+
+fn plan(root: &Path) -> Plan {
+    let run = nicpin(&["plan", "--format", "json", "--root", root.to_str().unwrap()]);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+/// The groups that are moved into their places: the scenes, then the legend.
+fn scenes<'a>(document: &'a Document<'a>) -> Vec<Node<'a, 'a>> {
+    let groups = document.root_element().children().filter(|node| node.has_attribute("transform"));
+    groups.filter(|group| group.descendants().any(|node| is(&node, "panel"))).collect()
+}
+
+fn is(node: &Node<'_, '_>, class: &str) -> bool {
+    node.attribute("class").is_some_and(|classes| classes.split(' ').any(|one| one == class))
+}
+
+fn number(node: &Node<'_, '_>, name: &str) -> i32 {
+    node.attribute(name).unwrap_or_else(|| panic!("no {name}: {node:?}")).parse().unwrap()
+}
+
+/// What pointing at each CPU tells, by CPU.
+fn told(scene: Node<'_, '_>) -> BTreeMap<u32, String> {
+    let titles = scene.descendants().filter(|node| node.has_tag_name("title")).filter_map(|node| node.text());
+    let cpu = |title: &str| title.split([' ', ',', ';']).nth(1).unwrap().parse().unwrap();
+    titles.map(|title| (cpu(title), title.to_owned())).collect()
+}
+
+#[test]
+fn every_cpu_and_every_queue_is_in_the_picture() {
+    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    std::fs::create_dir_all(&pictures).unwrap();
+    for (name, root, _dir) in machines() {
+        let svg = draw(&root);
+        assert_eq!(svg, draw(&root), "{name} is drawn differently every time");
+        std::fs::write(pictures.join(format!("{name}.svg")), &svg).unwrap();
+        let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (plan, scenes) = (plan(&root), scenes(&document));
+        assert!(scenes.len() == 2, "{name}: none of these is as planned");
+        let online: BTreeSet<u32> = plan.host.online.iter().collect();
+        for (scene, then) in scenes.into_iter().zip([false, true]) {
+            let told = told(scene);
+            assert_eq!(told.keys().copied().collect::<BTreeSet<_>>(), online, "{name}");
+            for interface in &plan.interfaces {
+                for vector in interface.vectors.iter().filter(|v| v.queue.is_some() && !v.idle) {
+                    let stays = vector.serving.as_ref();
+                    let cpus = if then { vector.cpus.as_ref().or(stays) } else { stays };
+                    let queue = vector.queue.unwrap().to_string();
+                    for cpu in cpus.unwrap().iter() {
+                        let own = told[&cpu]
+                            .split("; ")
+                            .find_map(|part| part.strip_prefix(&format!("{} queues ", interface.name)));
+                        let found = own.is_some_and(|own| {
+                            own.split(", ").any(|one| one.trim_end_matches(['r', 't']) == queue)
+                        });
+                        assert!(
+                            found,
+                            "{name}: {} queue {queue} on CPU {cpu}: {}",
+                            interface.name, told[&cpu]
+                        );
+                    }
+                }
+            }
+            let names: Vec<&str> =
+                scene.descendants().filter(|node| is(node, "name")).filter_map(|node| node.text()).collect();
+            for interface in &plan.interfaces {
+                assert!(names.iter().any(|name| name.trim() == interface.name), "{name}: {names:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_off_the_paper_or_on_top_of_another() {
+    for (name, root, _dir) in machines() {
+        let svg = draw(&root);
+        let document = Document::parse(&svg).unwrap();
+        let (width, height) =
+            (number(&document.root_element(), "width"), number(&document.root_element(), "height"));
+        assert!(width <= 1800, "{name} is {width} wide");
+        for scene in scenes(&document) {
+            let moved: Vec<i32> = scene.attribute("transform").unwrap()["translate(".len()..]
+                .trim_end_matches(')')
+                .split(' ')
+                .map(|number| number.parse().unwrap())
+                .collect();
+            let boxes = |class: &str| -> Vec<[i32; 4]> {
+                let own = scene.descendants().filter(|node| node.has_tag_name("rect") && is(node, class));
+                own.map(|node| ["x", "y", "width", "height"].map(|side| number(&node, side))).collect()
+            };
+            for class in ["panel", "core", "cpu", "chip"] {
+                let boxes = boxes(class);
+                for (at, [x, y, w, h]) in boxes.iter().enumerate() {
+                    assert!(
+                        *x >= 0 && *y >= 0 && x + w + moved[0] <= width && y + h + moved[1] <= height,
+                        "{name}"
+                    );
+                    let overlap = boxes[..at]
+                        .iter()
+                        .find(|[x2, y2, w2, h2]| *x < x2 + w2 && *x2 < x + w && *y < y2 + h2 && *y2 < y + h);
+                    assert!(overlap.is_none(), "{name}: two of {class} at {x} {y}");
+                }
+            }
+        }
+    }
+}
+
+/// For reviewers: what changes in these changes for people.
+#[test]
+fn some_pictures_are_as_expected() {
+    for name in ["two-socket-mlx4", "four-node"] {
+        let expected = fixture("expected").join(format!("{name}.svg"));
+        assert_data_eq!(
+            Data::text(draw(&fixture(name))),
+            Data::read_from(&expected, Some(DataFormat::Text)).raw()
+        );
+    }
+}
+
+#[test]
+fn a_machine_as_planned_is_drawn_once() {
+    let machine = Copy::of("two-node");
+    machine.write("/sys/devices/system/cpu/isolated", "3\n");
+    let planned: Plan = serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+    for vector in planned.interfaces.iter().flat_map(|interface| &interface.vectors) {
+        if let Some(cpus) = &vector.cpus {
+            machine.write(&format!("/proc/irq/{}/effective_affinity_list", vector.irq), &format!("{cpus}\n"));
+        }
+    }
+    let svg = machine.nicpin(&["draw"]).stdout;
+    let document = Document::parse(&svg).unwrap();
+    assert_eq!(scenes(&document).len(), 1);
+    assert!(svg.contains(">Now, and as planned ") && svg.contains("CPU 3, isolated or nohz_full<"), "{svg}");
+    assert!(!svg.contains("remote\" d="), "{svg}");
+}
+
+#[test]
+fn one_card_and_other_options() {
+    let machine = Copy::of("dl980");
+    let run = machine.nicpin(&["draw", "--irq-cores", "1", "eth2"]);
+    let document = Document::parse(&run.stdout).unwrap();
+    let planned = told(scenes(&document)[1]);
+    assert_eq!(planned[&16], "CPU 16; eth2 queues 0, 2, 4, 6");
+    assert!(!run.stdout.contains("eth0"));
+    assert_eq!(machine.nicpin(&["draw", "eth22"]).code, 1);
+}
+
+/// Nearly every character may be in a name.
+#[test]
+fn odd_names_stay_xml() {
+    let machine = Copy::of("two-node");
+    let (old, odd) = ("/sys/class/net/nic0", "/sys/class/net/<&\"'>");
+    std::fs::rename(machine.path(old), machine.path(odd)).unwrap();
+    let svg = machine.nicpin(&["draw"]).stdout;
+    let document = Document::parse(&svg).unwrap();
+    assert!(
+        document.descendants().any(|node| node.text().is_some_and(|text| text.trim() == "<&\"'>")),
+        "{svg}"
+    );
+}
+
+#[test]
+fn a_file_is_not_replaced_unasked() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/two-node.svg");
+    let file = file.to_str().unwrap();
+    let run = machine.nicpin(&["draw", "-o", file]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+    let written = machine.read("/two-node.svg");
+    assert_eq!(written, machine.nicpin(&["draw"]).stdout);
+    let run = machine.nicpin(&["draw", "-o", file, "nic1"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("two-node.svg: exists; --force replaces it"), "{}", run.stderr);
+    assert_eq!(machine.read("/two-node.svg"), written);
+    assert_eq!(machine.nicpin(&["draw", "--force", "-o", file, "nic1"]).code, 0);
+    assert_ne!(machine.read("/two-node.svg"), written);
+}
