@@ -1,5 +1,9 @@
 //! The command line: every option and its help text, in one place.
 
+mod show;
+
+pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -13,18 +17,25 @@ use crate::policy::{ChannelCount, Per, Rfs, Rps, Scope, Settings, Widen, Xps};
 const EXIT_CODES: &str = "\
 Exit codes: 0 in the planned state; 1 could not be reached, or not be told;
 2 check: differs from the plan (with --detailed-exitcode: plan would change
-something, apply has changed something); 64 usage.";
+something, apply has changed something); 64 usage.
+
+Examples:
+  nicpin plan                        what would be written, and why; needs no root
+  sudo nicpin apply                  write it
+  nicpin check                       is it still so
+  sudo nicpin restore                as it was before
+  nicpin plan --help                 options and examples of a command";
 
 /// Puts the interrupts and packet steering of network cards on their own NUMA node: plan, prove, undo.
 #[derive(Debug, Parser)]
 #[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Cli {
     /// The machine to read and write: `/`, the top of a tree that holds the same files, or a capture (read-only)
-    #[arg(long, global = true, value_name = "DIR|FILE", default_value = "/")]
+    #[arg(long, global = true, value_name = "DIR|FILE", default_value = "/", display_order = 900)]
     pub root: PathBuf,
 
     /// The policy file; ROOT/etc/nicpin.toml when it exists
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", display_order = 901)]
     pub config: Option<PathBuf>,
 
     /// What to do
@@ -53,6 +64,10 @@ pub enum Command {
     Nodes(NodesArgs),
     /// Draw the machine as SVG: nodes, cores, interfaces, and the CPU of each queue, now and planned
     Draw(DrawArgs),
+    /// Print what a shell needs to complete nicpin's command lines
+    Completions(CompletionsArgs),
+    /// Print a page of the manual, or write all of them
+    Man(ManArgs),
 }
 
 /// Which interfaces.
@@ -237,7 +252,11 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Puts back the allowed CPUs. The kernel moves an interrupt when its CPU is no longer
-allowed, so a vector may go on being served where it is within the wider set.")]
+allowed, so a vector may go on being served where it is within the wider set.
+
+Examples:
+  nicpin restore                     as it was before the first apply
+  nicpin restore --format json       for provisioning: see `changed` in the output")]
 pub struct RestoreArgs {
     /// How to print the outcome
     #[arg(long, value_enum, default_value_t)]
@@ -342,63 +361,6 @@ impl WishArgs {
         };
         Wish { place, cpus: self.cpus.clone(), memory: self.memory }
     }
-}
-
-/// `nicpin nodes`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Pages were given out since boot (numastat). A dash stands for what the machine does not
-tell; captures hold no counts.
-
---bandwidth has one thread on each core of a node read one buffer that lies on a node,
-in order, for a quarter of a second, for every pair of nodes; GB/s are 10^9 bytes a
-second, all threads together. The buffer is eight times the node's L3 caches, at least
-64 MiB and at most 1 GiB or a quarter of the free memory. Measure an idle machine: other
-work lowers the figures, and is slowed down meanwhile.
-
-Examples:
-  nicpin nodes                          what sits where
-  nicpin nodes --bandwidth              and how fast each node reads the others' memory
-  nicpin nodes --format json            for programs
-  nicpin nodes --root fixtures/dl980    another machine, from its files")]
-pub struct NodesArgs {
-    /// Measure how fast the CPUs of each node read the memory of each
-    #[arg(long)]
-    pub bandwidth: bool,
-
-    /// How to print it
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
-}
-
-/// `nicpin draw`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The picture is text and follows the viewer's light or dark colours. Each interface has a
-letter, and a CPU says which of its queues it takes: A3 is queue 3 of interface A. Point
-at a CPU for all of them.
-
-Examples:
-  nicpin draw -o host.svg                  this machine, for a browser
-  nicpin draw eth2 > eth2.svg              one card
-  nicpin draw --root fixtures/dl980 -o dl980.svg
-  nicpin draw --irq-cores 2 -o two.svg     as it would be with other options")]
-pub struct DrawArgs {
-    /// Which interfaces.
-    #[command(flatten)]
-    pub select: SelectArgs,
-
-    /// The file to write; standard output without
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-
-    /// Replace the file if it is there
-    #[arg(long)]
-    pub force: bool,
-
-    /// Options that override the policy file.
-    #[command(flatten)]
-    pub policy: PolicyArgs,
 }
 
 /// Waiting for the lock.

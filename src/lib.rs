@@ -12,6 +12,7 @@ pub mod cli;
 pub mod commands;
 pub mod cpuset;
 pub mod host;
+pub mod manual;
 pub mod nodes;
 pub mod picture;
 pub mod plan;

@@ -3,7 +3,9 @@
 mod apply;
 mod capture;
 mod check;
+mod completions;
 mod draw;
+mod man;
 mod nodes;
 mod output;
 mod plan;
@@ -50,7 +52,9 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
         Command::Run(args) => run::run(cli, args, out),
+        Command::Completions(args) => completions::run(args, out),
         Command::Draw(args) => draw::run(cli, args, out),
+        Command::Man(args) => man::run(args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),
     }
 }
@@ -65,6 +69,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
         || error.is::<ImpossibleCpu>()
+        || error.is::<man::NoSuchCommand>()
         || error.is::<NotThisMachine>();
     if usage { Exit::Usage } else { Exit::Failed }
 }

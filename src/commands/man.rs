@@ -1,0 +1,37 @@
+//! `nicpin man`: the pages of the manual.
+
+use anyhow::Result;
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, ManArgs};
+use crate::commands::{Exit, output};
+use crate::manual::{Page, pages};
+
+pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
+    let pages = pages(Cli::command())?;
+    if let Some(directory) = &args.into {
+        for page in &pages {
+            output::write_file(&directory.join(&page.file), page.text.as_bytes(), true)?;
+        }
+        return Ok(Exit::Planned);
+    }
+    let page = pages.iter().find(|page| page.command.as_deref() == args.command.as_deref());
+    let page = page.ok_or_else(|| NoSuchCommand::new(args.command.as_deref(), &pages))?;
+    out.push_str(&page.text);
+    Ok(Exit::Planned)
+}
+
+/// There is no page about such a command.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no command `{asked}`; there are {commands}")]
+pub(super) struct NoSuchCommand {
+    asked: String,
+    commands: String,
+}
+
+impl NoSuchCommand {
+    fn new(asked: Option<&str>, pages: &[Page]) -> Self {
+        let commands: Vec<&str> = pages.iter().filter_map(|page| page.command.as_deref()).collect();
+        Self { asked: asked.unwrap_or_default().to_owned(), commands: commands.join(", ") }
+    }
+}

@@ -1,0 +1,295 @@
+//! What nicpin says of itself: help with examples that run, pages of the manual and completions that know every command
+//! and option, and answers to what a new user mistypes. All of it comes from the definitions of the command line; these
+//! tests see that nothing is lost on the way, whatever commands there will be.
+// Helpers of tests, and a line where a machine has not the tool that checks.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stderr)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+
+use clap::{Command, CommandFactory as _, Parser as _};
+use nicpin::cli::Cli;
+use support::run::{Copy, fixture, nicpin};
+
+/// The command line as it is defined, its commands complete.
+fn defined() -> Command {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+fn commands() -> Vec<Command> {
+    defined().get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect()
+}
+
+/// The long options of a command.
+fn options(command: &Command) -> Vec<String> {
+    let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    shown.filter_map(|argument| argument.get_long()).map(|long| format!("--{long}")).collect()
+}
+
+/// The examples in a command's help: each line below `Examples:`.
+fn examples(command: &Command) -> Vec<String> {
+    let after = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
+    let after = after.unwrap_or_default();
+    let lines = after.split_once("Examples:\n").map_or("", |(_, lines)| lines).lines();
+    lines.map(str::trim).filter(|line| line.contains("nicpin ")).map(str::to_owned).collect()
+}
+
+/// The command line of an example without what explains it, and without other programs around it.
+fn words(example: &str) -> Vec<String> {
+    let line = &example[example.find("nicpin").unwrap_or_else(|| panic!("no nicpin: {example}"))..];
+    let line = line.split("  ").next().unwrap().trim();
+    let line = line.split([';', '|', '>']).next().unwrap();
+    line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
+}
+
+#[test]
+fn every_command_has_examples_that_parse() {
+    let all = commands();
+    assert!(all.len() >= 10, "{}", all.len());
+    for command in all.iter().chain([&defined()]) {
+        let name = command.get_name();
+        assert!(command.get_about().is_some(), "{name}");
+        let examples = examples(command);
+        let own = |example: &&String| name == "nicpin" || words(example).iter().any(|word| word == name);
+        assert!(examples.iter().any(|example| own(&example)), "{name} has no examples of its own");
+        for example in &examples {
+            let parsed = Cli::try_parse_from(words(example));
+            let help = parsed.as_ref().err().is_some_and(|error| !error.use_stderr());
+            assert!(parsed.is_ok() || help, "{example}: {}", parsed.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn help_fits_100_columns() {
+    for command in commands() {
+        let run = nicpin(&[command.get_name(), "--help"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let wide = run.stdout.lines().find(|line| line.chars().count() > 100);
+        assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
+    }
+}
+
+/// Those that change nothing but a copy and end by themselves, on a copy of a machine, in a directory of their own.
+#[test]
+fn examples_run() {
+    const RUN: [&str; 9] =
+        ["plan", "apply", "check", "restore", "capture", "nodes", "draw", "completions", "status"];
+    let mut ran = BTreeSet::new();
+    for command in commands() {
+        let name = command.get_name();
+        let machine = Copy::of("dl980");
+        bond(&machine, "eth2");
+        let root = machine.path("/").to_str().unwrap().to_owned();
+        let here = tempfile::tempdir().unwrap();
+        symlink(fixture(""), here.path().join("fixtures")).unwrap();
+        for example in examples(&command) {
+            let mut words = words(&example);
+            let has = |word: &str| words.iter().any(|one| one == word);
+            if has("--bandwidth") || !(RUN.contains(&name) || has("--dry-run")) {
+                continue;
+            }
+            if !has("--root") {
+                words.extend(["--root".to_owned(), root.clone()]);
+            }
+            let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
+            let run = run.args(&words[1..]).current_dir(here.path()).output().unwrap();
+            let good = if name == "check" { [0, 2].as_slice() } else { &[0] };
+            let said = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.code().is_some_and(|code| good.contains(&code)), "{example}: {said}");
+            ran.insert(name.to_owned());
+        }
+    }
+    assert!(ran.len() >= 8, "{ran:?}");
+}
+
+/// A bond above an interface.
+fn bond(machine: &Copy, lower: &str) {
+    std::fs::create_dir(machine.path("/sys/class/net/bond0")).unwrap();
+    symlink(format!("../{lower}"), machine.path(&format!("/sys/class/net/bond0/lower_{lower}"))).unwrap();
+}
+
+/// A page as a reader sees its words: without the escapes of roff.
+fn plain(page: &str) -> String {
+    let marks = [("\\-", "-"), ("\\fB", ""), ("\\fI", ""), ("\\fR", ""), ("\\*(Aq", "'"), ("\\&", "")];
+    marks.iter().fold(page.to_owned(), |page, (mark, plain)| page.replace(mark, plain))
+}
+
+#[test]
+fn pages_have_every_command_and_option() {
+    let main = plain(&nicpin(&["man"]).stdout);
+    for option in options(&defined()) {
+        assert!(main.contains(&option), "nicpin(1) lacks {option}");
+    }
+    for command in commands() {
+        let name = command.get_name();
+        assert!(main.contains(&format!("nicpin-{name}(1)")), "nicpin(1) lacks {name}");
+        let run = nicpin(&["man", name]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
+        let page = plain(&run.stdout);
+        for option in options(&command) {
+            assert!(page.contains(&option), "nicpin-{name}(1) lacks {option}");
+        }
+        for example in examples(&command) {
+            assert!(page.contains(&example), "nicpin-{name}(1) lacks {example}");
+        }
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "SEE ALSO"] {
+            assert!(
+                page.replace('"', "").contains(&format!(".SH {section}\n")),
+                "nicpin-{name}(1): {section}"
+            );
+        }
+    }
+    let run = nicpin(&["man", "pln"]);
+    assert_eq!((run.code, run.stdout.as_str()), (64, ""));
+    assert!(run.stderr.starts_with("nicpin: there is no command `pln`; there are "), "{}", run.stderr);
+}
+
+#[test]
+fn all_pages_at_once_are_the_same_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().to_str().unwrap();
+    for _ in 0..2 {
+        let run = nicpin(&["man", "--into", into]);
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+    }
+    let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!(page("nicpin.1"), nicpin(&["man"]).stdout);
+    for command in commands() {
+        let name = command.get_name();
+        assert_eq!(page(&format!("nicpin-{name}.1")), nicpin(&["man", name]).stdout);
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), commands().len() + 1);
+    let run = nicpin(&["man", "--into", "/no/such/directory"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.contains("/no/such/directory/nicpin.1: no such file or directory (ENOENT)"),
+        "{}",
+        run.stderr
+    );
+}
+
+/// What a program says of a text; `None`, and a line about it, where there is no such program.
+fn asked(program: &str, args: &[&str], text: &str) -> Option<(bool, String)> {
+    let started = Process::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = started else {
+        eprintln!("SKIPPED a check by {program}, which is not here");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+#[test]
+fn pages_are_good_roff() {
+    let names: Vec<String> = commands().iter().map(|command| command.get_name().to_owned()).collect();
+    for name in names.iter().map(Some).chain([None]) {
+        let page =
+            nicpin(&[&["man"][..], &name.map(String::as_str).into_iter().collect::<Vec<_>>()].concat())
+                .stdout;
+        let Some((_, said)) = asked("mandoc", &["-T", "lint", "-W", "warning"], &page) else { return };
+        // The library breaks lines before lists; and a page has no date, so that it stays the same.
+        let known = ["skipping paragraph macro: br ", "missing date"];
+        let complaints: Vec<&str> =
+            said.lines().filter(|line| !known.iter().any(|known| line.contains(known))).collect();
+        assert!(complaints.is_empty(), "{name:?}: {complaints:?}");
+    }
+}
+
+#[test]
+fn completions_have_every_command_and_option() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = nicpin(&["completions", shell]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
+        for command in commands() {
+            assert!(run.stdout.contains(command.get_name()), "{shell} lacks {}", command.get_name());
+            for option in options(&command) {
+                // fish names long options without their dashes.
+                let named =
+                    run.stdout.contains(&option) || run.stdout.contains(&format!("-l {}", &option[2..]));
+                assert!(named, "{shell} lacks {option} of {}", command.get_name());
+            }
+        }
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = nicpin(&["completions", shell]).stdout;
+        let Some((good, said)) = asked(shell, &["-n"], &script) else { continue };
+        assert!(good && said.is_empty(), "{shell}: {said}");
+    }
+    let run = nicpin(&["completions", "sh"]);
+    assert_eq!(run.code, 64);
+    assert!(run.stderr.contains("[possible values: bash, elvish, fish, powershell, zsh]"), "{}", run.stderr);
+}
+
+/// As a user types it: the words so far, then the tabulator.
+#[test]
+fn bash_completes() {
+    let script = nicpin(&["completions", "bash"]).stdout;
+    for (line, expected) in [
+        ("nicpin pl", "plan"),
+        ("nicpin dr", "draw"),
+        ("nicpin run --me", "--memory"),
+        ("nicpin run --memory pre", "preferred"),
+        ("nicpin plan --format ", "json"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (last, previous) = (words[words.len() - 1], words[words.len() - 2]);
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({words}'{last}'); COMP_CWORD={at}\n_nicpin nicpin '{last}' '{previous}'\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+            words = words[..words.len() - 1].join(" ") + " ",
+            at = words.len() - 1
+        );
+        let Some((_, said)) = asked("bash", &["--norc"], &ask) else { return };
+        assert!(said.lines().any(|word| word == expected), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_new_users_mistakes_are_answered() {
+    for (args, code, has) in [
+        (&["plan", "--formt", "json"][..], 64, "a similar argument exists: '--format'"),
+        (&["plan", "--format", "yaml"], 64, "[possible values: table, json, sh]"),
+        (&["run"], 64, "<INTERFACE>"),
+        (&["run", "eth2"], 64, "Usage: nicpin run <INTERFACE> -- <CMD>..."),
+        (&["run", "eth2", "iperf3"], 64, "<INTERFACE> [-- <CMD>...]"),
+        (&["run", "--node", "one", "eth2", "--", "true"], 64, "invalid value 'one' for '--node <N>'"),
+        (&["draw", "-o"], 64, "a value is required for '--output <FILE>'"),
+        (&["completions"], 64, "<SHELL>"),
+        (&["plan", "--scope", "near"], 64, "near"),
+        (&["plan", "--help"], 0, ""),
+        (&["--version"], 0, ""),
+        (&["help"], 0, ""),
+        (&["help", "draw"], 0, ""),
+    ] {
+        let run = nicpin(args);
+        assert_eq!(run.code, code, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(has), "{args:?}: {}", run.stderr);
+        assert!(code == 0 || run.stdout.is_empty(), "{args:?}: {}", run.stdout);
+        assert!(code != 0 || run.stderr.is_empty() && !run.stdout.is_empty(), "{args:?}: {}", run.stderr);
+    }
+}
+
+/// The README names every command.
+#[test]
+fn the_readme_knows_every_command() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    for command in commands() {
+        let name = command.get_name();
+        assert!(readme.contains(&format!("nicpin {name}")), "README.md lacks nicpin {name}");
+    }
+}
