@@ -77,19 +77,20 @@ fn help_fits_100_columns() {
     }
 }
 
-/// Those that change nothing but a copy and end by themselves, on a copy of a machine, in a directory of their own.
+/// Those that change nothing but a copy and end by themselves, on a copy of a machine, in a directory of their own: a
+/// user's first tour.
 #[test]
 fn examples_run() {
     const RUN: [&str; 9] =
         ["plan", "apply", "check", "restore", "capture", "nodes", "draw", "completions", "status"];
     let mut ran = BTreeSet::new();
+    let machine = Copy::of("dl980");
+    bond(&machine, "eth2");
+    let root = machine.path("/").to_str().unwrap().to_owned();
+    let here = tempfile::tempdir().unwrap();
+    symlink(fixture(""), here.path().join("fixtures")).unwrap();
     for command in commands() {
         let name = command.get_name();
-        let machine = Copy::of("dl980");
-        bond(&machine, "eth2");
-        let root = machine.path("/").to_str().unwrap().to_owned();
-        let here = tempfile::tempdir().unwrap();
-        symlink(fixture(""), here.path().join("fixtures")).unwrap();
         for example in examples(&command) {
             let mut words = words(&example);
             let has = |word: &str| words.iter().any(|one| one == word);
