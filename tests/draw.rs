@@ -10,10 +10,15 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use nicpin::picture::Picture;
 use nicpin::plan::Plan;
+use nicpin::policy::Policy;
+use nicpin::render::svg::picture;
+use nicpin::select::Selection;
 use roxmltree::{Document, Node};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
+use support::host::{add, machine};
 use support::machine::{Card, Machine, Port, cpus};
 use support::run::{Copy, FIXTURES, fixture, nicpin};
 
@@ -226,4 +231,35 @@ fn a_file_is_not_replaced_unasked() {
     assert_eq!(machine.read("/two-node.svg"), written);
     assert_eq!(machine.nicpin(&["draw", "--force", "-o", file, "nic1"]).code, 0);
     assert_ne!(machine.read("/two-node.svg"), written);
+}
+
+/// Machines of many shapes, in memory: each CPU has its place, and no two have the same.
+#[test]
+fn shapes() {
+    for nodes in [1, 2, 3, 8] {
+        for (cores, threads, per_l3) in
+            [(1, 1, 1), (2, 2, 1), (7, 1, 7), (17, 2, 17), (12, 8, 3), (33, 4, 11), (64, 1, 8)]
+        {
+            let mut host = machine(nodes, cores, threads, per_l3);
+            for node in 0..nodes {
+                add(&mut host, &format!("eth{node}"), Some(nodes - 1 - node), cores.min(40));
+            }
+            add(&mut host, "away", None, 1);
+            if per_l3 == 7 {
+                host.topology.l3_domains.clear();
+            }
+            let selection = Selection::new(&host, &[], false).unwrap();
+            let svg =
+                picture(&Picture::new(&host, &nicpin::plan::plan(&host, &Policy::default(), &selection)));
+            let document = Document::parse(&svg).unwrap();
+            let shape = format!("{nodes} nodes of {cores} cores of {threads}, {per_l3} a cache");
+            for scene in scenes(&document) {
+                let cells = scene.descendants().filter(|node| node.has_tag_name("rect") && is(node, "cpu"));
+                let places: BTreeSet<_> =
+                    cells.map(|cell| ["x", "y"].map(|side| number(&cell, side))).collect();
+                assert_eq!(places.len(), (nodes * cores * threads) as usize, "{shape}");
+                assert_eq!(told(scene).len(), places.len(), "{shape}");
+            }
+        }
+    }
 }
