@@ -21,7 +21,7 @@ const HEADING: i32 = 34;
 const LEGEND: i32 = 24;
 
 /// From so many queues on, lines are thinner.
-const MANY: usize = 48;
+const MANY: usize = 96;
 
 /// The picture as a document of its own.
 pub fn picture(picture: &Picture) -> String {
@@ -71,10 +71,7 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     for core in &layout.cores {
         rect(out, *core, "core", 4);
     }
-    let mut by_cpu: BTreeMap<u32, Vec<&Place>> = BTreeMap::new();
-    for place in &scene.places {
-        by_cpu.entry(place.cpu).or_default().push(place);
-    }
+    let by_cpu = by_cpu(scene);
     // Lines that cross the machine go below everything, those within a node only below what they may end at.
     scene.places.iter().filter(|place| place.remote).for_each(|place| line(out, layout, place));
     for (&cpu, (cell, _)) in layout.cells.iter().filter(|(cpu, _)| !by_cpu.contains_key(cpu)) {
@@ -127,10 +124,24 @@ fn line(out: &mut String, layout: &Layout, place: &Place) {
     );
 }
 
-fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Place]) {
-    let kept_free = picture.kept_free.contains(cpu);
+fn by_cpu(scene: &Scene) -> BTreeMap<u32, Vec<&Place>> {
+    let mut by_cpu: BTreeMap<u32, Vec<&Place>> = BTreeMap::new();
+    for place in &scene.places {
+        by_cpu.entry(place.cpu).or_default().push(place);
+    }
+    by_cpu
+}
+
+/// The interfaces that these queues are of.
+fn cards_of(places: &[&Place]) -> Vec<usize> {
     let mut cards: Vec<usize> = places.iter().map(|place| place.card).collect();
     cards.dedup();
+    cards
+}
+
+fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Place]) {
+    let kept_free = picture.kept_free.contains(cpu);
+    let cards = cards_of(places);
     out.push_str("<g>");
     let _ = write!(out, "<title>{}</title>", escaped(&words(picture, cpu, places)));
     rect(out, cell, if kept_free { "cpu isolated" } else { "cpu" }, 3);
@@ -149,21 +160,22 @@ fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Pl
     let number = if cards.is_empty() { "number" } else { "number on" };
     text(out, (middle, cell.y + 12), number, &cpu.to_string());
     if !cards.is_empty() {
-        text(out, (middle, cell.y + 24), "label on", &short(picture, places, &cards));
+        text(out, (middle, cell.y + 24), "label on", &short(picture, places));
     }
     out.push_str("</g>\n");
 }
 
 /// The queues of a CPU in the few characters that its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
-fn short(picture: &Picture, places: &[&Place], cards: &[usize]) -> String {
+fn short(picture: &Picture, places: &[&Place]) -> String {
     const ROOM: usize = 5;
+    let cards = cards_of(places);
     let key = |card: &usize| picture.cards.get(*card).map_or("", |card| card.key.as_str());
     let of = |card: usize| labels(places.iter().filter(move |place| place.card == card).copied());
     let all = || {
         let words = cards.iter().map(|card| format!("{}{}", key(card), of(*card).join(",")));
         words.collect::<Vec<_>>().join(" ")
     };
-    let counted = || match cards {
+    let counted = || match cards.as_slice() {
         [card] => format!("{}\u{d7}{}", key(card), of(*card).len()),
         cards => cards.iter().map(key).collect(),
     };
@@ -228,13 +240,27 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
         sign(&["k0"], "A3"),
         "a CPU that takes queue 3 of interface A; CPUs in one frame are a core".to_owned(),
     )];
-    if all().any(|place| matches!(place.role, crate::host::Role::Rx | crate::host::Role::Tx)) {
+    let cells = picture.scenes.iter().flat_map(|scene| by_cpu(scene).into_values());
+    let words: Vec<String> = cells.map(|places| short(picture, &places)).collect();
+    if words.iter().any(|word| word.contains(['r', 't'])) {
         legend
             .push((sign(&["k0"], "A3r"), "only its receive vector; t: only its transmit vector".to_owned()));
     }
+    if words.iter().any(|word| word.contains('\u{d7}')) {
+        let words = "two queues of interface A; point at the CPU to see which";
+        legend.push((sign(&["k0"], "A\u{d7}2"), words.to_owned()));
+    }
+    if words.iter().any(|word| word.chars().all(|c| c.is_ascii_uppercase())) {
+        legend.push((
+            sign(&["k0"], "AB"),
+            "queues of interfaces A and B; point at the CPU to see which".to_owned(),
+        ));
+    }
     if all().any(|place| place.remote) {
-        legend
-            .push((sign(&["k0", "away"], "A3"), "takes a queue of an interface on another node".to_owned()));
+        legend.push((
+            sign(&["k0", "away"], "A3"),
+            "takes a queue of an interface on another node; its line is dashed".to_owned(),
+        ));
     }
     if !picture.kept_free.is_empty() {
         legend.push((sign(&["cpu isolated"], ""), "isolated or nohz_full".to_owned()));
