@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::apply::STATE_DIR;
-use crate::host::Root;
 use crate::host::root::errno_words;
+use crate::host::{FileError, Root};
 
 /// Held while it lives; the kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub enum LockError {
         /// The kernel's answer.
         answer: std::io::Error,
     },
+    /// They are not only nicpin's own.
+    #[error(transparent)]
+    NotOwn(FileError),
     /// Another process has it.
     #[error("{}: held by {holder} for more than {seconds} s: let it finish, or give --wait SECONDS", path.display())]
     Held {
@@ -43,6 +46,15 @@ pub enum LockError {
         /// How long it was waited for.
         seconds: u64,
     },
+}
+
+impl From<FileError> for LockError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io { path, answer } => Self::Io { path, answer },
+            error @ FileError::Content { .. } => Self::NotOwn(error),
+        }
+    }
 }
 
 fn cure(error: &std::io::Error) -> &'static str {
@@ -59,17 +71,14 @@ impl Lock {
     /// Takes the lock, waiting for whoever has it.
     pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
         let path = format!("{STATE_DIR}/lock");
-        let io = |path: &str| {
-            let path = root.outside(path);
-            move |answer| LockError::Io { path, answer }
-        };
-        root.make_state_dir(STATE_DIR).map_err(io(STATE_DIR))?;
-        let mut file = root.open_state(&path).map_err(io(&path))?;
+        let io = |answer| LockError::Io { path: root.outside(&path), answer };
+        root.make_state_dir(STATE_DIR)?;
+        let mut file = root.open_state(&path)?;
         let start = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(answer)) => return Err(io(&path)(answer)),
+                Err(TryLockError::Error(answer)) => return Err(io(answer)),
                 Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
@@ -89,7 +98,7 @@ impl Lock {
         let holder = format!("nicpin {command}, process {}\n", std::process::id());
         let described =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
-        described.map_err(io(&path))?;
+        described.map_err(io)?;
         Ok(Self { file })
     }
 }

@@ -89,7 +89,7 @@ impl Record {
     /// Reads the record; an empty one where there is none.
     pub fn load(root: &Root) -> Result<Self, RecordError> {
         let path = Self::path();
-        let Some(text) = root.read_opt(&path)? else { return Ok(Self::default()) };
+        let Some(text) = root.read_state(&path)? else { return Ok(Self::default()) };
         let error = |reason: String| RecordError::Content { path: root.outside(&path), reason };
         let record: Self = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
         if record.schema == SCHEMA {

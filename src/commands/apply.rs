@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::apply::{Lock, Record, change_channels, write_all};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
-use crate::commands::{Exit, open_to_write, read_and_plan, unplannable};
+use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, unplannable};
 use crate::render;
 use crate::render::report::Applied;
 
@@ -14,7 +14,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let root = open_to_write(cli)?;
     // Read and planned under the lock, so that no other nicpin writes between plan and apply.
     let lock = Lock::take(&root, "apply", Duration::from_secs(args.lock.wait))?;
-    let (host, mut plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+    let (host, mut plan) = read_and_plan_to(Purpose::Write, cli, &root, &args.select, &args.policy)?;
     let mut record = Record::load(&root)?;
     if record.add(&host, &plan) {
         record.save(&root)?;
@@ -25,7 +25,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     if !channels.is_empty() {
         // Other queues and vectors now: everything else is planned for them. What came with them goes with them
         // when the channels are put back, and is not for the record.
-        (_, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+        (_, plan) = read_and_plan_to(Purpose::Write, cli, &root, &args.select, &args.policy)?;
     }
     let outcomes = write_all(&root, &plan.writes);
     drop(lock);

@@ -92,16 +92,29 @@ fn open_to_write(cli: &Cli) -> Result<Root> {
 /// A policy file: how an error names it, and its text; `None` where there is none.
 type File = (String, Option<String>);
 
-fn read_policy_file(cli: &Cli, root: &Root) -> Result<File> {
+/// What a command is going to do, which decides how much it has to believe what it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Reads and tells.
+    Look,
+    /// Writes: nobody but root and this user may have written what it goes by.
+    Write,
+}
+
+fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<File> {
     // A file named on the command line is this process's, not the machine's below the root.
-    Ok(match &cli.config {
-        Some(path) => {
-            let top = Root::open("/".as_ref())?;
-            let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
-            (path.display().to_string(), Some(top.read(&absolute.to_string_lossy())?))
-        }
-        None => (root.outside(CONFIG).display().to_string(), root.read_opt(CONFIG)?),
-    })
+    let Some(path) = &cli.config else {
+        let text = match purpose {
+            Purpose::Look => root.read_opt(CONFIG)?,
+            Purpose::Write => root.read_believed(CONFIG)?,
+        };
+        return Ok((root.outside(CONFIG).display().to_string(), text));
+    };
+    let top = Root::open("/".as_ref())?;
+    let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
+    let absolute = absolute.to_string_lossy();
+    let believed = if purpose == Purpose::Write { top.read_believed(&absolute)? } else { None };
+    Ok((path.display().to_string(), Some(believed.map_or_else(|| top.read(&absolute), Ok)?)))
 }
 
 fn parse_policy((name, text): &File, args: &PolicyArgs) -> Result<Policy> {
@@ -133,9 +146,19 @@ fn place(text: &str, at: usize) -> String {
     format!("line {line}, column {column}")
 }
 
-/// Reads the machine and plans what the command line asks for.
+/// Reads the machine and plans what the command line asks for, to tell of it.
 fn read_and_plan(cli: &Cli, root: &Root, select: &SelectArgs, args: &PolicyArgs) -> Result<(Host, Plan)> {
-    let file = read_policy_file(cli, root)?;
+    read_and_plan_to(Purpose::Look, cli, root, select, args)
+}
+
+fn read_and_plan_to(
+    purpose: Purpose,
+    cli: &Cli,
+    root: &Root,
+    select: &SelectArgs,
+    args: &PolicyArgs,
+) -> Result<(Host, Plan)> {
+    let file = read_policy_file(cli, root, purpose)?;
     let policy = parse_policy(&file, args)?;
     let host = Host::read_for(root, Wants { hints: policy.wants_hints(), ..Wants::default() })?;
     check_cpus(&file, &policy, host.topology.possible)?;

@@ -3,6 +3,7 @@
 mod archive;
 pub mod capture;
 pub mod ethtool;
+pub mod faults;
 pub mod interfaces;
 pub mod interrupts;
 pub mod memory;
@@ -10,6 +11,7 @@ pub mod names;
 pub mod netlink;
 mod numbering;
 pub mod others;
+mod own;
 mod recorded;
 mod redact;
 pub mod root;

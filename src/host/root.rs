@@ -17,6 +17,7 @@ use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
 use crate::host::archive::{self, Entry, Tree, resolve};
+use crate::host::faults::{Answer, Deed, Faults};
 pub use crate::host::recorded::Recorded;
 use crate::host::recorded::Recorder;
 
@@ -26,6 +27,7 @@ pub struct Root {
     base: PathBuf,
     backing: Backing,
     record: Recorder,
+    faults: Faults,
 }
 
 /// What stands behind a root.
@@ -70,7 +72,8 @@ impl Root {
         let real =
             stat::stat("/").is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
         let base = if real { PathBuf::from("/") } else { path.to_owned() };
-        Ok(Self { base, backing: Backing::Directory { top, real }, record: Recorder::default() })
+        let backing = Backing::Directory { top, real };
+        Ok(Self { base, backing, record: Recorder::default(), faults: Faults::default() })
     }
 
     fn open_capture(path: &Path) -> Result<Self, FileError> {
@@ -83,13 +86,27 @@ impl Root {
 
     /// A machine in memory, under the name of where it comes from.
     pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
-        Self { base: base.to_owned(), backing: Backing::Capture(tree), record: Recorder::default() }
+        let (base, backing) = (base.to_owned(), Backing::Capture(tree));
+        Self { base, backing, record: Recorder::default(), faults: Faults::default() }
     }
 
     /// As [`Root::open`], and records what is looked at. What the user may not read is taken for absent, and
     /// noted.
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
         Ok(Self { record: Recorder::on(), ..Self::open(path)? })
+    }
+
+    /// As [`Root::open`], on a tree that answers as a test wants the kernel to answer: `answer` is asked before each
+    /// file is touched.
+    pub fn open_with_faults(
+        path: &Path,
+        answer: impl Fn(Deed, &str) -> Answer + 'static,
+    ) -> Result<Self, FileError> {
+        Ok(Self { faults: Faults::on(answer), ..Self::open(path)? })
+    }
+
+    pub(super) fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// What was looked at so far, when opened with [`Root::open_recording`].
@@ -228,54 +245,12 @@ impl Root {
 
     /// Writes a value into a file that exists, with one write(2); never creates one.
     pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
+        if !self.faults.ask(Deed::Write, path)? {
+            return Ok(());
+        }
         let mut file = File::from(self.open_at(path, OFlag::O_WRONLY | OFlag::O_TRUNC)?);
         let written = file.write(value.as_bytes())?;
         if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
-    }
-
-    /// Makes a directory and those above it, for nicpin's own state; 0755 where it is made.
-    pub fn make_state_dir(&self, path: &str) -> io::Result<()> {
-        let mut done = String::new();
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            done = format!("{done}/{name}");
-            match stat::mkdirat(self.top()?, relative(&done), Mode::from_bits_truncate(0o755)) {
-                Ok(()) | Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens a file of nicpin's own state, making it when it is not there.
-    pub fn open_state(&self, path: &str) -> io::Result<File> {
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
-        self.open_at(path, flags).map(File::from).map_err(io::Error::from)
-    }
-
-    /// Replaces a file of nicpin's own state so that after a crash at any point it holds either the old
-    /// text or the new: written beside it, synced, renamed, and the directory synced.
-    pub fn replace_state(&self, path: &str, text: &str) -> io::Result<()> {
-        let beside = format!("{path}.new");
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_NOFOLLOW;
-        let mut file = File::from(self.open_at(&beside, flags)?);
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fcntl::renameat(self.top()?, relative(&beside), self.top()?, relative(path))?;
-        self.sync_parent(path)
-    }
-
-    /// Removes a file of nicpin's own state; it need not be there.
-    pub fn remove_state(&self, path: &str) -> io::Result<()> {
-        match nix::unistd::unlinkat(self.top()?, relative(path), nix::unistd::UnlinkatFlags::NoRemoveDir) {
-            Ok(()) => self.sync_parent(path),
-            Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    fn sync_parent(&self, path: &str) -> io::Result<()> {
-        let parent = &path[..path.rfind('/').unwrap_or(0)];
-        File::from(self.open_at(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?).sync_all()
     }
 
     /// Reads a file and records it. The mode is 0 where it is neither wanted nor recorded.
@@ -290,6 +265,7 @@ impl Root {
         if let Backing::Capture(tree) = &self.backing {
             return Ok(tree.file(path)?.clone());
         }
+        self.faults.ask(Deed::Read, path)?;
         let mut file = File::from(self.open_at(path, OFlag::O_RDONLY)?);
         let bytes = read_bytes(&mut file, path)?;
         let text = String::from_utf8(bytes)
@@ -326,14 +302,14 @@ impl Root {
     }
 
     /// The root directory; a capture is read-only.
-    fn top(&self) -> Result<&OwnedFd, Errno> {
+    pub(super) fn top(&self) -> Result<&OwnedFd, Errno> {
         match &self.backing {
             Backing::Directory { top, .. } => Ok(top),
             Backing::Capture(_) => Err(Errno::EROFS),
         }
     }
 
-    fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+    pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
         let top = self.top()?;
         let flags = flags | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 });
@@ -381,7 +357,7 @@ fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {
 }
 
 /// The path as seen from the root directory's descriptor.
-fn relative(path: &str) -> &str {
+pub(super) fn relative(path: &str) -> &str {
     match path.trim_start_matches('/') {
         "" => ".",
         path => path,

@@ -1,0 +1,149 @@
+//! What nicpin goes by when it writes: nobody but root and the user who runs it may have written it.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use support::run::{Copy, is_root};
+
+/// A machine with a policy file that keeps CPU 5 free.
+fn with_policy(mode: u32) -> Copy {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"5\"\n");
+    machine.set_mode("/etc", 0o755);
+    machine.set_mode("/etc/nicpin.toml", mode);
+    machine
+}
+
+#[test]
+fn a_policy_that_others_may_write_is_not_applied() {
+    for (mode, who) in [(0o666, "everybody (mode 0666)"), (0o646, "everybody (mode 0646)")] {
+        let machine = with_policy(mode);
+        let before = machine.snapshot();
+        for args in
+            [&["apply"][..], &["apply", "--config", machine.path("/etc/nicpin.toml").to_str().unwrap()]]
+        {
+            let run = machine.nicpin(args);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{mode:o}");
+            let expected = format!(
+                "etc/nicpin.toml: may be written by {who}, so nicpin does not go by it; chmod go-w it"
+            );
+            assert!(run.stderr.contains(&expected), "{}", run.stderr);
+            assert_eq!(run.stderr.lines().count(), 1);
+        }
+        assert_eq!(machine.snapshot(), before);
+        // Whoever only looks may look through any policy.
+        assert_eq!(machine.nicpin(&["plan"]).code, 0);
+        machine.set_mode("/etc/nicpin.toml", 0o644);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    }
+}
+
+#[test]
+fn a_policy_in_a_directory_that_others_may_write_is_not_applied_unless_it_is_sticky() {
+    let machine = with_policy(0o644);
+    machine.set_mode("/etc", 0o777);
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("/etc: may be written by everybody (mode 0777)"), "{}", run.stderr);
+    machine.set_mode("/etc", 0o1777);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+}
+
+/// Needs two users.
+#[test]
+fn a_policy_of_another_user_or_group_is_not_applied() {
+    if !is_root() {
+        eprintln!("not run by root: no file can be given to another user");
+        return;
+    }
+    let machine = with_policy(0o664);
+    let path = machine.path("/etc/nicpin.toml");
+    let own = |uid, gid| std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
+    // The group of root, or of whoever runs nicpin, is as good as its user.
+    own(0, 0);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    own(0, 65534);
+    let run = machine.nicpin(&["apply"]);
+    assert!(run.code == 1 && run.stderr.contains("may be written by group 65534"), "{}", run.stderr);
+    own(65534, 0);
+    let run = machine.nicpin(&["apply"]);
+    assert!(run.code == 1 && run.stderr.contains("belongs to user 65534"), "{}", run.stderr);
+    // In a tree, whoever it belongs to is trusted with all of it.
+    std::os::unix::fs::chown(machine.path("/"), Some(65534), Some(65534)).unwrap();
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+}
+
+#[test]
+fn state_that_others_may_write_is_not_used() {
+    for (path, mode) in
+        [("/run/nicpin", 0o777), ("/run/nicpin/lock", 0o666), ("/run/nicpin/state.json", 0o602)]
+    {
+        let machine = Copy::of("two-node");
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+        machine.set_mode(path, mode);
+        let before = machine.snapshot();
+        for command in ["apply", "restore"] {
+            let run = machine.nicpin(&[command]);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{path}");
+            assert!(
+                run.stderr.contains(&format!("{path}: may be written by everybody (mode 0{mode:o})")),
+                "{}",
+                run.stderr
+            );
+        }
+        assert_eq!(machine.snapshot(), before);
+    }
+}
+
+#[test]
+fn state_behind_a_link_is_not_used() {
+    let machine = Copy::of("two-node");
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(machine.path("/run")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), machine.path("/run/nicpin")).unwrap();
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert!(run.stderr.contains("run/nicpin: "), "{}", run.stderr);
+    assert_eq!(machine.snapshot(), before);
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+/// Everything that apply writes is there before; all that it makes is its own state.
+#[test]
+fn apply_makes_no_file_of_the_machine() {
+    let machine = Copy::of("four-node");
+    let paths = || machine.snapshot().into_keys().collect::<Vec<_>>();
+    let before = paths();
+    assert_eq!(machine.nicpin(&["apply", "--rfs", "4096"]).code, 0);
+    assert_eq!(paths(), before);
+    let mut made: Vec<_> = support::tree::names(&machine.path("/run/nicpin"));
+    made.sort();
+    assert_eq!(made, ["lock", "state.json"]);
+}
+
+#[test]
+fn the_environment_changes_nothing() {
+    let machine = Copy::of("two-node");
+    let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
+    let other = support::run::fixture("wide");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command.args(["plan", "--format", "json", "--root"]).arg(machine.path("/")).env_clear();
+    for name in
+        ["NICPIN_ROOT", "NICPIN_CONFIG", "NICPIN_STATE", "ROOT", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "PATH"]
+    {
+        command.env(name, &other);
+    }
+    for name in ["RUNTIME_DIRECTORY", "STATE_DIRECTORY", "CONFIGURATION_DIRECTORY", "XDG_RUNTIME_DIR"] {
+        command.env(name, elsewhere.path());
+    }
+    let output = command.output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), plan);
+    let mut apply = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    apply.args(["apply", "--root"]).arg(machine.path("/")).env("RUNTIME_DIRECTORY", elsewhere.path());
+    assert!(apply.output().unwrap().status.success());
+    assert!(machine.path("/run/nicpin/state.json").exists());
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
