@@ -56,6 +56,8 @@ pub enum Command {
     /// Put back what the first apply found
     #[command(visible_alias = "stop")]
     Restore(RestoreArgs),
+    /// Keep what `apply --try` has set
+    Confirm(ConfirmArgs),
     /// Record this machine as one file that --root accepts; reads only, needs no root
     Capture(CaptureArgs),
     /// Run a command on an interface's node: its CPUs, its memory
@@ -68,6 +70,9 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print a page of the manual, or write all of them
     Man(ManArgs),
+    /// What `apply --try` starts to watch the time: puts everything back unless it is confirmed
+    #[command(hide = true)]
+    AwaitConfirm(AwaitConfirmArgs),
 }
 
 /// Which interfaces.
@@ -201,7 +206,14 @@ pub struct PlanArgs {
 Examples:
   nicpin apply                       every card; a second run writes nothing
   nicpin apply --if-present ens2f0   at boot, where the card may be missing
-  nicpin apply --format json eth2    for provisioning: see `changed` in the output")]
+  nicpin apply --format json eth2    for provisioning: see `changed` in the output
+  nicpin apply --atomic --prove 10   all or nothing, and where the interrupts then arrive
+  nicpin apply --try 60 eth2         put back after a minute, unless `nicpin confirm` (or Enter) comes
+  nicpin plan --format json > p.json; nicpin apply --plan p.json
+
+What it takes, where it is not run by root: /proc/irq and /run/nicpin belong to root
+(CAP_DAC_OVERRIDE); RPS, RFS, XPS and channels take CAP_NET_ADMIN. `plan`, `check` and
+`capture` take nothing.")]
 pub struct ApplyArgs {
     /// Which interfaces.
     #[command(flatten)]
@@ -214,6 +226,14 @@ pub struct ApplyArgs {
     /// Exit 2 when something was changed
     #[arg(long)]
     pub detailed_exitcode: bool,
+
+    /// Stop at the first write that fails, and take back what was written
+    #[arg(long)]
+    pub atomic: bool,
+
+    /// Put everything back after so long, unless `nicpin confirm`, or Enter on the terminal, comes first
+    #[arg(long = "try", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub trial: Option<u64>,
 
     /// How long to wait for another nicpin that is writing
     #[command(flatten)]
@@ -265,6 +285,21 @@ pub struct RestoreArgs {
     /// How long to wait for another nicpin that is writing
     #[command(flatten)]
     pub lock: LockArgs,
+}
+
+/// `nicpin confirm`.
+#[derive(Debug, Args)]
+pub struct ConfirmArgs {
+    /// How long to wait for another nicpin that is writing
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
+
+/// `nicpin await-confirm`.
+#[derive(Debug, Args)]
+pub struct AwaitConfirmArgs {
+    /// How long
+    pub seconds: u64,
 }
 
 /// `nicpin capture`.

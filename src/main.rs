@@ -16,22 +16,32 @@ fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Planned.into() };
         }
     };
+    let done = print(|out| commands::run(&cli, out));
+    // What is printed so far is on the screen when somebody is asked.
+    let done = match done {
+        Ok(exit) => print(|out| commands::follow_up(&cli, exit, out)),
+        failed => failed,
+    };
+    done.unwrap_or_else(|exit| exit).into()
+}
+
+/// Runs a part of a command and prints what it has to say; the exit code, as an error when it failed to say it.
+fn print(part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, Exit> {
     let mut out = String::new();
-    let result = commands::run(&cli, &mut out);
+    let result = part(&mut out);
     let written = std::io::stdout().lock().write_all(out.as_bytes());
-    let exit = match (result, written) {
+    match (result, written) {
         (Err(error), _) => {
             let text = format!("{error:#}").replace('\n', " ");
             let _ = writeln!(std::io::stderr(), "nicpin: {text}");
-            commands::exit_of(&error)
+            Err(commands::exit_of(&error))
         }
         // The reader has seen enough.
-        (Ok(exit), Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => exit,
+        (Ok(exit), Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(exit),
         (Ok(_), Err(error)) => {
             let _ = writeln!(std::io::stderr(), "nicpin: standard output: {error}");
-            Exit::Failed
+            Err(Exit::Failed)
         }
-        (Ok(exit), Ok(())) => exit,
-    };
-    exit.into()
+        (Ok(exit), Ok(())) => Ok(exit),
+    }
 }

@@ -54,7 +54,7 @@ fn a_policy_in_a_directory_that_others_may_write_is_not_applied_unless_it_is_sti
 #[test]
 fn a_policy_of_another_user_or_group_is_not_applied() {
     if !is_root() {
-        eprintln!("not run by root: no file can be given to another user");
+        // Not run by root: no file can be given to another user.
         return;
     }
     let machine = with_policy(0o664);

@@ -23,7 +23,7 @@ pub struct ChannelOutcome {
 }
 
 /// Gives interfaces their channels, and waits until each has its queues.
-pub fn change_channels<'a>(
+pub(crate) fn change_channels<'a>(
     root: &Root,
     changes: impl IntoIterator<Item = (&'a str, Channels, Channels)>,
 ) -> Vec<ChannelOutcome> {

@@ -1,15 +1,25 @@
 //! Writing a plan: under a lock, after the first-seen values are safe, one file after the other, each read back.
 //! Takes no decision that the plan does not show.
+//!
+//! [`apply()`] and [`restore`] are all that a program needs that embeds nicpin.
 
 mod channels;
+mod instead;
 mod lock;
 mod record;
+mod session;
+mod trial;
+mod values;
 mod write;
 
-pub use channels::{ChannelOutcome, change_channels};
+pub use channels::ChannelOutcome;
 pub use lock::{Lock, LockError};
-pub use record::{Back, Record, RecordError};
-pub use write::{Outcome, Written, write_all};
+pub use record::{Record, RecordError};
+pub use session::{ApplyError, Done, Options, Undone, apply, apply_when_safe, confirm, end_trial, restore};
+pub use trial::{Trial, Watch};
+pub use write::{Outcome, Written};
+
+use session::put_back;
 
 /// Where nicpin keeps its lock and its record. On a tmpfs: what it found before is of no use after a boot.
 const STATE_DIR: &str = "/run/nicpin";

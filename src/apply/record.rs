@@ -1,25 +1,59 @@
 //! The first values ever seen, by device and queue, so that `restore` finds them whatever IRQ numbers and names
-//! things have by then. Written durably before the first write and never overwritten by later runs.
+//! things have by then; and what apply last set, so that `check` can tell why something differs. Written durably
+//! before the first write; the first values are never overwritten by later runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::apply::STATE_DIR;
-use crate::cpuset::CpuSet;
+use crate::apply::values::{self, Texts, channels_key, owner};
+use crate::apply::write::{Outcome, Written};
 use crate::host::root::errno_words;
-use crate::host::{Channels, FLOW_ENTRIES, FileError, Host, Interface, MaskFile, Root, Vector};
-use crate::plan::{Plan, Write, WriteKind};
+use crate::host::{Channels, FileError, Host, Interface, Root};
+use crate::plan::Plan;
 
 const SCHEMA: &str = "nicpin.state/1";
 
-/// What was there before nicpin.
+/// What was there before nicpin, and what nicpin has set since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
     /// The file's text at first sight, by what the file is about.
-    first_seen: BTreeMap<String, String>,
+    first_seen: Texts,
+    /// What apply last set, by the same names.
+    #[serde(default)]
+    pub(crate) last_set: BTreeMap<String, Set>,
+    /// How many receive and transmit queues an interface had when it was last planned.
+    #[serde(default)]
+    pub(crate) queues: BTreeMap<String, (usize, usize)>,
+}
+
+/// What apply last wanted of a value, and got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Set {
+    /// What the plan wanted.
+    pub(crate) value: String,
+    /// What the file was given instead, the kernel having no room for that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) instead: Option<String>,
+    /// What the kernel answered, where it did not take it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) refused: Option<String>,
+    /// The vector's IRQ.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) irq: Option<Irq>,
+}
+
+/// An IRQ: its number, and what tells it from another of the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Irq {
+    pub(crate) number: u32,
+    /// The inode of `/sys/kernel/irq/N`, which the kernel makes anew with each IRQ; `None` in a tree, where inodes
+    /// say nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) made: Option<u64>,
 }
 
 /// The record could not be kept or is not one.
@@ -46,33 +80,21 @@ pub enum RecordError {
     },
 }
 
-/// What has to be written to be back where things were.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Back {
-    /// Cards that had other channels, with those that they have and those that they had. They come first: queues
-    /// and vectors are others afterwards.
-    pub channels: Vec<(String, Channels, Channels)>,
-    /// The writes.
-    pub writes: Vec<Write>,
-    /// How many values are as they were already.
-    pub unchanged: usize,
-    /// What the record knows and the machine does not have now.
-    pub absent: Vec<String>,
-}
-
-/// A value of the machine that nicpin may change.
-struct Value<'a> {
-    key: String,
-    kind: WriteKind,
-    path: String,
-    text: String,
-    mask: Option<&'a MaskFile>,
-    interface: &'a str,
-}
-
 impl Default for Record {
     fn default() -> Self {
-        Self { schema: SCHEMA.to_owned(), first_seen: BTreeMap::new() }
+        Self {
+            schema: SCHEMA.to_owned(),
+            first_seen: BTreeMap::new(),
+            last_set: BTreeMap::new(),
+            queues: BTreeMap::new(),
+        }
+    }
+}
+
+impl Irq {
+    /// The IRQ of this number as it is now.
+    pub(crate) fn now(root: &Root, number: u32) -> Self {
+        Self { number, made: root.inode(&format!("/sys/kernel/irq/{number}")) }
     }
 }
 
@@ -99,78 +121,67 @@ impl Record {
         }
     }
 
-    /// Adds the present values of a plan's interfaces where none were seen before; whether there were any.
-    pub fn add(&mut self, host: &Host, plan: &Plan) -> bool {
-        let before = self.first_seen.len();
-        let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
+    /// Adds the present values of a plan's interfaces where none were seen before, and what the plan is going to set.
+    pub fn add(&mut self, root: &Root, host: &Host, plan: &Plan) {
         // What came with changed channels goes with them when they are put back.
-        let own_channels = |interface: &&Interface| {
-            let first = self.first_seen.get(&channels_key(interface)).and_then(|text| Channels::parse(text));
-            first.is_none_or(|first| interface.channels.is_none_or(|now| first.difference(&now).is_empty()))
-        };
-        let interfaces: Vec<_> =
-            host.interfaces.iter().filter(planned).filter(own_channels).flat_map(values).collect();
-        let machine =
-            host_values(host).filter(|value| plan.writes.iter().any(|write| write.path == value.path));
-        for value in interfaces.into_iter().chain(machine) {
-            self.first_seen.entry(value.key).or_insert(value.text);
-        }
-        for change in &plan.channels {
-            if let Some(interface) = host.interfaces.iter().find(|i| i.name == change.interface) {
-                self.first_seen.entry(channels_key(interface)).or_insert_with(|| change.current.to_text());
+        let other_channels: BTreeSet<String> = (host.interfaces.iter())
+            .filter(|interface| !self.has_first_channels(interface))
+            .map(|interface| owner(interface) + " ")
+            .collect();
+        for (key, text) in values::texts(host, plan) {
+            if !other_channels.iter().any(|owner| key.starts_with(owner)) || key.ends_with(" channels") {
+                self.first_seen.entry(key).or_insert(text);
             }
         }
-        self.first_seen.len() > before
-    }
-
-    /// What would bring the machine back to what was first seen.
-    pub fn writes_back(&self, host: &Host) -> Back {
-        let mut back = Back::default();
-        let mut left: BTreeMap<&str, &str> =
-            self.first_seen.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
-        for value in host.interfaces.iter().flat_map(values).chain(host_values(host)) {
-            let Some(first) = left.remove(value.key.as_str()) else { continue };
-            let text = match value.mask {
-                // As wide as the file is now, which is all that the kernel accepts.
-                Some(now) => match CpuSet::parse_mask(first) {
-                    Ok(cpus) if cpus == now.cpus => None,
-                    Ok(cpus) => cpus.to_mask(now.width),
-                    Err(_) => None,
-                },
-                None => (first != value.text).then(|| first.to_owned()),
-            };
-            match text {
-                Some(text) => back.writes.push(Write {
-                    kind: value.kind,
-                    path: value.path,
-                    value: text,
-                    current: value.text,
-                    interface: value.interface.to_owned(),
-                    why: "as it was before the first apply".to_owned(),
-                }),
-                None => back.unchanged += 1,
-            }
-        }
-        for interface in &host.interfaces {
-            let Some(first) = left.remove(channels_key(interface).as_str()) else { continue };
-            match (Channels::parse(first), interface.channels) {
-                (Some(first), Some(now)) if !first.difference(&now).is_empty() => {
-                    back.channels.push((interface.name.clone(), now, first));
+        for (value, wanted) in values::planned(host, plan) {
+            let irq = value.irq.map(|irq| Irq::now(root, irq));
+            match self.last_set.get_mut(&value.key) {
+                // The same as before; what became of it stands until it is written anew.
+                Some(set) if set.value == wanted => set.irq = irq,
+                _ => {
+                    let set = Set { value: wanted, instead: None, refused: None, irq };
+                    self.last_set.insert(value.key, set);
                 }
-                _ => back.unchanged += 1,
             }
         }
-        back.writes.sort_by_key(|write| write.kind);
-        back.absent = left.into_keys().map(str::to_owned).collect();
-        back
+        for planned in &plan.interfaces {
+            let interface = host.interfaces.iter().find(|interface| interface.name == planned.name);
+            self.queues.extend(interface.map(|i| (owner(i), (i.rx_queues.len(), i.tx_queues.len()))));
+        }
     }
 
-    /// Forgets all but these.
+    fn has_first_channels(&self, interface: &Interface) -> bool {
+        let first = self.first_seen.get(&channels_key(interface)).and_then(|text| Channels::parse(text));
+        first.is_none_or(|first| interface.channels.is_none_or(|now| first.difference(&now).is_empty()))
+    }
+
+    /// Notes what became of a plan's writes.
+    pub fn settle(&mut self, host: &Host, plan: &Plan, written: &[Written]) {
+        let by_path: BTreeMap<&str, &Written> =
+            written.iter().map(|written| (written.path.as_str(), written)).collect();
+        for (value, _) in values::planned(host, plan) {
+            let Some(set) = self.last_set.get_mut(&value.key) else { continue };
+            let written = by_path.get(value.path.as_str());
+            set.instead = written.and_then(|written| written.instead.clone());
+            set.refused = written
+                .filter(|written| written.failed() || written.outcome == Outcome::Managed)
+                .and_then(|written| written.detail.clone());
+        }
+    }
+
+    /// The first values.
+    pub(crate) fn first_seen(&self) -> &Texts {
+        &self.first_seen
+    }
+
+    /// Forgets all but these first values, and everything that was set since.
     pub fn keep_only(&mut self, keys: &[String]) {
         self.first_seen.retain(|key, _| keys.contains(key));
+        self.last_set.clear();
+        self.queues.clear();
     }
 
-    /// Writes the record so that a crash leaves the old or the new one; an empty one is removed.
+    /// Writes the record so that a crash leaves the old or the new one; one without first values is removed.
     pub fn save(&self, root: &Root) -> Result<(), RecordError> {
         let path = Self::path();
         let saved = if self.first_seen.is_empty() {
@@ -181,73 +192,4 @@ impl Record {
         };
         saved.map_err(|answer| RecordError::Save { path: root.outside(&path), answer })
     }
-}
-
-/// The values of one interface, by device, port and queue.
-fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
-    let owner = owner(interface);
-    let name = &interface.name;
-    let queues = format!("/sys/class/net/{name}/queues");
-    let mut values = Vec::new();
-    let mask = |key: String, kind, path, file: &'_ MaskFile| (key, kind, path, file.text.clone());
-    let mut push = |(key, kind, path, text), mask| {
-        values.push(Value { key, kind, path, text, mask, interface: name });
-    };
-    for vector in &interface.vectors {
-        let path = format!("/proc/irq/{}/smp_affinity", vector.irq);
-        let key = format!("{owner} {}", vector_key(interface, vector));
-        push(mask(key, WriteKind::Vector, path, &vector.allowed), Some(&vector.allowed));
-    }
-    for rx in &interface.rx_queues {
-        let file = |name: &str| {
-            (format!("{owner} rx-{} {name}", rx.index), format!("{queues}/rx-{}/{name}", rx.index))
-        };
-        if let Some(cpus) = &rx.rps_cpus {
-            let (key, path) = file("rps_cpus");
-            push(mask(key, WriteKind::Rps, path, cpus), Some(cpus));
-        }
-        if let Some(count) = rx.rps_flow_cnt {
-            let (key, path) = file("rps_flow_cnt");
-            push((key, WriteKind::RpsFlow, path, count.to_string()), None);
-        }
-    }
-    for tx in &interface.tx_queues {
-        if let Some(cpus) = &tx.xps_cpus {
-            let key = format!("{owner} tx-{} xps_cpus", tx.index);
-            push(mask(key, WriteKind::Xps, format!("{queues}/tx-{}/xps_cpus", tx.index), cpus), Some(cpus));
-        }
-    }
-    values.into_iter()
-}
-
-/// How the record names an interface: by what does not change when it is renamed.
-fn owner(interface: &Interface) -> String {
-    format!("{} port {}", interface.device.address, interface.port)
-}
-
-fn channels_key(interface: &Interface) -> String {
-    format!("{} channels", owner(interface))
-}
-
-/// How the record names a vector: by its queue; one without a queue by its place in the device's list, since its
-/// name may follow the interface's and its number the boot.
-fn vector_key(interface: &Interface, vector: &Vector) -> String {
-    let place = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
-    match vector.queue {
-        Some(queue) => format!("vector {:?} {queue}", vector.role).to_lowercase(),
-        None => place()
-            .map_or_else(|| format!("vector {}", vector.action), |place| format!("vector control #{place}")),
-    }
-}
-
-/// The values of the machine as a whole.
-fn host_values(host: &Host) -> impl Iterator<Item = Value<'_>> {
-    host.flow_entries.into_iter().map(|entries| Value {
-        key: "machine rps_sock_flow_entries".to_owned(),
-        kind: WriteKind::Sysctl,
-        path: FLOW_ENTRIES.to_owned(),
-        text: entries.to_string(),
-        mask: None,
-        interface: "",
-    })
 }

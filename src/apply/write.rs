@@ -1,14 +1,24 @@
 //! One value into one file: compared, written, read back, judged.
 
 use std::io;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::apply::instead::Instead;
 use crate::cpuset::CpuSet;
 use crate::host::Root;
 use crate::host::root::errno_words;
 use crate::plan::{Write, WriteKind};
+
+/// How long the kernel is given to finish what it is at: EBUSY, EAGAIN and EINTR are asked again after each.
+const PATIENCE: [Duration; 4] = [
+    Duration::from_millis(1),
+    Duration::from_millis(3),
+    Duration::from_millis(10),
+    Duration::from_millis(30),
+];
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,13 +31,18 @@ pub struct Written {
     pub interface: String,
     /// What became of it.
     pub outcome: Outcome,
+    /// What the file held before; `None` where it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub was: Option<String>,
+    /// What it was given in place of `value`, since the kernel had no room for that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instead: Option<String>,
+    /// The CPUs that serve the vector until its next interrupt, while they are not yet the new ones.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub serving: Option<CpuSet>,
     /// The kernel's answer in words, and the cure.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
-    /// The new CPUs are allowed and the old one still serves, until the next interrupt moves the vector
-    /// (`irq_move_masked_irq`).
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub pending: bool,
 }
 
 /// The outcomes of a write.
@@ -36,6 +51,9 @@ pub struct Written {
 pub enum Outcome {
     /// Written, and read back as written.
     Changed,
+    /// The same, and the old CPU serves until the next interrupt moves the vector (`irq_move_masked_irq`): the new
+    /// CPUs are allowed, which is all that a write can do. No failure.
+    Pending,
     /// It held the value already.
     Already,
     /// The kernel manages the vector and lets nobody move it: a fact, not a failure.
@@ -51,51 +69,168 @@ impl Written {
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Refused | Outcome::Vanished)
     }
+
+    /// Whether the file holds another value than before.
+    pub fn changed(&self) -> bool {
+        matches!(self.outcome, Outcome::Changed | Outcome::Pending)
+    }
 }
 
-/// Performs writes in order. One that fails does not stop those after it.
-pub fn write_all(root: &Root, writes: &[Write]) -> Vec<Written> {
-    writes.iter().map(|write| write_one(root, write)).collect()
+/// Performs writes in order. One that fails does not stop those after it, unless that is asked for. `instead` knows
+/// where a vector goes for which there is no room.
+pub(crate) fn write_all(
+    root: &Root,
+    writes: &[Write],
+    instead: Option<&Instead<'_>>,
+    stop: bool,
+) -> Vec<Written> {
+    let mut all: Vec<Written> = Vec::new();
+    for write in writes {
+        all.push(write_one(root, write, instead));
+        if stop && all.last().is_some_and(Written::failed) {
+            break;
+        }
+    }
+    all
 }
 
-fn write_one(root: &Root, write: &Write) -> Written {
-    let (outcome, detail) = perform(root, write);
-    let pending = outcome == Outcome::Changed && write.kind == WriteKind::Vector && is_pending(root, write);
-    Written {
+/// Takes writes back, the last one first.
+pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[Written]) -> Vec<Written> {
+    let done = writes.iter().zip(written).rev();
+    let back = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
+    let back =
+        back.filter_map(|(write, written)| Some(Write { value: written.was.clone()?, ..write.clone() }));
+    back.map(|write| write_one(root, &write, None)).collect()
+}
+
+fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Written {
+    let mut written = Written {
         path: write.path.clone(),
         value: write.value.clone(),
         interface: write.interface.clone(),
-        outcome,
-        detail,
-        pending,
+        outcome: Outcome::Already,
+        was: None,
+        instead: None,
+        serving: None,
+        detail: None,
+    };
+    let was = match root.read_opt(&write.path) {
+        Ok(Some(text)) => text.trim().to_owned(),
+        Ok(None) => return written.vanished("the file is gone"),
+        Err(error) => return written.refused(error.to_string()),
+    };
+    let same = means_same(write.kind, &was, &write.value);
+    written.was = Some(was);
+    if !same {
+        written.perform(root, write, instead);
+    }
+    written
+}
+
+impl Written {
+    fn vanished(mut self, what: &str) -> Self {
+        self.judge(Outcome::Vanished, format!("{what}; run again to plan anew"));
+        self
+    }
+
+    fn refused(mut self, why: String) -> Self {
+        self.judge(Outcome::Refused, why);
+        self
+    }
+
+    fn judge(&mut self, outcome: Outcome, detail: String) {
+        (self.outcome, self.detail) = (outcome, Some(detail));
+    }
+
+    fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>) {
+        match put(root, &write.path, &write.value) {
+            Ok(()) => self.read_back(root, write, &write.value),
+            Err(error) if write.kind == WriteKind::Vector && errno(&error) == Some(Errno::ENOSPC) => {
+                self.elsewhere(root, write, instead, &error);
+            }
+            Err(error) => {
+                let (outcome, detail) = refusal(root, write, &error);
+                self.judge(outcome, detail);
+            }
+        }
+    }
+
+    /// The CPU has no room for another vector: the next CPU that has.
+    fn elsewhere(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>, error: &io::Error) {
+        let words = errno_words(error);
+        for other in instead.iter().flat_map(|instead| instead.of(write)) {
+            let held = self.was.as_ref().is_some_and(|was| means_same(write.kind, was, &other.mask));
+            let put = if held { Ok(()) } else { put(root, &write.path, &other.mask) };
+            match put {
+                Ok(()) => {
+                    if !held {
+                        self.read_back(root, write, &other.mask);
+                    }
+                    if !self.failed() {
+                        let detail = format!(
+                            "{words}: CPU {} has no interrupt vector left; on CPU {} of the same {} instead",
+                            other.wanted, other.cpu, other.domain
+                        );
+                        (self.detail, self.instead) = (Some(detail), Some(other.mask));
+                    }
+                    return;
+                }
+                Err(error) if errno(&error) == Some(Errno::ENOSPC) => {}
+                Err(error) => {
+                    let (outcome, detail) = refusal(root, write, &error);
+                    return self.judge(outcome, detail);
+                }
+            }
+        }
+        self.judge(
+            Outcome::Refused,
+            format!(
+                "{words}: no CPU of its node that may take it has an interrupt vector left; use fewer queues \
+                 (ethtool -L), or give --scope more CPUs"
+            ),
+        );
+    }
+
+    fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
+        match root.read_opt(&write.path) {
+            Ok(Some(text)) if means_same(write.kind, &text, value) => {
+                self.serving = serving_elsewhere(root, write, value);
+                self.outcome = if self.serving.is_some() { Outcome::Pending } else { Outcome::Changed };
+            }
+            Ok(Some(text)) => self.judge(
+                Outcome::Refused,
+                format!("the kernel accepted it and holds {} instead; run again to plan anew", text.trim()),
+            ),
+            Ok(None) => self.judge(
+                Outcome::Vanished,
+                "the file went away after the write; run again to plan anew".to_owned(),
+            ),
+            Err(error) => self.judge(Outcome::Refused, error.to_string()),
+        }
     }
 }
 
-fn perform(root: &Root, write: &Write) -> (Outcome, Option<String>) {
-    let same = |text: &str| means_same(write.kind, text, &write.value);
-    match root.read_opt(&write.path) {
-        Ok(Some(text)) if same(&text) => return (Outcome::Already, None),
-        Ok(Some(_)) => {}
-        Ok(None) => return (Outcome::Vanished, Some("the file is gone; run again to plan anew".to_owned())),
-        Err(error) => return (Outcome::Refused, Some(error.to_string())),
-    }
-    if let Err(error) = root.write(&write.path, &write.value) {
-        return refusal(write.kind, &error);
-    }
-    match root.read_opt(&write.path) {
-        Ok(Some(text)) if same(&text) => (Outcome::Changed, None),
-        Ok(Some(text)) => {
-            let detail =
-                format!("the kernel accepted it and holds {} instead; run again to plan anew", text.trim());
-            (Outcome::Refused, Some(detail))
+/// One write(2), and again while the kernel is busy.
+fn put(root: &Root, path: &str, value: &str) -> io::Result<()> {
+    let mut patience = PATIENCE.iter();
+    loop {
+        match (root.write(path, value), patience.next()) {
+            (Err(error), Some(pause))
+                if matches!(errno(&error), Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) =>
+            {
+                std::thread::sleep(*pause);
+            }
+            (result, _) => return result,
         }
-        Ok(None) => (Outcome::Vanished, Some("the file went away after the write; run again".to_owned())),
-        Err(error) => (Outcome::Refused, Some(error.to_string())),
     }
+}
+
+fn errno(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
 }
 
 /// Whether two texts of a file mean the same: masks as sets, numbers as numbers.
-fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
+pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
     match kind {
         WriteKind::Vector | WriteKind::Rps | WriteKind::Xps => {
             matches!((CpuSet::parse_mask(a), CpuSet::parse_mask(b)), (Ok(a), Ok(b)) if a == b)
@@ -107,38 +242,48 @@ fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
 }
 
 /// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
-fn refusal(kind: WriteKind, error: &io::Error) -> (Outcome, Option<String>) {
+fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
     let words = errno_words(error);
-    let refused = |cure: &str| (Outcome::Refused, Some(format!("{words}: {cure}")));
-    match (kind, error.raw_os_error().map(Errno::from_raw)) {
-        // EPERM since 6.12, EIO before; a file opened for an IRQ that is gone also gives EIO, but then the
-        // read before it found nothing.
-        (WriteKind::Vector, Some(Errno::EPERM | Errno::EIO)) => (
-            Outcome::Managed,
-            Some(format!("{words}: the kernel manages this vector and lets nobody move it")),
-        ),
-        (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO)) => {
-            (Outcome::Vanished, Some(format!("{words}: the file is gone; run again to plan anew")))
+    let refused = |cure: &str| (Outcome::Refused, format!("{words}: {cure}"));
+    match (write.kind, errno(error)) {
+        // EPERM since 6.12, EIO before; EIO is also what an IRQ gives that went away under the open file.
+        (WriteKind::Vector, Some(Errno::EPERM | Errno::EIO)) if root.exists(&write.path) => {
+            (Outcome::Managed, format!("{words}: the kernel manages this vector and lets nobody move it"))
         }
-        (_, Some(Errno::EACCES | Errno::EPERM)) => refused("run as root, outside of any container"),
+        (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(&write.path) => {
+            (Outcome::Vanished, format!("{words}: with one transmit queue left there is no XPS; run again"))
+        }
+        (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::EIO)) => {
+            (Outcome::Vanished, format!("{words}: the file is gone; run again to plan anew"))
+        }
+        (WriteKind::Vector, Some(Errno::EACCES | Errno::EPERM)) => {
+            refused("run as root, outside of any container")
+        }
+        (_, Some(Errno::EACCES | Errno::EPERM)) => {
+            refused("it takes CAP_NET_ADMIN: run as root, outside of any container")
+        }
         (_, Some(Errno::EROFS)) => refused(
             "it is mounted read-only; run outside of the container, or without ProtectKernelTunables= in the unit",
         ),
-        (WriteKind::Vector, Some(Errno::ENOSPC)) => refused(
-            "the CPU has no interrupt vector left; use fewer queues (ethtool -L) or leave the CPU out with --exclude",
-        ),
-        (_, Some(Errno::EOVERFLOW | Errno::EINVAL)) => {
-            refused("the CPUs may have changed since the plan; run again to plan anew")
+        (_, Some(Errno::EINVAL)) => refused("none of its CPUs may be online now; run again to plan anew"),
+        (_, Some(Errno::EOVERFLOW)) => {
+            refused("the kernel counts fewer CPUs than the plan; run again to plan anew")
         }
-        (_, Some(Errno::EBUSY)) => refused("an earlier move is under way; run again"),
+        (_, Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) => {
+            refused("an earlier move is still under way; run again")
+        }
+        (_, Some(Errno::ENOMEM)) => refused("the kernel has no memory for it; run again later"),
         _ => refused("run again, and report it if it stays"),
     }
 }
 
-/// Whether the vector is still served by a CPU outside its new set.
-fn is_pending(root: &Root, write: &Write) -> bool {
+/// The CPUs that serve a vector, if they are not among its new ones.
+fn serving_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> {
+    if write.kind != WriteKind::Vector {
+        return None;
+    }
     let path = write.path.replace("smp_affinity", "effective_affinity");
-    let serving = root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_mask(&text).ok());
-    let allowed = CpuSet::parse_mask(&write.value).unwrap_or_default();
-    serving.is_some_and(|serving| !serving.is_empty() && !serving.is_subset(&allowed))
+    let serving = CpuSet::parse_mask(&root.read_opt(&path).ok()??).ok()?;
+    let allowed = CpuSet::parse_mask(value).unwrap_or_default();
+    (!serving.is_empty() && !serving.is_subset(&allowed)).then_some(serving)
 }

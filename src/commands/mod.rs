@@ -4,6 +4,7 @@ mod apply;
 mod capture;
 mod check;
 mod completions;
+mod confirm;
 mod draw;
 mod man;
 mod nodes;
@@ -50,12 +51,22 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Apply(args) => apply::run(cli, args, out),
         Command::Check(args) => check::run(cli, args, out),
         Command::Restore(args) => restore::run(cli, args, out),
+        Command::Confirm(args) => confirm::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
         Command::Run(args) => run::run(cli, args, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Draw(args) => draw::run(cli, args, out),
         Command::Man(args) => man::run(args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),
+        Command::AwaitConfirm(args) => confirm::watch(cli, args),
+    }
+}
+
+/// What a command goes on with when its output is printed; it may print more, and exit otherwise.
+pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
+    match &cli.command {
+        Command::Apply(args) => confirm::ask(cli, args, exit, out),
+        _ => Ok(exit),
     }
 }
 

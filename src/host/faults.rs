@@ -7,7 +7,7 @@ use std::io;
 
 use nix::errno::Errno;
 
-/// What is about to be done to one file below the root.
+/// What is done to one file below the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// Read it.
@@ -31,6 +31,17 @@ impl Deed {
     }
 }
 
+/// A file that is about to be touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Touch<'a> {
+    /// What is about to be done to it.
+    pub deed: Deed,
+    /// Its path on the machine.
+    pub path: &'a str,
+    /// The value that is to be written; empty for all but [`Deed::Write`].
+    pub value: &'a str,
+}
+
 /// What is answered to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -46,7 +57,7 @@ pub enum Answer {
 #[derive(Default)]
 pub(super) struct Faults(Option<Answers>);
 
-type Answers = Box<dyn Fn(Deed, &str) -> Answer>;
+type Answers = Box<dyn Fn(Touch<'_>) -> Answer>;
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,13 +66,22 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    pub(super) fn on(answer: impl Fn(Deed, &str) -> Answer + 'static) -> Self {
+    pub(super) fn on(answer: impl Fn(Touch<'_>) -> Answer + 'static) -> Self {
         Self(Some(Box::new(answer)))
     }
 
     /// Whether the deed is to be done.
     pub(super) fn ask(&self, deed: Deed, path: &str) -> io::Result<bool> {
-        match self.0.as_ref().map_or(Answer::Done, |answer| answer(deed, path)) {
+        self.answer(Touch { deed, path, value: "" })
+    }
+
+    /// As [`Faults::ask`], for a value of the machine.
+    pub(super) fn ask_to_write(&self, path: &str, value: &str) -> io::Result<bool> {
+        self.answer(Touch { deed: Deed::Write, path, value })
+    }
+
+    fn answer(&self, touch: Touch<'_>) -> io::Result<bool> {
+        match self.0.as_ref().map_or(Answer::Done, |answer| answer(touch)) {
             Answer::Done => Ok(true),
             Answer::Lost => Ok(false),
             Answer::Errno(errno) => Err(Errno::from_raw(errno).into()),

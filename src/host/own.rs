@@ -41,6 +41,12 @@ impl Root {
         self.open_believed(path, OFlag::O_RDONLY | OFlag::O_NOFOLLOW)
     }
 
+    /// The inode of a file of the live machine; `None` in a tree, where it says nothing.
+    pub fn inode(&self, path: &str) -> Option<u64> {
+        let file = self.open_at(path, OFlag::O_PATH).ok().filter(|_| self.is_real())?;
+        Some(stat::fstat(&file).ok()?.st_ino)
+    }
+
     fn open_believed(&self, path: &str, flags: OFlag) -> Result<Option<String>, FileError> {
         let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
         self.faults().ask(Deed::Read, path).map_err(io)?;

@@ -17,7 +17,7 @@ use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
 use crate::host::archive::{self, Entry, Tree, resolve};
-use crate::host::faults::{Answer, Deed, Faults};
+use crate::host::faults::{Answer, Deed, Faults, Touch};
 pub use crate::host::recorded::Recorded;
 use crate::host::recorded::Recorder;
 
@@ -100,7 +100,7 @@ impl Root {
     /// file is touched.
     pub fn open_with_faults(
         path: &Path,
-        answer: impl Fn(Deed, &str) -> Answer + 'static,
+        answer: impl Fn(Touch<'_>) -> Answer + 'static,
     ) -> Result<Self, FileError> {
         Ok(Self { faults: Faults::on(answer), ..Self::open(path)? })
     }
@@ -245,7 +245,7 @@ impl Root {
 
     /// Writes a value into a file that exists, with one write(2); never creates one.
     pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
-        if !self.faults.ask(Deed::Write, path)? {
+        if !self.faults.ask_to_write(path, value)? {
             return Ok(());
         }
         let mut file = File::from(self.open_at(path, OFlag::O_WRONLY | OFlag::O_TRUNC)?);

@@ -287,6 +287,28 @@ pub struct Note {
     pub cure: Option<String>,
 }
 
+impl InterfacePlan {
+    /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues.
+    pub fn wanted(&self) -> Vec<(WriteKind, String)> {
+        let queue = |way: &str, queue: u32, file: &str| {
+            format!("/sys/class/net/{}/queues/{way}-{queue}/{file}", self.name)
+        };
+        let vectors = self.vectors.iter().filter(|vector| vector.cpus.is_some());
+        let mut files: Vec<(WriteKind, String)> = vectors
+            .map(|vector| (WriteKind::Vector, format!("/proc/irq/{}/smp_affinity", vector.irq)))
+            .collect();
+        for rx in &self.rx_queues {
+            files.extend(rx.rps_cpus.iter().map(|_| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"))));
+            let flows = || (WriteKind::RpsFlow, queue("rx", rx.queue, "rps_flow_cnt"));
+            files.extend(rx.rps_flow_cnt.map(|_| flows()));
+        }
+        for tx in &self.tx_queues {
+            files.extend(tx.xps_cpus.iter().map(|_| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"))));
+        }
+        files
+    }
+}
+
 impl Note {
     pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
         Self { code: code.to_owned(), text: text.into(), cure: None }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::apply::{Back, ChannelOutcome, Outcome, Written};
+use crate::apply::{ChannelOutcome, Done, Outcome, Undone, Written};
 use crate::plan::{ChannelChange, Note, Plan, Write};
 use crate::render::table::note;
 use crate::render::text::{columns, count, wrap};
@@ -93,7 +93,7 @@ pub struct Applied {
     schema: &'static str,
     /// The plan's hash.
     hash: String,
-    /// Written and read back.
+    /// Written and read back, and not taken back.
     pub changed: usize,
     /// As planned before.
     already: usize,
@@ -103,12 +103,18 @@ pub struct Applied {
     refused: usize,
     /// Gone.
     vanished: usize,
-    /// Changed vectors that the old CPU serves until their next interrupt.
+    /// Those of `changed` that the old CPU serves until their next interrupt.
     pending: usize,
     /// Each change of channels.
     channels: Vec<ChannelOutcome>,
     /// Each write.
     results: Vec<Written>,
+    /// What was taken back, since a write failed and all or nothing was asked for.
+    undone: Option<Undone>,
+    /// An earlier trial that nobody confirmed and nobody had put back, which was done first.
+    earlier: Option<Undone>,
+    /// How many seconds the plan is on trial, if it is.
+    trial: Option<u64>,
     /// Interfaces that were asked for and cannot be planned, and why.
     unknown: Vec<String>,
     /// The plan's notes; those of interfaces by name.
@@ -116,31 +122,33 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Sums up the outcomes of a plan's writes.
-    pub fn new(
-        plan: &Plan,
-        channels: Vec<ChannelOutcome>,
-        results: Vec<Written>,
-        unknown: Vec<String>,
-    ) -> Self {
+    /// Sums up what was done.
+    pub fn new(done: &Done, trial: Option<u64>, unknown: Vec<String>) -> Self {
+        let Done { plan, channels, results, undone, earlier, .. } = done;
         let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
         let notes = plan.interfaces.iter().flat_map(|interface| {
             let named =
                 |note: &Note| Note { text: format!("{}: {}", interface.name, note.text), ..note.clone() };
             interface.notes.iter().map(named)
         });
+        let stays = undone.as_ref().is_none_or(|undone| !undone.complete());
+        let changed = results.iter().filter(|result| result.changed()).count()
+            + channels.iter().filter(|c| c.refused.is_none()).count();
         Self {
             schema: "nicpin.apply/1",
             hash: plan.hash.clone(),
-            changed: of(Outcome::Changed) + channels.iter().filter(|c| c.refused.is_none()).count(),
+            changed: if stays { changed } else { 0 },
             already: plan.unchanged + of(Outcome::Already),
             managed: of(Outcome::Managed),
             refused: of(Outcome::Refused) + channels.iter().filter(|c| c.refused.is_some()).count(),
             vanished: of(Outcome::Vanished),
-            pending: results.iter().filter(|result| result.pending).count(),
+            pending: if stays { of(Outcome::Pending) } else { 0 },
             notes: notes.chain(plan.notes.iter().cloned()).collect(),
-            channels,
-            results,
+            channels: channels.clone(),
+            results: results.clone(),
+            undone: undone.clone(),
+            earlier: earlier.clone(),
+            trial: trial.filter(|_| stays),
             unknown,
         }
     }
@@ -153,18 +161,42 @@ impl Applied {
 
 /// `apply` for people: what failed line by line, the rest summed up by interface. The last line counts.
 pub fn applied(applied: &Applied) -> String {
-    let mut out = channels(&applied.channels) + &results(&applied.results);
+    let mut out = String::new();
+    if let Some(earlier) = &applied.earlier {
+        let text = format!("{} of an apply --try that nobody confirmed", values_of(earlier));
+        out.push_str(&wrap("put back  ", &text));
+        out.push_str(&failures(&earlier.results));
+    }
+    out.push_str(&channels(&applied.channels));
+    out.push_str(&results(&applied.results));
+    if let Some(undone) = &applied.undone {
+        out.push_str(&wrap("put back  ", &format!("{}, since not all could be written", values_of(undone))));
+        out.push_str(&channels(&undone.channels));
+        out.push_str(&failures(&undone.results));
+        out.push_str(&absent(&undone.absent, "could not be put back"));
+    }
     for note in &applied.notes {
         out.push_str(&self::note("", note));
     }
     if applied.pending > 0 {
         let text =
             format!("{}: the old CPU serves until the next interrupt", count(applied.pending, "vector"));
-        out.push_str(&wrap("pending  ", &text));
+        out.push_str(&wrap("pending   ", &text));
+    }
+    if let Some(seconds) = applied.trial {
+        let text =
+            format!("put back in {seconds} s, unless `nicpin confirm` (or Enter on this terminal) keeps it");
+        out.push_str(&wrap("on trial  ", &text));
     }
     out.push_str(&format!(
-        "plan {}: changed={} already={} managed={} refused={} vanished={}\n",
-        applied.hash, applied.changed, applied.already, applied.managed, applied.refused, applied.vanished
+        "plan {}: changed={} already={} managed={} refused={} vanished={} pending={}\n",
+        applied.hash,
+        applied.changed,
+        applied.already,
+        applied.managed,
+        applied.refused,
+        applied.vanished,
+        applied.pending
     ));
     out
 }
@@ -179,6 +211,8 @@ pub struct Restored {
     already: usize,
     /// Not taken by the kernel.
     refused: usize,
+    /// Vectors that may be served by their first CPUs again and that the kernel does not move back by itself.
+    staying: usize,
     /// What was recorded and is not there now.
     absent: Vec<String>,
     /// Each change of channels.
@@ -187,23 +221,21 @@ pub struct Restored {
     results: Vec<Written>,
 }
 
-impl Default for Restored {
-    fn default() -> Self {
-        Self::new(Vec::new(), Vec::new(), &Back::default())
-    }
-}
-
 impl Restored {
-    /// Sums up the outcomes of writing back.
-    pub fn new(channels: Vec<ChannelOutcome>, results: Vec<Written>, back: &Back) -> Self {
+    /// Sums up what was put back.
+    pub fn new(undone: Undone) -> Self {
+        let Undone { channels, results, unchanged, absent } = undone;
         let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
-        let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
+        let already = results.iter().filter(|result| result.outcome == Outcome::Already).count();
+        let stays =
+            |result: &&Written| result.outcome == Outcome::Changed && result.path.starts_with("/proc/irq/");
         Self {
             schema: "nicpin.restore/1",
-            changed: of(Outcome::Changed) + set.len(),
-            already: back.unchanged + of(Outcome::Already),
+            changed: results.iter().filter(|result| result.changed()).count() + set.len(),
+            already: unchanged + already,
             refused: results.iter().filter(|result| result.failed()).count() + refused.len(),
-            absent: back.absent.clone(),
+            staying: results.iter().filter(stays).count(),
+            absent,
             channels,
             results,
         }
@@ -221,15 +253,13 @@ pub fn restored(restored: &Restored) -> String {
         return "nothing to restore: no apply has left a record\n".to_owned();
     }
     let mut out = channels(&restored.channels) + &results(&restored.results);
-    let mut absent: BTreeMap<&str, usize> = BTreeMap::new();
-    for key in &restored.absent {
-        // `0000:41:00.0 port 0 rx-3 rps_cpus`: a line for each port will do.
-        let port = key.match_indices(' ').nth(2).map_or(key.as_str(), |(at, _)| &key[..at]);
-        *absent.entry(port).or_default() += 1;
-    }
-    for (port, values) in absent {
-        let text = format!("{port}: {}; kept for the next restore", count(values, "value"));
-        out.push_str(&wrap("not there now  ", &text));
+    out.push_str(&absent(&restored.absent, "kept for the next restore"));
+    if restored.staying > 0 {
+        let text = format!(
+            "{}: allowed where they were, and served where they are now: the kernel moves none back by itself",
+            count(restored.staying, "vector")
+        );
+        out.push_str(&wrap("staying   ", &text));
     }
     out.push_str(&format!(
         "restored: changed={} already={} refused={} absent={}\n",
@@ -239,6 +269,23 @@ pub fn restored(restored: &Restored) -> String {
         restored.absent.len()
     ));
     out
+}
+
+/// What is not there now, a line for each port.
+fn absent(keys: &[String], then: &str) -> String {
+    let mut ports: BTreeMap<&str, usize> = BTreeMap::new();
+    for key in keys {
+        // `0000:41:00.0 port 0 rx-3 rps_cpus`
+        let port = key.match_indices(' ').nth(2).map_or(key.as_str(), |(at, _)| &key[..at]);
+        *ports.entry(port).or_default() += 1;
+    }
+    let line =
+        |(port, values)| wrap("not there now  ", &format!("{port}: {}; {then}", count(values, "value")));
+    ports.into_iter().map(line).collect()
+}
+
+fn values_of(undone: &Undone) -> String {
+    count(undone.results.iter().filter(|result| result.changed()).count(), "value")
 }
 
 fn channels(outcomes: &[ChannelOutcome]) -> String {
@@ -254,16 +301,13 @@ fn channels(outcomes: &[ChannelOutcome]) -> String {
 /// Writes that went well, counted by interface; the others with their reasons.
 fn results(results: &[Written]) -> String {
     let mut changed: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut out = String::new();
+    let mut out = failures(results);
     for result in results {
-        match result.outcome {
-            Outcome::Changed => *changed.entry(&result.interface).or_default() += 1,
-            Outcome::Already => {}
-            outcome => {
-                let detail = result.detail.as_deref().unwrap_or_default();
-                let text = format!("{} <- {}: {detail}", result.path, result.value);
-                out.push_str(&wrap(&format!("{:<10}", format!("{outcome:?}").to_lowercase()), &text));
-            }
+        if let (Some(_), Some(detail)) = (&result.instead, &result.detail) {
+            out.push_str(&wrap("instead   ", &format!("{}: {detail}", result.path)));
+        }
+        if result.changed() {
+            *changed.entry(&result.interface).or_default() += 1;
         }
     }
     for (interface, changes) in changed {
@@ -271,4 +315,15 @@ fn results(results: &[Written]) -> String {
         out.push_str(&format!("changed   {name}: {}\n", count(changes, "value")));
     }
     out
+}
+
+/// A line for each write that did not reach its value.
+fn failures(results: &[Written]) -> String {
+    let failed = results.iter().filter(|result| !result.changed() && result.outcome != Outcome::Already);
+    let line = |result: &Written| {
+        let detail = result.detail.as_deref().unwrap_or_default();
+        let outcome = format!("{:?}", result.outcome).to_lowercase();
+        wrap(&format!("{outcome:<10}"), &format!("{} <- {}: {detail}", result.path, result.value))
+    };
+    failed.map(line).collect()
 }

@@ -1,0 +1,321 @@
+//! Apply from the lock to the last read-back. Everything that an undo needs is safe before the first write.
+
+use std::time::Duration;
+
+use crate::apply::channels::{ChannelOutcome, change_channels};
+use crate::apply::instead::Instead;
+use crate::apply::lock::{Lock, LockError};
+use crate::apply::record::{Record, RecordError};
+use crate::apply::trial::{Trial, Watch};
+use crate::apply::values::{self, Texts};
+use crate::apply::write::{Written, undo_all, write_all};
+use crate::host::{FileError, Host, Root};
+use crate::plan::Plan;
+
+/// How to apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How long to wait for another nicpin that is writing.
+    pub wait: Duration,
+    /// Whether the first failure stops everything and takes back what was written.
+    pub atomic: bool,
+    /// How many seconds the plan is on trial, if it is.
+    pub trial: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { wait: Duration::from_secs(30), atomic: false, trial: None }
+    }
+}
+
+/// A plan that was applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// The machine as it was before the writes, after channels changed.
+    pub host: Host,
+    /// The plan: where channels changed, the one for the new queues.
+    pub plan: Plan,
+    /// Each change of channels.
+    pub channels: Vec<ChannelOutcome>,
+    /// Each write, in the plan's order; with [`Options::atomic`], up to the first that failed.
+    pub results: Vec<Written>,
+    /// What was taken back, where [`Options::atomic`] made it so.
+    pub undone: Option<Undone>,
+    /// An earlier trial that nobody confirmed and that was put back first.
+    pub earlier: Option<Undone>,
+}
+
+impl Done {
+    /// Whether something was not written that could have been.
+    pub fn failed(&self) -> bool {
+        self.results.iter().any(Written::failed) || self.channels.iter().any(|c| c.refused.is_some())
+    }
+}
+
+/// What was put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Undone {
+    /// Each change of channels.
+    pub channels: Vec<ChannelOutcome>,
+    /// Each write, in the order in which it was done.
+    pub results: Vec<Written>,
+    /// How many values were as before without a write.
+    pub unchanged: usize,
+    /// Values that the machine does not have now.
+    pub absent: Vec<String>,
+}
+
+impl Undone {
+    /// Whether everything is as it was.
+    pub fn complete(&self) -> bool {
+        self.absent.is_empty() && !self.failed()
+    }
+
+    /// Whether something is there and was not put back.
+    pub fn failed(&self) -> bool {
+        self.results.iter().any(Written::failed) || self.channels.iter().any(|c| c.refused.is_some())
+    }
+}
+
+/// Nothing more was done, because this went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The record, or a trial.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The machine.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Somebody else's trial is under way.
+    #[error(
+        "an apply --try of {seconds} s waits to be confirmed: `nicpin confirm` keeps it, `nicpin restore` puts back \
+         what the first apply found"
+    )]
+    OnTrial {
+        /// How long it has been given, in seconds.
+        seconds: u64,
+    },
+    /// It cannot be confirmed.
+    #[error("{0}")]
+    Confirm(&'static str),
+}
+
+/// Applies a plan, with everything that `nicpin apply` promises: one at a time, the first values safe before the
+/// first write, nothing written that is as planned, no file made, no path outside of the root, each write read back.
+///
+/// `plan` reads the machine and plans it. It is called under the lock, and again after channels were changed, when
+/// queues and vectors are others. A refused write is an outcome, not an error.
+///
+/// ```
+/// use nicpin::{apply::{self, ApplyError, Options}, host::{Host, Root}, policy::Policy, select::Selection};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # std::process::Command::new("cp").args(["-r", "fixtures/two-node/."]).arg(dir.path()).status()?;
+/// let root = Root::open(dir.path())?; // a copy of a machine; "/" is this one
+/// let done = apply::apply(&root, Options::default(), |root| {
+///     let host = Host::read(root)?;
+///     let selection = Selection::new(&host, &["nic0".to_owned()], false).map_err(std::io::Error::other)?;
+///     let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+///     Ok::<_, Box<dyn std::error::Error>>((host, plan))
+/// })?;
+/// assert!(!done.failed() && done.results.iter().all(|written| written.changed()));
+///
+/// let restored = apply::restore(&root, Options::default().wait)?;
+/// assert_eq!(restored.map(|restored| restored.results.len()), Some(done.results.len()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn apply<E: From<ApplyError>>(
+    root: &Root,
+    options: Options,
+    plan: impl FnMut(&Root) -> Result<(Host, Plan), E>,
+) -> Result<Done, E> {
+    apply_when_safe(root, options, plan, || Ok(()))
+}
+
+/// As [`apply`]; `safe` is called when an undo has all it needs, before the first write. Its error ends the apply.
+pub fn apply_when_safe<E: From<ApplyError>>(
+    root: &Root,
+    options: Options,
+    mut plan: impl FnMut(&Root) -> Result<(Host, Plan), E>,
+    safe: impl FnOnce() -> Result<(), E>,
+) -> Result<Done, E> {
+    let mut session = Session::begin(root, options)?;
+    let (mut host, mut planned) = plan(root)?;
+    session.remember(&host, &planned)?;
+    if let Err(error) = safe() {
+        Trial::forget(root).map_err(ApplyError::from)?;
+        return Err(error);
+    }
+    let changes =
+        planned.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
+    let channels = change_channels(root, changes);
+    if !channels.is_empty() {
+        // Other queues and vectors now: everything else is planned for them. What came with them goes with them
+        // when the channels are put back, and is not for the record.
+        let again = plan(root).and_then(|(host, plan)| {
+            session.note(&host, &plan)?;
+            Ok((host, plan))
+        });
+        match again {
+            Ok(again) => (host, planned) = again,
+            Err(error) => {
+                session.take_back(&planned, &[], true)?;
+                return Err(error);
+            }
+        }
+    }
+    let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
+    let writes = if stop { &[] } else { planned.writes.as_slice() };
+    let instead = Instead::new(&host.topology, &planned);
+    let results = write_all(root, writes, Some(&instead), options.atomic);
+    let mut done =
+        Done { host, plan: planned, channels, results, undone: None, earlier: session.earlier.take() };
+    if options.atomic && done.failed() {
+        done.undone = session.take_back(&done.plan, &done.results, !done.channels.is_empty())?;
+    } else {
+        session.record.settle(&done.host, &done.plan, &done.results);
+        // The first values are safe; all that can be lost here is why a value differs.
+        let _ = session.save();
+    }
+    Ok(done)
+}
+
+/// Puts back what the first apply found, as far as it is there; `None` where no apply has left a record. What is not
+/// there now is kept for the next time.
+pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
+    if !Record::exists(root) {
+        return Ok(None);
+    }
+    let _lock = Lock::take(root, "restore", wait)?;
+    let mut record = Record::load(root)?;
+    Trial::forget(root)?;
+    let undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
+    // What was refused may be put back later; what is not there now may come back.
+    if !undone.failed() {
+        record.keep_only(&undone.absent);
+        record.save(root)?;
+    }
+    Ok(Some(undone))
+}
+
+/// Keeps what [`Options::trial`] has put on trial.
+pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
+    let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting");
+    if Trial::load(root)?.is_none() {
+        return Err(nothing);
+    }
+    let _lock = Lock::take(root, "confirm", wait)?;
+    match Trial::load(root)? {
+        None => Err(nothing),
+        Some(trial) if trial.over => {
+            Err(ApplyError::Confirm("too late: nobody confirmed apply --try in time, and it was put back"))
+        }
+        Some(_) => Ok(Trial::forget(root)?),
+    }
+}
+
+/// Puts back what is on trial, if it still is; `None` if it was confirmed or ended meanwhile.
+pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
+    let _lock = Lock::take(root, "apply --try", wait)?;
+    match Trial::load(root)? {
+        Some(trial) if !trial.over => trial.put_back(root).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Brings the machine back to these texts: channels first, since queues and vectors come and go with them.
+pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, ApplyError> {
+    let mut back = values::back_to(texts, &Host::read(root)?, why);
+    let changes = back.channels.iter().map(|(interface, now, first)| (interface.as_str(), *now, *first));
+    let channels = change_channels(root, changes);
+    if !channels.is_empty() {
+        back = values::back_to(texts, &Host::read(root)?, why);
+    }
+    let results = write_all(root, &back.writes, None, false);
+    Ok(Undone { channels, results, unchanged: back.unchanged, absent: back.absent })
+}
+
+/// A run that writes, under the lock.
+struct Session<'a> {
+    root: &'a Root,
+    options: Options,
+    record: Record,
+    /// The record as it was found.
+    found: Record,
+    /// The record as it is on disk.
+    saved: Record,
+    /// What there was before this run.
+    before: Texts,
+    earlier: Option<Undone>,
+    _lock: Lock,
+}
+
+impl<'a> Session<'a> {
+    fn begin(root: &'a Root, options: Options) -> Result<Self, ApplyError> {
+        let lock = Lock::take(root, "apply", options.wait)?;
+        let earlier = match Trial::load(root)? {
+            Some(trial) if !trial.over => match Watch::take(root)? {
+                None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
+                // Whoever watched it is dead.
+                Some(_) => Some(trial.put_back(root)?),
+            },
+            _ => None,
+        };
+        let record = Record::load(root)?;
+        let (found, saved) = (record.clone(), record.clone());
+        Ok(Self { root, options, record, found, saved, before: Texts::new(), earlier, _lock: lock })
+    }
+
+    /// Keeps what there is now, durably.
+    fn remember(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
+        self.before = values::texts(host, plan);
+        if let Some(seconds) = self.options.trial {
+            Trial::new(seconds, self.before.clone(), self.found.clone()).save(self.root)?;
+        }
+        self.note(host, plan)
+    }
+
+    fn note(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
+        self.record.add(self.root, host, plan);
+        Ok(self.save()?)
+    }
+
+    fn save(&mut self) -> Result<(), RecordError> {
+        if self.record != self.saved {
+            self.record.save(self.root)?;
+            self.saved = self.record.clone();
+        }
+        Ok(())
+    }
+
+    /// Takes back what this run has written, the last first, and then the channels; `None` unless it is to.
+    fn take_back(
+        &mut self,
+        plan: &Plan,
+        written: &[Written],
+        channels: bool,
+    ) -> Result<Option<Undone>, ApplyError> {
+        if !self.options.atomic {
+            return Ok(None);
+        }
+        let mut undone = Undone { results: undo_all(self.root, &plan.writes, written), ..Undone::default() };
+        if channels {
+            let rest = put_back(self.root, &self.before, "as it was before this apply")?;
+            undone.channels = rest.channels;
+            undone.results.extend(rest.results);
+            undone.absent = rest.absent;
+        }
+        if undone.complete() {
+            self.record = self.found.clone();
+            let _ = self.save();
+            if self.options.trial.is_some() {
+                Trial::forget(self.root)?;
+            }
+        }
+        Ok(Some(undone))
+    }
+}

@@ -1,0 +1,205 @@
+//! The values of a machine that nicpin may change, each under a name that stays the same: device, port and queue,
+//! whatever IRQ numbers and interface names things have by then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cpuset::CpuSet;
+use crate::host::{Channels, FLOW_ENTRIES, Host, Interface, MaskFile, Vector};
+use crate::plan::{Plan, Write, WriteKind};
+
+/// The texts of files by the names of their values.
+pub(crate) type Texts = BTreeMap<String, String>;
+
+/// A value of the machine that nicpin may change.
+#[derive(Debug)]
+pub(crate) struct Value<'a> {
+    /// Its name.
+    pub(crate) key: String,
+    pub(crate) kind: WriteKind,
+    /// Its file now.
+    pub(crate) path: String,
+    /// What that holds.
+    pub(crate) text: String,
+    pub(crate) mask: Option<&'a MaskFile>,
+    /// The interface's name now; empty for a setting of the whole machine.
+    pub(crate) interface: &'a str,
+    /// The vector's IRQ number now.
+    pub(crate) irq: Option<u32>,
+}
+
+/// What has to be written to be back where things were.
+#[derive(Debug, Default)]
+pub(crate) struct Back {
+    /// Cards that had other channels, with those that they have and those that they had. They come first: queues
+    /// and vectors are others afterwards.
+    pub(crate) channels: Vec<(String, Channels, Channels)>,
+    /// The writes.
+    pub(crate) writes: Vec<Write>,
+    /// How many values are as they were already.
+    pub(crate) unchanged: usize,
+    /// What was there and the machine does not have now.
+    pub(crate) absent: Vec<String>,
+}
+
+/// The present texts of a plan's interfaces, those of the machine that the plan writes, and of the cards whose
+/// channels it changes.
+pub(crate) fn texts(host: &Host, plan: &Plan) -> Texts {
+    let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
+    let interfaces = host.interfaces.iter().filter(planned).flat_map(values);
+    let machine = host_values(host).filter(|value| plan.writes.iter().any(|write| write.path == value.path));
+    let mut texts: Texts = interfaces.chain(machine).map(|value| (value.key, value.text)).collect();
+    for change in &plan.channels {
+        let interface = host.interfaces.iter().find(|interface| interface.name == change.interface);
+        texts.extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
+    }
+    texts
+}
+
+/// The values that a plan has an opinion on, with the text that it wants in each.
+pub(crate) fn planned<'a>(host: &'a Host, plan: &Plan) -> Vec<(Value<'a>, String)> {
+    let mut paths: BTreeSet<String> = plan.writes.iter().map(|write| write.path.clone()).collect();
+    for interface in &plan.interfaces {
+        paths.extend(interface.wanted().into_iter().map(|(_, path)| path));
+    }
+    let writes: BTreeMap<&str, &str> =
+        plan.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
+    let named = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
+    let values = host.interfaces.iter().filter(named).flat_map(values).chain(host_values(host));
+    let wanted = |value: Value<'a>| {
+        let text =
+            writes.get(value.path.as_str()).map_or_else(|| value.text.clone(), |&text| text.to_owned());
+        (value, text)
+    };
+    values.filter(|value| paths.contains(&value.path)).map(wanted).collect()
+}
+
+/// What would bring the machine back to these texts.
+pub(crate) fn back_to(texts: &Texts, host: &Host, why: &str) -> Back {
+    let mut back = Back::default();
+    let mut left: BTreeMap<&str, &str> = texts.iter().map(|(k, text)| (k.as_str(), text.as_str())).collect();
+    for value in host.interfaces.iter().flat_map(values).chain(host_values(host)) {
+        let Some(first) = left.remove(value.key.as_str()) else { continue };
+        let text = match value.mask {
+            // As wide as the file is now, which is all that the kernel accepts.
+            Some(now) => match CpuSet::parse_mask(first) {
+                Ok(cpus) if cpus == now.cpus => None,
+                Ok(cpus) => cpus.to_mask(now.width),
+                Err(_) => None,
+            },
+            None => (first != value.text && first.trim().parse::<u32>().is_ok()).then(|| first.to_owned()),
+        };
+        match text {
+            Some(text) => back.writes.push(Write {
+                kind: value.kind,
+                path: value.path,
+                value: text,
+                current: value.text,
+                interface: value.interface.to_owned(),
+                why: why.to_owned(),
+            }),
+            None => back.unchanged += 1,
+        }
+    }
+    for interface in &host.interfaces {
+        let Some(first) = left.remove(channels_key(interface).as_str()) else { continue };
+        match (Channels::parse(first), interface.channels) {
+            (Some(first), Some(now)) if !first.difference(&now).is_empty() => {
+                back.channels.push((interface.name.clone(), now, first));
+            }
+            _ => back.unchanged += 1,
+        }
+    }
+    back.writes.sort_by_key(|write| write.kind);
+    back.absent = left.into_keys().map(str::to_owned).collect();
+    back
+}
+
+/// The values of one interface, by device, port and queue.
+pub(crate) fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
+    let owner = owner(interface);
+    let name = &interface.name;
+    let mut values = Vec::new();
+    let mask = |key: String, kind, path: String, file: &'_ MaskFile| Value {
+        key: format!("{owner} {key}"),
+        kind,
+        path,
+        text: file.text.clone(),
+        mask: None,
+        interface: name,
+        irq: None,
+    };
+    for vector in &interface.vectors {
+        let path = irq_path(vector.irq);
+        let value = mask(vector_key(interface, vector), WriteKind::Vector, path, &vector.allowed);
+        values.push(Value { mask: Some(&vector.allowed), irq: Some(vector.irq), ..value });
+    }
+    for rx in &interface.rx_queues {
+        let (path, queue) = (queue_path(name, "rx", rx.index), format!("rx-{}", rx.index));
+        if let Some(cpus) = &rx.rps_cpus {
+            let value = mask(format!("{queue} rps_cpus"), WriteKind::Rps, format!("{path}/rps_cpus"), cpus);
+            values.push(Value { mask: Some(cpus), ..value });
+        }
+        if let Some(count) = rx.rps_flow_cnt {
+            values.push(Value {
+                key: format!("{owner} {queue} rps_flow_cnt"),
+                kind: WriteKind::RpsFlow,
+                path: format!("{path}/rps_flow_cnt"),
+                text: count.to_string(),
+                mask: None,
+                interface: name,
+                irq: None,
+            });
+        }
+    }
+    for tx in &interface.tx_queues {
+        if let Some(cpus) = &tx.xps_cpus {
+            let path = format!("{}/xps_cpus", queue_path(name, "tx", tx.index));
+            let value = mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus);
+            values.push(Value { mask: Some(cpus), ..value });
+        }
+    }
+    values.into_iter()
+}
+
+/// Where a vector's allowed CPUs are.
+pub(crate) fn irq_path(irq: u32) -> String {
+    format!("/proc/irq/{irq}/smp_affinity")
+}
+
+/// The directory of a queue; `way` is `rx` or `tx`.
+fn queue_path(interface: &str, way: &str, queue: u32) -> String {
+    format!("/sys/class/net/{interface}/queues/{way}-{queue}")
+}
+
+/// How the record names an interface: by what does not change when it is renamed.
+pub(crate) fn owner(interface: &Interface) -> String {
+    format!("{} port {}", interface.device.address, interface.port)
+}
+
+pub(crate) fn channels_key(interface: &Interface) -> String {
+    format!("{} channels", owner(interface))
+}
+
+/// How the record names a vector: by its queue; one without a queue by its place in the device's list, since its
+/// name may follow the interface's and its number the boot.
+fn vector_key(interface: &Interface, vector: &Vector) -> String {
+    let place = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
+    match vector.queue {
+        Some(queue) => format!("vector {:?} {queue}", vector.role).to_lowercase(),
+        None => place()
+            .map_or_else(|| format!("vector {}", vector.action), |place| format!("vector control #{place}")),
+    }
+}
+
+/// The values of the machine as a whole.
+pub(crate) fn host_values(host: &Host) -> impl Iterator<Item = Value<'_>> {
+    host.flow_entries.into_iter().map(|entries| Value {
+        key: "machine rps_sock_flow_entries".to_owned(),
+        kind: WriteKind::Sysctl,
+        path: FLOW_ENTRIES.to_owned(),
+        text: entries.to_string(),
+        mask: None,
+        interface: "",
+        irq: None,
+    })
+}

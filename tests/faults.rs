@@ -1,0 +1,380 @@
+//! Every answer of the kernel at every write, and a crash at every step: what is reported, what the files hold, and
+//! that nothing is lost.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use nicpin::apply::{self, ApplyError, Done, Options, Outcome};
+use nicpin::cpuset::CpuSet;
+use nicpin::host::faults::{Answer, Deed, Touch};
+use nicpin::host::{Host, Root};
+use nicpin::plan::{Plan, WriteKind};
+use nicpin::policy::{Policy, Rfs, Rps, Settings};
+use nicpin::render::report::Applied;
+use nicpin::select::Selection;
+use nix::errno::Errno;
+use support::run::Copy;
+
+/// A machine of which apply has every kind of file to write.
+fn machine() -> Copy {
+    let machine = Copy::in_memory("two-node");
+    std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
+    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "0\n");
+    machine
+}
+
+fn planned(root: &Root) -> Result<(Host, Plan), ApplyError> {
+    let host = Host::read(root)?;
+    let selection = Selection::new(&host, &[], false).unwrap();
+    let rps = Some(Rps::Cpus(CpuSet::parse_list("0-7").unwrap()));
+    let options = Settings { rfs: Some(Rfs::Entries(4096)), rps, ..Settings::default() };
+    let policy = Policy { options, ..Policy::default() };
+    let plan = nicpin::plan::plan(&host, &policy, &selection);
+    Ok((host, plan))
+}
+
+fn run(root: &Root, options: Options) -> Result<Done, ApplyError> {
+    apply::apply(root, options, planned)
+}
+
+fn atomic() -> Options {
+    Options { atomic: true, ..Options::default() }
+}
+
+/// The files' texts, without the ends of lines, which a write in a tree leaves out.
+fn texts(machine: &Copy) -> BTreeMap<String, String> {
+    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
+    machine.snapshot().into_iter().map(text).collect()
+}
+
+fn read(machine: &Copy, path: &str) -> String {
+    machine.read(path).trim().to_owned()
+}
+
+fn at(machine: &Copy) -> std::path::PathBuf {
+    machine.path("/")
+}
+
+fn state(machine: &Copy) -> Option<String> {
+    std::fs::read_to_string(machine.path("/run/nicpin/state.json")).ok()
+}
+
+/// A root on which the n-th write of a value, counted from 0, is answered so, and so are those after it of the same
+/// file.
+fn answering(root: &Path, position: usize, answer: Answer) -> Root {
+    let (seen, target) = (Cell::new(0), RefCell::new(None::<String>));
+    Root::open_with_faults(root, move |Touch { deed, path, .. }| {
+        if deed != Deed::Write {
+            return Answer::Done;
+        }
+        if seen.replace(seen.get() + 1) == position {
+            *target.borrow_mut() = Some(path.to_owned());
+        }
+        if target.borrow().as_deref() == Some(path) { answer } else { Answer::Done }
+    })
+    .unwrap()
+}
+
+fn restored(machine: &Copy, before: &BTreeMap<String, String>, what: &str) {
+    let root = Root::open(&at(machine)).unwrap();
+    let undone = apply::restore(&root, Options::default().wait).unwrap();
+    assert!(undone.is_none_or(|undone| undone.complete()), "{what}");
+    assert_eq!(&texts(machine), before, "{what}");
+    assert_eq!(state(machine), None, "{what}");
+}
+
+const ERRNOS: [Errno; 15] = [
+    Errno::EPERM,
+    Errno::EIO,
+    Errno::EACCES,
+    Errno::EROFS,
+    Errno::EINVAL,
+    Errno::EOVERFLOW,
+    Errno::ENOSPC,
+    Errno::ENOMEM,
+    Errno::ENOENT,
+    Errno::ENODEV,
+    Errno::ENXIO,
+    Errno::EBUSY,
+    Errno::EAGAIN,
+    Errno::EINTR,
+    Errno::EFAULT,
+];
+
+fn outcome(kind: WriteKind, errno: Errno) -> Outcome {
+    match (kind, errno) {
+        (WriteKind::Vector, Errno::EPERM | Errno::EIO) => Outcome::Managed,
+        (_, Errno::EIO | Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => Outcome::Vanished,
+        _ => Outcome::Refused,
+    }
+}
+
+#[test]
+fn every_errno_at_every_write() {
+    let machine = machine();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let kinds: std::collections::BTreeSet<WriteKind> = plan.writes.iter().map(|write| write.kind).collect();
+    assert_eq!(kinds.len(), 5, "not every kind of write is tried");
+    let before = texts(&machine);
+    for errno in ERRNOS {
+        for (position, write) in plan.writes.iter().enumerate() {
+            let what = format!("{errno:?} at write {position}, {}", write.path);
+            let root = answering(&at(&machine), position, Answer::Errno(errno as i32));
+            let done = run(&root, Options::default()).unwrap();
+            assert_eq!(done.results.len(), plan.writes.len(), "{what}");
+            for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
+                assert_eq!(result.path, write.path, "{what}");
+                if at == position {
+                    assert_eq!(result.outcome, outcome(write.kind, errno), "{what}");
+                    let detail = result.detail.as_deref().unwrap();
+                    assert!(detail.contains(&format!("({errno:?}): ")), "{what}: {detail}");
+                    assert_eq!(read(&machine, &write.path), write.current, "{what}");
+                } else {
+                    // A vector whose old CPU is outside of its new ones waits for its next interrupt.
+                    assert!(result.changed() && result.detail.is_none(), "{what}: {result:?}");
+                    assert_eq!(read(&machine, &write.path), write.value, "{what}");
+                }
+            }
+            let failed = outcome(write.kind, errno) != Outcome::Managed;
+            assert_eq!(Applied::new(&done, None, Vec::new()).failed(), failed, "{what}");
+            let state = state(&machine).unwrap();
+            assert!(state.contains(&format!("({errno:?})")), "{what}: {state}");
+            restored(&machine, &before, &what);
+        }
+    }
+}
+
+/// Also where the failure comes when part of the work is done: with --atomic none of it stays.
+#[test]
+fn all_or_nothing_at_every_write() {
+    let machine = machine();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let before = texts(&machine);
+    for position in 0..plan.writes.len() {
+        for answer in [Answer::Errno(Errno::EINVAL as i32), Answer::Errno(Errno::ENOENT as i32), Answer::Lost]
+        {
+            let what = format!("{answer:?} at write {position}");
+            let done = run(&answering(&at(&machine), position, answer), atomic()).unwrap();
+            assert_eq!(done.results.len(), position + 1, "{what}: writing went on");
+            let undone = done.undone.as_ref().unwrap();
+            assert!(undone.complete(), "{what}");
+            let back = undone.results.iter().filter(|result| result.changed()).map(|result| &result.path);
+            let written: Vec<_> = done.results[..position].iter().rev().map(|result| &result.path).collect();
+            assert_eq!(back.collect::<Vec<_>>(), written, "{what}: not in reverse");
+            assert!(Applied::new(&done, None, Vec::new()).failed(), "{what}");
+            assert_eq!(texts(&machine), before, "{what}");
+            assert_eq!(state(&machine), None, "{what}: a record is left of what is as it was");
+        }
+    }
+    assert!(run(&Root::open(&at(&machine)).unwrap(), atomic()).unwrap().undone.is_none());
+    assert_ne!(texts(&machine), before);
+}
+
+/// What --atomic keeps is what the last apply left, not what the first one found.
+#[test]
+fn all_or_nothing_keeps_an_earlier_apply() {
+    let machine = machine();
+    assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+    let (before, record) = (texts(&machine), state(&machine));
+    let done = run(&answering(&at(&machine), 5, Answer::Errno(Errno::EINVAL as i32)), atomic()).unwrap();
+    assert!(done.undone.unwrap().complete());
+    assert_eq!((texts(&machine), state(&machine)), (before, record));
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
+    let machine = machine();
+    let before = texts(&machine);
+    let writes = Cell::new(0);
+    // The third write is refused, and so is the first one when it is taken back.
+    let root = Root::open_with_faults(&at(&machine), move |Touch { deed, .. }| {
+        let refused = deed == Deed::Write
+            && [2, 4].contains(&writes.replace(writes.get() + usize::from(deed == Deed::Write)));
+        if refused { Answer::Errno(Errno::EINVAL as i32) } else { Answer::Done }
+    })
+    .unwrap();
+    let done = run(&root, atomic()).unwrap();
+    let undone = done.undone.as_ref().unwrap();
+    assert!(undone.failed() && undone.results.len() == 3, "{undone:?}");
+    assert_ne!(texts(&machine), before);
+    restored(&machine, &before, "after a failed undo");
+}
+
+/// From one step on nothing is done any more, as after kill -9 or a power cut: whatever step that is, `restore` finds
+/// what it needs.
+#[test]
+fn a_crash_at_every_step_of_apply_and_of_restore() {
+    let machine = machine();
+    let before = texts(&machine);
+    for options in [Options::default(), atomic()] {
+        let steps = crash_at(&machine, usize::MAX, |root| run(root, options).is_ok());
+        assert!(steps > 30, "{steps}");
+        restored(&machine, &before, "no crash");
+        for step in 0..steps {
+            crash_at(&machine, step, |root| run(root, options).is_ok());
+            restored(&machine, &before, &format!("a crash at step {step} of apply"));
+        }
+    }
+    let full = || {
+        run(&Root::open(&at(&machine)).unwrap(), Options::default()).unwrap();
+    };
+    let wait = Options::default().wait;
+    full();
+    let steps = crash_at(&machine, usize::MAX, |root| apply::restore(root, wait).is_ok());
+    for step in 0..steps {
+        full();
+        crash_at(&machine, step, |root| apply::restore(root, wait).is_ok());
+        restored(&machine, &before, &format!("a crash at step {step} of restore"));
+    }
+}
+
+/// Does nothing that changes a file from this step on; how many steps there were.
+fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
+    let steps = Rc::new(Cell::new(0));
+    let count = Rc::clone(&steps);
+    let root = Root::open_with_faults(&at(machine), move |Touch { deed, .. }| {
+        if !deed.changes() {
+            return Answer::Done;
+        }
+        count.set(count.get() + 1);
+        if count.get() > step { Answer::Errno(Errno::EIO as i32) } else { Answer::Done }
+    })
+    .unwrap();
+    run(&root);
+    steps.get()
+}
+
+#[test]
+fn nothing_is_written_before_the_record_is_safe() {
+    let machine = machine();
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let writes = Rc::clone(&log);
+    let root = Root::open_with_faults(&at(&machine), move |Touch { deed, path, .. }| {
+        if deed.changes() {
+            writes.borrow_mut().push((deed, path.to_owned()));
+        }
+        Answer::Done
+    })
+    .unwrap();
+    run(&root, Options::default()).unwrap();
+    let log = log.borrow();
+    let first_write = log.iter().position(|(deed, _)| *deed == Deed::Write).unwrap();
+    let saved = log.iter().position(|(deed, path)| *deed == Deed::Replace && path.ends_with("/state.json"));
+    assert!(saved.is_some_and(|saved| saved < first_write), "{log:?}");
+    // And where it cannot be made safe, nothing is written at all.
+    for deed in [Deed::MakeDir, Deed::Keep, Deed::Replace] {
+        for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
+            let machine = self::machine();
+            let before = texts(&machine);
+            let root = Root::open_with_faults(&at(&machine), move |touch| {
+                if touch.deed == deed { Answer::Errno(errno as i32) } else { Answer::Done }
+            })
+            .unwrap();
+            let error = run(&root, Options::default()).unwrap_err().to_string();
+            assert!(error.contains("run/nicpin") && error.contains(&format!("({errno:?})")), "{error}");
+            assert_eq!(texts(&machine), before);
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_is_busy_is_asked_again() {
+    for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
+        let machine = machine();
+        let asked = Cell::new(0);
+        let root = Root::open_with_faults(&at(&machine), move |Touch { deed, .. }| {
+            let busy = deed == Deed::Write && asked.replace(asked.get() + 1) % 4 != 3;
+            if busy { Answer::Errno(errno as i32) } else { Answer::Done }
+        })
+        .unwrap();
+        let done = run(&root, Options::default()).unwrap();
+        assert!(!done.failed() && done.results.iter().all(nicpin::apply::Written::changed), "{errno:?}");
+    }
+}
+
+/// A move that the kernel puts off can fail when it comes, without a word: the file then holds the old mask.
+#[test]
+fn a_write_that_is_lost_is_seen() {
+    let machine = machine();
+    let before = texts(&machine);
+    let done = run(&answering(&at(&machine), 0, Answer::Lost), Options::default()).unwrap();
+    assert_eq!(done.results[0].outcome, Outcome::Refused);
+    let detail = done.results[0].detail.as_deref().unwrap();
+    assert!(detail.starts_with("the kernel accepted it and holds 03 instead"), "{detail}");
+    restored(&machine, &before, "a lost write");
+}
+
+/// Between a read and the write or the read-back, anything may become unreadable or go away.
+#[test]
+fn files_that_cannot_be_read_back() {
+    let machine = machine();
+    let before = texts(&machine);
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    for write in &plan.writes {
+        for (errno, expected) in [(Errno::ENOENT, Outcome::Vanished), (Errno::EACCES, Outcome::Refused)] {
+            // Read once for the plan, once before the write, once after it.
+            for nth in [2, 3] {
+                let (path, reads) = (write.path.clone(), Cell::new(0));
+                let root = Root::open_with_faults(&at(&machine), move |touch| {
+                    let read = touch.deed == Deed::Read && touch.path == path;
+                    reads.set(reads.get() + usize::from(read));
+                    if read && reads.get() == nth { Answer::Errno(errno as i32) } else { Answer::Done }
+                })
+                .unwrap();
+                let done = run(&root, Options::default()).unwrap();
+                let result = done.results.iter().find(|result| result.path == write.path).unwrap();
+                assert_eq!(result.outcome, expected, "{errno:?} at read {nth} of {}", write.path);
+                assert!(done.failed());
+                restored(&machine, &before, &write.path);
+            }
+        }
+    }
+}
+
+/// CPUs without a free interrupt vector, and where their vectors go: the next core of the L3 domain, then of the
+/// node.
+#[test]
+fn vectors_for_which_there_is_no_room() {
+    // x460: nodes of 16 CPUs in cores of two neighbours, two L3 domains each; eth0 is planned for CPU 2.
+    let cases = [
+        ("2", Some((4, "L3 domain"))),
+        ("2,4,6", Some((0, "L3 domain"))),
+        ("0,2,4,6", Some((3, "L3 domain"))),
+        ("0-7", Some((8, "node"))),
+        ("0-14", Some((15, "node"))),
+        ("0-15", None),
+    ];
+    for (full, expected) in cases {
+        let machine = Copy::in_memory("x460");
+        let before = texts(&machine);
+        let full_cpus = CpuSet::parse_list(full).unwrap();
+        let no_room = move |touch: Touch<'_>| {
+            let vector = touch.deed == Deed::Write && touch.path == "/proc/irq/177/smp_affinity";
+            let full = vector && CpuSet::parse_mask(touch.value).unwrap().is_subset(&full_cpus);
+            if full { Answer::Errno(Errno::ENOSPC as i32) } else { Answer::Done }
+        };
+        let root = Root::open_with_faults(&at(&machine), no_room).unwrap();
+        let done = run(&root, Options::default()).unwrap();
+        let result = done.results.iter().find(|result| result.path.contains("/177/")).unwrap();
+        let held = CpuSet::parse_mask(&machine.read("/proc/irq/177/smp_affinity")).unwrap();
+        let detail = result.detail.as_deref().unwrap();
+        assert!(detail.contains("(ENOSPC)"), "{detail}");
+        let Some((cpu, domain)) = expected else {
+            assert_eq!((done.failed(), result.outcome), (true, Outcome::Refused), "{full}");
+            restored(&machine, &before, full);
+            continue;
+        };
+        assert_eq!((done.failed(), held), (false, CpuSet::single(cpu)), "{full}: {detail}");
+        assert!(detail.ends_with(&format!("on CPU {cpu} of the same {domain} instead")), "{full}: {detail}");
+        // A second apply leaves it there, and check is content.
+        let again = run(&root, Options::default()).unwrap();
+        let result = again.results.iter().find(|result| result.path.contains("/177/")).unwrap();
+        assert_eq!((again.failed(), result.outcome), (false, Outcome::Already), "{full}");
+        restored(&machine, &before, full);
+    }
+}

@@ -1,0 +1,230 @@
+//! `apply --try` and `nicpin confirm`: kept when confirmed, put back when not, whatever is killed or lost meanwhile.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::run::Copy;
+
+fn texts(machine: &Copy) -> BTreeMap<String, String> {
+    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
+    machine.snapshot().into_iter().map(text).collect()
+}
+
+/// Waits until nobody watches the time any more.
+fn watched_to_the_end(machine: &Copy) {
+    File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
+}
+
+fn watcher(machine: &Copy) -> Pid {
+    Pid::from_raw(machine.read("/run/nicpin/try.lock").trim().parse().unwrap())
+}
+
+/// Kills whoever watches the time, and waits for its end.
+fn kill_watcher(machine: &Copy) {
+    kill(watcher(machine), Signal::SIGKILL).unwrap();
+    watched_to_the_end(machine);
+}
+
+#[test]
+fn what_nobody_confirms_is_put_back() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    let run = machine.nicpin(&["apply", "--try", "1"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    assert!(run.stdout.contains("on trial  put back in 1 s, unless"), "{}", run.stdout);
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), before);
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    let late = machine.nicpin(&["confirm"]);
+    assert_eq!(late.code, 1);
+    assert!(late.stderr.contains("too late: nobody confirmed"), "{}", late.stderr);
+    // And another apply is an apply like any other.
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+#[test]
+fn what_is_confirmed_stays_and_can_be_restored() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    let nothing = machine.nicpin(&["confirm"]);
+    assert!(
+        nothing.code == 1 && nothing.stderr.contains("there is nothing to confirm"),
+        "{}",
+        nothing.stderr
+    );
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let run = machine.nicpin(&["confirm"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "kept: what apply --try has set stays\n"));
+    watched_to_the_end(&machine);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let applied = texts(&machine);
+    for args in [&["apply", "--scope", "all"][..], &["apply", "--try", "5"]] {
+        let run = machine.nicpin(args);
+        assert_eq!(run.code, 1);
+        assert!(
+            run.stderr.contains("an apply --try of 3600 s waits to be confirmed: `nicpin confirm`"),
+            "{}",
+            run.stderr
+        );
+    }
+    assert_eq!(texts(&machine), applied);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(texts(&machine), before);
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn a_trial_whose_watcher_was_killed_is_put_back_by_the_next_apply() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    assert_ne!(texts(&machine), before);
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("put back  "), "{}", run.stdout);
+    assert!(run.stdout.contains("values of an apply --try that nobody confirmed\n"), "{}", run.stdout);
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+    for (path, text) in texts(&machine).iter().filter(|(path, _)| path.contains("/nic0/")) {
+        assert_eq!(text, &before[path], "{path}");
+    }
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn a_trial_whose_watcher_was_killed_is_put_back_by_restore_or_kept_by_confirm() {
+    for command in ["restore", "confirm"] {
+        let machine = Copy::of("two-node");
+        let before = texts(&machine);
+        assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+        kill_watcher(&machine);
+        assert_eq!(machine.nicpin(&[command]).code, 0, "{command}");
+        assert_eq!(texts(&machine) == before, command == "restore");
+        assert_eq!(machine.nicpin(&["check"]).code, if command == "restore" { 2 } else { 0 });
+    }
+}
+
+/// The watcher hears that the apply has finished, or, when it ends without a word, that it was killed.
+#[test]
+fn a_killed_apply_is_put_back_at_once() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    let mut watcher = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    watcher.args(["await-confirm", "3600", "--root"]).arg(machine.path("/"));
+    assert!(watcher.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn what_an_earlier_apply_has_set_is_what_comes_back() {
+    let machine = Copy::of("two-node");
+    let first = texts(&machine);
+    assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+    let earlier = (texts(&machine), machine.read("/run/nicpin/state.json"));
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    watched_to_the_end(&machine);
+    assert_eq!((texts(&machine), machine.read("/run/nicpin/state.json")), earlier);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(texts(&machine), first);
+}
+
+#[test]
+fn all_or_nothing_leaves_nothing_on_trial() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
+    let before = texts(&machine);
+    let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("since not all could be written"), "{}", run.stdout);
+    assert!(run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "), "{}", run.stdout);
+    assert!(!run.stdout.contains("on trial"), "{}", run.stdout);
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), before);
+}
+
+/// An apply with a terminal, which asks for Enter.
+fn on_terminal(machine: &Copy, seconds: &str) -> (Child, std::os::fd::OwnedFd, String) {
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command.args(["apply", "--try", seconds, "--root"]).arg(machine.path("/"));
+    let mut child = command.stdin(Stdio::from(pty.slave)).stdout(Stdio::piped()).spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+    while !said.contains("plan ") {
+        assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    (child, pty.master, said)
+}
+
+#[test]
+fn enter_on_the_terminal_keeps_it() {
+    let machine = Copy::of("two-node");
+    let (child, master, said) = on_terminal(&machine, "3600");
+    assert!(said.contains("unless `nicpin confirm` (or Enter on this terminal) keeps it"), "{said}");
+    File::from(master).write_all(b"\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"kept\n"[..]));
+    watched_to_the_end(&machine);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+#[test]
+fn the_time_passes_on_a_terminal() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    let (child, _master, _) = on_terminal(&machine, "1");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "put back: nobody confirmed it in time\n");
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn a_lost_terminal_confirms_nothing() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    let (child, master, _) = on_terminal(&machine, "1");
+    drop(master);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), before);
+    // And as a login that ends takes its processes with it.
+    let (mut child, master, _) = on_terminal(&machine, "1");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    drop(master);
+    assert_eq!(child.wait().unwrap().code(), None);
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn a_trial_takes_a_sensible_time() {
+    let machine = Copy::of("two-node");
+    for seconds in ["0", "-1", "86401", "soon"] {
+        assert_eq!(machine.nicpin(&["apply", "--try", seconds]).code, 64, "{seconds}");
+    }
+}
