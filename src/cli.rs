@@ -202,6 +202,7 @@ pub struct PlanArgs {
 
 /// `nicpin apply`.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag of its own
 #[command(after_help = "\
 Examples:
   nicpin apply                       every card; a second run writes nothing
@@ -226,6 +227,14 @@ pub struct ApplyArgs {
     /// Exit 2 when something was changed
     #[arg(long)]
     pub detailed_exitcode: bool,
+
+    /// Apply this plan, made by `plan --format json` (`-`: from standard input), if it fits the machine as it is now
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = ["SelectArgs", "PolicyArgs", "config"])]
+    pub plan: Option<PathBuf>,
+
+    /// Apply what still fits of a plan that does not wholly
+    #[arg(long, requires = "plan")]
+    pub force: bool,
 
     /// Stop at the first write that fails, and take back what was written
     #[arg(long)]

@@ -333,6 +333,15 @@ proptest! {
     }
 
     #[test]
+    fn a_stored_plan_is_the_plan(host in machines()) {
+        let plan = plan(&host);
+        let text = serde_json::to_string(&plan).unwrap();
+        let fitted = nicpin::plan::stored::fit(&nicpin::plan::stored::parse(&text).unwrap(), &host);
+        prop_assert_eq!(fitted.changes, vec![]);
+        prop_assert_eq!(fitted.plan, plan);
+    }
+
+    #[test]
     fn the_json_form_is_read_back(host in machines()) {
         let plan = plan(&host);
         let text = nicpin::render::json(&plan).unwrap();

@@ -1,34 +1,37 @@
 //! `nicpin apply`: write the plan, read it back, say what changed.
 
+use std::fmt;
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, anyhow};
 
-use crate::apply::{Options, apply_when_safe};
+use crate::apply::{ApplyError, Done, Options, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::Watcher;
 use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, unplannable};
+use crate::host::{Host, Root};
+use crate::plan::Plan;
+use crate::plan::stored::{self, Change, Fitted};
 use crate::render;
 use crate::render::report::Applied;
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
-    let options =
-        Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
-    let mut watcher = None;
-    let done = apply_when_safe(
-        &root,
-        options,
-        |root| read_and_plan_to(Purpose::Write, cli, root, &args.select, &args.policy),
-        || {
-            watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
-            Ok(())
+    // Standard input is read once, before anything is locked.
+    let stored = args.plan.as_deref().map(read_stored).transpose()?;
+    let mut changes = Vec::new();
+    let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
+        Ok(done) => {
+            let unknown = unplannable(&args.select, &done.plan);
+            Applied::new(&done, args.trial, unknown).with_changes(changes)
+        }
+        Err(error) => match error.downcast::<Misfit>() {
+            Ok(Misfit(hash)) => Applied::nothing(hash, changes),
+            Err(error) => return Err(error),
         },
-    )?;
-    if let Some(watcher) = watcher {
-        watcher.go()?;
-    }
-    let applied = Applied::new(&done, args.trial, unplannable(&args.select, &done.plan));
+    };
     out.push_str(&match args.format {
         ReportFormat::Table => render::report::applied(&applied),
         ReportFormat::Json => render::json(&applied)?,
@@ -40,4 +43,68 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     } else {
         Exit::Planned
     })
+}
+
+fn apply(
+    cli: &Cli,
+    args: &ApplyArgs,
+    root: &Root,
+    stored: Option<&Plan>,
+    changes: &mut Vec<Change>,
+) -> Result<Done> {
+    let options =
+        Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
+    let mut watcher = None;
+    let done = apply_when_safe(
+        root,
+        options,
+        |root| match stored {
+            Some(stored) => fit(root, stored, args.force, changes),
+            None => read_and_plan_to(Purpose::Write, cli, root, &args.select, &args.policy),
+        },
+        || {
+            watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
+            Ok(())
+        },
+    )?;
+    if let Some(watcher) = watcher {
+        watcher.go()?;
+    }
+    Ok(done)
+}
+
+/// A plan file holds some kB; this is more than any machine has.
+const LARGEST: u64 = 64 << 20;
+
+fn read_stored(path: &Path) -> Result<Plan> {
+    let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(LARGEST).read_to_string(&mut text).with_context(|| name.clone())?;
+    } else {
+        // Named on the command line: this process's file, not the machine's below the root.
+        let absolute = std::path::absolute(path).with_context(|| name.clone())?;
+        text = Root::open("/".as_ref())?.read(&absolute.to_string_lossy())?;
+    }
+    stored::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
+}
+
+/// A stored plan that does not fit; holds its hash.
+#[derive(Debug)]
+struct Misfit(String);
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "plan {} does not fit this machine", self.0)
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+fn fit(root: &Root, stored: &Plan, force: bool, found: &mut Vec<Change>) -> Result<(Host, Plan)> {
+    let host = Host::read(root).map_err(ApplyError::from)?;
+    let Fitted { plan, changes } = stored::fit(stored, &host);
+    let fits = changes.is_empty();
+    *found = changes;
+    if fits || force { Ok((host, plan)) } else { Err(Misfit(stored.hash.clone()).into()) }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::bandwidth::{Course, Rate};
 use crate::cli::{Cli, NodesArgs, PolicyArgs, ReportFormat};
-use crate::commands::{Exit, NotThisMachine, check_cpus, parse_policy, read_policy_file};
+use crate::commands::{Exit, NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
 use crate::host::memory::Usage;
 use crate::host::topology::l3_size;
 use crate::host::{Host, Root, Wants};
@@ -20,7 +20,7 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     if args.bandwidth && !root.is_real() {
         return Err(NotThisMachine("--bandwidth measures this machine, not what --root names").into());
     }
-    let file = read_policy_file(cli, &root)?;
+    let file = read_policy_file(cli, &root, Purpose::Look)?;
     let policy = parse_policy(&file, &PolicyArgs::default())?;
     let host = Host::read_for(&root, Wants { memory: true, ..Wants::default() })?;
     check_cpus(&file, &policy, host.topology.possible)?;

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::binding::{Binding, BindingError, Wish};
 use crate::cli::{Cli, PolicyArgs, RunArgs};
-use crate::commands::{Exit, NotThisMachine, check_cpus, parse_policy, read_policy_file};
+use crate::commands::{Exit, NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
 use crate::host::root::errno_words;
 use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
@@ -53,7 +53,7 @@ pub(super) struct User {
 impl User {
     /// Reads the machine and plans all of it.
     pub(super) fn read(cli: &Cli, root: &Root, selector: &str) -> Result<Self> {
-        let file = read_policy_file(cli, root)?;
+        let file = read_policy_file(cli, root, Purpose::Look)?;
         let policy = parse_policy(&file, &PolicyArgs::default())?;
         let host =
             Host::read_for(root, Wants { hints: policy.wants_hints(), memory: true, ..Wants::default() })?;

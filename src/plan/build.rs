@@ -1,11 +1,11 @@
 //! From placed queues to the plan: what each vector and queue should be, why, and which writes that takes.
 
-use crate::cpuset::{CpuSet, MaskWidth};
-use crate::host::{FLOW_ENTRIES, Host, MaskFile, Role, Vector};
+use crate::cpuset::CpuSet;
+use crate::host::{FLOW_ENTRIES, Host, Role, Vector};
+use crate::plan::differences::Settings;
 use crate::plan::place::{Places, Taken};
 use crate::plan::plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, Write, WriteKind,
-    hash,
+    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, WriteKind, hash,
 };
 use crate::plan::{Work, channels, notes, queues, score};
 use crate::policy::Scope;
@@ -30,7 +30,8 @@ pub(crate) fn build(
     let mut settings = Settings::default();
     let mut interfaces = Vec::new();
     for work in chosen {
-        let mut interface = interface(host, places, work, shared, &mut settings);
+        let mut interface = interface(host, places, work, shared);
+        settings.gather(host, work.interface, &interface);
         interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
         interfaces.push(interface);
     }
@@ -44,16 +45,8 @@ pub(crate) fn build(
             "one flow table for all interfaces",
         );
     }
-    settings.writes.sort_by_key(|write| write.kind);
-    let summary = HostSummary {
-        online: host.topology.online.clone(),
-        possible: host.topology.possible,
-        isolated: host.topology.isolated.clone(),
-        nohz_full: host.topology.nohz_full.clone(),
-        nodes: (host.topology.nodes.iter())
-            .map(|(&node, told)| NodeSummary { node, cpus: told.cpus.clone() })
-            .collect(),
-    };
+    let (writes, unchanged) = settings.in_order();
+    let summary = summary(host);
     Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
@@ -62,47 +55,31 @@ pub(crate) fn build(
         host: summary,
         channels: chosen.iter().filter_map(|work| channels::change(places, work)).collect(),
         interfaces,
-        writes: settings.writes,
-        unchanged: settings.unchanged,
+        writes,
+        unchanged,
         notes: notes::of_machine(host, selection),
     }
 }
 
-fn interface(
-    host: &Host,
-    places: &Places,
-    work: &Work<'_>,
-    shared: &Shared,
-    settings: &mut Settings,
-) -> InterfacePlan {
+/// The machine in short.
+pub(crate) fn summary(host: &Host) -> HostSummary {
+    HostSummary {
+        online: host.topology.online.clone(),
+        possible: host.topology.possible,
+        isolated: host.topology.isolated.clone(),
+        nohz_full: host.topology.nohz_full.clone(),
+        nodes: (host.topology.nodes.iter())
+            .map(|(&node, told)| NodeSummary { node, cpus: told.cpus.clone() })
+            .collect(),
+    }
+}
+
+fn interface(host: &Host, places: &Places, work: &Work<'_>, shared: &Shared) -> InterfacePlan {
     let interface = work.interface;
     let name = &interface.name;
     let vectors: Vec<VectorPlan> = interface.vectors.iter().map(|v| vector(host, places, work, v)).collect();
-    for (plan, now) in vectors.iter().zip(&interface.vectors) {
-        if let Some(cpus) = &plan.cpus {
-            let path = format!("/proc/irq/{}/smp_affinity", plan.irq);
-            settings.mask(WriteKind::Vector, path, cpus, &now.allowed, host, name, &plan.why);
-        }
-    }
     let (rx_queues, rps_note) = queues::rx(host, places, work, shared.flow_queues);
-    for (plan, now) in rx_queues.iter().zip(&interface.rx_queues) {
-        let queue = format!("/sys/class/net/{name}/queues/rx-{}", plan.queue);
-        if let (Some(cpus), Some(current)) = (&plan.rps_cpus, &now.rps_cpus) {
-            settings.mask(WriteKind::Rps, format!("{queue}/rps_cpus"), cpus, current, host, name, &plan.why);
-        }
-        if let Some(share) = plan.rps_flow_cnt {
-            let why = "its share of the flow table";
-            let path = format!("{queue}/rps_flow_cnt");
-            settings.number(WriteKind::RpsFlow, &path, share, now.rps_flow_cnt, name, why);
-        }
-    }
     let tx_queues = queues::tx(host, places, work);
-    for (plan, now) in tx_queues.iter().zip(&interface.tx_queues) {
-        if let (Some(cpus), Some(current)) = (&plan.xps_cpus, &now.xps_cpus) {
-            let path = format!("/sys/class/net/{name}/queues/tx-{}/xps_cpus", plan.queue);
-            settings.mask(WriteKind::Xps, path, cpus, current, host, name, &plan.why);
-        }
-    }
     let mut notes = work.candidates.notes.clone();
     notes.extend(notes::of_interface(host, places, work));
     notes.extend(rps_note);
@@ -207,66 +184,4 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         before => format!("; its core had {before} queues before"),
     };
     format!("{node}{second}{idle}")
-}
-
-/// Gathers planned values: a write for each that differs, a count of the others.
-#[derive(Default)]
-struct Settings {
-    writes: Vec<Write>,
-    unchanged: usize,
-}
-
-impl Settings {
-    #[allow(clippy::too_many_arguments)]
-    fn mask(
-        &mut self,
-        kind: WriteKind,
-        path: String,
-        cpus: &CpuSet,
-        current: &MaskFile,
-        host: &Host,
-        interface: &str,
-        why: &str,
-    ) {
-        // The file's own width; a file narrower than its planned CPU is a torn copy, and the machine's
-        // width is what the kernel will take.
-        let differs = *cpus != current.cpus;
-        let value = differs.then(|| {
-            cpus.to_mask(current.width).or_else(|| cpus.to_mask(MaskWidth::for_cpus(host.topology.possible)))
-        });
-        match value.flatten() {
-            Some(value) => self.writes.push(Write {
-                kind,
-                path,
-                value,
-                current: current.text.clone(),
-                interface: interface.to_owned(),
-                why: why.to_owned(),
-            }),
-            None => self.unchanged += 1,
-        }
-    }
-
-    fn number(
-        &mut self,
-        kind: WriteKind,
-        path: &str,
-        value: u32,
-        current: Option<u32>,
-        interface: &str,
-        why: &str,
-    ) {
-        match current {
-            Some(current) if current != value => self.writes.push(Write {
-                kind,
-                path: path.to_owned(),
-                value: value.to_string(),
-                current: current.to_string(),
-                interface: interface.to_owned(),
-                why: why.to_owned(),
-            }),
-            Some(_) => self.unchanged += 1,
-            None => {}
-        }
-    }
 }

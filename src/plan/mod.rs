@@ -7,6 +7,7 @@
 mod build;
 mod candidates;
 mod channels;
+mod differences;
 mod notes;
 mod place;
 #[allow(clippy::module_inception)]
@@ -14,6 +15,7 @@ mod plan;
 mod queues;
 mod score;
 mod steer;
+pub mod stored;
 
 pub use plan::{
     ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::apply::{ChannelOutcome, Done, Outcome, Undone, Written};
+use crate::plan::stored::Change;
 use crate::plan::{ChannelChange, Note, Plan, Write};
 use crate::render::table::note;
 use crate::render::text::{columns, count, wrap};
@@ -115,6 +116,10 @@ pub struct Applied {
     earlier: Option<Undone>,
     /// How many seconds the plan is on trial, if it is.
     trial: Option<u64>,
+    /// What has changed since a stored plan was made.
+    changes: Vec<Change>,
+    /// Whether nothing was written, since a stored plan does not fit.
+    misfit: bool,
     /// Interfaces that were asked for and cannot be planned, and why.
     unknown: Vec<String>,
     /// The plan's notes; those of interfaces by name.
@@ -149,13 +154,45 @@ impl Applied {
             undone: undone.clone(),
             earlier: earlier.clone(),
             trial: trial.filter(|_| stays),
+            changes: Vec::new(),
+            misfit: false,
             unknown,
         }
     }
 
+    /// Nothing was written: a stored plan does not fit the machine as it is now.
+    pub fn nothing(hash: String, changes: Vec<Change>) -> Self {
+        Self {
+            schema: "nicpin.apply/1",
+            hash,
+            changed: 0,
+            already: 0,
+            managed: 0,
+            refused: 0,
+            vanished: 0,
+            pending: 0,
+            notes: Vec::new(),
+            channels: Vec::new(),
+            results: Vec::new(),
+            undone: None,
+            earlier: None,
+            trial: None,
+            changes,
+            misfit: true,
+            unknown: Vec::new(),
+        }
+    }
+
+    /// Also tells what has changed since a stored plan was made.
+    #[must_use]
+    pub fn with_changes(self, changes: Vec<Change>) -> Self {
+        Self { changes, ..self }
+    }
+
     /// Whether the planned state was not reached.
     pub fn failed(&self) -> bool {
-        self.refused + self.vanished > 0 || !self.unknown.is_empty()
+        let left_out = self.changes.iter().any(|change| change.left_out);
+        self.refused + self.vanished > 0 || !self.unknown.is_empty() || self.misfit || left_out
     }
 }
 
@@ -166,6 +203,16 @@ pub fn applied(applied: &Applied) -> String {
         let text = format!("{} of an apply --try that nobody confirmed", values_of(earlier));
         out.push_str(&wrap("put back  ", &text));
         out.push_str(&failures(&earlier.results));
+    }
+    for Change { interface, text, left_out, .. } in &applied.changes {
+        let name = if interface.is_empty() { "machine" } else { interface };
+        let left_out = if *left_out && !applied.misfit { "; left out" } else { "" };
+        out.push_str(&wrap("differs   ", &format!("{name}: {text}{left_out}")));
+    }
+    if applied.misfit {
+        let text = "nothing was written: that has changed since the plan was made. Plan anew, or apply what still \
+                    fits with --force";
+        out.push_str(&wrap("no fit    ", text));
     }
     out.push_str(&channels(&applied.channels));
     out.push_str(&results(&applied.results));

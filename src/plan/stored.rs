@@ -1,0 +1,322 @@
+//! A plan that was made earlier or elsewhere, and whether it fits the machine as it is now. The file is not to be
+//! trusted: no path in it is ever written to. What it wants of vectors and queues is looked up on the machine, and
+//! the writes are made anew from that.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpuset::CpuSet;
+use crate::host::{FLOW_ENTRIES, Host, Interface, Vector};
+use crate::plan::build::summary;
+use crate::plan::differences::Settings;
+use crate::plan::plan::{HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Write, WriteKind, hash};
+
+/// A text that is no plan, or one that cannot be applied by itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoredError {
+    /// Not JSON, or not this JSON.
+    #[error("is not a plan as `nicpin plan --format json` prints it: {0}")]
+    Text(String),
+    /// Another version of it.
+    #[error("its schema is `{0}`, and this nicpin applies `nicpin.plan/1`")]
+    Schema(String),
+    /// It would write what no plan may.
+    #[error("it writes {path}: {reason}")]
+    Write {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// It is a plan for queues that are not there yet.
+    #[error(
+        "it changes the channels of {0} first, and the rest has to be planned for the new queues: run `nicpin apply --channels`"
+    )]
+    Channels(String),
+}
+
+/// Something that is not as it was when the plan was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// A fixed word for programs.
+    pub code: &'static str,
+    /// The interface; empty for the whole machine.
+    pub interface: String,
+    /// What has changed, in words.
+    pub text: String,
+    /// Whether a part of the plan cannot be applied for it.
+    pub left_out: bool,
+}
+
+/// A stored plan on the machine as it is now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// What of it can be applied, with the writes that this takes now.
+    pub plan: Plan,
+    /// What has changed since it was made.
+    pub changes: Vec<Change>,
+}
+
+/// Reads a stored plan, and refuses one that contradicts itself.
+pub fn parse(text: &str) -> Result<Plan, StoredError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        schema: String,
+    }
+    let error = |error: serde_json::Error| StoredError::Text(error.to_string());
+    let Versioned { schema } = serde_json::from_str(text).map_err(error)?;
+    if schema != SCHEMA {
+        return Err(StoredError::Schema(schema));
+    }
+    let plan: Plan = serde_json::from_str(text).map_err(error)?;
+    if let Some(change) = plan.channels.first() {
+        return Err(StoredError::Channels(change.interface.clone()));
+    }
+    for write in &plan.writes {
+        check(&plan, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
+    }
+    Ok(plan)
+}
+
+/// Refuses a write that the plan's vectors and queues do not ask for.
+fn check(plan: &Plan, write: &Write) -> Result<(), &'static str> {
+    const NOT_PLANNED: &str = "no vector and no queue of the plan asks for that";
+    if write.path.split('/').any(|name| name == ".." || name == ".") {
+        return Err("no file of a plan has such a path");
+    }
+    if write.kind == WriteKind::Sysctl {
+        let right = write.path == FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
+        return if right {
+            Ok(())
+        } else {
+            Err("the only such file that a plan may write is the flow table's")
+        };
+    }
+    let interface = plan.interfaces.iter().find(|interface| interface.name == write.interface);
+    let interface = interface.ok_or("its interface is not in the plan")?;
+    let wanted = wanted(interface, write).ok_or(NOT_PLANNED)?;
+    let same = match wanted {
+        Wanted::Cpus(cpus) => CpuSet::parse_mask(&write.value).is_ok_and(|value| value == *cpus),
+        Wanted::Count(count) => write.value.parse() == Ok(count),
+    };
+    if same { Ok(()) } else { Err("the value is not what the plan has for it") }
+}
+
+enum Wanted<'a> {
+    Cpus(&'a CpuSet),
+    Count(u32),
+}
+
+/// What the plan of an interface has for a file.
+fn wanted<'a>(plan: &'a InterfacePlan, write: &Write) -> Option<Wanted<'a>> {
+    if !plan.wanted().contains(&(write.kind, write.path.clone())) {
+        return None;
+    }
+    let number = |way: &str| -> Option<u32> {
+        let (_, rest) = write.path.rsplit_once(&format!("/{way}-"))?;
+        rest.split('/').next()?.parse().ok()
+    };
+    match write.kind {
+        WriteKind::Vector => {
+            let irq: u32 = write.path.split('/').nth(3)?.parse().ok()?;
+            plan.vectors.iter().find(|vector| vector.irq == irq)?.cpus.as_ref().map(Wanted::Cpus)
+        }
+        WriteKind::Rps | WriteKind::RpsFlow => {
+            let rx = plan.rx_queues.iter().find(|rx| Some(rx.queue) == number("rx"))?;
+            if write.kind == WriteKind::Rps {
+                rx.rps_cpus.as_ref().map(Wanted::Cpus)
+            } else {
+                rx.rps_flow_cnt.map(Wanted::Count)
+            }
+        }
+        WriteKind::Xps => {
+            let tx = plan.tx_queues.iter().find(|tx| Some(tx.queue) == number("tx"))?;
+            tx.xps_cpus.as_ref().map(Wanted::Cpus)
+        }
+        WriteKind::Sysctl => None,
+    }
+}
+
+/// Looks up on the machine what a stored plan is about.
+pub fn fit(stored: &Plan, host: &Host) -> Fitted {
+    let now = summary(host);
+    let mut changes = Changes { interface: String::new(), found: Vec::new() };
+    changes.of_machine(&stored.host, &now);
+    let mut settings = Settings::default();
+    let mut interfaces = Vec::new();
+    for planned in &stored.interfaces {
+        changes.interface.clone_from(&planned.name);
+        let Some(interface) = changes.find(planned, host) else { continue };
+        let fitted = changes.of_interface(planned, interface, &now.online);
+        settings.gather(host, interface, &fitted);
+        interfaces.push(fitted);
+    }
+    let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
+    if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.parse().ok()?))) {
+        settings.number(WriteKind::Sysctl, FLOW_ENTRIES, entries, host.flow_entries, "", &write.why);
+    }
+    let (writes, unchanged) = settings.in_order();
+    let hash = hash(&now, &interfaces);
+    let plan = Plan { hash, host: now, interfaces, writes, unchanged, ..stored.clone() };
+    Fitted { plan, changes: changes.found }
+}
+
+/// Gathers what has changed.
+struct Changes {
+    interface: String,
+    found: Vec<Change>,
+}
+
+impl Changes {
+    fn add(&mut self, code: &'static str, left_out: bool, text: String) {
+        self.found.push(Change { code, interface: self.interface.clone(), text, left_out });
+    }
+
+    fn of_machine(&mut self, then: &HostSummary, now: &HostSummary) {
+        if then.possible != now.possible {
+            let text = format!("the kernel knew {} possible CPUs and knows {}", then.possible, now.possible);
+            self.add("possible-cpus-changed", false, text);
+        }
+        let sets = [
+            ("cpus-changed", "CPUs were online", &then.online, &now.online),
+            ("isolation-changed", "CPUs were isolated", &then.isolated, &now.isolated),
+            ("isolation-changed", "CPUs were nohz_full", &then.nohz_full, &now.nohz_full),
+        ];
+        for (code, what, then, now) in sets {
+            if then != now {
+                self.add(code, false, format!("{what}: {}, now {}", list(then), list(now)));
+            }
+        }
+        if then.nodes != now.nodes && then.online == now.online {
+            self.add("nodes-changed", false, "CPUs belong to other nodes than before".to_owned());
+        }
+    }
+
+    /// The interface that a part of the plan is about.
+    fn find<'a>(&mut self, planned: &InterfacePlan, host: &'a Host) -> Option<&'a Interface> {
+        let named = host.interfaces.iter().find(|interface| interface.name == planned.name);
+        if let Some(interface) = named.filter(|interface| interface.device.address == planned.device) {
+            return Some(interface);
+        }
+        let there = host.interfaces.iter().find(|interface| interface.device.address == planned.device);
+        match (named, there) {
+            (Some(named), _) => {
+                let text =
+                    format!("is device {} now; the plan is for {}", named.device.address, planned.device);
+                self.add("device-changed", true, text);
+            }
+            (None, Some(there)) => {
+                self.add(
+                    "interface-renamed",
+                    true,
+                    format!("device {} is {} now", planned.device, there.name),
+                );
+            }
+            (None, None) => {
+                self.add("interface-gone", true, format!("is gone, and so is device {}", planned.device));
+            }
+        }
+        None
+    }
+
+    /// The part of a plan that is about one interface, for what the interface has now.
+    fn of_interface(&mut self, planned: &InterfacePlan, now: &Interface, online: &CpuSet) -> InterfacePlan {
+        let mut fitted = planned.clone();
+        if planned.driver != now.driver {
+            let name = |driver: &Option<String>| driver.clone().unwrap_or_else(|| "none".to_owned());
+            let text = format!("the driver was {}, is {}", name(&planned.driver), name(&now.driver));
+            self.add("driver-changed", false, text);
+        }
+        let queues = |rx: usize, tx: usize| format!("{rx} rx and {tx} tx queues");
+        let then = (planned.rx_queues.len(), planned.tx_queues.len());
+        let (rx, tx) = (now.rx_queues.len(), now.tx_queues.len());
+        if then != (rx, tx) {
+            let fewer = rx < then.0 || tx < then.1;
+            let text = format!("had {}, has {}", queues(then.0, then.1), queues(rx, tx));
+            self.add("queue-count-changed", fewer, text);
+        }
+        fitted.vectors = self.vectors(planned, now);
+        let offline = |cpus: &Option<CpuSet>| cpus.as_ref().is_some_and(|cpus| !cpus.is_subset(online));
+        let mut gone = BTreeSet::new();
+        for vector in fitted.vectors.iter_mut().filter(|vector| offline(&vector.cpus)) {
+            gone.extend(vector.cpus.take().iter().flat_map(CpuSet::iter));
+        }
+        for rx in fitted.rx_queues.iter_mut().filter(|rx| offline(&rx.rps_cpus)) {
+            gone.extend(rx.rps_cpus.take().iter().flat_map(CpuSet::iter));
+        }
+        for tx in fitted.tx_queues.iter_mut().filter(|tx| offline(&tx.xps_cpus)) {
+            gone.extend(tx.xps_cpus.take().iter().flat_map(CpuSet::iter));
+        }
+        let gone = gone.into_iter().collect::<CpuSet>().difference(online);
+        if !gone.is_empty() {
+            self.add("cpu-offline", true, format!("is planned for CPUs that are not online: {gone}"));
+        }
+        fitted
+    }
+
+    /// The planned vectors that are there, with the numbers that they have now.
+    fn vectors(&mut self, planned: &InterfacePlan, now: &Interface) -> Vec<VectorPlan> {
+        let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
+        let mut fitted = Vec::new();
+        for planned in &planned.vectors {
+            let Some(vector) = now.vectors.iter().find(|vector| is(planned, vector)) else {
+                gone.extend(planned.cpus.as_ref().map(|_| name(planned)));
+                continue;
+            };
+            if planned.irq != vector.irq {
+                renumbered.push(format!("{} {} is {}", name(planned), planned.irq, vector.irq));
+            }
+            if planned.action != vector.action {
+                renamed.push(format!("{} {} is {}", name(planned), planned.action, vector.action));
+            }
+            if planned.cpus.is_some() && planned.movable && !vector.movable {
+                fixed.push(name(planned));
+            }
+            fitted.push(VectorPlan {
+                irq: vector.irq,
+                action: vector.action.clone(),
+                current: vector.allowed.cpus.clone(),
+                serving: vector.serving.clone(),
+                movable: vector.movable,
+                cpus: planned.cpus.clone().filter(|_| vector.movable),
+                ..planned.clone()
+            });
+        }
+        let others =
+            now.vectors.iter().filter(|v| v.is_queue_vector() && !planned.vectors.iter().any(|p| is(p, v)));
+        let others: Vec<String> =
+            others.map(|vector| format!("{} ({})", vector.irq, vector.action)).collect();
+        let told = [
+            ("vectors-gone", true, "vectors are gone: ", gone),
+            ("irqs-changed", false, "other IRQ numbers: ", renumbered),
+            ("handlers-changed", false, "other handlers: ", renamed),
+            ("kernel-managed", true, "vectors that the kernel manages now: ", fixed),
+            ("vectors-added", false, "vectors that the plan does not know: ", others),
+        ];
+        for (code, left_out, text, which) in told {
+            if !which.is_empty() {
+                self.add(code, left_out, format!("{text}{}", which.join(", ")));
+            }
+        }
+        fitted
+    }
+}
+
+/// Whether this is the vector: that of the same queue, or the control vector of the same name or number.
+fn is(planned: &VectorPlan, vector: &Vector) -> bool {
+    planned.role == vector.role
+        && match planned.queue {
+            Some(queue) => vector.queue == Some(queue),
+            None => planned.action == vector.action || planned.irq == vector.irq,
+        }
+}
+
+fn name(vector: &VectorPlan) -> String {
+    let role = format!("{:?}", vector.role).to_lowercase();
+    vector.queue.map_or(role.clone(), |queue| format!("{role} {queue}"))
+}
+
+fn list(cpus: &CpuSet) -> String {
+    if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
+}
