@@ -6,6 +6,7 @@
 mod channels;
 mod instead;
 mod lock;
+mod reasons;
 mod record;
 mod session;
 mod trial;
@@ -14,6 +15,7 @@ mod write;
 
 pub use channels::ChannelOutcome;
 pub use lock::{Lock, LockError};
+pub use reasons::{Difference, Instead, Reason, differences};
 pub use record::{Record, RecordError};
 pub use session::{ApplyError, Done, Options, Undone, apply, apply_when_safe, confirm, end_trial, restore};
 pub use trial::{Trial, Watch};

@@ -231,13 +231,10 @@ fn errno(error: &io::Error) -> Option<Errno> {
 
 /// Whether two texts of a file mean the same: masks as sets, numbers as numbers.
 pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
-    match kind {
-        WriteKind::Vector | WriteKind::Rps | WriteKind::Xps => {
-            matches!((CpuSet::parse_mask(a), CpuSet::parse_mask(b)), (Ok(a), Ok(b)) if a == b)
-        }
-        WriteKind::RpsFlow | WriteKind::Sysctl => {
-            matches!((a.trim().parse::<u64>(), b.trim().parse::<u64>()), (Ok(a), Ok(b)) if a == b)
-        }
+    if kind.is_mask() {
+        matches!((CpuSet::parse_mask(a), CpuSet::parse_mask(b)), (Ok(a), Ok(b)) if a == b)
+    } else {
+        matches!((a.trim().parse::<u64>(), b.trim().parse::<u64>()), (Ok(a), Ok(b)) if a == b)
     }
 }
 

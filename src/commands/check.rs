@@ -2,25 +2,27 @@
 
 use anyhow::Result;
 
+use crate::apply::differences;
 use crate::cli::{CheckArgs, Cli, ReportFormat};
 use crate::commands::{Exit, read_and_plan, unplannable};
 use crate::host::Root;
 use crate::render;
-use crate::render::report::{Check, Verdict};
+use crate::render::check::{Check, Verdict};
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (_, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
-    let check = Check::new(&plan, unplannable(&args.select, &plan));
+    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+    let (differs, instead) = differences(&root, &host, &plan);
+    let check = Check::new(&plan, differs, instead, unplannable(&args.select, &plan));
     if !args.quiet {
         out.push_str(&match args.format {
-            ReportFormat::Table => render::report::check(&check),
+            ReportFormat::Table => render::check::check(&check),
             ReportFormat::Json => render::json(&check)?,
         });
     }
     Ok(match check.verdict {
         Verdict::Same => Exit::Planned,
         Verdict::Differs => Exit::Differs,
-        Verdict::Unknown => Exit::Failed,
+        Verdict::CouldNotTell => Exit::Failed,
     })
 }

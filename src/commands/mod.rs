@@ -23,6 +23,7 @@ use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
+use crate::render::check::Unplannable;
 use crate::select::{SelectError, Selection};
 
 /// The exit codes. There are no others.
@@ -179,7 +180,7 @@ fn read_and_plan_to(
 }
 
 /// Interfaces that were asked for and cannot be planned, and why not.
-fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<String> {
+fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     if select.selectors.is_empty() {
         return Vec::new();
     }
@@ -187,6 +188,10 @@ fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<String> {
     let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
     notes
         .filter(|(_, note)| stops.contains(&note.code.as_str()))
-        .map(|(interface, note)| format!("{}: {}", interface.name, note.text))
+        .map(|(interface, note)| Unplannable {
+            interface: interface.name.clone(),
+            reason: note.code.clone(),
+            text: note.text.clone(),
+        })
         .collect()
 }

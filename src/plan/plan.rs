@@ -258,6 +258,13 @@ pub enum WriteKind {
     Sysctl,
 }
 
+impl WriteKind {
+    /// Whether the file holds a mask of CPUs, and not a number.
+    pub fn is_mask(self) -> bool {
+        matches!(self, Self::Vector | Self::Rps | Self::Xps)
+    }
+}
+
 /// How well vectors lie.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {

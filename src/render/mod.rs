@@ -1,6 +1,7 @@
 //! Values into text. Nothing is computed here that the value does not hold.
 
 pub mod binding;
+pub mod check;
 pub mod explain;
 pub mod nodes;
 pub mod report;

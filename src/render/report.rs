@@ -1,92 +1,15 @@
-//! What `apply`, `check` and `restore` found, as values for JSON and as text.
+//! What `apply` and `restore` have done, as values for JSON and as text.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::apply::{ChannelOutcome, Done, Outcome, Undone, Written};
+use crate::plan::Note;
 use crate::plan::stored::Change;
-use crate::plan::{ChannelChange, Note, Plan, Write};
+use crate::render::check::Unplannable;
 use crate::render::table::note;
-use crate::render::text::{columns, count, wrap};
-
-/// What `check` says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Check {
-    schema: &'static str,
-    /// The answer.
-    pub verdict: Verdict,
-    /// The plan's hash.
-    hash: String,
-    /// How many values are as planned.
-    same: usize,
-    /// What is not.
-    differs: Vec<Write>,
-    /// Cards that should have other channels.
-    channels: Vec<ChannelChange>,
-    /// Interfaces that were asked for and cannot be told, and why.
-    unknown: Vec<String>,
-}
-
-/// The answers of `check`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Everything is as planned.
-    Same,
-    /// Something is not.
-    Differs,
-    /// It cannot be told.
-    Unknown,
-}
-
-impl Check {
-    /// Checks a plan: what it would write is what differs.
-    pub fn new(plan: &Plan, unknown: Vec<String>) -> Self {
-        let verdict = match (plan.writes.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
-            (_, false) => Verdict::Unknown,
-            (true, true) => Verdict::Same,
-            (false, true) => Verdict::Differs,
-        };
-        Self {
-            schema: "nicpin.check/1",
-            verdict,
-            hash: plan.hash.clone(),
-            same: plan.unchanged,
-            differs: plan.writes.clone(),
-            channels: plan.channels.clone(),
-            unknown,
-        }
-    }
-}
-
-/// `check` for people.
-pub fn check(check: &Check) -> String {
-    let mut out = String::new();
-    let row = |write: &Write| {
-        vec![
-            write.interface.clone(),
-            write.path.clone(),
-            format!("is {}, planned {}", write.current, write.value),
-        ]
-    };
-    out.push_str(&columns(0, &check.differs.iter().map(row).collect::<Vec<_>>(), &[15, 48]));
-    for change in &check.channels {
-        out.push_str(&wrap(&format!("{}  channels, planned  ", change.interface), &change.command));
-    }
-    for unknown in &check.unknown {
-        out.push_str(&wrap("cannot tell  ", unknown));
-    }
-    out.push_str(&match check.verdict {
-        Verdict::Same => format!("same: {} as planned\n", count(check.same, "value")),
-        Verdict::Differs => {
-            let differs = check.differs.len() + check.channels.len();
-            format!("differs: {differs} of {}; nicpin apply mends it\n", check.same + differs)
-        }
-        Verdict::Unknown => "unknown: not everything that was asked for can be told\n".to_owned(),
-    });
-    out
-}
+use crate::render::text::{count, wrap};
 
 /// What `apply` has done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -121,14 +44,14 @@ pub struct Applied {
     /// Whether nothing was written, since a stored plan does not fit.
     misfit: bool,
     /// Interfaces that were asked for and cannot be planned, and why.
-    unknown: Vec<String>,
+    unknown: Vec<Unplannable>,
     /// The plan's notes; those of interfaces by name.
     notes: Vec<Note>,
 }
 
 impl Applied {
     /// Sums up what was done.
-    pub fn new(done: &Done, trial: Option<u64>, unknown: Vec<String>) -> Self {
+    pub fn new(done: &Done, trial: Option<u64>, unknown: Vec<Unplannable>) -> Self {
         let Done { plan, channels, results, undone, earlier, .. } = done;
         let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
         let notes = plan.interfaces.iter().flat_map(|interface| {

@@ -1,0 +1,125 @@
+//! Why a value differs from the plan, as far as the record of the last apply tells.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::apply::record::{Irq, Record, Set};
+use crate::apply::values::{self, Value, owner};
+use crate::apply::write::means_same;
+use crate::cpuset::CpuSet;
+use crate::host::{Host, Root};
+use crate::plan::{Plan, Write};
+
+/// Why a value differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// No apply has set it.
+    NotApplied,
+    /// Apply has set it, and something else has changed it since: another program, the driver, or the kernel when a
+    /// CPU went offline.
+    MovedByOther,
+    /// The interface has another number of queues than at the last apply.
+    QueueCountChanged,
+    /// The kernel did not take it when apply wrote it.
+    KernelRefused,
+    /// A CPU that apply has set went offline.
+    CpuOffline,
+    /// The vector has been given up and allocated anew since the last apply.
+    IrqRecreated,
+    /// It is as apply has set it, and another plan is wanted now.
+    PlanChanged,
+}
+
+/// A value that differs, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// The write that would mend it.
+    #[serde(flatten)]
+    pub write: Write,
+    /// Why it differs.
+    pub reason: Reason,
+    /// More about that, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A value that is not as planned because the kernel had no room for it, and that apply has put next to it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Instead {
+    /// The file.
+    pub path: String,
+    /// What the plan wants.
+    pub planned: String,
+    /// What it holds.
+    pub holds: String,
+}
+
+/// What differs from a plan and why, and what was put elsewhere because it had to be.
+pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, Vec<Instead>) {
+    // Whether anything differs does not depend on the record; without one that can be believed no reason is known.
+    let record = Record::load(root).unwrap_or_default();
+    let values: Vec<(Value<'_>, String)> =
+        if plan.writes.is_empty() { Vec::new() } else { values::planned(host, plan) };
+    let by_path: BTreeMap<&str, &Value<'_>> =
+        values.iter().map(|(value, _)| (value.path.as_str(), value)).collect();
+    let (mut differences, mut instead) = (Vec::new(), Vec::new());
+    for write in &plan.writes {
+        let set = by_path.get(write.path.as_str()).and_then(|value| record.last_set.get(&value.key));
+        let same = |text: &str, other: &str| means_same(write.kind, text, other);
+        if let Some(Set { value, instead: Some(other), .. }) = set
+            && same(value, &write.value)
+            && same(other, &write.current)
+        {
+            let (planned, holds) = (write.value.clone(), write.current.clone());
+            instead.push(Instead { path: write.path.clone(), planned, holds });
+            continue;
+        }
+        let irq = by_path.get(write.path.as_str()).and_then(|value| value.irq).map(|irq| Irq::now(root, irq));
+        let (reason, detail) = reason(&record, host, write, set, irq);
+        differences.push(Difference { write: write.clone(), reason, detail });
+    }
+    (differences, instead)
+}
+
+fn reason(
+    record: &Record,
+    host: &Host,
+    write: &Write,
+    set: Option<&Set>,
+    irq: Option<Irq>,
+) -> (Reason, Option<String>) {
+    let interface = host.interfaces.iter().find(|interface| interface.name == write.interface);
+    let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
+    let then = interface.and_then(|interface| record.queues.get(&owner(interface)).copied());
+    if let (Some((rx, tx)), Some((then_rx, then_tx))) = (now, then)
+        && (rx, tx) != (then_rx, then_tx)
+    {
+        let detail = format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
+        return (Reason::QueueCountChanged, Some(detail));
+    }
+    let Some(set) = set else { return (Reason::NotApplied, None) };
+    if let (Some(then), Some(now)) = (set.irq, irq)
+        && then != now
+    {
+        let detail = if then.number == now.number {
+            format!("IRQ {} was given up and allocated anew", now.number)
+        } else {
+            format!("was IRQ {}, is {}", then.number, now.number)
+        };
+        return (Reason::IrqRecreated, Some(detail));
+    }
+    let held = set.instead.as_ref().unwrap_or(&set.value);
+    let offline = CpuSet::parse_mask(held).unwrap_or_default().difference(&host.topology.online);
+    if write.kind.is_mask() && !offline.is_empty() {
+        return (Reason::CpuOffline, Some(format!("apply had set CPU {offline}")));
+    }
+    if means_same(write.kind, held, &write.current) {
+        return (Reason::PlanChanged, Some("it is as the last apply has set it".to_owned()));
+    }
+    if let Some(answer) = &set.refused {
+        return (Reason::KernelRefused, Some(answer.clone()));
+    }
+    (Reason::MovedByOther, Some(format!("apply had set {held}")))
+}

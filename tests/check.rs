@@ -1,0 +1,158 @@
+//! `check` says why a value is not as planned, and when it cannot tell.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use serde_json::Value;
+use support::run::{Copy, Run};
+
+fn applied(name: &str) -> Copy {
+    let machine = Copy::of(name);
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    machine
+}
+
+fn json(machine: &Copy, args: &[&str]) -> Value {
+    serde_json::from_str(&machine.nicpin(&[&["check", "--format", "json"], args].concat()).stdout).unwrap()
+}
+
+/// What differs has this reason and no other; the table names it in one line an interface.
+fn because(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> Run {
+    let check = json(machine, args);
+    assert_eq!((&check["schema"], &check["verdict"]), (&"nicpin.check/1".into(), &"differs".into()));
+    let differs = check["differs"].as_array().unwrap();
+    assert!(!differs.is_empty());
+    for difference in differs {
+        assert_eq!(difference["reason"], reason, "{difference}");
+        assert!(difference["detail"].as_str().unwrap_or_default().contains(detail), "{difference}");
+    }
+    let table = machine.nicpin(&[&["check"], args].concat());
+    let said = table.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.code == 2 && said.contains(reason) && said.contains(detail), "{}", table.stdout);
+    let quiet = machine.nicpin(&[&["check", "-q"], args].concat());
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (2, "", ""));
+    table
+}
+
+#[test]
+fn not_applied() {
+    because(&Copy::of("two-node"), &[], "not-applied", "");
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "nic0"]).code, 0);
+    because(&machine, &[], "not-applied", "");
+    // After restore nothing is applied any more.
+    let machine = applied("two-node");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    because(&machine, &[], "not-applied", "");
+}
+
+#[test]
+fn moved_by_another() {
+    let machine = applied("two-socket-mlx4");
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    let table = because(&machine, &[], "moved-by-other", "apply had set 100");
+    assert!(table.stdout.contains("is 001, planned 100"), "{}", table.stdout);
+    // What apply has set before something moved it is still known after another apply.
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
+    because(&machine, &[], "moved-by-other", "apply had set ");
+}
+
+#[test]
+fn another_number_of_queues() {
+    let machine = applied("two-node");
+    machine.remove("/sys/class/net/nic0/queues/rx-3");
+    machine.remove("/sys/class/net/nic0/queues/tx-3");
+    because(
+        &machine,
+        &["nic0"],
+        "queue-count-changed",
+        "4 rx and 4 tx queues at the last apply, 3 and 3 now",
+    );
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+}
+
+#[test]
+fn not_taken_by_the_kernel() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
+    assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 1);
+    // The record is nobody's, and nobody else goes by it.
+    let check = machine.nicpin_as_nobody(&["check", "--format", "json"]);
+    let check: Value = serde_json::from_str(&check.stdout).unwrap();
+    assert_eq!(check["differs"].as_array().unwrap().len(), 1, "{check:#}");
+    assert_eq!(check["differs"][0]["reason"], "kernel-refused");
+    assert!(check["differs"][0]["detail"].as_str().unwrap().starts_with("permission denied (EACCES)"));
+}
+
+#[test]
+fn a_cpu_went_offline() {
+    let machine = applied("two-node");
+    machine.write("/sys/devices/system/cpu/online", "0-6\n");
+    let check = json(&machine, &["nic1"]);
+    let reason = |path: &str, reason: &str| {
+        let differs = check["differs"].as_array().unwrap();
+        let of = differs.iter().filter(|difference| difference["path"].as_str().unwrap().contains(path));
+        assert!(of.filter(|difference| difference["reason"] == reason).count() > 0, "{path}: {check:#}");
+    };
+    reason("smp_affinity", "cpu-offline");
+    reason("xps_cpus", "cpu-offline");
+}
+
+#[test]
+fn vectors_are_others() {
+    let machine = applied("two-socket-mlx4");
+    std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
+    let irqs = machine.path("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs");
+    std::fs::rename(irqs.join("71"), irqs.join("171")).unwrap();
+    machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("\n  71:", "\n 171:"));
+    // As planned by chance: nothing to say.
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    machine.write("/proc/irq/171/smp_affinity", "fff\n");
+    because(&machine, &[], "irq-recreated", "was IRQ 71, is 171");
+}
+
+#[test]
+fn another_plan_is_wanted() {
+    because(&applied("two-node"), &["--scope", "remote"], "plan-changed", "as the last apply has set it");
+}
+
+#[test]
+fn what_cannot_be_told() {
+    let machine = applied("two-socket-mlx4");
+    let interrupts = machine.read("/proc/interrupts");
+    let without: Vec<&str> = interrupts.lines().filter(|line| !line.contains("eth0")).collect();
+    machine.write("/proc/interrupts", &(without.join("\n") + "\n"));
+    for irq in 64..69 {
+        let actions = format!("/sys/kernel/irq/{irq}");
+        if machine.path(&actions).exists() {
+            machine.remove(&actions);
+        }
+    }
+    let check = json(&machine, &["eth0"]);
+    assert_eq!(check["verdict"], "could-not-tell");
+    let unknown = &check["unknown"][0];
+    assert_eq!((&unknown["interface"], &unknown["reason"]), (&"eth0".into(), &"no-vectors".into()));
+    let table = machine.nicpin(&["check", "eth0"]);
+    assert_eq!(table.code, 1);
+    assert!(table.stdout.starts_with("could not tell  eth0: "), "{}", table.stdout);
+    assert!(table.stdout.contains("(no-vectors)"), "{}", table.stdout);
+    let quiet = machine.nicpin(&["check", "-q", "eth0"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
+    // Not asked for, it is not missed.
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+/// Whether something differs does not depend on the record; why it does is not told by one that others may write.
+#[test]
+fn a_record_that_cannot_be_believed_gives_no_reasons() {
+    let machine = applied("two-socket-mlx4");
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    machine.set_mode("/run/nicpin/state.json", 0o666);
+    because(&machine, &[], "not-applied", "");
+    machine.set_mode("/run/nicpin/state.json", 0o644);
+    machine.write("/run/nicpin/state.json", "{");
+    because(&machine, &[], "not-applied", "");
+}
