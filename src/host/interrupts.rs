@@ -5,7 +5,8 @@
 //!
 //! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by id,
 //! then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action
-//! names may both hold blanks. The counts are stepped over here, not read.
+//! names may both hold blanks. The counts are stepped over here;
+//! [`counts`](super::counts) reads those of a few IRQs.
 
 use std::cell::OnceCell;
 use std::io::{self, Read};
@@ -134,9 +135,7 @@ impl Interrupts {
 
     /// The CPUs in the header of the text: those that were online. Empty without a header.
     pub fn cpus(text: &str) -> CpuSet {
-        let header = text.lines().next().unwrap_or_default();
-        let ids = header.split_ascii_whitespace().map_while(|word| word.strip_prefix("CPU")?.parse().ok());
-        ids.filter(|&id| id < MAX_CPUS).collect()
+        columns(text).filter(|&id| id < MAX_CPUS).collect()
     }
 
     /// The row of an IRQ.
@@ -147,6 +146,12 @@ impl Interrupts {
             Err(_) => self.rows.iter().find(|row| row.irq == irq),
         }
     }
+}
+
+/// The CPU of each column, by the header.
+pub(super) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
+    let header = text.lines().next().unwrap_or_default();
+    header.split_ascii_whitespace().map_while(|word| word.strip_prefix("CPU")?.parse().ok())
 }
 
 /// What was read of the text so far.
@@ -240,7 +245,7 @@ pub(crate) fn without_counts(text: &str) -> String {
 }
 
 /// Steps over at most `cpus` numbers; how many there were, and where they end.
-fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
+pub(super) fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let mut at = 0;
     for found in 0..cpus {
         let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();

@@ -2,6 +2,7 @@
 
 mod archive;
 pub mod capture;
+pub mod counts;
 pub mod ethtool;
 pub mod faults;
 pub mod interfaces;
@@ -23,6 +24,7 @@ mod writers;
 use interfaces::Listed;
 use interrupts::Handlers;
 
+pub use counts::{CountRow, Counts};
 pub use ethtool::Channels;
 pub use interfaces::{Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
 pub use interrupts::{INTERRUPTS, Interrupts};
