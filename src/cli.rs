@@ -240,6 +240,10 @@ pub struct ApplyArgs {
     #[arg(long)]
     pub atomic: bool,
 
+    /// Wait at most so long for interrupts, and say on which CPUs each queue's arrived
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub prove: Option<u64>,
+
     /// Put everything back after so long, unless `nicpin confirm`, or Enter on the terminal, comes first
     #[arg(long = "try", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub trial: Option<u64>,

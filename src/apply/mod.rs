@@ -6,6 +6,7 @@
 mod channels;
 mod instead;
 mod lock;
+mod proof;
 mod reasons;
 mod record;
 mod session;
@@ -15,6 +16,7 @@ mod write;
 
 pub use channels::ChannelOutcome;
 pub use lock::{Lock, LockError};
+pub use proof::{Evidence, Proof, Proven};
 pub use reasons::{Difference, Instead, Reason, differences};
 pub use record::{Record, RecordError};
 pub use session::{ApplyError, Done, Options, Undone, apply, apply_when_safe, confirm, end_trial, restore};

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 
-use crate::apply::{ApplyError, Done, Options, apply_when_safe};
+use crate::apply::{ApplyError, Done, Options, Proof, Proven, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::Watcher;
 use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, unplannable};
@@ -23,9 +23,9 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
     let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
-        Ok(done) => {
+        Ok((done, proof)) => {
             let unknown = unplannable(&args.select, &done.plan);
-            Applied::new(&done, args.trial, unknown).with_changes(changes)
+            Applied::new(&done, args.trial, unknown).with_changes(changes).with_proof(proof)
         }
         Err(error) => match error.downcast::<Misfit>() {
             Ok(Misfit(hash)) => Applied::nothing(hash, changes),
@@ -51,7 +51,7 @@ fn apply(
     root: &Root,
     stored: Option<&Plan>,
     changes: &mut Vec<Change>,
-) -> Result<Done> {
+) -> Result<(Done, Option<Vec<Proven>>)> {
     let options =
         Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
     let mut watcher = None;
@@ -67,10 +67,27 @@ fn apply(
             Ok(())
         },
     )?;
+    let seconds = args.prove.filter(|_| done.undone.is_none());
+    let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds))).transpose()?;
     if let Some(watcher) = watcher {
         watcher.go()?;
     }
-    Ok(done)
+    Ok((done, proof))
+}
+
+/// How often counters are looked at: often enough to end soon when everything is proven.
+const BEAT: Duration = Duration::from_millis(200);
+
+fn prove(root: &Root, done: &Done, time: Duration) -> Result<Vec<Proven>> {
+    let start = Instant::now();
+    let mut proof = Proof::begin(root, done)?;
+    while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+        std::thread::sleep(BEAT.min(left));
+        if proof.look(root)? {
+            break;
+        }
+    }
+    Ok(proof.finish(root))
 }
 
 /// A plan file holds some kB; this is more than any machine has.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::apply::{ChannelOutcome, Done, Outcome, Undone, Written};
+use crate::apply::{ChannelOutcome, Done, Evidence, Outcome, Proven, Undone, Written};
+use crate::host::Role;
 use crate::plan::Note;
 use crate::plan::stored::Change;
 use crate::render::check::Unplannable;
 use crate::render::table::note;
-use crate::render::text::{count, wrap};
+use crate::render::text::{count, ranges, wrap};
 
 /// What `apply` has done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,6 +40,8 @@ pub struct Applied {
     earlier: Option<Undone>,
     /// How many seconds the plan is on trial, if it is.
     trial: Option<u64>,
+    /// Where interrupts arrived, where that was waited for.
+    proof: Option<Vec<Proven>>,
     /// What has changed since a stored plan was made.
     changes: Vec<Change>,
     /// Whether nothing was written, since a stored plan does not fit.
@@ -77,6 +80,7 @@ impl Applied {
             undone: undone.clone(),
             earlier: earlier.clone(),
             trial: trial.filter(|_| stays),
+            proof: None,
             changes: Vec::new(),
             misfit: false,
             unknown,
@@ -100,6 +104,7 @@ impl Applied {
             undone: None,
             earlier: None,
             trial: None,
+            proof: None,
             changes,
             misfit: true,
             unknown: Vec::new(),
@@ -112,10 +117,18 @@ impl Applied {
         Self { changes, ..self }
     }
 
+    /// Also tells where interrupts arrived.
+    #[must_use]
+    pub fn with_proof(self, proof: Option<Vec<Proven>>) -> Self {
+        Self { proof, ..self }
+    }
+
     /// Whether the planned state was not reached.
     pub fn failed(&self) -> bool {
+        let mut proof = self.proof.iter().flatten();
+        let disproved = proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic));
         let left_out = self.changes.iter().any(|change| change.left_out);
-        self.refused + self.vanished > 0 || !self.unknown.is_empty() || self.misfit || left_out
+        self.refused + self.vanished > 0 || !self.unknown.is_empty() || self.misfit || left_out || disproved
     }
 }
 
@@ -153,6 +166,7 @@ pub fn applied(applied: &Applied) -> String {
             format!("{}: the old CPU serves until the next interrupt", count(applied.pending, "vector"));
         out.push_str(&wrap("pending   ", &text));
     }
+    out.push_str(&applied.proof.as_deref().map(proof).unwrap_or_default());
     if let Some(seconds) = applied.trial {
         let text =
             format!("put back in {seconds} s, unless `nicpin confirm` (or Enter on this terminal) keeps it");
@@ -167,6 +181,46 @@ pub fn applied(applied: &Applied) -> String {
         applied.refused,
         applied.vanished,
         applied.pending
+    ));
+    out
+}
+
+/// Where interrupts arrived: queues by interface and verdict, and every vector that was served elsewhere.
+fn proof(vectors: &[Proven]) -> String {
+    let mut out = String::new();
+    for (verdict, words) in [(Evidence::Proven, "proven    "), (Evidence::NoTraffic, "untried   ")] {
+        let mut interfaces: Vec<(&str, BTreeMap<Role, Vec<u32>>)> = Vec::new();
+        for vector in vectors.iter().filter(|vector| vector.verdict == verdict) {
+            if interfaces.last().is_none_or(|(name, _)| *name != vector.interface) {
+                interfaces.push((&vector.interface, BTreeMap::new()));
+            }
+            if let Some((_, roles)) = interfaces.last_mut() {
+                roles.entry(vector.role).or_default().extend(vector.queue);
+            }
+        }
+        for (name, roles) in interfaces {
+            let queues: Vec<String> = (roles.into_iter())
+                .map(|(role, queues)| format!("{} {}", format!("{role:?}").to_lowercase(), ranges(&queues)))
+                .collect();
+            let what = if verdict == Evidence::Proven { "served where planned" } else { "no interrupt came" };
+            out.push_str(&wrap(words, &format!("{name}: {}: {what}", queues.join(", "))));
+        }
+    }
+    for vector in vectors {
+        let what = match vector.verdict {
+            Evidence::Proven | Evidence::NoTraffic => continue,
+            Evidence::Elsewhere => format!("served by CPU {}", vector.others),
+            Evidence::MovedAway => "something has allowed it other CPUs since".to_owned(),
+            Evidence::Gone => "the vector is gone".to_owned(),
+        };
+        let Proven { interface, irq, cpus, .. } = vector;
+        out.push_str(&wrap("disproved ", &format!("{interface}: IRQ {irq}, planned for CPU {cpus}: {what}")));
+    }
+    let of = |verdict| vectors.iter().filter(|vector| vector.verdict == verdict).count();
+    let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
+    out.push_str(&format!(
+        "proof: proven={proven} untried={untried} disproved={}\n",
+        vectors.len() - proven - untried
     ));
     out
 }

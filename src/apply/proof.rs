@@ -1,0 +1,150 @@
+//! Where interrupts arrived after an apply. The kernel's counters are the proof: a mask that reads back as written can
+//! still wait for an interrupt to take effect, and an idle queue proves nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::apply::session::Done;
+use crate::apply::values::irq_path;
+use crate::cpuset::CpuSet;
+use crate::host::{Counts, FileError, Role, Root};
+use crate::plan::VectorPlan;
+
+/// The queue vectors of a plan, watched.
+#[derive(Debug)]
+pub struct Proof {
+    watched: Vec<Proven>,
+    irqs: BTreeSet<u32>,
+    last: Counts,
+}
+
+/// What the counters said of one vector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Proven {
+    /// The interface.
+    pub interface: String,
+    /// What the vector does.
+    pub role: Role,
+    /// Its queue.
+    pub queue: Option<u32>,
+    /// Its IRQ number.
+    pub irq: u32,
+    /// Where it should be served.
+    pub cpus: CpuSet,
+    /// The answer.
+    pub verdict: Evidence,
+    /// Interrupts that arrived on those CPUs.
+    pub interrupts: u64,
+    /// CPUs outside of them on which interrupts arrived: before the first of those, while a vector waited to be moved,
+    /// or, if it is not proven, since.
+    pub others: CpuSet,
+}
+
+/// What is known of where a vector is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// Its interrupts arrive where they should.
+    Proven,
+    /// None arrived.
+    NoTraffic,
+    /// They arrive elsewhere.
+    Elsewhere,
+    /// Something has allowed it other CPUs meanwhile.
+    MovedAway,
+    /// The vector is gone.
+    Gone,
+}
+
+impl Proof {
+    /// Begins to count. Vectors that no queue uses are not watched: nothing arrives there.
+    pub fn begin(root: &Root, done: &Done) -> Result<Self, FileError> {
+        let instead: BTreeMap<&str, &str> = (done.results.iter())
+            .filter_map(|written| Some((written.path.as_str(), written.instead.as_deref()?)))
+            .collect();
+        let mut watched = Vec::new();
+        for interface in &done.plan.interfaces {
+            let queues = interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle);
+            watched.extend(queues.filter_map(|vector: &VectorPlan| {
+                let other = instead.get(irq_path(vector.irq).as_str());
+                let other = other.and_then(|mask| CpuSet::parse_mask(mask).ok());
+                Some(Proven {
+                    interface: interface.name.clone(),
+                    role: vector.role,
+                    queue: vector.queue,
+                    irq: vector.irq,
+                    cpus: other.or_else(|| vector.cpus.clone())?,
+                    verdict: Evidence::NoTraffic,
+                    interrupts: 0,
+                    others: CpuSet::new(),
+                })
+            }));
+        }
+        let irqs = watched.iter().map(|vector| vector.irq).collect();
+        let last = Counts::read(root, &irqs)?;
+        Ok(Self { watched, irqs, last })
+    }
+
+    /// Looks at the counters again; whether every vector is proven.
+    pub fn look(&mut self, root: &Root) -> Result<bool, FileError> {
+        let now = Counts::read(root, &self.irqs)?;
+        for vector in &mut self.watched {
+            vector.look(root, &self.last, &now);
+        }
+        self.last = now;
+        Ok(self.watched.iter().all(|vector| vector.verdict == Evidence::Proven))
+    }
+
+    /// What was seen, and whether each vector is still allowed where it was put.
+    pub fn finish(mut self, root: &Root) -> Vec<Proven> {
+        for vector in &mut self.watched {
+            let text = root.read_opt(&irq_path(vector.irq)).ok().flatten();
+            match text.and_then(|text| CpuSet::parse_mask(&text).ok()) {
+                Some(cpus) if cpus == vector.cpus => {}
+                // One that could not be moved is served where it was.
+                Some(_) if vector.verdict == Evidence::Elsewhere => {}
+                Some(_) => vector.verdict = Evidence::MovedAway,
+                None => vector.verdict = Evidence::Gone,
+            }
+        }
+        self.watched
+    }
+}
+
+impl Proven {
+    fn look(&mut self, root: &Root, last: &Counts, now: &Counts) {
+        let (Some(before), Some(after)) = (last.rows.get(&self.irq), now.rows.get(&self.irq)) else { return };
+        if before.whose != after.whose {
+            return;
+        }
+        let before: BTreeMap<u32, u32> =
+            last.cpus.iter().copied().zip(before.counts.iter().copied()).collect();
+        let (mut near, mut far) = (0, CpuSet::new());
+        for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
+            // A CPU that came online since counts from where it stopped, which is not known.
+            let Some(grown) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else { continue };
+            if grown > 0 && self.cpus.contains(cpu) {
+                near += u64::from(grown);
+            } else if grown > 0 {
+                far.insert(cpu);
+            }
+        }
+        self.interrupts += near;
+        self.others = self.others.union(&far);
+        self.verdict = match (near > 0, far.is_empty()) {
+            (false, true) => return,
+            (true, true) => Evidence::Proven,
+            (false, false) => Evidence::Elsewhere,
+            // Moved in between, to where it is served now.
+            (true, false) if self.is_served_here(root) => Evidence::Proven,
+            (true, false) => Evidence::Elsewhere,
+        };
+    }
+
+    fn is_served_here(&self, root: &Root) -> bool {
+        let path = format!("/proc/irq/{}/effective_affinity", self.irq);
+        let serving = root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_mask(&text).ok());
+        serving.is_some_and(|serving| !serving.is_empty() && serving.is_subset(&self.cpus))
+    }
+}

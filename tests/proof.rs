@@ -1,0 +1,193 @@
+//! Where interrupts arrived after an apply, by the kernel's counters.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use nicpin::apply::{self, ApplyError, Done, Evidence, Options, Proof, Proven};
+use nicpin::host::{Host, Root};
+use nicpin::policy::Policy;
+use nicpin::render::report::{Applied, applied};
+use nicpin::select::Selection;
+use support::run::Copy;
+
+/// An applied machine whose counters can be moved.
+struct Machine {
+    tree: Copy,
+    root: Root,
+    done: Done,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let tree = Copy::of("two-node");
+        let root = Root::open(&tree.path("/")).unwrap();
+        let done = apply::apply(&root, Options::default(), |root| {
+            let host = Host::read(root)?;
+            let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
+            let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+            Ok::<_, ApplyError>((host, plan))
+        })
+        .unwrap();
+        assert!(!done.failed());
+        Self { tree, root, done }
+    }
+
+    /// The IRQ of a receive queue, and the CPU that is planned for it.
+    fn rx(&self, queue: u32) -> (u32, u32) {
+        let vectors = &self.done.plan.interfaces[0].vectors;
+        let is = |v: &&nicpin::plan::VectorPlan| v.queue == Some(queue) && v.role == nicpin::host::Role::Rx;
+        let vector = vectors.iter().find(is).unwrap();
+        (vector.irq, vector.cpus.as_ref().unwrap().first().unwrap())
+    }
+
+    /// Lets an IRQ fire on a CPU.
+    fn fire(&self, irq: u32, cpu: u32, times: u32) {
+        let text = self.tree.read("/proc/interrupts");
+        let label = format!("{irq}:");
+        let row = |row: &str| {
+            if !row.trim_start().starts_with(&label) {
+                return format!("{row}\n");
+            }
+            let (label, rest) = row.split_once(':').unwrap();
+            // What follows the counts stays: it says whose IRQ this is.
+            let (mut counts, mut tail) = (Vec::new(), rest);
+            for _ in 0..8 {
+                let (count, rest) = tail.trim_start().split_once(' ').unwrap();
+                counts.push(count.parse::<u32>().unwrap());
+                tail = rest;
+            }
+            counts[cpu as usize] = counts[cpu as usize].wrapping_add(times);
+            let counts: String = counts.iter().map(|count| format!(" {count:>10}")).collect();
+            format!("{label}:{counts} {tail}\n")
+        };
+        self.tree.write("/proc/interrupts", &text.lines().map(row).collect::<String>());
+    }
+
+    fn proof(&self) -> Proof {
+        Proof::begin(&self.root, &self.done).unwrap()
+    }
+
+    fn finish(&self, proof: Proof) -> Vec<Proven> {
+        proof.finish(&self.root)
+    }
+}
+
+fn of(proof: &[Proven], irq: u32) -> &Proven {
+    proof.iter().find(|vector| vector.irq == irq).unwrap()
+}
+
+#[test]
+fn every_vector_is_proven_when_each_has_fired_where_it_should() {
+    let machine = Machine::new();
+    let mut proof = machine.proof();
+    assert!(!proof.look(&machine.root).unwrap());
+    for vector in machine.done.plan.interfaces[0].vectors.iter().filter(|vector| vector.queue.is_some()) {
+        machine.fire(vector.irq, vector.cpus.as_ref().unwrap().first().unwrap(), 3);
+    }
+    assert!(proof.look(&machine.root).unwrap());
+    let proof = machine.finish(proof);
+    assert_eq!(proof.len(), 8);
+    assert!(proof.iter().all(|v| v.verdict == Evidence::Proven && v.interrupts == 3 && v.others.is_empty()));
+    let text = applied(&Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)));
+    assert!(text.contains("proven    nic0: rx 0-3, tx 0-3: served where planned\n"), "{text}");
+    assert!(text.contains("proof: proven=8 untried=0 disproved=0\n"), "{text}");
+}
+
+#[test]
+fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
+    let machine = Machine::new();
+    let mut proof = machine.proof();
+    let (irq, cpu) = machine.rx(1);
+    machine.fire(irq, cpu, 1);
+    assert!(!proof.look(&machine.root).unwrap());
+    let proof = machine.finish(proof);
+    assert_eq!(of(&proof, machine.rx(2).0).verdict, Evidence::NoTraffic);
+    let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
+    assert!(!applied.failed());
+    let text = self::applied(&applied);
+    assert!(text.contains("proven    nic0: rx 1: served where planned\n"), "{text}");
+    assert!(text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt came\n"), "{text}");
+}
+
+/// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
+#[test]
+fn the_interrupt_that_moves_a_vector_is_no_disproof() {
+    let machine = Machine::new();
+    let (irq, cpu) = machine.rx(0);
+    let effective = format!("/proc/irq/{irq}/effective_affinity");
+    // In two looks or in one.
+    for looks in [2, 1] {
+        let mut proof = machine.proof();
+        machine.fire(irq, cpu + 1, 1);
+        if looks == 2 {
+            proof.look(&machine.root).unwrap();
+        }
+        machine.fire(irq, cpu, 5);
+        machine.tree.write(&effective, &format!("{:02x}\n", 1 << cpu));
+        proof.look(&machine.root).unwrap();
+        let proof = machine.finish(proof);
+        let vector = of(&proof, irq);
+        assert_eq!((vector.verdict, vector.interrupts), (Evidence::Proven, 5));
+        assert_eq!(vector.others.to_string(), (cpu + 1).to_string());
+    }
+}
+
+#[test]
+fn interrupts_that_arrive_elsewhere_are_a_failure() {
+    let machine = Machine::new();
+    let (irq, cpu) = machine.rx(0);
+    let mut proof = machine.proof();
+    machine.fire(irq, cpu, 5);
+    proof.look(&machine.root).unwrap();
+    // It was proven, and then something moved it.
+    machine.fire(irq, 7, 5);
+    proof.look(&machine.root).unwrap();
+    let proof = machine.finish(proof);
+    assert_eq!(of(&proof, irq).verdict, Evidence::Elsewhere);
+    let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
+    assert!(applied.failed());
+    let text = self::applied(&applied);
+    let expected = format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: served by CPU 7\n");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
+fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
+    let machine = Machine::new();
+    let ((moved, cpu), (gone, _)) = (machine.rx(0), machine.rx(1));
+    let mut proof = machine.proof();
+    machine.fire(moved, cpu, 5);
+    machine.tree.write(&format!("/proc/irq/{moved}/smp_affinity"), "80\n");
+    machine.tree.remove(&format!("/proc/irq/{gone}"));
+    proof.look(&machine.root).unwrap();
+    let proof = machine.finish(proof);
+    assert_eq!(of(&proof, moved).verdict, Evidence::MovedAway);
+    assert_eq!(of(&proof, gone).verdict, Evidence::Gone);
+    assert!(Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)).failed());
+}
+
+#[test]
+fn counters_begin_anew_at_two_to_the_thirty_two() {
+    let machine = Machine::new();
+    let (irq, cpu) = machine.rx(0);
+    machine.fire(irq, cpu, u32::MAX - 10);
+    let mut proof = machine.proof();
+    machine.fire(irq, cpu, 100);
+    proof.look(&machine.root).unwrap();
+    assert_eq!(of(&machine.finish(proof), irq).interrupts, 100);
+}
+
+#[test]
+fn the_command_waits_and_says_what_it_saw() {
+    let tree = Copy::of("two-node");
+    let run = tree.nicpin(&["apply", "--prove", "1"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("proof: proven=0 untried=16 disproved=0\n"), "{}", run.stdout);
+    let json = tree.nicpin(&["apply", "--prove", "1", "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let proof = json["proof"].as_array().unwrap();
+    assert_eq!((proof.len(), &proof[0]["verdict"]), (16, &"no-traffic".into()));
+    // Nothing is proven of what was taken back, and nothing is asked for of what was not.
+    assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
+    assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
+}
