@@ -135,10 +135,9 @@ impl Proven {
         self.verdict = match (near > 0, far.is_empty()) {
             (false, true) => return,
             (true, true) => Evidence::Proven,
-            (false, false) => Evidence::Elsewhere,
             // Moved in between, to where it is served now.
             (true, false) if self.is_served_here(root) => Evidence::Proven,
-            (true, false) => Evidence::Elsewhere,
+            (_, false) => Evidence::Elsewhere,
         };
     }
 

@@ -1,6 +1,6 @@
 //! Why a value differs from the plan, as far as the record of the last apply tells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -64,6 +64,12 @@ pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, V
         if plan.writes.is_empty() { Vec::new() } else { values::planned(host, plan) };
     let by_path: BTreeMap<&str, &Value<'_>> =
         values.iter().map(|(value, _)| (value.path.as_str(), value)).collect();
+    let recreated = values.iter().filter(|(value, _)| {
+        let then = record.last_set.get(&value.key).and_then(|set| set.irq);
+        value.irq.is_some_and(|irq| made_anew(then, Irq::now(root, irq)).is_some())
+    });
+    // A card whose vectors are new has new queues, too.
+    let recreated: BTreeSet<&str> = recreated.map(|(value, _)| value.interface).collect();
     let (mut differences, mut instead) = (Vec::new(), Vec::new());
     for write in &plan.writes {
         let set = by_path.get(write.path.as_str()).and_then(|value| record.last_set.get(&value.key));
@@ -76,11 +82,24 @@ pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, V
             instead.push(Instead { path: write.path.clone(), planned, holds });
             continue;
         }
-        let irq = by_path.get(write.path.as_str()).and_then(|value| value.irq).map(|irq| Irq::now(root, irq));
-        let (reason, detail) = reason(&record, host, write, set, irq);
+        let anew = match by_path.get(write.path.as_str()).and_then(|value| value.irq) {
+            Some(irq) => set.and_then(|set| made_anew(set.irq, Irq::now(root, irq))),
+            None => recreated.contains(write.interface.as_str()).then(|| "with its vectors".to_owned()),
+        };
+        let (reason, detail) = reason(&record, host, write, set, anew);
         differences.push(Difference { write: write.clone(), reason, detail });
     }
     (differences, instead)
+}
+
+/// How an IRQ is another than then, in words; `None` when it is the same.
+fn made_anew(then: Option<Irq>, now: Irq) -> Option<String> {
+    let then = then.filter(|then| *then != now)?;
+    Some(if then.number == now.number {
+        format!("IRQ {} was given up and allocated anew", now.number)
+    } else {
+        format!("was IRQ {}, is {}", then.number, now.number)
+    })
 }
 
 fn reason(
@@ -88,7 +107,7 @@ fn reason(
     host: &Host,
     write: &Write,
     set: Option<&Set>,
-    irq: Option<Irq>,
+    anew: Option<String>,
 ) -> (Reason, Option<String>) {
     let interface = host.interfaces.iter().find(|interface| interface.name == write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
@@ -100,14 +119,7 @@ fn reason(
         return (Reason::QueueCountChanged, Some(detail));
     }
     let Some(set) = set else { return (Reason::NotApplied, None) };
-    if let (Some(then), Some(now)) = (set.irq, irq)
-        && then != now
-    {
-        let detail = if then.number == now.number {
-            format!("IRQ {} was given up and allocated anew", now.number)
-        } else {
-            format!("was IRQ {}, is {}", then.number, now.number)
-        };
+    if let Some(detail) = anew {
         return (Reason::IrqRecreated, Some(detail));
     }
     let held = set.instead.as_ref().unwrap_or(&set.value);

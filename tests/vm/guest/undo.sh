@@ -39,6 +39,7 @@ echo "   apply and restore: one file after the other, $N values"
 
 section "kill -9 around every step of the record"
 for call in mkdirat fsync renameat; do
+  rm -rf /run/nicpin
   strace -f -qq -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL" nicpin apply >/dev/null 2>&1
   equal "apply killed at $call" 137 $?
   expect 0 nicpin restore
@@ -81,20 +82,21 @@ restored "after the watcher of a trial was killed"
 setsid sh -c 'nicpin apply --try 2 > /tmp/said 2>&1; echo done > /tmp/done; sleep 100' & login=$!
 holds "an apply in a session of its own" poll 10 test -e /tmp/done
 as_planned /tmp/plan.sh
-kill -9 -- "-$login"
+kill -9 "-$login"
 holds "the trial ends without its login" poll 10 unwatched
 snapshot /tmp/now; same_file "the machine after a login that was lost" /tmp/before /tmp/now
 
 if [ "$TOPOLOGY" = two-node-ir ]; then
   section "vectors that the kernel manages"
   managed=0
-  for irq in $(grep -E 'virtio[0-9]+-req|nvme[0-9]+q[1-9]' /proc/interrupts | cut -d: -f1); do
+  grep -E 'virtio[0-9]+-req|nvme[0-9]+q[1-9]' /proc/interrupts | sed 's/^ *\([0-9]*\):.*/\1/' > /tmp/managed
+  while read -r irq; do
     was=$(cat "/proc/irq/$irq/smp_affinity")
     case $(try_write "/proc/irq/$irq/smp_affinity" "$was") in
       *"Operation not permitted"|*"put/output error") managed=$((managed + 1));;
     esac
     equal "writes to the managed IRQ $irq" 0 "$(writes /tmp/plan.sh | grep -c "^/proc/irq/$irq/")"
-  done
+  done < /tmp/managed
   at_least "vectors that the kernel manages" 4 $managed
   echo "   $managed vectors of disks, left alone"
 fi
