@@ -57,8 +57,8 @@ impl Machine {
                 tail = rest;
             }
             counts[cpu as usize] = counts[cpu as usize].wrapping_add(times);
-            let counts: String = counts.iter().map(|count| format!(" {count:>10}")).collect();
-            format!("{label}:{counts} {tail}\n")
+            let counts: Vec<String> = counts.iter().map(|count| format!("{count:>10}")).collect();
+            format!("{label}: {} {tail}\n", counts.join(" "))
         };
         self.tree.write("/proc/interrupts", &text.lines().map(row).collect::<String>());
     }
