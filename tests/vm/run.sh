@@ -32,6 +32,7 @@ TESTS=(
   "channels          channels  four-node"
   "run               run       four-node"
   "nodes             nodes     four-node"
+  "privileges        privileges two-node    --deb libcap2-bin"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
 )
 
