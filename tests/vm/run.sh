@@ -20,6 +20,7 @@ TESTS=(
   "refuse            refuse    four-node"
   "apply.four-node   apply     four-node"
   "events            events    four-node    --deb ethtool"
+  "events.6.1        events    four-node    --deb ethtool --kernel bookworm"
   "undo.remapping    undo      two-node-ir  --deb strace"
   "undo.6.1          undo      two-node-ir  --deb strace --kernel bookworm"
   "traffic.four-node traffic   four-node"
@@ -34,6 +35,8 @@ TESTS=(
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
+  "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
+  "isolated.nohz     isolated  two-node     --kernel-args nohz_full=6-7"
 )
 
 BINARY=${NICPIN:-} VERBOSE=0 FILTERS=()
