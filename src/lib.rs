@@ -19,4 +19,5 @@ pub mod plan;
 pub mod policy;
 pub mod render;
 pub mod select;
+mod shell;
 pub mod sys;

@@ -6,7 +6,7 @@ mod support;
 
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
-use support::run::{FIXTURES, fixture, nicpin};
+use support::run::{Copy, FIXTURES, fixture, nicpin};
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -71,4 +71,36 @@ fn masks_are_shown_on_request() {
     let root = fixture("two-socket-mlx4");
     let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--masks", "eth2"]);
     assert!(run.stdout.contains("\n  /proc/irq/71/smp_affinity  040  (now fff)\n"), "{}", run.stdout);
+}
+
+/// The kernel takes `nic0;reboot` for a name; a script of the plan, and a command to paste, must not run it.
+#[test]
+fn a_name_with_shell_signs_in_it_is_one_word_of_the_script() {
+    let machine = Copy::of("two-node");
+    let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net";
+    std::fs::rename(machine.path(&format!("{device}/nic0")), machine.path(&format!("{device}/a;b'c")))
+        .unwrap();
+    machine.remove("/sys/class/net/nic0");
+    let target = format!("../..{}/a;b'c", &device["/sys".len()..]);
+    std::os::unix::fs::symlink(target, machine.path("/sys/class/net/a;b'c")).unwrap();
+    std::fs::create_dir_all(machine.path("/nicpin/ethtool/a;b'c")).unwrap();
+    machine.write("/nicpin/ethtool/a;b'c/channels", "max_combined 8\ncombined 4\n");
+    let script = machine.nicpin(&["plan", "--format", "sh", "--channels", "2"]).stdout;
+    assert!(script.contains("\nethtool -L 'a;b'\\''c' combined 2"), "{script}");
+    assert!(script.contains("> '/sys/class/net/a;b'\\''c/queues/tx-0/xps_cpus'  #"), "{script}");
+}
+
+/// A tree from elsewhere can have a name that no kernel gives: it must not become a line of the script.
+#[test]
+fn a_name_that_no_kernel_gives_is_no_interface() {
+    let machine = Copy::of("two-node");
+    let expected = machine.nicpin(&["plan", "--format", "sh", "nic1"]).stdout;
+    let odd = "/sys/class/net/a\nreboot";
+    std::os::unix::fs::symlink(
+        std::fs::read_link(machine.path("/sys/class/net/nic0")).unwrap(),
+        machine.path(odd),
+    )
+    .unwrap();
+    machine.remove("/sys/class/net/nic0");
+    assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, expected);
 }

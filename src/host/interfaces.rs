@@ -136,6 +136,8 @@ pub(crate) struct Listed {
 pub(crate) fn read(root: &Root) -> Result<Listed, FileError> {
     let mut listed = Listed::default();
     let mut names = root.list(NET)?.unwrap_or_default();
+    // The kernel gives no interface such a name (`dev_valid_name`); in a tree it could become a line of a script.
+    names.retain(|name| !name.contains(|c: char| c.is_whitespace() || c.is_control()));
     names.sort_by_key(|name| natural(name));
     for name in names {
         let path = format!("{NET}/{name}");

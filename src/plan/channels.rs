@@ -5,6 +5,7 @@ use crate::plan::Work;
 use crate::plan::place::Places;
 use crate::plan::plan::ChannelChange;
 use crate::policy::ChannelCount;
+use crate::shell::word;
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
 pub(crate) fn change(places: &Places, work: &Work<'_>) -> Option<ChannelChange> {
@@ -21,7 +22,7 @@ pub(crate) fn change(places: &Places, work: &Work<'_>) -> Option<ChannelChange> 
         interface: work.interface.name.clone(),
         current,
         wanted,
-        command: format!("ethtool -L {} {}", work.interface.name, wanted.difference(&current)),
+        command: format!("ethtool -L {} {}", word(&work.interface.name), wanted.difference(&current)),
         why,
     })
 }

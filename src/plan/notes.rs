@@ -6,6 +6,7 @@ use crate::plan::plan::{NodeSource, Note};
 use crate::plan::{Work, active_queues};
 use crate::policy::{Scope, Xps};
 use crate::select::Selection;
+use crate::shell::word;
 
 /// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them
 /// more than the little that there is to share.
@@ -33,8 +34,11 @@ pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> 
         work.interface.rx_queues.len(),
         channels.max_receiving()
     );
-    Note::new("more-queues-possible", text)
-        .with_cure(format!("ethtool -L {name} {}", channels.set_arguments(most)))
+    Note::new("more-queues-possible", text).with_cure(format!(
+        "ethtool -L {} {}",
+        word(name),
+        channels.set_arguments(most)
+    ))
 }
 
 /// Notes about one interface.
@@ -168,7 +172,7 @@ fn too_many_queues(places: &Places, work: &Work<'_>) -> Option<Note> {
     };
     Some(
         Note::new("queues-exceed-cores", text)
-            .with_cure(format!("ethtool -L {} {arguments}", interface.name)),
+            .with_cure(format!("ethtool -L {} {arguments}", word(&interface.name))),
     )
 }
 

@@ -11,6 +11,7 @@ use crate::plan::stored::Change;
 use crate::render::check::Unplannable;
 use crate::render::table::note;
 use crate::render::text::{count, ranges, wrap};
+use crate::shell::word;
 
 /// What `apply` has done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -316,7 +317,7 @@ fn channels(outcomes: &[ChannelOutcome]) -> String {
     let line = |outcome: &ChannelOutcome| match &outcome.refused {
         None => format!("changed   {}: channels to {}\n", outcome.interface, outcome.wanted),
         Some(why) => {
-            wrap("refused   ", &format!("ethtool -L {} {}: {why}", outcome.interface, outcome.wanted))
+            wrap("refused   ", &format!("ethtool -L {} {}: {why}", word(&outcome.interface), outcome.wanted))
         }
     };
     outcomes.iter().map(line).collect()

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::plan::Plan;
 use crate::render::text::count;
+use crate::shell::word;
 
 /// `echo VALUE > PATH`, a line for each write.
 pub fn plan(plan: &Plan) -> String {
@@ -26,27 +27,10 @@ pub fn plan(plan: &Plan) -> String {
             out,
             "echo {} > {}  # {on}: {} (now {})",
             write.value,
-            quoted(&write.path),
+            word(&write.path),
             write.why.replace(char::is_control, " "),
             write.current
         );
     }
     out
-}
-
-/// The path as the shell takes it for one word: an interface may be named with nearly any character.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:@".contains(c);
-    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn odd_names_are_quoted() {
-        assert_eq!(quoted("/sys/class/net/eth0.5@x/queues"), "/sys/class/net/eth0.5@x/queues");
-        assert_eq!(quoted("/sys/class/net/a;b'c/q"), r"'/sys/class/net/a;b'\''c/q'");
-    }
 }
