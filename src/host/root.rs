@@ -79,9 +79,14 @@ impl Root {
     fn open_capture(path: &Path) -> Result<Self, FileError> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let file = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
-        let tree = Tree::unpack(&mut io::BufReader::new(File::from(file)))
-            .map_err(|error| FileError::Content { path: path.to_owned(), reason: error.to_string() })?;
-        Ok(Self::of_tree(path, tree))
+        Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
+    }
+
+    /// Reads a capture from wherever it comes; `name` is what errors call it.
+    pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
+        let tree = Tree::unpack(capture)
+            .map_err(|error| FileError::Content { path: name.to_owned(), reason: error.to_string() })?;
+        Ok(Self::of_tree(name, tree))
     }
 
     /// A machine in memory, under the name of where it comes from.

@@ -1,0 +1,27 @@
+//! libFuzzer's program for every target: which one, `NICPIN_FUZZ_TARGET` says. With `NICPIN_FUZZ_SEEDS=DIRECTORY` the
+//! target's seeds are written there, and nothing is run.
+#![no_main]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "seeds.rs"]
+mod seeds;
+#[path = "targets.rs"]
+mod targets;
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<targets::Target> = LazyLock::new(|| {
+    let name = std::env::var("NICPIN_FUZZ_TARGET").expect("NICPIN_FUZZ_TARGET names a target");
+    let target = *targets::TARGETS.iter().find(|target| target.name == name).expect("there is such a target");
+    if let Some(directory) = std::env::var_os("NICPIN_FUZZ_SEEDS") {
+        for (at, seed) in seeds::of(target.name).iter().enumerate() {
+            std::fs::write(std::path::Path::new(&directory).join(format!("seed-{at}")), seed).unwrap();
+        }
+        std::process::exit(0);
+    }
+    target
+});
+
+fuzz_target!(init: LazyLock::force(&TARGET), |data: &[u8]| (TARGET.run)(data));

@@ -1,0 +1,118 @@
+//! What fuzzing starts from: what the shipped machines hold, by target, and what was found before (`found/TARGET/`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::targets;
+
+/// One CPU, one card, and what the capture of a machine has beside its files.
+pub(crate) const SMALL_MACHINE: &str = "\
+/proc/interrupts=            CPU0       CPU1 \\n  9:    1    0   IO-APIC   9-fasteoi   acpi\\n 24:    1    7   PCI-MSIX-0000:41:00.0   0-edge      eth0-TxRx-0\\n
+/proc/irq/24/smp_affinity=3\\n
+/proc/irq/24/effective_affinity_list=0\\n
+/proc/812/stat=812 (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 611 0 0\\n
+/sys/class/net/eth0->../../devices/pci0000:40/0000:41:00.0/net/eth0
+/sys/devices/pci0000:40/0000:41:00.0/msi_irqs/24=msix\\n
+/sys/devices/pci0000:40/0000:41:00.0/numa_node=0\\n
+/sys/devices/pci0000:40/0000:41:00.0/local_cpulist=0-1\\n
+/sys/devices/pci0000:40/0000:41:00.0/driver->../../../bus/pci/drivers/igb
+/sys/devices/pci0000:40/0000:41:00.0/subsystem->../../../bus/pci
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/device->../..
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/operstate=up\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/speed=1000\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/queues/rx-0/rps_cpus=0\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/queues/rx-0/rps_flow_cnt=0\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/queues/tx-0/xps_cpus=0\\n
+/sys/devices/system/cpu/online=0-1\\n
+/sys/devices/system/cpu/possible=0-1\\n
+/sys/devices/system/cpu/cpu0/topology/thread_siblings_list=0\\n
+/sys/devices/system/cpu/cpu0/cache/index3/level=3\\n
+/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list=0-1\\n
+/sys/devices/system/node/node0/cpulist=0-1\\n
+/sys/devices/system/node/node0/distance=10\\n
+/nicpin/ethtool/eth0/channels=max_combined 2\\ncombined 1\\n
+/nicpin/netlink/eth0=queue rx 0 napi 1\\nqueue tx 0 napi 1\\nnapi 1 irq 24\\n
+";
+
+/// The seeds of a target, each once.
+pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
+    let text = |ends: &[&str]| -> BTreeSet<Vec<u8>> {
+        let files = machines().into_iter().flat_map(|machine| files(&machine));
+        let wanted = files.filter(|path| ends.iter().any(|end| path.to_string_lossy().ends_with(end)));
+        wanted.map(|path| fs::read(path).unwrap()).collect()
+    };
+    let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    let mut seeds = match target {
+        "cpulist" => text(&["list", "/online", "/possible"]),
+        "cpumask" => text(&["affinity", "_cpus"]),
+        "interrupts" => text(&["/interrupts"]),
+        "policy" => [top().join("dist/nicpin.toml"), top().join("fixtures/policies/x460-group.toml")]
+            .map(|path| fs::read(path).unwrap())
+            .into(),
+        "plan" => ["two-node", "two-socket-mlx4", "x460"]
+            .map(|name| fs::read(top().join(format!("fixtures/expected/{name}.json"))).unwrap())
+            .into(),
+        "netlink" => BTreeSet::new(),
+        "ethtool" => text(&["/channels"]),
+        "capture" => [targets::tar(SMALL_MACHINE), targets::compressed(&targets::tar(SMALL_MACHINE))].into(),
+        "machine" => ["two-node", "two-socket-mlx4", "tg3-and-ixgbe"]
+            .map(|name| in_text(&top().join("fixtures").join(name)).into_bytes())
+            .into(),
+        _ => panic!("{target} has no seeds"),
+    };
+    seeds.extend(match target {
+        "cpulist" => words(&["0-31:1/2", " 3 , 1-2 ", "0-65535", "(null)\n", ""]),
+        "cpumask" => words(&["00000000,000000f0", "0xf00", "1,", ",f", "f0000000,00000000\n"]),
+        "policy" => words(&[
+            "[[rule]]\nmatch = { driver = 'mlx5*', node = 1, speed = '>=25000' }\nset = { irq-cores = 4, rps = 'off' }\n",
+            "[defaults]\nscope = '0-3'\nexclude = '0'\ngroup = { mask = 'f0' }\nrfs = 32768\nchannels = 'auto'\n",
+        ]),
+        "netlink" => words(&[
+            "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0 napi 8193\nnapi 8193 irq 45\nnapi 8194 irq 46 pid 612\n",
+        ]),
+        "machine" => words(&[SMALL_MACHINE]),
+        _ => Vec::new(),
+    });
+    let found = top().join("tests/fuzz/found").join(target);
+    seeds.extend(files(&found).into_iter().map(|path| fs::read(path).unwrap()));
+    seeds
+}
+
+/// The top of the project, from whichever package this is compiled in.
+pub(crate) fn top() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.map(Path::to_owned).find(|top| top.join("fixtures/two-node").is_dir()).unwrap()
+}
+
+fn machines() -> Vec<PathBuf> {
+    ["two-socket-mlx4", "x460", "dl980", "two-node", "wide"]
+        .map(|name| top().join("fixtures").join(name))
+        .into()
+}
+
+/// Every file and link below a directory; none where there is no such directory.
+fn files(directory: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let Ok(entries) = fs::read_dir(directory) else { return found };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path);
+        }
+    }
+    found
+}
+
+/// A tree as the target `machine` reads it.
+fn in_text(tree: &Path) -> String {
+    let line = |path: PathBuf| {
+        let name = format!("/{}", path.strip_prefix(tree).unwrap().display());
+        match fs::read_link(&path) {
+            Ok(target) => format!("{name}->{}\n", target.display()),
+            Err(_) => format!("{name}={}\n", fs::read_to_string(&path).unwrap().replace('\n', "\\n")),
+        }
+    };
+    files(tree).into_iter().map(line).collect()
+}

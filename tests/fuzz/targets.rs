@@ -1,0 +1,239 @@
+//! What must hold for any input of each parser. A target gets bytes and panics where a promise is broken; input that is
+//! refused is fine.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::host::netlink::Answer;
+use nicpin::host::{Channels, Host, Interrupts, MaskFile, Root};
+use nicpin::plan::Plan;
+use nicpin::policy::Policy;
+use nicpin::policy::check::file as check_cpus;
+use nicpin::render;
+use nicpin::select::Selection;
+
+/// A parser and its promises.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&[u8]),
+}
+
+/// All of them.
+pub(crate) const TARGETS: [Target; 9] = [
+    Target { name: "cpulist", run: |data| text(data, cpulist) },
+    Target { name: "cpumask", run: |data| text(data, cpumask) },
+    Target { name: "interrupts", run: |data| text(data, interrupts) },
+    Target { name: "policy", run: |data| text(data, policy) },
+    Target { name: "plan", run: plan },
+    Target { name: "netlink", run: |data| text(data, netlink) },
+    Target { name: "ethtool", run: |data| text(data, ethtool) },
+    Target { name: "capture", run: capture },
+    Target { name: "machine", run: |data| text(data, machine) },
+];
+
+fn text(data: &[u8], target: fn(&str)) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        target(text);
+    }
+}
+
+/// What is printed reads back as the same set, and prints the same again.
+fn cpulist(text: &str) {
+    match CpuSet::parse_list(text) {
+        Ok(set) => {
+            let printed = set.to_string();
+            assert_eq!(CpuSet::parse_list(&printed).as_ref(), Ok(&set));
+            assert_eq!(set.iter().collect::<CpuSet>(), set);
+            assert_eq!(set.iter().count(), set.len());
+            assert!(set.iter().all(|cpu| set.contains(cpu)));
+            if let Some(last) = set.last() {
+                let mask = set.to_mask(MaskWidth::for_cpus(last + 1)).expect("the mask has room");
+                assert_eq!(CpuSet::parse_mask(&mask).as_ref(), Ok(&set));
+                // The width is in digits of four CPUs each, and at least one.
+                let narrower = set.to_mask(MaskWidth::for_cpus(last / 4 * 4));
+                assert!(narrower.is_none() || last < 4, "CPU {last} has no room");
+            }
+        }
+        Err(error) => assert!(!error.to_string().contains('\n') && error.to_string().len() < 400),
+    }
+}
+
+/// A mask that is written back as wide as it was read is the same mask, and no wider: what the kernel takes.
+fn cpumask(text: &str) {
+    match MaskFile::parse(text) {
+        Ok(file) => {
+            let written = file.cpus.to_mask(file.width).expect("a mask has room for its own CPUs");
+            let back = MaskFile::parse(&written).expect("what is written can be read");
+            assert_eq!((&back.cpus, back.width), (&file.cpus, file.width));
+            assert_eq!(back.cpus.to_mask(back.width).as_ref(), Some(&written));
+            let groups: Vec<&str> = written.split(',').collect();
+            assert!(groups[1..].iter().all(|group| group.len() == 8) && (1..=8).contains(&groups[0].len()));
+            assert_eq!(CpuSet::parse_list(&file.cpus.to_string()).as_ref(), Ok(&file.cpus));
+        }
+        Err(error) => assert!(!error.to_string().contains('\n') && error.to_string().len() < 400),
+    }
+}
+
+/// Rows can be found by number; a text that the kernel could have printed from them gives the same rows.
+fn interrupts(text: &str) {
+    let Ok(read) = Interrupts::parse(text) else { return };
+    let cpus = Interrupts::cpus(text);
+    assert!(!cpus.is_empty());
+    for row in &read.rows {
+        assert_eq!(read.row(row.irq).map(|found| found.irq), Some(row.irq));
+        assert!(row.actions.iter().all(|action| !action.is_empty() && !action.contains('\n')));
+    }
+    let header: Vec<String> = cpus.iter().map(|cpu| format!(" CPU{cpu}")).collect();
+    let mut printed = header.concat() + "\n";
+    for row in &read.rows {
+        let counts = " 0".repeat(cpus.len());
+        // Names that begin or end in blanks can not be told from the columns beside them.
+        if row.actions.iter().any(|action| action.contains("  ") || action.trim() != action) {
+            return;
+        }
+        printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", row.irq, row.actions.join(", "));
+    }
+    let again = Interrupts::parse(&printed).expect("what the kernel would print can be read");
+    assert_eq!(again.rows.len(), read.rows.len());
+    for (again, row) in again.rows.iter().zip(&read.rows) {
+        assert_eq!((again.irq, again.actions.join(", ")), (row.irq, row.actions.join(", ")));
+    }
+}
+
+/// A policy plans a small machine without a panic, whatever it says, and the same way each time.
+fn policy(text: &str) {
+    let Ok(policy) = Policy::parse(text) else { return };
+    if check_cpus(text, 8).is_ok() {
+        let host = small_machine();
+        let planned = planned(&host, &policy);
+        assert_eq!(planned, self::planned(&host, &policy));
+        for write in planned.writes.iter().filter(|write| write.path.ends_with("affinity")) {
+            let cpus = CpuSet::parse_mask(&write.value).expect("a write is a mask");
+            assert!(!cpus.is_empty() && cpus.is_subset(&host.topology.online), "{}", write.value);
+        }
+    }
+}
+
+/// A stored plan is the plan: it is read back as it was printed, and every rendering of it can be had.
+fn plan(data: &[u8]) {
+    let Ok(plan) = serde_json::from_slice::<Plan>(data) else { return };
+    let printed = render::json(&plan).expect("a plan can be printed");
+    let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
+    assert_eq!(render::json(&back).expect("a plan can be printed"), printed);
+    let texts = [render::table::plan(&plan, true), render::explain::plan(&plan), render::sh::plan(&plan)];
+    assert!(texts.iter().all(|text| text.ends_with('\n')));
+    assert!(render::workers::plan(&plan).is_empty() == plan.interfaces.is_empty());
+}
+
+/// A recorded answer is read back as it was printed.
+fn netlink(text: &str) {
+    let Ok(answer) = Answer::parse(text) else { return };
+    let printed = answer.to_text();
+    let back = Answer::parse(&printed).expect("a printed answer can be read");
+    assert_eq!(back.to_text(), printed);
+    for irq in answer.by_irq().keys() {
+        assert!(answer.napis.iter().any(|napi| napi.irq == Some(*irq)));
+    }
+}
+
+/// As [`netlink`]; and a card has the channels that `ethtool -L` would give it.
+fn ethtool(text: &str) {
+    let Some(channels) = Channels::parse(text) else { return };
+    assert_eq!(Channels::parse(&channels.to_text()), Some(channels));
+    assert_eq!(channels.difference(&channels), "");
+    let more = channels.without_more();
+    assert_eq!((more.receiving(), more.difference(&channels)), (channels.receiving(), String::new()));
+}
+
+/// Bytes that are a capture or not; those that are not compressed are taken for what is inside one.
+fn capture(data: &[u8]) {
+    if data.starts_with(&[0x1f, 0x8b]) {
+        read_and_plan(data);
+    } else {
+        read_and_plan(&compressed(data));
+    }
+}
+
+/// A whole machine, in text: `/path=text` and `/path->link` lines, `\n` in them for the end of a line.
+fn machine(text: &str) {
+    read_and_plan(&compressed(&tar(text)));
+}
+
+/// Any machine is planned twice the same, no write goes where there is no file, and the plan as a script has no line
+/// that is something else.
+fn read_and_plan(capture: &[u8]) {
+    let name = Path::new("capture");
+    let (Ok(root), Ok(again)) =
+        (Root::read_capture(name, &mut &*capture), Root::read_capture(name, &mut &*capture))
+    else {
+        return;
+    };
+    let host = Host::read(&root);
+    match (host, Host::read(&again)) {
+        (Ok(host), Ok(again)) => {
+            assert_eq!(host, again);
+            let planned = planned(&host, &Policy::default());
+            assert_eq!(planned, self::planned(&host, &Policy::default()));
+            assert!(planned.writes.iter().all(|write| root.exists(&write.path)));
+            let script = render::sh::plan(&planned);
+            let known = |line: &str| ["#", "echo ", "ethtool -L "].iter().any(|word| line.starts_with(word));
+            assert!(script.lines().all(known), "{script}");
+            plan(render::json(&planned).expect("a plan can be printed").as_bytes());
+        }
+        (Err(error), Err(again)) => {
+            assert_eq!(error.to_string(), again.to_string());
+            assert!(error.to_string().starts_with("capture/"), "{error}");
+        }
+        _ => panic!("read once and not again"),
+    }
+}
+
+fn planned(host: &Host, policy: &Policy) -> Plan {
+    let selection = Selection::new(host, &[], true).expect("everything can be selected");
+    nicpin::plan::plan(host, policy, &selection)
+}
+
+/// 8 CPUs on 2 nodes, with a card of 4 queues on each.
+fn small_machine() -> Host {
+    thread_local! {
+        static HOST: Host = {
+            let root = Root::open(&super::seeds::top().join("fixtures/two-node"));
+            Host::read(&root.expect("two-node is there")).expect("two-node can be read")
+        };
+    }
+    HOST.with(Clone::clone)
+}
+
+/// The archive of a machine in text.
+pub(crate) fn tar(text: &str) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for line in text.lines() {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(0);
+        // What tar cannot hold is no file of any machine.
+        let _ = match (line.split_once("->"), line.split_once('=')) {
+            (Some((path, target)), _) if !path.contains('=') => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                archive.append_link(&mut header, path.trim_start_matches('/'), target)
+            }
+            (_, Some((path, text))) => {
+                let text = text.replace("\\n", "\n");
+                header.set_size(text.len() as u64);
+                archive.append_data(&mut header, path.trim_start_matches('/'), text.as_bytes())
+            }
+            _ => continue,
+        };
+    }
+    archive.into_inner().expect("memory takes every byte")
+}
+
+/// As a capture is compressed.
+pub(crate) fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
+    gzip.write_all(bytes).and_then(|()| gzip.finish()).expect("memory takes every byte")
+}
