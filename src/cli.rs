@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::binding::{Memory, Place, Wish};
 use crate::cpuset::CpuSet;
-use crate::policy::{ChannelCount, Per, Rfs, Rps, Scope, Settings, Widen, Xps};
+use crate::policy::{Balancer, ChannelCount, Per, Rfs, Rps, Scope, Settings, Widen, Xps};
 
 /// Exit codes, as every command's help tells them.
 const EXIT_CODES: &str = "\
@@ -73,6 +73,8 @@ pub enum Command {
     /// What `apply --try` starts to watch the time: puts everything back unless it is confirmed
     #[command(hide = true)]
     AwaitConfirm(AwaitConfirmArgs),
+    /// Answer irqbalance, as its policy script: `ban=true` for IRQs that nicpin plans
+    IrqbalancePolicy(IrqbalancePolicyArgs),
 }
 
 /// Which interfaces.
@@ -137,6 +139,10 @@ pub struct PolicyArgs {
     /// takes the link down for a moment on most cards
     #[arg(long, value_name = "keep|auto|N")]
     pub channels: Option<ChannelCount>,
+
+    /// irqbalance, where it runs, moves what was planned: what apply does about that
+    #[arg(long, value_enum, value_name = "ban|stop|ignore|refuse", hide_possible_values = false)]
+    pub irqbalance: Option<Balancer>,
 }
 
 impl PolicyArgs {
@@ -409,6 +415,28 @@ impl WishArgs {
         };
         Wish { place, cpus: self.cpus.clone(), memory: self.memory }
     }
+}
+
+/// `nicpin irqbalance-policy`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+irqbalance takes the path of a program, without arguments, or a directory of such:
+install dist/irqbalance/nicpin-irqbalance-policy, name it in irqbalance's arguments
+(`nicpin plan` prints the line and the file of this distribution), and restart
+irqbalance. Exit code 0 with and without a line; the script turns silence into 1,
+which is irqbalance's word for no policy.
+
+Examples:
+  nicpin irqbalance-policy /sys/bus/pci/devices/0000:3b:00.0 71    as irqbalance asks
+  IRQBALANCE_ARGS=\"--policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy\"")]
+pub struct IrqbalancePolicyArgs {
+    /// The device in /sys that has the IRQ
+    #[arg(value_name = "DEVICE")]
+    pub device: String,
+
+    /// The IRQ
+    #[arg(value_name = "IRQ")]
+    pub irq: u32,
 }
 
 /// Waiting for the lock.

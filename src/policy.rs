@@ -12,12 +12,14 @@ use wildmatch::WildMatch;
 use crate::cpuset::CpuSet;
 use crate::host::Interface;
 
-pub use words::{ChannelCount, Group, Per, Rfs, Rps, Scope, Speed, Widen, WordError, Xps};
+pub use words::{Balancer, ChannelCount, Group, Per, Rfs, Rps, Scope, Speed, Widen, WordError, Xps};
 
 /// A policy: the file's words and the command line's.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
+    /// What becomes of irqbalance; the command line's word goes in here, too.
+    pub irqbalance: Option<Balancer>,
     /// What holds for every interface.
     #[serde(default)]
     pub defaults: Settings,

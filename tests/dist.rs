@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use support::run::Copy;
 
 fn unit() -> Vec<String> {
@@ -43,6 +45,33 @@ fn the_units_commands_apply_and_restore() {
         assert_eq!(machine.nicpin(&args).code, 0, "{command}");
         assert_eq!(machine.read("/proc/irq/36/smp_affinity").trim(), expected, "{command}");
     }
+}
+
+/// irqbalance runs the script with `exec SCRIPT DEVICE IRQ` in a shell; exit code 1 is its word for no policy.
+#[test]
+fn irqbalances_policy_script_asks_nicpin() {
+    let machine = Copy::of("two-node");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/irqbalance/nicpin-irqbalance-policy");
+    let nicpin = machine.path("/nicpin-here");
+    let root = machine.path("/");
+    let wrapper =
+        format!("#!/bin/sh\nexec {} \"$@\" --root {}\n", env!("CARGO_BIN_EXE_nicpin"), root.display());
+    let script = std::fs::read_to_string(path).unwrap();
+    assert!(script.contains("/usr/bin/nicpin "), "{script}");
+    machine.write("/nicpin-here", &wrapper);
+    machine.write("/policy", &script.replace("/usr/bin/nicpin", &format!("sh {}", nicpin.display())));
+    let ask = |irq: &str| {
+        let command = format!("exec sh {} /sys {irq}", machine.path("/policy").display());
+        let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    // A queue's, a control vector, a machine that cannot be read, and no IRQ at all: 2 and more are errors to it.
+    assert_eq!(ask("36"), (Some(0), "ban=true\n".to_owned()));
+    assert_eq!(ask("35"), (Some(1), String::new()));
+    assert_eq!(ask("x"), (Some(64), String::new()));
+    machine.write("/proc/interrupts", "");
+    assert_eq!(ask("36"), (Some(1), String::new()));
+    assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
 }
 
 /// As it ships, the example changes nothing; with its comment signs taken off, every line of it is good.

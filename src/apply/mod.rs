@@ -5,6 +5,7 @@
 
 mod channels;
 mod instead;
+pub mod irqbalance;
 mod lock;
 mod proof;
 mod reasons;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::apply::channels::{ChannelOutcome, change_channels};
 use crate::apply::instead::Instead;
+use crate::apply::irqbalance::{self, Balanced, Kept, RunningError};
 use crate::apply::lock::{Lock, LockError};
 use crate::apply::record::{Record, RecordError};
 use crate::apply::trial::{Trial, Watch};
@@ -38,6 +39,8 @@ pub struct Done {
     pub plan: Plan,
     /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
+    /// What was done about irqbalance before the first write; `None` where there was nothing to do.
+    pub irqbalance: Option<Balanced>,
     /// Each write, in the plan's order; with [`Options::atomic`], up to the first that failed.
     pub results: Vec<Written>,
     /// What was taken back, where [`Options::atomic`] made it so.
@@ -49,7 +52,9 @@ pub struct Done {
 impl Done {
     /// Whether something was not written that could have been.
     pub fn failed(&self) -> bool {
-        self.results.iter().any(Written::failed) || self.channels.iter().any(|c| c.refused.is_some())
+        self.results.iter().any(Written::failed)
+            || self.channels.iter().any(|c| c.refused.is_some())
+            || self.irqbalance.as_ref().is_some_and(Balanced::failed)
     }
 }
 
@@ -64,6 +69,8 @@ pub struct Undone {
     pub unchanged: usize,
     /// Values that the machine does not have now.
     pub absent: Vec<String>,
+    /// What was undone about irqbalance; `None` where there was nothing to undo.
+    pub irqbalance: Option<Balanced>,
 }
 
 impl Undone {
@@ -74,7 +81,9 @@ impl Undone {
 
     /// Whether something is there and was not put back.
     pub fn failed(&self) -> bool {
-        self.results.iter().any(Written::failed) || self.channels.iter().any(|c| c.refused.is_some())
+        self.results.iter().any(Written::failed)
+            || self.channels.iter().any(|c| c.refused.is_some())
+            || self.irqbalance.as_ref().is_some_and(Balanced::failed)
     }
 }
 
@@ -99,6 +108,9 @@ pub enum ApplyError {
         /// How long it has been given, in seconds.
         seconds: u64,
     },
+    /// irqbalance runs, and nothing is to be written while it does.
+    #[error(transparent)]
+    Irqbalance(#[from] RunningError),
     /// It cannot be confirmed.
     #[error("{0}")]
     Confirm(&'static str),
@@ -145,6 +157,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
 ) -> Result<Done, E> {
     let mut session = Session::begin(root, options)?;
     let (mut host, mut planned) = plan(root)?;
+    irqbalance::may_write(&planned).map_err(ApplyError::from)?;
     session.remember(&host, &planned)?;
     if let Err(error) = safe() {
         Trial::forget(root).map_err(ApplyError::from)?;
@@ -169,11 +182,20 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         }
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
+    let told = if stop { None } else { irqbalance::before_writes(root, &host, &planned) };
+    let stop = stop || options.atomic && told.as_ref().is_some_and(Balanced::failed);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     let instead = Instead::new(&host.topology, &planned);
     let results = write_all(root, writes, Some(&instead), options.atomic);
-    let mut done =
-        Done { host, plan: planned, channels, results, undone: None, earlier: session.earlier.take() };
+    let mut done = Done {
+        host,
+        plan: planned,
+        channels,
+        irqbalance: told,
+        results,
+        undone: None,
+        earlier: session.earlier.take(),
+    };
     if options.atomic && done.failed() {
         done.undone = session.take_back(&done.plan, &done.results, !done.channels.is_empty())?;
     } else {
@@ -187,13 +209,14 @@ pub fn apply_when_safe<E: From<ApplyError>>(
 /// Puts back what the first apply found, as far as it is there; `None` where no apply has left a record. What is not
 /// there now is kept for the next time.
 pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
-    if !Record::exists(root) {
+    if !Record::exists(root) && !irqbalance::has_done_something(root) {
         return Ok(None);
     }
     let _lock = Lock::take(root, "restore", wait)?;
     let mut record = Record::load(root)?;
     Trial::forget(root)?;
-    let undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
+    let mut undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
+    undone.irqbalance = irqbalance::back_to(root, &Kept::default());
     // What was refused may be put back later; what is not there now may come back.
     if !undone.failed() {
         record.keep_only(&undone.absent);
@@ -236,7 +259,7 @@ pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, 
         back = values::back_to(texts, &Host::read(root)?, why);
     }
     let results = write_all(root, &back.writes, None, false);
-    Ok(Undone { channels, results, unchanged: back.unchanged, absent: back.absent })
+    Ok(Undone { channels, results, unchanged: back.unchanged, absent: back.absent, irqbalance: None })
 }
 
 /// A run that writes, under the lock.
@@ -250,6 +273,8 @@ struct Session<'a> {
     saved: Record,
     /// What there was before this run.
     before: Texts,
+    /// What irqbalance had been told before this run.
+    told: Kept,
     earlier: Option<Undone>,
     _lock: Lock,
 }
@@ -267,14 +292,17 @@ impl<'a> Session<'a> {
         };
         let record = Record::load(root)?;
         let (found, saved) = (record.clone(), record.clone());
-        Ok(Self { root, options, record, found, saved, before: Texts::new(), earlier, _lock: lock })
+        // One that cannot be read is refused when irqbalance is to be told.
+        let told = Kept::load(root).unwrap_or_default();
+        Ok(Self { root, options, record, found, saved, before: Texts::new(), told, earlier, _lock: lock })
     }
 
     /// Keeps what there is now, durably.
     fn remember(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
         self.before = values::texts(host, plan);
         if let Some(seconds) = self.options.trial {
-            Trial::new(seconds, self.before.clone(), self.found.clone()).save(self.root)?;
+            Trial::new(seconds, self.before.clone(), self.found.clone(), self.told.clone())
+                .save(self.root)?;
         }
         self.note(host, plan)
     }
@@ -309,6 +337,7 @@ impl<'a> Session<'a> {
             undone.results.extend(rest.results);
             undone.absent = rest.absent;
         }
+        undone.irqbalance = irqbalance::back_to(self.root, &self.told);
         if undone.complete() {
             self.record = self.found.clone();
             let _ = self.save();

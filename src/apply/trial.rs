@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::apply::irqbalance::{self, Kept};
 use crate::apply::record::{Record, RecordError};
 use crate::apply::values::Texts;
 use crate::apply::{ApplyError, STATE_DIR, Undone, put_back};
@@ -26,6 +27,8 @@ pub struct Trial {
     before: Texts,
     /// The record that there was before.
     record: Record,
+    /// What irqbalance had been told.
+    told: Kept,
 }
 
 impl Trial {
@@ -33,8 +36,8 @@ impl Trial {
         format!("{STATE_DIR}/try.json")
     }
 
-    pub(crate) fn new(seconds: u64, before: Texts, record: Record) -> Self {
-        Self { schema: SCHEMA.to_owned(), seconds, over: false, before, record }
+    pub(crate) fn new(seconds: u64, before: Texts, record: Record, told: Kept) -> Self {
+        Self { schema: SCHEMA.to_owned(), seconds, over: false, before, record, told }
     }
 
     /// Reads the trial; `None` where there is none.
@@ -65,7 +68,8 @@ impl Trial {
 
     /// Puts back what there was before, under the lock. What could not be put back stays in the record.
     pub(crate) fn put_back(mut self, root: &Root) -> Result<Undone, ApplyError> {
-        let undone = put_back(root, &self.before, "as it was before apply --try")?;
+        let mut undone = put_back(root, &self.before, "as it was before apply --try")?;
+        undone.irqbalance = irqbalance::back_to(root, &self.told);
         if undone.complete() {
             self.record.save(root)?;
         }

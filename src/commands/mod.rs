@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod confirm;
 mod draw;
+mod irqbalance_policy;
 mod man;
 mod nodes;
 mod output;
@@ -59,6 +60,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Draw(args) => draw::run(cli, args, out),
         Command::Man(args) => man::run(args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),
+        Command::IrqbalancePolicy(args) => irqbalance_policy::run(cli, args, out),
         Command::AwaitConfirm(args) => confirm::watch(cli, args),
     }
 }
@@ -138,6 +140,7 @@ fn parse_policy((name, text): &File, args: &PolicyArgs) -> Result<Policy> {
         None => Policy::default(),
     };
     policy.options = args.settings();
+    policy.irqbalance = args.irqbalance.or(policy.irqbalance);
     Ok(policy)
 }
 

@@ -10,7 +10,7 @@ use crate::host::interrupts::without_counts;
 use crate::host::memory::{is_meminfo, without_use};
 use crate::host::recorded::Recorded;
 use crate::host::redact::{self, Redacted};
-use crate::host::{FileError, Host, INTERRUPTS, Root, Wants};
+use crate::host::{FileError, Host, INTERRUPTS, Root, Wants, writers};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
@@ -170,7 +170,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
             INTERRUPTS => without_counts(&seen.text),
             _ if is_meminfo(path) => without_use(&seen.text),
             _ if process(path).is_some() => without_times(&seen.text),
-            _ => seen.text,
+            _ => writers::bare(path, &seen.text).unwrap_or(seen.text),
         };
         add(&mut tree, &place, file(seen.mode, text))?;
     }
@@ -272,7 +272,8 @@ fn process(path: &str) -> Option<&str> {
 fn is_strange_process(path: &str, record: &Recorded) -> bool {
     let Some(id) = process(path) else { return false };
     let stat = record.files.get(&format!("/proc/{id}/stat"));
-    !stat.is_some_and(|stat| stat.text.contains(" (irqbalance) "))
+    let known = |stat: &File| [" (irqbalance) ", " (tuned) "].iter().any(|name| stat.text.contains(name));
+    !stat.is_some_and(known)
 }
 
 /// `/proc/PID/stat` with the identity of the process and nothing of what it does.

@@ -19,7 +19,7 @@ pub mod root;
 mod sources;
 pub mod topology;
 pub mod vectors;
-mod writers;
+pub mod writers;
 
 use interfaces::Listed;
 use interrupts::Handlers;
@@ -33,6 +33,7 @@ pub use others::Others;
 pub use root::{FileError, Root};
 pub use topology::{Node, Topology};
 pub use vectors::{Source, UnknownVector, Vector};
+pub use writers::Writers;
 
 use std::collections::BTreeMap;
 
@@ -60,8 +61,8 @@ pub struct Host {
     pub memory: BTreeMap<u32, u64>,
     /// Whether this is a dump of `/sys` alone, which knows of no vector.
     pub without_proc: bool,
-    /// The process id of irqbalance, while it runs.
-    pub irqbalance: Option<i32>,
+    /// Who else writes affinities.
+    pub writers: Writers,
 }
 
 impl Host {
@@ -98,7 +99,7 @@ impl Host {
             without_proc,
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
-            irqbalance: writers::irqbalance(root)?,
+            writers: Writers::read(root)?,
         })
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn build(
         interfaces,
         writes,
         unchanged,
+        irqbalance: None,
         notes: notes::of_machine(host, selection),
     }
 }

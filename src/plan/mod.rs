@@ -8,6 +8,7 @@ mod build;
 mod candidates;
 mod channels;
 mod differences;
+mod irqbalance;
 mod notes;
 mod place;
 #[allow(clippy::module_inception)]
@@ -18,8 +19,8 @@ mod steer;
 pub mod stored;
 
 pub use plan::{
-    ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan, RxPlan, SCHEMA,
-    Score, Seat, TxPlan, VectorPlan, Write, WriteKind,
+    BalancerPlan, ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan,
+    RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Write, WriteKind,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +45,9 @@ pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
     let shared = build::Shared { flow_queues, busy };
     let chosen: Vec<&Work<'_>> =
         works.iter().filter(|work| selection.names.contains(&work.interface.name)).collect();
-    build::build(host, &places, &chosen, &shared, selection)
+    let mut plan = build::build(host, &places, &chosen, &shared, selection);
+    irqbalance::add(host, policy.irqbalance.unwrap_or_default(), &mut plan);
+    plan
 }
 
 /// An interface while it is planned.

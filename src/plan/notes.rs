@@ -199,11 +199,6 @@ pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     if host.topology.online.len() == 1 {
         notes.push(Note::new("one-cpu", "there is one CPU, which takes every interrupt whatever is planned"));
     }
-    if let Some(pid) = host.irqbalance {
-        let text = format!(
-            "irqbalance runs (process {pid}) and moves vectors that it has not been told to leave alone"
-        );
-        notes.push(Note::new("irqbalance-running", text).with_cure("systemctl stop irqbalance"));
-    }
+    notes.extend(host.writers.others.iter().map(|w| Note::new(w.code, &*w.text).with_cure(w.cure)));
     notes
 }

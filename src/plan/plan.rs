@@ -8,6 +8,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
 use crate::host::{Channels, Role, Source};
+use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.plan/1";
@@ -30,6 +31,9 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// How many planned values are as planned already.
     pub unchanged: usize,
+    /// What becomes of irqbalance; `None` where it does not run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub irqbalance: Option<BalancerPlan>,
     /// How good the planned state is.
     pub score: Score,
     /// How good the present state is, by where vectors are served.
@@ -43,6 +47,19 @@ impl Plan {
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         self.interfaces.iter().fold(cpus.clone(), |left, interface| left.difference(&interface.irq_cpus))
     }
+}
+
+/// What apply does about irqbalance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BalancerPlan {
+    /// Its process id.
+    pub pid: i32,
+    /// What is done.
+    pub action: Balancer,
+    /// The IRQs that it would move: those for which the plan has CPUs.
+    pub irqs: Vec<u32>,
+    /// Whether it leaves them alone after it was restarted, too: its policy script asks nicpin.
+    pub lasts: bool,
 }
 
 /// A card that should have another number of channels.

@@ -10,6 +10,7 @@ use crate::cpuset::CpuSet;
 use crate::host::{FLOW_ENTRIES, Host, Interface, Vector};
 use crate::plan::build::summary;
 use crate::plan::differences::Settings;
+use crate::plan::irqbalance;
 use crate::plan::plan::{HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Write, WriteKind, hash};
 
 /// A text that is no plan, or one that cannot be applied by itself.
@@ -158,7 +159,9 @@ pub fn fit(stored: &Plan, host: &Host) -> Fitted {
     }
     let (writes, unchanged) = settings.in_order();
     let hash = hash(&now, &interfaces);
-    let plan = Plan { hash, host: now, interfaces, writes, unchanged, ..stored.clone() };
+    let mut plan = Plan { hash, host: now, interfaces, writes, unchanged, ..stored.clone() };
+    let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
+    irqbalance::add(host, balancer.unwrap_or_default(), &mut plan);
     Fitted { plan, changes: changes.found }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cpuset::CpuSet;
 
@@ -121,6 +121,21 @@ pub enum ChannelCount {
     Auto,
     /// So many that receive.
     Count(u32),
+}
+
+/// What becomes of irqbalance, which would move planned vectors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Balancer {
+    /// It is told to leave exactly the planned IRQs alone
+    #[default]
+    Ban,
+    /// Its service is stopped; restore starts it again
+    Stop,
+    /// It goes on, and moves what was planned
+    Ignore,
+    /// Nothing is written while it runs
+    Refuse,
 }
 
 /// A group of CPUs for a vector.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::apply::irqbalance::{self, Balanced};
 use crate::apply::{ChannelOutcome, Done, Evidence, Outcome, Proven, Undone, Written};
 use crate::host::Role;
 use crate::plan::Note;
@@ -33,6 +34,8 @@ pub struct Applied {
     pending: usize,
     /// Each change of channels.
     channels: Vec<ChannelOutcome>,
+    /// What was done about irqbalance, which counts like a write.
+    irqbalance: Option<Balanced>,
     /// Each write.
     results: Vec<Written>,
     /// What was taken back, since a write failed and all or nothing was asked for.
@@ -56,7 +59,7 @@ pub struct Applied {
 impl Applied {
     /// Sums up what was done.
     pub fn new(done: &Done, trial: Option<u64>, unknown: Vec<Unplannable>) -> Self {
-        let Done { plan, channels, results, undone, earlier, .. } = done;
+        let Done { plan, channels, irqbalance, results, undone, earlier, .. } = done;
         let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
         let notes = plan.interfaces.iter().flat_map(|interface| {
             let named =
@@ -65,18 +68,22 @@ impl Applied {
         });
         let stays = undone.as_ref().is_none_or(|undone| !undone.complete());
         let changed = results.iter().filter(|result| result.changed()).count()
-            + channels.iter().filter(|c| c.refused.is_none()).count();
+            + channels.iter().filter(|c| c.refused.is_none()).count()
+            + usize::from(irqbalance.as_ref().is_some_and(|told| told.changed));
         Self {
             schema: "nicpin.apply/1",
             hash: plan.hash.clone(),
             changed: if stays { changed } else { 0 },
             already: plan.unchanged + of(Outcome::Already),
             managed: of(Outcome::Managed),
-            refused: of(Outcome::Refused) + channels.iter().filter(|c| c.refused.is_some()).count(),
+            refused: of(Outcome::Refused)
+                + channels.iter().filter(|c| c.refused.is_some()).count()
+                + usize::from(irqbalance.as_ref().is_some_and(Balanced::failed)),
             vanished: of(Outcome::Vanished),
             pending: if stays { of(Outcome::Pending) } else { 0 },
             notes: notes.chain(plan.notes.iter().cloned()).collect(),
             channels: channels.clone(),
+            irqbalance: irqbalance.clone(),
             results: results.clone(),
             undone: undone.clone(),
             earlier: earlier.clone(),
@@ -101,6 +108,7 @@ impl Applied {
             pending: 0,
             notes: Vec::new(),
             channels: Vec::new(),
+            irqbalance: None,
             results: Vec::new(),
             undone: None,
             earlier: None,
@@ -152,10 +160,12 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&wrap("no fit    ", text));
     }
     out.push_str(&channels(&applied.channels));
+    out.push_str(&balanced(applied.irqbalance.as_ref()));
     out.push_str(&results(&applied.results));
     if let Some(undone) = &applied.undone {
         out.push_str(&wrap("put back  ", &format!("{}, since not all could be written", values_of(undone))));
         out.push_str(&channels(&undone.channels));
+        out.push_str(&balanced(undone.irqbalance.as_ref()));
         out.push_str(&failures(&undone.results));
         out.push_str(&absent(&undone.absent, "could not be put back"));
     }
@@ -242,6 +252,8 @@ pub struct Restored {
     absent: Vec<String>,
     /// Each change of channels.
     channels: Vec<ChannelOutcome>,
+    /// What was undone about irqbalance, which counts like a write.
+    irqbalance: Option<Balanced>,
     /// Each write.
     results: Vec<Written>,
 }
@@ -249,19 +261,24 @@ pub struct Restored {
 impl Restored {
     /// Sums up what was put back.
     pub fn new(undone: Undone) -> Self {
-        let Undone { channels, results, unchanged, absent } = undone;
+        let Undone { channels, results, unchanged, absent, irqbalance } = undone;
         let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
         let already = results.iter().filter(|result| result.outcome == Outcome::Already).count();
         let stays =
             |result: &&Written| result.outcome == Outcome::Changed && result.path.starts_with("/proc/irq/");
         Self {
             schema: "nicpin.restore/1",
-            changed: results.iter().filter(|result| result.changed()).count() + set.len(),
+            changed: results.iter().filter(|result| result.changed()).count()
+                + set.len()
+                + usize::from(irqbalance.as_ref().is_some_and(|told| told.changed)),
             already: unchanged + already,
-            refused: results.iter().filter(|result| result.failed()).count() + refused.len(),
+            refused: results.iter().filter(|result| result.failed()).count()
+                + refused.len()
+                + usize::from(irqbalance.as_ref().is_some_and(Balanced::failed)),
             staying: results.iter().filter(stays).count(),
             absent,
             channels,
+            irqbalance,
             results,
         }
     }
@@ -274,10 +291,14 @@ impl Restored {
 
 /// `restore` for people. The last line counts.
 pub fn restored(restored: &Restored) -> String {
-    if restored.changed + restored.already + restored.refused + restored.absent.len() == 0 {
+    if restored.changed + restored.already + restored.refused + restored.absent.len() == 0
+        && restored.irqbalance.is_none()
+    {
         return "nothing to restore: no apply has left a record\n".to_owned();
     }
-    let mut out = channels(&restored.channels) + &results(&restored.results);
+    let mut out = channels(&restored.channels);
+    out.push_str(&balanced(restored.irqbalance.as_ref()));
+    out.push_str(&results(&restored.results));
     out.push_str(&absent(&restored.absent, "kept for the next restore"));
     if restored.staying > 0 {
         let text = format!(
@@ -321,6 +342,25 @@ fn channels(outcomes: &[ChannelOutcome]) -> String {
         }
     };
     outcomes.iter().map(line).collect()
+}
+
+/// What was done about irqbalance.
+fn balanced(balanced: Option<&Balanced>) -> String {
+    use irqbalance::Done;
+    let Some(balanced) = balanced else { return String::new() };
+    let detail = balanced.detail.as_deref().unwrap_or_default();
+    let irqs = count(balanced.irqs, "IRQ");
+    let (what, text) = match balanced.done {
+        Done::Banned if balanced.changed => ("changed   ", format!("irqbalance leaves {irqs} alone")),
+        Done::Banned => ("already   ", format!("irqbalance leaves {irqs} alone")),
+        Done::Stopped => ("changed   ", "irqbalance is stopped".to_owned()),
+        Done::Unbanned if balanced.changed => ("changed   ", format!("irqbalance may move {irqs} again")),
+        Done::Unbanned => return String::new(),
+        Done::Started => ("changed   ", "irqbalance is started again".to_owned()),
+        Done::NotTold => ("not told  ", format!("irqbalance: {detail}")),
+        Done::Refused => ("refused   ", format!("irqbalance: {detail}")),
+    };
+    wrap(what, &text)
 }
 
 /// Writes that went well, counted by interface; the others with their reasons.

@@ -1,0 +1,146 @@
+//! What nicpin has done about irqbalance, as it is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::apply::STATE_DIR;
+use crate::host::root::errno_words;
+use crate::host::{FileError, Host, Root, writers};
+use crate::plan::Plan;
+
+const SCHEMA: &str = "nicpin.irqbalance/1";
+
+/// What was done, so that it can be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    schema: String,
+    /// The irqbalance that was told: process id and start time. One that was started later knows of nothing.
+    told: Option<(i32, u64)>,
+    /// IRQs that nicpin added to those that it leaves alone.
+    pub banned: BTreeSet<u32>,
+    /// Planned IRQs and what they are: a number alone is another vector's after the next boot.
+    pub planned: BTreeMap<u32, KeptIrq>,
+    /// Whether nicpin stopped its service.
+    pub stopped: bool,
+}
+
+/// A vector, by what stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptIrq {
+    /// The bus device.
+    pub device: String,
+    /// The name of its handler.
+    pub action: String,
+}
+
+/// What was done could not be kept, or is not readable; so nothing is done.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// The file could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It holds something else.
+    #[error("{}: is not a record of what irqbalance was told ({reason}); move it away to start anew", path.display())]
+    Content {
+        /// The file, the root included.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It could not be written.
+    #[error("{}: {}; irqbalance was not told, since that could not be undone", path.display(), errno_words(answer))]
+    Save {
+        /// The file, the root included.
+        path: PathBuf,
+        /// The kernel's answer.
+        answer: std::io::Error,
+    },
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            told: None,
+            banned: BTreeSet::new(),
+            planned: BTreeMap::new(),
+            stopped: false,
+        }
+    }
+}
+
+impl Kept {
+    fn path() -> String {
+        format!("{STATE_DIR}/irqbalance.json")
+    }
+
+    /// Reads it; nothing done where there is none.
+    pub fn load(root: &Root) -> Result<Self, KeptError> {
+        let path = Self::path();
+        let Some(text) = root.read_state(&path)? else { return Ok(Self::default()) };
+        let error = |reason: String| KeptError::Content { path: root.outside(&path), reason };
+        let kept: Self = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
+        if kept.schema == SCHEMA { Ok(kept) } else { Err(error(format!("its schema is {}", kept.schema))) }
+    }
+
+    /// Writes it so that a crash leaves the old or the new one; nothing done leaves no file.
+    pub(super) fn save(&self, root: &Root) -> Result<(), KeptError> {
+        let path = Self::path();
+        let saved = if *self == Self::default() {
+            root.remove_state(&path)
+        } else {
+            let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from);
+            text.and_then(|text| root.replace_state(&path, &(text + "\n")))
+        };
+        saved.map_err(|answer| KeptError::Save { path: root.outside(&path), answer })
+    }
+
+    /// From now on it is about this irqbalance: one that was told is another if it was started at another time.
+    pub(super) fn is_about(&mut self, root: &Root, pid: i32) {
+        if !self.knows(root, pid) {
+            self.banned.clear();
+        }
+        self.told = started(root, pid);
+    }
+
+    /// Whether this irqbalance is the one that was told.
+    pub(super) fn knows(&self, root: &Root, pid: i32) -> bool {
+        self.told.is_some() && self.told == started(root, pid)
+    }
+
+    /// Forgets IRQs that are no longer what they were; those of them that irqbalance was told to leave alone.
+    pub(super) fn forget_stale(&mut self, host: &Host) -> BTreeSet<u32> {
+        let mut now: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+        for interface in &host.interfaces {
+            for vector in &interface.vectors {
+                now.entry(vector.irq).or_default().insert(&interface.device.address);
+            }
+        }
+        let stays = |irq: &u32, was: &KeptIrq| {
+            now.get(irq).is_some_and(|devices| devices.contains(was.device.as_str()))
+        };
+        self.planned.retain(|irq, was| stays(irq, was));
+        let stale: BTreeSet<u32> =
+            self.banned.iter().filter(|irq| !self.planned.contains_key(irq)).copied().collect();
+        self.banned.retain(|irq| !stale.contains(irq));
+        stale
+    }
+
+    /// Adds the IRQs of a plan. Interfaces that it is not about keep theirs.
+    pub(super) fn plan(&mut self, plan: &Plan) {
+        for interface in &plan.interfaces {
+            for vector in interface.vectors.iter().filter(|vector| vector.cpus.is_some()) {
+                let irq = KeptIrq { device: interface.device.clone(), action: vector.action.clone() };
+                self.planned.insert(vector.irq, irq);
+            }
+        }
+    }
+}
+
+/// Process id and start time, in the kernel's ticks since boot.
+fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
+    let processes = writers::processes(root, &["irqbalance"]).ok()?;
+    processes.iter().find(|process| process.pid == pid).map(|process| (pid, process.starttime))
+}

@@ -1,0 +1,217 @@
+//! What apply does about irqbalance, and what restore undoes: IRQs that it is told to leave alone, or its service
+//! stopped. What was done is kept in `/run/nicpin/irqbalance.json`, written before it is done: restore takes back
+//! exactly that, and `nicpin irqbalance-policy` answers by it where it cannot see the cards.
+
+mod kept;
+mod service;
+mod socket;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::host::{Host, Root};
+use crate::plan::{BalancerPlan, Plan};
+use crate::policy::Balancer;
+
+pub use kept::{Kept, KeptError, KeptIrq};
+pub use socket::{Setup, SocketError};
+
+use socket::Daemon;
+
+/// What was done about irqbalance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Balanced {
+    /// Its process id; `None` when it does not run.
+    pub pid: Option<i32>,
+    /// What was done.
+    pub done: Done,
+    /// Whether that changed anything.
+    pub changed: bool,
+    /// How many IRQs it was told of.
+    pub irqs: usize,
+    /// Why it was not done, or what else there is to know.
+    pub detail: Option<String>,
+}
+
+/// What can be done about irqbalance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Done {
+    /// It says that it leaves the IRQs alone.
+    Banned,
+    /// Its service is stopped.
+    Stopped,
+    /// The IRQs that nicpin had it leave alone are its again.
+    Unbanned,
+    /// Its service runs again.
+    Started,
+    /// Nobody was there to be told: a copy of a machine.
+    NotTold,
+    /// It did not do as it was told.
+    Refused,
+}
+
+impl Balanced {
+    fn new(pid: Option<i32>, done: Done, changed: bool, irqs: usize) -> Self {
+        Self { pid, done, changed, irqs, detail: None }
+    }
+
+    fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> Self {
+        let done = match error {
+            Failure::Socket(SocketError::Copy) => Done::NotTold,
+            _ => Done::Refused,
+        };
+        Self { detail: Some(error.to_string()), ..Self::new(pid, done, false, irqs) }
+    }
+
+    /// Whether it was not done.
+    pub fn failed(&self) -> bool {
+        self.done == Done::Refused
+    }
+}
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error("{0}")]
+    Service(String),
+    #[error("{0}")]
+    NotKept(#[from] KeptError),
+    #[error("it was told, and says that it leaves only {held} of {asked} IRQs alone; run again")]
+    NotHeld { held: usize, asked: usize },
+}
+
+/// irqbalance runs, and the policy is not to write while it does.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "irqbalance runs (process {pid}) and would move what is written; nothing was written: stop it, or give --irqbalance \
+     ban or stop"
+)]
+pub struct RunningError {
+    pid: i32,
+}
+
+/// Refuses to go on where the plan says so.
+pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
+    match &plan.irqbalance {
+        Some(BalancerPlan { action: Balancer::Refuse, pid, .. }) => Err(RunningError { pid: *pid }),
+        _ => Ok(()),
+    }
+}
+
+/// Does what the plan says, before its writes: a vector that irqbalance still has could be moved between its write and
+/// its ban. `None` where there is nothing to do.
+pub fn before_writes(root: &Root, host: &Host, plan: &Plan) -> Option<Balanced> {
+    let balancer = plan.irqbalance.as_ref().filter(|balancer| !balancer.irqs.is_empty())?;
+    let (pid, count) = (Some(balancer.pid), balancer.irqs.len());
+    let done = match balancer.action {
+        Balancer::Ban => ban(root, host, plan, balancer),
+        Balancer::Stop => stop(root, balancer.pid),
+        Balancer::Ignore | Balancer::Refuse => return None,
+    };
+    Some(match done {
+        Ok(done) => done,
+        // Its policy script holds even where its socket does not answer.
+        Err(error @ Failure::Socket(_)) if balancer.lasts && balancer.action == Balancer::Ban => {
+            let detail = format!("{error}; its policy script asks nicpin when it starts");
+            Balanced { detail: Some(detail), ..Balanced::new(pid, Done::NotTold, false, count) }
+        }
+        Err(error) => Balanced::failed_because(pid, count, &error),
+    })
+}
+
+fn ban(root: &Root, host: &Host, plan: &Plan, balancer: &BalancerPlan) -> Result<Balanced, Failure> {
+    let daemon = Daemon::new(root, balancer.pid);
+    let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
+    let mut kept = Kept::load(root)?;
+    kept.is_about(root, balancer.pid);
+    // IRQ numbers that have gone to other vectors since are none of nicpin's business any more.
+    let stale = kept.forget_stale(host);
+    let likely = planned.union(&kept.banned).copied().collect();
+    let now = daemon.setup(&likely)?.banned;
+    let list: BTreeSet<u32> = now.difference(&stale).copied().chain(planned.iter().copied()).collect();
+    let added: BTreeSet<u32> = planned.difference(&now).copied().collect();
+    kept.banned.extend(&added);
+    kept.plan(plan);
+    kept.save(root)?;
+    if list != now {
+        if !list.is_subset(&likely) {
+            // Others have had it leave IRQs alone, which have to be named again: is there room for all?
+            daemon.setup(&list)?;
+        }
+        daemon.ban(&list)?;
+        let held = daemon.setup(&BTreeSet::new())?.banned;
+        let held = list.intersection(&held).count();
+        if held < list.len() {
+            return Err(Failure::NotHeld { held, asked: list.len() });
+        }
+    }
+    Ok(Balanced::new(Some(balancer.pid), Done::Banned, list != now, planned.len()))
+}
+
+fn stop(root: &Root, pid: i32) -> Result<Balanced, Failure> {
+    if !root.is_real() {
+        return Err(SocketError::Copy.into());
+    }
+    let mut kept = Kept::load(root)?;
+    kept.stopped = true;
+    kept.save(root)?;
+    service::stop(root).map_err(Failure::Service)?;
+    Ok(Balanced::new(Some(pid), Done::Stopped, true, 0))
+}
+
+/// Undoes what applies have done about irqbalance since it was so, or at all; `None` where they did nothing.
+pub fn back_to(root: &Root, before: &Kept) -> Option<Balanced> {
+    let (pid, undone) = match Kept::load(root) {
+        Ok(kept) if kept == *before => return None,
+        Ok(kept) => {
+            let pid = service::running(root);
+            (pid, undo(root, &kept, before, pid))
+        }
+        Err(error) => (None, Err(error.into())),
+    };
+    Some(undone.unwrap_or_else(|error| Balanced::failed_because(pid, 0, &error)))
+}
+
+/// Whether there is something to take back.
+pub fn has_done_something(root: &Root) -> bool {
+    Kept::load(root).map_or(true, |kept| kept != Kept::default())
+}
+
+fn undo(root: &Root, kept: &Kept, before: &Kept, pid: Option<i32>) -> Result<Balanced, Failure> {
+    let done = match pid {
+        None if kept.stopped && !before.stopped => {
+            service::start(root).map_err(Failure::Service)?;
+            Balanced::new(service::running(root), Done::Started, true, 0)
+        }
+        Some(pid) if kept.knows(root, pid) => {
+            let daemon = Daemon::new(root, pid);
+            let now = daemon.setup(&BTreeSet::new())?.banned;
+            let list: BTreeSet<u32> = now
+                .iter()
+                .filter(|irq| !kept.banned.contains(irq) || before.banned.contains(irq))
+                .copied()
+                .collect();
+            let back = now.len() - list.len();
+            if back > 0 {
+                daemon.setup(&list)?;
+                daemon.ban(&list)?;
+                let held = daemon.setup(&BTreeSet::new())?.banned;
+                if held != list {
+                    return Err(Failure::NotHeld {
+                        held: held.intersection(&list).count(),
+                        asked: list.len(),
+                    });
+                }
+            }
+            Balanced::new(Some(pid), Done::Unbanned, back > 0, back)
+        }
+        // It was restarted, or is gone: it knows nothing of what nicpin told it.
+        pid => Balanced::new(pid, Done::Unbanned, false, 0),
+    };
+    before.save(root)?;
+    Ok(done)
+}

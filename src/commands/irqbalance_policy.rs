@@ -1,0 +1,54 @@
+//! `nicpin irqbalance-policy`: be irqbalance's policy script.
+//!
+//! irqbalance runs its policy script once for each IRQ that it finds, with the device's path in /sys and the IRQ as
+//! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace of its own, which has no
+//! cards: then what the last apply planned answers.
+
+use anyhow::Result;
+
+use crate::apply::irqbalance::Kept;
+use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
+use crate::commands::{Exit, read_and_plan};
+use crate::host::Root;
+use crate::host::interrupts::Handlers;
+
+const NET: &str = "/sys/class/net";
+const PCI: &str = "/sys/bus/pci/devices/";
+
+pub(super) fn run(cli: &Cli, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    if was_planned(&root, args)? || is_of_a_card(&root, &args.device)? && is_planned(cli, &root, args.irq)? {
+        out.push_str("ban=true\n");
+    }
+    Ok(Exit::Planned)
+}
+
+/// Whether the last apply planned this IRQ, and it is still what it was.
+fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
+    let kept = Kept::load(root)?;
+    let Some(was) = kept.planned.get(&args.irq) else { return Ok(false) };
+    let address = args.device.trim_end_matches('/').strip_prefix(PCI);
+    if address.is_some_and(|address| address != was.device) {
+        return Ok(false);
+    }
+    Ok(Handlers::new(root).of(args.irq)?.contains(&was.action))
+}
+
+/// Whether an interface is below this device. Most of a machine's IRQs are others': they need no plan. A path that is
+/// no device's stands for IRQs of which irqbalance knows none, and may be any.
+fn is_of_a_card(root: &Root, device: &str) -> Result<bool> {
+    let Some(device) = root.canonical(device).filter(|path| path.starts_with("/sys/devices/")) else {
+        return Ok(true);
+    };
+    let below = |path: &str| path.strip_prefix(&device).is_some_and(|rest| rest.starts_with('/'));
+    let names = root.list(NET)?.unwrap_or_default();
+    Ok(names.iter().any(|name| root.canonical(&format!("{NET}/{name}")).is_some_and(|path| below(&path))))
+}
+
+/// Whether a plan of the whole machine has CPUs for this IRQ.
+fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
+    let every = SelectArgs { selectors: Vec::new(), if_present: true };
+    let (_, plan) = read_and_plan(cli, root, &every, &PolicyArgs::default())?;
+    let mut vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
+    Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
+}

@@ -1,0 +1,414 @@
+//! irqbalance and others who write affinities: what the plan says, what apply does and restore undoes, on copies of
+//! shipped machines. In a tree, what irqbalance answers to `setup` stands in `/nicpin/irqbalance`; `tests/vm` has the
+//! real one.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::run::{Copy, Run};
+use support::tree::put;
+
+const PID: u32 = 812;
+const ANSWER: &str = "/nicpin/irqbalance";
+/// The planned IRQs of the machine `two-node`: of each card's nine vectors the first is control.
+const PLANNED: [u32; 16] = [27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 38, 39, 40, 41, 42, 43];
+
+/// `two-node` with an irqbalance that was started at this time and leaves these IRQs alone.
+fn machine(started: u32, banned: &[u32]) -> Copy {
+    let machine = Copy::of("two-node");
+    restart(&machine, started, banned);
+    machine
+}
+
+fn restart(machine: &Copy, started: u32, banned: &[u32]) {
+    let stat = format!("{PID} (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 {started}");
+    put(&machine.path("/"), &format!("/proc/{PID}/stat"), &format!("{stat}{}", " 0".repeat(30)));
+    let irqs: String =
+        banned.iter().fold(String::new(), |all, irq| all + &format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 4 "));
+    put(&machine.path("/"), ANSWER, &format!("SLEEP 10 {irqs}BANNED 00"));
+}
+
+fn banned(machine: &Copy) -> BTreeSet<u32> {
+    let text = machine.read(ANSWER);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).filter(|pair| pair[0] == "IRQ").map(|pair| pair[1].parse().unwrap()).collect()
+}
+
+fn set(irqs: &[u32]) -> BTreeSet<u32> {
+    irqs.iter().copied().collect()
+}
+
+/// Runs it with exit code 0, and gives what it prints with each run of blanks as one.
+fn good(machine: &Copy, args: &[&str]) -> String {
+    let run = machine.nicpin(args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {}", run.stdout);
+    words(&run)
+}
+
+fn words(run: &Run) -> String {
+    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
+    let machine = machine(611, &[9, 31]);
+    let text = good(&machine, &["apply"]);
+    assert!(text.contains("changed irqbalance leaves 16 IRQs alone"), "{text}");
+    assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
+    let text = good(&machine, &["apply", "--detailed-exitcode"]);
+    assert!(text.contains("already irqbalance leaves 16 IRQs alone") && text.contains("changed=0"), "{text}");
+    // What somebody else had it leave alone is not taken back with the rest.
+    let text = good(&machine, &["restore"]);
+    assert!(text.contains("changed irqbalance may move 15 IRQs again"), "{text}");
+    assert_eq!(banned(&machine), set(&[9, 31]));
+    assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
+    assert_eq!(good(&machine, &["restore"]), "nothing to restore: no apply has left a record");
+}
+
+#[test]
+fn interfaces_that_are_applied_one_by_one_keep_their_bans() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply", "nic0"]);
+    assert_eq!(banned(&machine), set(&PLANNED[8..]));
+    good(&machine, &["apply", "nic1"]);
+    assert_eq!(banned(&machine), set(&PLANNED));
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[]));
+}
+
+#[test]
+fn an_irqbalance_that_was_restarted_is_told_again_and_keeps_its_own() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    // The new one was started with --banirq=36.
+    restart(&machine, 9999, &[36]);
+    let text = good(&machine, &["apply"]);
+    assert!(
+        text.contains("changed irqbalance leaves 16 IRQs alone") && text.contains("changed=1 "),
+        "{text}"
+    );
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[36]));
+    // Told, and restarted before the restore: nothing is left to take back.
+    good(&machine, &["apply"]);
+    restart(&machine, 12000, &[36, 37]);
+    let text = good(&machine, &["restore"]);
+    assert!(!text.contains("irqbalance"), "{text}");
+    assert_eq!(banned(&machine), set(&[36, 37]));
+}
+
+/// IRQ 36 becomes a disk's: it is irqbalance's again.
+#[test]
+fn a_number_that_went_to_another_device_is_no_longer_banned() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/msi_irqs";
+    std::fs::rename(machine.path(&format!("{device}/36")), machine.path(&format!("{device}/136"))).unwrap();
+    std::fs::rename(machine.path("/proc/irq/36"), machine.path("/proc/irq/136")).unwrap();
+    let text = machine.read("/proc/interrupts");
+    let row = text.lines().find(|row| row.starts_with(" 36:")).unwrap();
+    machine.write("/proc/interrupts", &(text.clone() + &row.replace(" 36:", "136:") + "\n"));
+    let moved = machine.read("/proc/interrupts").replacen(row, &row.replace("virtio1-input.0", "nvme0q1"), 1);
+    machine.write("/proc/interrupts", &moved);
+    good(&machine, &["apply"]);
+    assert_eq!(banned(&machine), &(&set(&PLANNED) - &set(&[36])) | &set(&[136]));
+}
+
+#[test]
+fn refuse_writes_nothing() {
+    let machine = machine(611, &[9]);
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "--irqbalance", "refuse"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("irqbalance runs (process 812)") && run.stderr.contains("nothing was written")
+    );
+    assert_eq!((run.stderr.lines().count(), machine.snapshot()), (1, before));
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    machine.remove(&format!("/proc/{PID}"));
+    good(&machine, &["apply", "--irqbalance", "refuse"]);
+}
+
+#[test]
+fn ignore_writes_and_says_what_will_happen() {
+    let machine = machine(611, &[9]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(
+        text.contains("is ignored: it will move the 16 planned IRQs elsewhere, every 10 seconds"),
+        "{text}"
+    );
+    assert_eq!(banned(&machine), set(&[9]));
+    assert_eq!(machine.read("/proc/irq/36/smp_affinity"), "02");
+}
+
+/// A tree has no service, and the machine that the test runs on is not asked.
+#[test]
+fn nobody_is_told_for_a_tree_without_an_answer_and_nothing_is_stopped() {
+    for action in ["ban", "stop"] {
+        let machine = machine(611, &[]);
+        machine.remove(ANSWER);
+        let text = good(&machine, &["apply", "--irqbalance", action]);
+        assert!(text.contains("not told irqbalance: this is a copy of a machine"), "{action}: {text}");
+        assert!(machine.path(&format!("/proc/{PID}/stat")).exists());
+        assert!(good(&machine, &["restore", "--format", "json"]).contains("refused\": 0"));
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_is_a_refusal_and_the_writes_are_done() {
+    let machine = machine(611, &[]);
+    machine.write(ANSWER, "Permission denied\n");
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1);
+    let text = words(&run);
+    assert!(text.contains("refused irqbalance: process 812 does not answer (`Permission denied"), "{text}");
+    assert!(text.contains("refused=1 ") && text.contains("changed=24 "), "{text}");
+}
+
+#[test]
+fn a_broken_record_of_bans_is_said_and_nobody_is_told() {
+    let machine = machine(611, &[9]);
+    put(&machine.path("/"), "/run/nicpin/irqbalance.json", "{}");
+    for command in ["apply", "restore"] {
+        let run = machine.nicpin(&[command]);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(words(&run).contains("is not a record of what irqbalance was told"), "{}", run.stdout);
+        assert_eq!(banned(&machine), set(&[9]));
+    }
+}
+
+#[test]
+fn the_plan_says_how_to_make_it_last_in_the_distributions_own_words() {
+    let script = "--policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy";
+    for (file, text, expected) in [
+        ("/etc/default/irqbalance", "#IRQBALANCE_ARGS=\"\"", "IRQBALANCE_ARGS"),
+        ("/etc/default/irqbalance", "ENABLED=\"1\"\nOPTIONS=\"\"", "OPTIONS"),
+        ("/etc/sysconfig/irqbalance", "# nothing said", "IRQBALANCE_ARGS"),
+        ("/etc/conf.d/irqbalance", "", "IRQBALANCE_OPTS"),
+    ] {
+        let machine = machine(611, &[]);
+        put(&machine.path("/"), file, text);
+        let text = good(&machine, &["plan"]);
+        assert!(
+            text.contains("to leave the 16 planned IRQs alone, which lasts until irqbalance restarts"),
+            "{text}"
+        );
+        assert!(text.contains(&format!("{expected}=\"{script}\" in {file}")), "{text}");
+    }
+    let text = good(&machine(611, &[]), &["plan"]);
+    assert!(text.contains(&format!("{script} among the arguments of its service")), "{text}");
+}
+
+#[test]
+fn a_policy_script_that_asks_nicpin_lasts() {
+    let script = "/usr/lib/nicpin/nicpin-irqbalance-policy";
+    for (argument, installed, lasts) in [
+        (script, script, true),
+        ("/etc/irqbalance.d", "/etc/irqbalance.d/nicpin-irqbalance-policy", true),
+        (script, "/usr/lib/nicpin/other", false),
+        ("/opt/site/policy", "/opt/site/policy", false),
+    ] {
+        let machine = machine(611, &[]);
+        put(
+            &machine.path("/"),
+            "/etc/default/irqbalance",
+            &format!("IRQBALANCE_ARGS=\"-t 5 --policyscript={argument}\""),
+        );
+        put(&machine.path("/"), installed, "#!/bin/sh");
+        let text = good(&machine, &["plan"]);
+        assert_eq!(text.contains("which asks nicpin, makes that last"), lasts, "{argument}: {text}");
+        let plan: serde_json::Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+        let expected = serde_json::json!({ "pid": 812, "action": "ban", "irqs": PLANNED, "lasts": lasts });
+        assert_eq!(plan["irqbalance"], expected);
+        if lasts {
+            // A socket that does not answer is no harm then.
+            machine.write(ANSWER, "");
+            assert!(good(&machine, &["apply"]).contains("its policy script asks nicpin when it starts"));
+        }
+    }
+}
+
+#[test]
+fn the_policy_file_has_the_same_words_and_options_come_over_it() {
+    let machine = machine(611, &[]);
+    put(&machine.path("/"), "/etc/nicpin.toml", "irqbalance = \"refuse\"");
+    assert!(good(&machine, &["plan"]).contains("apply refuses to write while it runs"));
+    assert_eq!(machine.nicpin(&["apply"]).code, 1);
+    good(&machine, &["apply", "--irqbalance", "ignore"]);
+    put(&machine.path("/"), "/etc/nicpin.toml", "irqbalance = \"kill\"");
+    let run = machine.nicpin(&["plan"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("line 1, column 14") && run.stderr.contains("`kill`"), "{}", run.stderr);
+    assert_eq!(machine.nicpin(&["apply", "--irqbalance", "kill"]).code, 64);
+}
+
+fn policy(machine: &Copy, device: &str, irq: u32) -> String {
+    let run = machine.nicpin_as_nobody(&["irqbalance-policy", device, &irq.to_string()]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{device} {irq}");
+    run.stdout
+}
+
+/// As `/sys/bus/pci/devices` has them, which irqbalance names.
+fn with_pci(machine: &Copy) {
+    for (address, bridge) in [("0000:21:00.0", "20"), ("0000:41:00.0", "40")] {
+        let target = format!("../../../devices/pci0000:{bridge}/0000:{bridge}:00.0/{address}");
+        support::tree::link(&machine.path("/"), &format!("/sys/bus/pci/devices/{address}"), &target);
+    }
+    put(&machine.path("/"), "/sys/devices/pci0000:60/0000:61:00.0/class", "0x010802");
+    support::tree::link(
+        &machine.path("/"),
+        "/sys/bus/pci/devices/0000:61:00.0",
+        "../../../devices/pci0000:60/0000:61:00.0",
+    );
+    machine.open_to_all();
+    machine.set_mode("/", 0o755);
+}
+
+const CARD: &str = "/sys/bus/pci/devices/0000:21:00.0";
+
+#[test]
+fn irqbalance_is_answered_for_planned_irqs_only() {
+    let machine = machine(611, &[]);
+    with_pci(&machine);
+    for irq in &PLANNED[8..] {
+        assert_eq!(policy(&machine, CARD, *irq), "ban=true\n", "{irq}");
+    }
+    // The control vector, another device's IRQ, one without a device, and the path that stands for none.
+    assert_eq!(policy(&machine, CARD, 35), "");
+    assert_eq!(policy(&machine, "/sys/bus/pci/devices/0000:61:00.0", 36), "");
+    assert_eq!(policy(&machine, "/sys", 9), "");
+    assert_eq!(policy(&machine, "/sys", 36), "ban=true\n");
+    put(
+        &machine.path("/"),
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic0\" }\nset = { skip = true }",
+    );
+    assert_eq!(policy(&machine, CARD, 36), "");
+}
+
+/// irqbalance's own unit gives it a network namespace of its own, whose /sys has no cards.
+#[test]
+fn irqbalance_is_answered_where_no_card_can_be_seen_by_what_was_applied() {
+    let machine = machine(611, &[]);
+    with_pci(&machine);
+    good(&machine, &["apply"]);
+    for card in ["nic0", "nic1"] {
+        machine.remove(&format!("/sys/class/net/{card}"));
+    }
+    assert_eq!(policy(&machine, CARD, 36), "ban=true\n");
+    assert_eq!(policy(&machine, CARD, 35), "");
+    assert_eq!(policy(&machine, "/sys/bus/pci/devices/0000:61:00.0", 36), "", "its number, another device");
+    let text = machine.read("/proc/interrupts");
+    machine.write("/proc/interrupts", &text.replace("virtio1-input.0", "nvme0q1"));
+    assert_eq!(policy(&machine, CARD, 36), "", "its number, another vector");
+}
+
+#[test]
+fn others_who_write_affinities_are_named() {
+    let conf = |profile: &str, text: &str| {
+        (format!("/usr/lib/tuned/profiles/{profile}/tuned.conf"), text.to_owned())
+    };
+    let link = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let active = ("/etc/tuned/active_profile".to_owned(), "site".to_owned());
+    let tuned = ("/proc/700/stat".to_owned(), format!("700 (tuned) S{}", " 1".repeat(49)));
+    let isolated =
+        conf("cpu-partitioning", "[main]\ninclude=site\n[scheduler]\nisolated_cores=${isolated_cores}\n");
+    for (files, code, expected) in [
+        (
+            vec![
+                tuned.clone(),
+                active.clone(),
+                conf("site", "[main]\ninclude = cpu-partitioning"),
+                isolated.clone(),
+            ],
+            "tuned-running",
+            "tuned runs with the profile site, of which cpu-partitioning has isolated_cores",
+        ),
+        (
+            vec![
+                tuned.clone(),
+                active.clone(),
+                ("/etc/tuned/site/tuned.conf".to_owned(), "[irq]\naffinity=2".to_owned()),
+            ],
+            "tuned-running",
+            "of which site has the plugin irq",
+        ),
+        // Not running, and a profile that leaves interrupts alone.
+        (vec![active.clone(), conf("site", "[irq]")], "", ""),
+        (vec![tuned.clone(), active.clone(), conf("site", "[sysctl]\nvm.swappiness=1")], "", ""),
+        (
+            vec![link(
+                "/etc/systemd/network/10-net.link",
+                "[Match]\nDriver=virtio_net\n[Link]\nIRQAffinityPolicy=spread",
+            )],
+            "link-irq-affinity",
+            "/etc/systemd/network/10-net.link has IRQAffinityPolicy=spread: systemd-udevd sets the vectors",
+        ),
+        (
+            vec![link(
+                "/usr/lib/systemd/network/99-default.link.d/irq.conf",
+                "[Link]\nIRQAffinityPolicy = single",
+            )],
+            "link-irq-affinity",
+            "99-default.link.d/irq.conf has IRQAffinityPolicy=single",
+        ),
+        (
+            vec![
+                link("/etc/systemd/network/10-net.link", "[Link]\nIRQAffinityPolicy="),
+                link("/usr/lib/systemd/network/10-net.link", "[Link]\nIRQAffinityPolicy=spread"),
+            ],
+            "",
+            "",
+        ),
+        (
+            vec![link("/usr/bin/google_set_multiqueue", "#!/bin/bash")],
+            "cloud-script",
+            "/usr/bin/google_set_multiqueue is installed, and writes vectors and XPS of Google's cards",
+        ),
+        (
+            vec![link("/usr/sbin/ecs_mq_rps_rfs", "#!/bin/bash")],
+            "cloud-script",
+            "/usr/sbin/ecs_mq_rps_rfs is installed, and writes RPS, RFS and XPS of virtio cards",
+        ),
+    ] {
+        let machine = Copy::of("two-node");
+        for (path, text) in &files {
+            put(&machine.path("/"), path, text);
+        }
+        let text = good(&machine, &["plan"]);
+        assert!(text.contains(expected), "{files:?}: {text}");
+        let plan: serde_json::Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+        let known = ["tuned-running", "link-irq-affinity", "cloud-script"];
+        let codes = plan["notes"].as_array().unwrap().iter().map(|note| note["code"].as_str().unwrap());
+        let codes: Vec<&str> = codes.filter(|code| known.contains(code)).collect();
+        assert_eq!(codes, if code.is_empty() { vec![] } else { vec![code] }, "{files:?}");
+        assert!(good(&machine, &["apply"]).contains(expected));
+        // The capture has the fact, and nothing else of these files.
+        let archive = machine.path("/machine.tar.gz");
+        good(&machine, &["capture", "-o", archive.to_str().unwrap()]);
+        let captured = support::run::nicpin(&["plan", "--root", archive.to_str().unwrap()]);
+        assert!(words(&captured).contains(expected), "{}", captured.stdout);
+    }
+}
+
+/// Somebody may not read the files that are looked at for notes: then there are no such notes.
+#[test]
+fn files_of_others_that_cannot_be_read_are_no_error() {
+    let machine = machine(611, &[]);
+    put(&machine.path("/"), "/etc/default/irqbalance", "IRQBALANCE_ARGS=");
+    put(&machine.path("/"), "/etc/systemd/network/10-net.link", "[Link]\nIRQAffinityPolicy=spread");
+    machine.open_to_all();
+    for path in ["/etc/default/irqbalance", "/etc/systemd/network"] {
+        machine.set_mode(path, 0);
+    }
+    let run = machine.nicpin_as_nobody(&["plan"]);
+    for path in ["/etc/default/irqbalance", "/etc/systemd/network"] {
+        machine.set_mode(path, 0o755);
+    }
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(words(&run).contains("among the arguments of its service"), "{}", run.stdout);
+}
