@@ -16,6 +16,7 @@ TOP=$(cd "$VM_DIR/../.." && pwd)
 
 # name, guest script, topology, further options of vm-run.sh; the slowest first
 TESTS=(
+  "irqbalance        irqbalance two-node    --deb irqbalance --deb netcat-openbsd"
   "apply.wide        apply     wide"
   "refuse            refuse    four-node"
   "apply.four-node   apply     four-node"
@@ -84,6 +85,7 @@ fi
 LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
 install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
 install -m 644 "$VM_DIR/guest/assert.sh" "$LOGS/payload/"
+install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
 chmod 755 "$LOGS/payload"
 
 declare -A NAME=() START=()
