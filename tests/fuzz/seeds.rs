@@ -12,6 +12,15 @@ pub(crate) const SMALL_MACHINE: &str = "\
 /proc/irq/24/smp_affinity=3\\n
 /proc/irq/24/effective_affinity_list=0\\n
 /proc/812/stat=812 (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 611 0 0\\n
+/proc/700/stat=700 (tuned) S 1 700 700 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 612 0 0\\n
+/etc/default/irqbalance=#OPTIONS=\\nIRQBALANCE_ARGS=\"-t 5 --policyscript=/etc/policies\"\\n
+/etc/policies/nicpin-irqbalance-policy=
+/etc/tuned/active_profile=site\\n
+/etc/tuned/site/tuned.conf=[main]\\ninclude=site,base\\n
+/usr/lib/tuned/base/tuned.conf=[scheduler]\\nisolated_cores=1\\n
+/etc/systemd/network/10-net.link=[Link]\\nIRQAffinityPolicy=spread\\n
+/etc/systemd/network/20-net.link.d/irq.conf=[Link]\\nIRQAffinityPolicy=single\\n
+/usr/bin/google_set_multiqueue=
 /sys/class/net/eth0->../../devices/pci0000:40/0000:41:00.0/net/eth0
 /sys/devices/pci0000:40/0000:41:00.0/msi_irqs/24=msix\\n
 /sys/devices/pci0000:40/0000:41:00.0/numa_node=0\\n
@@ -53,7 +62,7 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
         "plan" => ["two-node", "two-socket-mlx4", "x460"]
             .map(|name| fs::read(top().join(format!("fixtures/expected/{name}.json"))).unwrap())
             .into(),
-        "netlink" => BTreeSet::new(),
+        "netlink" | "irqbalance" => BTreeSet::new(),
         "ethtool" => text(&["/channels"]),
         "capture" => [targets::tar(SMALL_MACHINE), targets::compressed(&targets::tar(SMALL_MACHINE))].into(),
         "machine" => ["two-node", "two-socket-mlx4", "tg3-and-ixgbe"]
@@ -70,6 +79,10 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
         ]),
         "netlink" => words(&[
             "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0 napi 8193\nnapi 8193 irq 45\nnapi 8194 irq 46 pid 612\n",
+        ]),
+        "irqbalance" => words(&[
+            "SLEEP 10 IRQ 71 LOAD 0 DIFF 17 CLASS 4 IRQ 9 LOAD 5 DIFF 0 CLASS 0 BANNED 00000000,00000000",
+            "SLEEP 1 BANNED ",
         ]),
         "machine" => words(&[SMALL_MACHINE]),
         _ => Vec::new(),

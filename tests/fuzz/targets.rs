@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::host::netlink::Answer;
 use nicpin::host::{Channels, Host, Interrupts, MaskFile, Root};
@@ -23,7 +24,7 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 9] = [
+pub(crate) const TARGETS: [Target; 10] = [
     Target { name: "cpulist", run: |data| text(data, cpulist) },
     Target { name: "cpumask", run: |data| text(data, cpumask) },
     Target { name: "interrupts", run: |data| text(data, interrupts) },
@@ -31,6 +32,7 @@ pub(crate) const TARGETS: [Target; 9] = [
     Target { name: "plan", run: plan },
     Target { name: "netlink", run: |data| text(data, netlink) },
     Target { name: "ethtool", run: |data| text(data, ethtool) },
+    Target { name: "irqbalance", run: |data| text(data, irqbalance) },
     Target { name: "capture", run: capture },
     Target { name: "machine", run: |data| text(data, machine) },
 ];
@@ -147,6 +149,16 @@ fn ethtool(text: &str) {
     assert_eq!(channels.difference(&channels), "");
     let more = channels.without_more();
     assert_eq!((more.receiving(), more.difference(&channels)), (channels.receiving(), String::new()));
+}
+
+/// What irqbalance answers is read back as it was printed, and names no IRQ that it did not name.
+fn irqbalance(text: &str) {
+    let Some(setup) = Setup::parse(text) else { return };
+    assert_eq!(Setup::parse(&setup.to_text()).as_ref(), Some(&setup));
+    for irq in &setup.banned {
+        let named = |word: &str| word.parse() == Ok(*irq);
+        assert!(text.split_ascii_whitespace().any(named), "{irq}");
+    }
 }
 
 /// Bytes that are a capture or not; those that are not compressed are taken for what is inside one.
