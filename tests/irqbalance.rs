@@ -7,6 +7,11 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use nicpin::apply::{self, Options};
+use nicpin::host::faults::{Answer, Deed, Touch};
+use nicpin::host::{Host, Root};
+use nicpin::policy::Policy;
+use nicpin::select::Selection;
 use support::run::{Copy, Run};
 use support::tree::put;
 
@@ -411,4 +416,72 @@ fn files_of_others_that_cannot_be_read_are_no_error() {
     }
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(words(&run).contains("among the arguments of its service"), "{}", run.stdout);
+}
+
+/// All or nothing: a write that is refused takes back what irqbalance was told by this apply, and only that.
+#[test]
+fn atomic_takes_back_the_bans_of_this_apply() {
+    let machine = machine(611, &[9]);
+    good(&machine, &["apply", "nic0"]);
+    assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
+    let options = Options { atomic: true, ..Options::default() };
+    let root = Root::open_with_faults(&machine.path("/"), |touch: Touch<'_>| {
+        let refused = touch.deed == Deed::Write && touch.path.ends_with("/xps_cpus");
+        if refused { Answer::Errno(nix::libc::EINVAL) } else { Answer::Done }
+    });
+    let done = apply::apply(&root.unwrap(), options, |root| {
+        let host = Host::read(root)?;
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        Ok::<_, apply::ApplyError>((host, plan))
+    });
+    let undone = done.unwrap().undone.unwrap();
+    assert!(undone.complete() && undone.irqbalance.is_some_and(|told| told.irqs == 8));
+    assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[9]));
+}
+
+#[test]
+fn atomic_writes_nothing_when_irqbalance_does_not_do_as_it_is_told() {
+    let machine = machine(611, &[]);
+    machine.write(ANSWER, "Permission denied\n");
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "--atomic"]);
+    assert_eq!(run.code, 1);
+    assert!(words(&run).contains("refused=1 "), "{}", run.stdout);
+    machine.write(ANSWER, "Permission denied\n");
+    assert_eq!(machine.snapshot(), before);
+}
+
+#[test]
+fn a_trial_that_nobody_confirms_takes_back_its_bans() {
+    let machine = machine(611, &[9]);
+    good(&machine, &["apply", "--try", "1"]);
+    assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
+    // Until nobody watches the time any more.
+    std::fs::File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
+    assert_eq!(banned(&machine), set(&[9]));
+    assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
+}
+
+/// The plan was made when irqbalance had another process id, or did not run.
+#[test]
+fn a_stored_plan_tells_the_irqbalance_that_runs_now() {
+    for then in [None, Some("ban"), Some("ignore"), Some("refuse")] {
+        let machine = Copy::of("two-node");
+        if let Some(action) = then {
+            put(&machine.path("/"), "/etc/nicpin.toml", &format!("irqbalance = \"{action}\""));
+            let stat = format!("700 (irqbalance) S{}", " 1".repeat(49));
+            put(&machine.path("/"), "/proc/700/stat", &stat);
+        }
+        machine.write("/plan.json", &machine.nicpin(&["plan", "--format", "json"]).stdout);
+        let _ = std::fs::remove_dir_all(machine.path("/proc/700"));
+        restart(&machine, 611, &[]);
+        let run = machine.nicpin(&["apply", "--plan", machine.path("/plan.json").to_str().unwrap()]);
+        let told = then.is_none_or(|action| action == "ban");
+        assert_eq!(run.code, i32::from(then == Some("refuse")), "{then:?}: {}{}", run.stdout, run.stderr);
+        assert_eq!(banned(&machine), if told { set(&PLANNED) } else { set(&[]) }, "{then:?}");
+        assert!((run.stdout.clone() + &run.stderr).contains("process 812"), "{then:?}: {}", run.stdout);
+    }
 }
