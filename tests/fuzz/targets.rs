@@ -10,7 +10,7 @@ use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::host::netlink::Answer;
 use nicpin::host::{Channels, Host, Interrupts, MaskFile, Root};
-use nicpin::plan::Plan;
+use nicpin::plan::{Plan, stored};
 use nicpin::policy::Policy;
 use nicpin::policy::check::file as check_cpus;
 use nicpin::render;
@@ -120,8 +120,22 @@ fn policy(text: &str) {
     }
 }
 
-/// A stored plan is the plan: it is read back as it was printed, and every rendering of it can be had.
+/// A stored plan is the plan: it is read back as it was printed, and every rendering of it can be had. Whatever it says,
+/// applying it writes what the machine has, and vectors to CPUs that run.
 fn plan(data: &[u8]) {
+    if let Some(stored) = std::str::from_utf8(data).ok().and_then(|text| stored::parse(text).ok()) {
+        let host = small_machine();
+        let fitted = stored::fit(&stored, &host);
+        assert_eq!(stored::fit(&fitted.plan, &host).plan.writes, fitted.plan.writes);
+        let root = Root::open(&super::seeds::top().join("fixtures/two-node")).expect("two-node is there");
+        for write in &fitted.plan.writes {
+            assert!(root.exists(&write.path), "{}", write.path);
+            if write.path.ends_with("affinity") {
+                let cpus = CpuSet::parse_mask(&write.value).expect("a write is a mask");
+                assert!(!cpus.is_empty() && cpus.is_subset(&host.topology.online), "{}", write.value);
+            }
+        }
+    }
     let Ok(plan) = serde_json::from_slice::<Plan>(data) else { return };
     let printed = render::json(&plan).expect("a plan can be printed");
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
