@@ -140,8 +140,9 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "keep|auto|N")]
     pub channels: Option<ChannelCount>,
 
-    /// irqbalance, where it runs, moves what was planned: what apply does about that
-    #[arg(long, value_enum, value_name = "ban|stop|ignore|refuse", hide_possible_values = false)]
+    /// irqbalance, where it runs, would move what was planned: tell it to leave exactly the planned IRQs alone (`ban`,
+    /// the default), `stop` its service until restore, `ignore` it, or `refuse` to write while it runs
+    #[arg(long, value_enum, value_name = "ban|stop|ignore|refuse")]
     pub irqbalance: Option<Balancer>,
 }
 
