@@ -28,7 +28,9 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
 # With --target, so that build scripts and macros are built without the counters.
 HOST=$(rustc -vV | sed -n 's/^host: //p')
-cargo build --manifest-path "$FUZZ/Cargo.toml" --release --locked --quiet --target "$HOST" --target-dir "$TARGET"
+# The project's own versions of everything that it has in common with this package.
+cp "$FUZZ/../../Cargo.lock" "$FUZZ/Cargo.lock"
+cargo build --manifest-path "$FUZZ/Cargo.toml" --release --quiet --target "$HOST" --target-dir "$TARGET"
 
 status=0
 for target in "$@"; do
