@@ -18,6 +18,7 @@ pub mod picture;
 pub mod plan;
 pub mod policy;
 pub mod render;
+pub mod sample;
 pub mod select;
 mod shell;
 pub mod sys;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::host::interrupts::{INTERRUPTS, InterruptsError, columns, skip_counts};
+use crate::host::interrupts::{INTERRUPTS, InterruptsError, columns, skip_counts, untorn};
 use crate::host::root::{FileError, Root};
 
 /// How often some IRQs fired on each CPU.
@@ -27,17 +27,7 @@ pub struct CountRow {
 impl Counts {
     /// How often these IRQs have fired so far.
     pub fn read(root: &Root, irqs: &BTreeSet<u32>) -> Result<Self, FileError> {
-        // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
-        // not get better.
-        let mut tries = if root.is_real() { 5 } else { 1 };
-        loop {
-            tries -= 1;
-            match Self::parse(&root.read(INTERRUPTS)?, irqs) {
-                Ok(counts) => return Ok(counts),
-                Err(_) if tries > 0 => {}
-                Err(error) => return Err(root.content_error(INTERRUPTS, error.to_string())),
-            }
-        }
+        untorn(root, || Ok(Self::parse(&root.read(INTERRUPTS)?, irqs)))
     }
 
     /// Reads the counts of these IRQs, and looks at no other row.
@@ -53,11 +43,12 @@ impl Counts {
                 continue;
             };
             let (found, length) = skip_counts(rest.as_bytes(), cpus.len());
-            let (counts, tail) = rest.split_at(length);
-            let counts: Vec<u32> = counts.split_ascii_whitespace().map(count).collect();
             if found < cpus.len() {
                 return Err(InterruptsError::Torn { line, found, expected: cpus.len() });
             }
+            // What was stepped over is blanks and digits.
+            let (counts, tail) = rest.split_at(length);
+            let counts = counts.split_ascii_whitespace().map(count).collect();
             rows.insert(irq, CountRow { counts, whose: tail.trim().to_owned() });
         }
         Ok(Self { cpus, rows })

@@ -8,6 +8,7 @@ use crate::cpuset::{CpuSet, MaskWidth};
 use crate::host::ethtool::{self, Channels};
 use crate::host::netlink::Answer;
 use crate::host::others::{self, Virtual};
+use crate::host::polling::Polling;
 use crate::host::root::{FileError, Root};
 use crate::host::topology::read_list;
 use crate::host::vectors::{UnknownVector, Vector};
@@ -36,6 +37,8 @@ pub struct Interface {
     pub tx_queues: Vec<TxQueue>,
     /// How many channels the card has and could have, where ethtool tells.
     pub channels: Option<Channels>,
+    /// Who polls its queues.
+    pub polling: Polling,
     /// What netlink told of its queues and their IRQs.
     pub netlink: Option<Answer>,
     /// Its `VMBus` channels; `None` for a device on another bus.
@@ -188,6 +191,7 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
         rx_queues,
         tx_queues,
+        polling: Polling::read(root, path)?,
         netlink: None,
         vmbus: read_vmbus(root, link)?,
         vectors: Vec::new(),

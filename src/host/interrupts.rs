@@ -79,21 +79,25 @@ impl<'a> Handlers<'a> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
-        let listed = self.read_listed()?;
+        let listed = untorn(self.root, || self.root.read_in_parts(INTERRUPTS, Interrupts::read))?;
         Ok(self.listed.get_or_init(|| listed))
     }
+}
 
-    fn read_listed(&self) -> Result<Interrupts, FileError> {
-        // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
-        // not get better.
-        let mut tries = if self.root.is_real() { 5 } else { 1 };
-        loop {
-            tries -= 1;
-            match self.root.read_in_parts(INTERRUPTS, Interrupts::read)? {
-                Ok(interrupts) => return Ok(interrupts),
-                Err(_) if tries > 0 => {}
-                Err(error) => return Err(self.root.content_error(INTERRUPTS, error.to_string())),
-            }
+/// `/proc/interrupts` as one of its readings, whole.
+pub(super) fn untorn<T>(
+    root: &Root,
+    read: impl Fn() -> Result<Result<T, InterruptsError>, FileError>,
+) -> Result<T, FileError> {
+    // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
+    // not get better.
+    let mut tries = if root.is_real() { 5 } else { 1 };
+    loop {
+        tries -= 1;
+        match read()? {
+            Ok(value) => return Ok(value),
+            Err(_) if tries > 0 => {}
+            Err(error) => return Err(root.content_error(INTERRUPTS, error.to_string())),
         }
     }
 }

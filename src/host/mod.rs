@@ -13,6 +13,7 @@ pub mod netlink;
 mod numbering;
 pub mod others;
 mod own;
+pub mod polling;
 mod recorded;
 mod redact;
 pub mod root;
@@ -30,6 +31,7 @@ pub use interfaces::{Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, Vmb
 pub use interrupts::{INTERRUPTS, Interrupts};
 pub use names::Role;
 pub use others::Others;
+pub use polling::Polling;
 pub use root::{FileError, Root};
 pub use topology::{Node, Topology};
 pub use vectors::{Source, UnknownVector, Vector};
@@ -63,6 +65,8 @@ pub struct Host {
     pub without_proc: bool,
     /// Who else writes affinities.
     pub writers: Writers,
+    /// Whether every socket that waits polls its card by itself (`net.core.busy_read`, `net.core.busy_poll`).
+    pub sockets_poll: bool,
 }
 
 impl Host {
@@ -100,6 +104,7 @@ impl Host {
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
             writers: Writers::read(root)?,
+            sockets_poll: polling::sockets_poll(root)?,
         })
     }
 }
