@@ -6,8 +6,9 @@ pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::binding::{Memory, Place, Wish};
 use crate::cpuset::CpuSet;
@@ -29,6 +30,7 @@ Examples:
 /// Puts the interrupts and packet steering of network cards on their own NUMA node: plan, prove, undo.
 #[derive(Debug, Parser)]
 #[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND")]
 pub struct Cli {
     /// The machine to read and write: `/`, the top of a tree that holds the same files, or a capture (read-only)
     #[arg(long, global = true, value_name = "DIR|FILE", default_value = "/", display_order = 900)]
@@ -43,9 +45,40 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// The command line with `status` put in where it names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
+    pub fn complete(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+        let mut args: Vec<OsString> = args.into_iter().collect();
+        let mut at = 1;
+        while let Some(arg) = args.get(at) {
+            let text = arg.to_string_lossy();
+            match text.as_ref() {
+                "--root" | "--config" => at += 2,
+                "-h" | "--help" | "-V" | "--version" | "help" => return args,
+                option if option.starts_with("--root=") || option.starts_with("--config=") => at += 1,
+                word if Self::command().find_subcommand(word).is_some() => return args,
+                _ => break,
+            }
+        }
+        args.insert(at.min(args.len()), "status".into());
+        args
+    }
+
+    /// The command that a word was probably meant to be.
+    pub fn nearest_command(word: &str) -> Option<String> {
+        let command = Self::command();
+        let names = command.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
+        let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
+        let (distance, name) = near.min()?;
+        (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say on one screen whether each interface's work is on its own node, and will stay there (the default)
+    Status(StatusArgs),
     /// Print what apply would write; writes nothing, needs no root
     Plan(PlanArgs),
     /// Write the plan, read it back and say what changed
@@ -164,6 +197,53 @@ impl PolicyArgs {
             ..Settings::default()
         }
     }
+}
+
+/// `nicpin status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The worst interface comes first. Of each vector: where it is planned, where the kernel
+may deliver it (allowed) and where it delivers it (serving). OK takes proof: interrupts
+that arrived where planned while they were watched.
+
+Exit codes: 0 it could be told, whatever it is; 1 it could not. `check` has an exit code
+for a machine that is not as planned.
+
+Examples:
+  nicpin                             the whole machine; nicpin status is the same
+  nicpin eth2                        one card
+  nicpin status --all --seconds 5    every vector, watched for 5 seconds
+  nicpin status --format json        the same facts for programs
+  nicpin status --root fixtures/dl980")]
+pub struct StatusArgs {
+    /// Which interfaces.
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+
+    /// Every vector, those as planned, too
+    #[arg(short, long)]
+    pub all: bool,
+
+    /// Watch interrupts for so long; 0 does not watch. 1, but 0 for a tree or a capture, which stand still
+    #[arg(short, long, value_name = "N", value_parser = seconds)]
+    pub seconds: Option<Duration>,
+
+    /// Options that override the policy file.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+/// Seconds, of which there may be a part.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    // A day: who wants more has mistyped.
+    seconds
+        .filter(|seconds| seconds.as_secs() <= 86_400)
+        .ok_or_else(|| format!("`{text}` is no number of seconds from 0 to 86400"))
 }
 
 /// `nicpin plan`.

@@ -21,4 +21,5 @@ pub mod render;
 pub mod sample;
 pub mod select;
 mod shell;
+pub mod status;
 pub mod sys;

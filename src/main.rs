@@ -8,7 +8,7 @@ use nicpin::cli::Cli;
 use nicpin::commands::{self, Exit};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(Cli::complete(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output and are no error. A closed pipe is none either.

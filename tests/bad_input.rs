@@ -253,9 +253,8 @@ fn the_policy_of_the_machine_is_used_and_options_override_it() {
 #[test]
 fn usage_errors_exit_64_and_help_exits_0() {
     for args in [
-        &["plam"][..],
-        &[],
-        &["plan", "--format", "xml"],
+        &["plan", "--format", "xml"][..],
+        &["--frobnicate"],
         &["plan", "--scope", "near"],
         &["plan", "--rfs", "0"],
         &["plan", "--exclude", "3-1"],

@@ -13,6 +13,8 @@ mod output;
 mod plan;
 mod restore;
 mod run;
+mod status;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,7 @@ impl From<Exit> for ExitCode {
 /// Runs a command; what it prints goes to `out`.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     match &cli.command {
+        Command::Status(args) => status::run(cli, args, out),
         Command::Plan(args) => plan::run(cli, args, out),
         Command::Apply(args) => apply::run(cli, args, out),
         Command::Check(args) => check::run(cli, args, out),
@@ -84,8 +87,17 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
         || error.is::<ImpossibleCpu>()
         || error.is::<man::NoSuchCommand>()
-        || error.is::<NotThisMachine>();
+        || error.is::<NotThisMachine>()
+        || error.is::<Misspelt>();
     if usage { Exit::Usage } else { Exit::Failed }
+}
+
+/// A word that is neither a command nor an interface, and looks like a command.
+#[derive(Debug, thiserror::Error)]
+#[error("`{word}` is neither a command nor an interface; did you mean `nicpin {command}`?")]
+struct Misspelt {
+    word: String,
+    command: String,
 }
 
 /// Where a site keeps its policy.

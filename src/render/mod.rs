@@ -6,6 +6,8 @@ pub mod explain;
 pub mod nodes;
 pub mod report;
 pub mod sh;
+pub mod status;
+pub mod style;
 pub mod svg;
 pub mod table;
 mod text;

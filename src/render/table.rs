@@ -4,7 +4,7 @@ use crate::cpuset::CpuSet;
 use crate::host::Role;
 use crate::plan::{InterfacePlan, NodeSource, Note, Plan, VectorPlan};
 use crate::render::explain;
-use crate::render::text::{columns, count, ranges, wrap};
+use crate::render::text::{columns, count, ranges, speed, wrap};
 
 /// The whole plan; with `masks`, also each file with its bytes.
 pub fn plan(plan: &Plan, masks: bool) -> String {
@@ -80,13 +80,7 @@ fn heading(interface: &InterfacePlan) -> String {
         (Some(node), _) => format!("node {node} (by policy)"),
         (None, _) => "node unknown".to_owned(),
     };
-    let speed = match interface.speed_mbps {
-        Some(mbps) if mbps >= 1000 && mbps % 100 == 0 => {
-            format!(" {}", format!("{}.{}", mbps / 1000, mbps % 1000 / 100).replace(".0", "") + " Gbit/s")
-        }
-        Some(mbps) => format!(" {mbps} Mbit/s"),
-        None => String::new(),
-    };
+    let speed = interface.speed_mbps.map(|mbps| format!(" {}", speed(mbps))).unwrap_or_default();
     let rules = match interface.rules.as_slice() {
         [] => String::new(),
         rules => {

@@ -83,6 +83,34 @@ pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A link's speed.
+pub(crate) fn speed(mbps: u32) -> String {
+    if mbps >= 1000 && mbps.is_multiple_of(100) {
+        format!("{}.{}", mbps / 1000, mbps % 1000 / 100).replace(".0", "") + " Gbit/s"
+    } else {
+        format!("{mbps} Mbit/s")
+    }
+}
+
+/// The same in few characters: `40G`, `2.5G`, `100M`.
+pub(crate) fn short_speed(mbps: u32) -> String {
+    speed(mbps).replace(" Gbit/s", "G").replace(" Mbit/s", "M")
+}
+
+/// A rate in few characters: `0`, `0.5`, `870`, `12.3k`, `4.1M`.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        0.0 => "0".to_owned(),
+        // What rounds to 0.0 is not nothing.
+        few if few < 0.05 => "<0.1".to_owned(),
+        few if few < 9.95 => format!("{few:.1}"),
+        some if some < 999.5 => format!("{some:.0}"),
+        many if many < 999_950.0 => format!("{:.1}k", many / 1e3),
+        many if many < 999_950_000.0 => format!("{:.1}M", many / 1e6),
+        many => format!("{:.1}G", many / 1e9),
+    }
+}
+
 /// Numbers as a list of ranges.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
     numbers.iter().copied().collect::<crate::cpuset::CpuSet>().to_string()
@@ -91,6 +119,28 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_short() {
+        for (rate, text) in [
+            (0.0, "0"),
+            (0.01, "<0.1"),
+            (0.5, "0.5"),
+            (9.96, "10"),
+            (870.2, "870"),
+            (999.6, "1.0k"),
+            (12_345.0, "12.3k"),
+            (999_960.0, "1.0M"),
+            (4.1e6, "4.1M"),
+            (4.96e9, "5.0G"),
+        ] {
+            assert_eq!(super::rate(rate), text);
+        }
+        assert_eq!(
+            (speed(40_000), speed(2_500), speed(100)),
+            ("40 Gbit/s".into(), "2.5 Gbit/s".into(), "100 Mbit/s".into())
+        );
+    }
 
     #[test]
     fn text_fits() {

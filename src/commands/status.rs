@@ -1,0 +1,50 @@
+//! `nicpin status`: one screen on whether it worked, and whether it will stay so.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+
+use crate::apply::Record;
+use crate::cli::{Cli, ReportFormat, StatusArgs};
+use crate::commands::watch::Watch;
+use crate::commands::{Exit, Misspelt, read_and_plan, unplannable};
+use crate::host::Root;
+use crate::render;
+use crate::render::style::Paint;
+use crate::sample::Wanted;
+use crate::select::SelectError;
+use crate::status::{Status, Watched};
+
+/// Long enough for a queue in use to be seen, short enough to wait for.
+const LIVE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy).map_err(misspelt)?;
+    let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
+    let wanted = Wanted { irqs: vectors.map(|vector| vector.irq).collect(), ..Wanted::default() };
+    let time = args.seconds.unwrap_or(if root.is_real() { LIVE } else { Duration::ZERO });
+    let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
+        None
+    } else {
+        Some(Watch::begin(&root, wanted)?.over(time)?)
+    };
+    let status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root));
+    out.push_str(&match args.format {
+        ReportFormat::Table => {
+            let every = args.all || !args.select.selectors.is_empty();
+            render::status::status(&status, args.all, every, Paint::for_stdout())
+        }
+        ReportFormat::Json => render::json(&status)?,
+    });
+    Ok(if unplannable(&args.select, &plan).is_empty() { Exit::Planned } else { Exit::Failed })
+}
+
+/// A word that is no interface was perhaps meant to be a command.
+fn misspelt(error: anyhow::Error) -> anyhow::Error {
+    let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else { return error };
+    match Cli::nearest_command(selector) {
+        Some(command) => anyhow!(Misspelt { word: selector.clone(), command }),
+        None => error,
+    }
+}

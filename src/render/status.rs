@@ -1,0 +1,270 @@
+//! The status as one screen: a line an interface, then what is not as it should be, with its cure.
+
+use crate::cpuset::CpuSet;
+use crate::host::Role;
+use crate::plan::{NodeSource, Note};
+use crate::render::style::{Paint, Tone};
+use crate::render::text::{columns, count, ranges, rate, short_speed, wrap};
+use crate::status::{InterfaceStatus, Row, RowState, Status, Steering, Verdict};
+
+/// Rows that are shown of one interface, and of each of several, before the rest is counted.
+const MOST_ROWS: (usize, usize) = (8, 3);
+
+/// The screen. `all`: every vector. `every`: also interfaces of which the first lines say all there is to say.
+pub fn status(status: &Status, all: bool, every: bool, paint: Paint) -> String {
+    let mut out = summary(status, paint);
+    let only = status.interfaces.len() == 1;
+    let most = match (all, only) {
+        (true, _) => usize::MAX,
+        (false, true) => MOST_ROWS.0,
+        (false, false) => MOST_ROWS.1,
+    };
+    for interface in &status.interfaces {
+        let quiet = interface.verdict <= Verdict::NotProven && interface.notes.is_empty();
+        if all || every || only || !quiet {
+            out.push('\n');
+            out.push_str(&self::interface(interface, all, most, paint));
+        }
+    }
+    if !status.interfaces.is_empty() {
+        out.push('\n');
+    }
+    for note in &status.notes {
+        out.push_str(&self::note("", note, paint));
+    }
+    out.push_str(&irqbalance(status, paint));
+    out.push_str(&last_line(status, paint));
+    out
+}
+
+/// A line an interface.
+fn summary(status: &Status, paint: Paint) -> String {
+    if status.interfaces.is_empty() {
+        return String::new();
+    }
+    let heads = [
+        "interface",
+        "state",
+        "node",
+        "link",
+        "queues",
+        "local",
+        "cpu/core",
+        "isolated",
+        "drift",
+        "fixed",
+        "irq/s",
+    ];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut tones = vec![Tone::Plain];
+    for interface in &status.interfaces {
+        let link =
+            interface.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &interface.state;
+        let most = interface.max_queues.map_or(String::new(), |most| format!("/{most}"));
+        let of_all = |number: usize| format!("{number}/{}", interface.queue_vectors);
+        rows.push(vec![
+            interface.name.clone(),
+            word(interface.verdict).to_owned(),
+            interface.node.map_or("?".to_owned(), |node| node.to_string()),
+            link,
+            format!("{}{most}", interface.queues),
+            interface.local.map_or("?".to_owned(), of_all),
+            format!("{}/{}", interface.max_per_cpu, interface.max_per_core),
+            interface.on_isolated.to_string(),
+            interface.drift.to_string(),
+            interface.unmovable.to_string(),
+            interface.per_second.map_or("-".to_owned(), rate),
+        ]);
+        tones.push(tone(interface.verdict));
+    }
+    paint.lines(&columns(0, &rows, &[15, 10, 4, 12, 8, 7, 8, 8, 5, 5, 6]), &tones)
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Proven => "OK",
+        Verdict::LeftAlone => "left alone",
+        Verdict::NotProven => "not proven",
+        Verdict::Unknown => "unknown",
+        Verdict::Pending => "moving",
+        Verdict::Elsewhere => "ELSEWHERE",
+        Verdict::Drift => "DRIFT",
+    }
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Proven => Tone::Good,
+        Verdict::LeftAlone => Tone::Plain,
+        Verdict::NotProven | Verdict::Unknown | Verdict::Pending => Tone::Doubtful,
+        Verdict::Elsewhere | Verdict::Drift => Tone::Bad,
+    }
+}
+
+fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) -> String {
+    let node = match (interface.node, interface.node_source) {
+        (Some(node), NodeSource::NumaNode | NodeSource::SingleNode) => format!("node {node}"),
+        (Some(node), NodeSource::Nearest) => format!("node {node} (nearest)"),
+        (Some(node), NodeSource::LocalCpulist) => format!("node {node} (by local_cpulist)"),
+        (Some(node), _) => format!("node {node} (by policy)"),
+        (None, _) => "node unknown".to_owned(),
+    };
+    let driver = interface.driver.as_deref().unwrap_or("(no driver)");
+    let text = format!("{driver} {}  {node}  CPUs {}", interface.device, interface.candidates);
+    let mut out = wrap(&format!("{}  ", interface.name), &text);
+
+    let is_bad = |row: &&Row| row.why.is_some();
+    let bad = interface.vectors.iter().filter(is_bad).count();
+    let mut shown: Vec<&Row> = interface.vectors.iter().filter(|row| all || is_bad(row)).collect();
+    if !all {
+        shown.sort_by_key(|row| row.local != Some(false));
+        shown.truncate(most);
+    }
+    if !shown.is_empty() {
+        out.push_str(&rows(&shown, paint));
+    }
+    let hidden = if all { 0 } else { bad - shown.len() };
+    if hidden > 0 {
+        out.push_str(&format!("  +{hidden} more like these (--all to list)\n"));
+    }
+    out.push_str(&wrap("  ", &good(interface, all)));
+    if let Some(cure) = &interface.cure {
+        out.push_str(&format!("  cure  {}\n", paint.paint(Tone::Cure, cure)));
+    }
+    for note in &interface.notes {
+        out.push_str(&self::note("  ", note, paint));
+    }
+    out
+}
+
+fn rows(shown: &[&Row], paint: Paint) -> String {
+    let heads = ["queue", "IRQ", "planned", "allowed", "serving", "node", "irq/s", ""];
+    let mut cells = vec![heads.map(str::to_owned).to_vec()];
+    let mut tones = vec![Tone::Plain];
+    for row in shown {
+        let (word, tone) = match row.state {
+            RowState::AsPlanned if row.is_proven() => ("OK", Tone::Plain),
+            RowState::AsPlanned if row.idle => ("as planned; not in use", Tone::Plain),
+            RowState::AsPlanned => ("as planned", Tone::Plain),
+            RowState::LeftAlone => ("left alone", Tone::Plain),
+            RowState::Unmovable => ("unmovable", Tone::Plain),
+            RowState::Pending => ("moving", Tone::Doubtful),
+            RowState::Elsewhere => ("ELSEWHERE", Tone::Bad),
+            RowState::Drift => ("DRIFT", Tone::Bad),
+        };
+        let why = row.why.as_ref().map_or(String::new(), |why| format!("  {why}"));
+        cells.push(vec![
+            queue(row),
+            row.irq.to_string(),
+            list(row.planned.as_ref()),
+            row.allowed.to_string(),
+            list(row.serving.as_ref()),
+            row.node.map_or("-".to_owned(), |node| node.to_string()),
+            row.per_second.map_or("-".to_owned(), rate),
+            format!("{word}{why}"),
+        ]);
+        tones.push(tone);
+    }
+    paint.lines(&columns(2, &cells, &[7, 6, 12, 14, 9, 4, 6]), &tones)
+}
+
+fn queue(row: &Row) -> String {
+    match (row.queue, row.role) {
+        (Some(queue), Role::Rx) => format!("rx {queue}"),
+        (Some(queue), Role::Tx) => format!("tx {queue}"),
+        (Some(queue), _) => queue.to_string(),
+        (None, _) => "control".to_owned(),
+    }
+}
+
+fn list(cpus: Option<&CpuSet>) -> String {
+    cpus.map_or("-".to_owned(), CpuSet::to_string)
+}
+
+/// What is as it should be, in short.
+fn good(interface: &InterfaceStatus, all: bool) -> String {
+    let of = |state: RowState| interface.vectors.iter().filter(move |row| row.state == state);
+    let mut parts = Vec::new();
+    let planned = of(RowState::AsPlanned).count();
+    if interface.vectors.is_empty() {
+        parts.push("no vectors".to_owned());
+    } else if planned > 0 {
+        let hint = if all { "" } else { " (--all to list)" };
+        parts.push(format!("{} as planned{hint}", count(planned, "vector")));
+    }
+    if let (Some(proven), true) = (interface.proven, planned > 0) {
+        parts.push(format!("{proven} of {} seen to fire there", interface.queue_vectors));
+    }
+    if interface.unmovable > 0 {
+        parts.push(format!("{} that the kernel does not let be moved", count(interface.unmovable, "vector")));
+    }
+    parts.push(steering("xps", interface.xps));
+    parts.push(steering("rps", interface.rps));
+    let control: Vec<u32> =
+        of(RowState::LeftAlone).filter(|row| row.role == Role::Control).map(|row| row.irq).collect();
+    if !control.is_empty() {
+        parts.push(format!("control IRQ {} left alone", ranges(&control)));
+    }
+    parts.join("; ")
+}
+
+fn steering(what: &str, steering: Steering) -> String {
+    let queues = count(steering.planned, "queue");
+    match steering {
+        Steering { planned: 0, differ: 0, .. } => format!("{what} left alone"),
+        Steering { on: 0, differ: 0, .. } => format!("{what} off as planned"),
+        Steering { differ: 0, .. } => format!("{what} as planned on {queues}"),
+        Steering { differ, .. } => format!("{what} differs on {differ} of {queues}"),
+    }
+}
+
+fn note(indent: &str, note: &Note, paint: Paint) -> String {
+    let mut out = wrap(&format!("{indent}note  "), &note.text);
+    if let Some(cure) = &note.cure {
+        out.push_str(&format!("{indent}      {}\n", paint.paint(Tone::Cure, cure)));
+    }
+    out
+}
+
+fn irqbalance(status: &Status, paint: Paint) -> String {
+    let indent = "irqbalance  ";
+    let mut out = wrap(indent, &status.irqbalance.text);
+    if let Some(cure) = &status.irqbalance.cure {
+        out.push_str(&format!("{:width$}{}\n", "", paint.paint(Tone::Cure, cure), width = indent.len()));
+    }
+    out
+}
+
+/// The answer in a sentence.
+fn last_line(status: &Status, paint: Paint) -> String {
+    let Some(verdict) = status.verdict else { return String::new() };
+    let of = |verdict: Verdict| status.interfaces.iter().filter(move |i| i.verdict == verdict).count();
+    let not_proven = |out: &mut String| match status.seconds {
+        _ if of(Verdict::NotProven) == 0 => {}
+        Some(seconds) => {
+            let which = count(of(Verdict::NotProven), "interface");
+            out.push_str(&format!("; {which} had no interrupt in {seconds:.1} s: not proven"));
+        }
+        None => out.push_str("; no interrupts were watched: not proven"),
+    };
+    let mut text = match verdict {
+        Verdict::Drift => {
+            let differ =
+                format!("{} of {} values are not as planned", status.differ, status.same + status.differ);
+            let since = if status.applied { "since nicpin apply" } else { "nicpin apply has not run yet" };
+            format!("{differ} ({since})")
+        }
+        Verdict::Elsewhere => "set as planned, but interrupts arrive elsewhere".to_owned(),
+        Verdict::Pending => "set as planned; some vectors move at their next interrupt".to_owned(),
+        Verdict::Unknown => "not every interface has queue vectors that can be told".to_owned(),
+        Verdict::NotProven | Verdict::Proven => "as planned".to_owned(),
+        Verdict::LeftAlone => "nothing is planned for these interfaces".to_owned(),
+    };
+    not_proven(&mut text);
+    if verdict == Verdict::Drift {
+        text.push_str("; nicpin apply mends it");
+    }
+    let head = format!("{}: ", word(verdict));
+    let lines = wrap(&head, &text);
+    paint.lines(&lines, &vec![tone(verdict); lines.lines().count()])
+}

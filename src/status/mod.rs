@@ -1,0 +1,344 @@
+//! Is each interface's work on its own node, evenly, as planned, and will it stay so: the answer as a value. It is made
+//! from the machine, its plan and, where somebody watched, the interrupts that arrived meanwhile; its JSON form is
+//! `nicpin.status/1`.
+//!
+//! What the plan wants, what the kernel allows and where the kernel delivers are three different things here, and
+//! none is taken for proof that packets are served there: only interrupts that were seen to arrive are.
+
+mod rows;
+
+pub use rows::{Row, RowState};
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::cpuset::CpuSet;
+use crate::host::{Host, Interface, Polling, Role};
+use crate::plan::{InterfacePlan, NodeSource, Note, Plan, WriteKind};
+use crate::sample::Growth;
+
+/// The name and version of the JSON form.
+pub const SCHEMA: &str = "nicpin.status/1";
+
+/// The machine at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    schema: &'static str,
+    /// That of the worst interface; `None` when none was looked at.
+    pub verdict: Option<Verdict>,
+    /// The plan's hash.
+    pub hash: String,
+    /// How many values are as planned.
+    pub same: usize,
+    /// How many are not.
+    pub differ: usize,
+    /// For how many seconds interrupts were watched; `None` when they were not.
+    pub seconds: Option<f64>,
+    /// Whether an apply has left its record here since the machine came up.
+    pub applied: bool,
+    /// The interfaces, worst first.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// The other writer of affinities.
+    pub irqbalance: Irqbalance,
+    /// What concerns the whole machine.
+    pub notes: Vec<Note>,
+}
+
+/// How an interface is doing, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As planned, and the interrupts that arrived did so where planned.
+    Proven,
+    /// Nothing is planned for it: the kernel or the policy decides.
+    LeftAlone,
+    /// As planned, and no interrupt was seen.
+    NotProven,
+    /// It has no queue vectors, or they are not understood.
+    Unknown,
+    /// Set as planned; the kernel moves some vectors at their next interrupt.
+    Pending,
+    /// Set as planned, and interrupts arrived on other CPUs.
+    Elsewhere,
+    /// Some values are not as planned.
+    Drift,
+}
+
+/// An interface at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// How it is doing.
+    pub verdict: Verdict,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// The bus device behind it.
+    pub device: String,
+    /// Its node; `None` when unknown.
+    pub node: Option<u32>,
+    /// How that is known.
+    pub node_source: NodeSource,
+    /// Where its vectors may go.
+    pub candidates: CpuSet,
+    /// Link speed in Mbit/s.
+    pub speed_mbps: Option<u32>,
+    /// Operational state.
+    pub state: String,
+    /// Receive queues in use, or transmit queues if there are more.
+    pub queues: usize,
+    /// Most receiving channels that the card could have, where it tells.
+    pub max_queues: Option<u32>,
+    /// Vectors of queues in use.
+    pub queue_vectors: usize,
+    /// Those that are served on its node; `None` when no node is known.
+    pub local: Option<usize>,
+    /// Most queues that one CPU serves.
+    pub max_per_cpu: usize,
+    /// Most queues that one core serves.
+    pub max_per_core: usize,
+    /// Vectors that isolated or `nohz_full` CPUs serve.
+    pub on_isolated: usize,
+    /// Vectors that are not allowed just where planned.
+    pub drift: usize,
+    /// Vectors that the kernel does not let be moved.
+    pub unmovable: usize,
+    /// Interrupts of its vectors a second, while they were watched.
+    pub per_second: Option<f64>,
+    /// Vectors of queues in use of which interrupts arrived, all where planned.
+    pub proven: Option<usize>,
+    /// Its vectors: queues in order, then control vectors.
+    pub vectors: Vec<Row>,
+    /// Receive packet steering, with the flow table.
+    pub rps: Steering,
+    /// Transmit packet steering.
+    pub xps: Steering,
+    /// Who polls its queues.
+    pub polling: Polling,
+    /// What its owner should know.
+    pub notes: Vec<Note>,
+    /// What to type to have it as planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
+}
+
+/// One kind of steering over all queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Steering {
+    /// Queues for which something is planned, be it off.
+    pub planned: usize,
+    /// Those of them that are to steer.
+    pub on: usize,
+    /// Values that are not as planned.
+    pub differ: usize,
+}
+
+/// Whether irqbalance will undo it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Irqbalance {
+    /// Its process, while it runs.
+    pub pid: Option<i32>,
+    /// What will happen.
+    pub text: String,
+    /// What to type about it.
+    pub cure: Option<String>,
+}
+
+/// Interrupts that were watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a>(pub &'a Growth);
+
+impl Watched<'_> {
+    fn seconds(self) -> f64 {
+        self.0.elapsed.as_secs_f64()
+    }
+}
+
+impl Status {
+    /// Judges a machine by its plan, and by what was watched.
+    pub fn new(host: &Host, plan: &Plan, watched: Option<Watched<'_>>, applied: bool) -> Self {
+        let watched = watched.filter(|watched| watched.seconds() > 0.0);
+        let mut interfaces: Vec<InterfaceStatus> =
+            plan.interfaces.iter().map(|interface| of_interface(host, plan, interface, watched)).collect();
+        let remote = |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
+        interfaces.sort_by_key(|interface| Reverse((interface.verdict, remote(interface))));
+        let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
+            plan.notes.iter().cloned().partition(|note| note.code.starts_with("irqbalance"));
+        if host.sockets_poll {
+            let text = "sockets that wait poll their card (net.core.busy_read, busy_poll): while they do, packets \
+                        are taken on the program's CPU, not on the vector's";
+            notes.push(note("sockets-poll", text));
+        }
+        if watched.is_some_and(|watched| !watched.0.cpus_changed.is_empty()) {
+            let cpus = watched.map(|watched| watched.0.cpus_changed.to_string()).unwrap_or_default();
+            notes.push(note(
+                "cpus-changed",
+                format!("CPUs {cpus} went on or offline while interrupts were watched"),
+            ));
+        }
+        Self {
+            schema: SCHEMA,
+            verdict: interfaces.first().map(|worst| worst.verdict),
+            hash: plan.hash.clone(),
+            same: plan.unchanged,
+            differ: plan.writes.len() + plan.channels.len(),
+            seconds: watched.map(Watched::seconds),
+            applied,
+            interfaces,
+            irqbalance: irqbalance(
+                host.writers.irqbalance.as_ref().map(|running| running.pid),
+                about_irqbalance.into_iter().find_map(|note| note.cure),
+            ),
+            notes,
+        }
+    }
+}
+
+/// A note of the status.
+fn note(code: &str, text: impl Into<String>) -> Note {
+    Note { code: code.to_owned(), text: text.into(), cure: None }
+}
+
+fn irqbalance(pid: Option<i32>, cure: Option<String>) -> Irqbalance {
+    let text = match pid {
+        Some(pid) => {
+            format!("runs (process {pid}): within 10 s it moves vectors that it was not told to leave alone")
+        }
+        None => "does not run".to_owned(),
+    };
+    Irqbalance { pid, text, cure }
+}
+
+fn of_interface(
+    host: &Host,
+    plan: &Plan,
+    planned: &InterfacePlan,
+    watched: Option<Watched<'_>>,
+) -> InterfaceStatus {
+    let interface = host.interfaces.iter().find(|interface| interface.name == planned.name);
+    let vectors: Vec<Row> =
+        planned.vectors.iter().map(|vector| rows::row(host, planned, vector, watched)).collect();
+    let count = |holds: &dyn Fn(&Row) -> bool| vectors.iter().filter(|row| holds(row)).count();
+    let active = |row: &Row| row.role != Role::Control && !row.idle;
+    let writes = |kinds: &[WriteKind]| {
+        plan.writes.iter().filter(|w| w.interface == planned.name && kinds.contains(&w.kind)).count()
+    };
+    let rps = Steering {
+        planned: planned.rx_queues.iter().filter(|rx| rx.rps_cpus.is_some()).count(),
+        on: planned.rx_queues.iter().filter(|rx| is_on(rx.rps_cpus.as_ref())).count(),
+        differ: writes(&[WriteKind::Rps, WriteKind::RpsFlow]),
+    };
+    let xps = Steering {
+        planned: planned.tx_queues.iter().filter(|tx| tx.xps_cpus.is_some()).count(),
+        on: planned.tx_queues.iter().filter(|tx| is_on(tx.xps_cpus.as_ref())).count(),
+        differ: writes(&[WriteKind::Xps]),
+    };
+    let other_channels = plan.channels.iter().any(|change| change.interface == planned.name);
+    let differs = other_channels || rps.differ + xps.differ > 0;
+    let polling = interface.map(|interface| interface.polling).unwrap_or_default();
+    let (max_per_cpu, max_per_core) = most_queues(host, &vectors);
+    let rates: Option<f64> = watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum());
+    let mut notes: Vec<Note> =
+        planned.notes.iter().filter(|note| note.code != "kernel-managed").cloned().collect();
+    notes.extend(interface.into_iter().flat_map(how_polled));
+    InterfaceStatus {
+        name: planned.name.clone(),
+        verdict: verdict(planned, &vectors, differs),
+        driver: planned.driver.clone(),
+        device: planned.device.clone(),
+        node: planned.node,
+        node_source: planned.node_source,
+        candidates: planned.candidates.clone(),
+        speed_mbps: planned.speed_mbps,
+        state: planned.state.clone(),
+        queues: planned.rx_queues.len().max(planned.tx_queues.len()),
+        max_queues: planned.channels.map(|channels| channels.max_receiving()),
+        queue_vectors: count(&active),
+        local: vectors
+            .iter()
+            .any(|row| row.local.is_some())
+            .then(|| count(&|row| active(row) && row.local == Some(true))),
+        max_per_cpu,
+        max_per_core,
+        on_isolated: count(&|row| row.on_isolated),
+        drift: count(&|row| row.state == RowState::Drift),
+        unmovable: count(&|row| row.state == RowState::Unmovable),
+        per_second: rates,
+        proven: watched.map(|_| count(&|row| active(row) && row.is_proven())),
+        cure: (differs || count(&|row| row.state == RowState::Drift) > 0)
+            .then(|| format!("nicpin apply {}", planned.name)),
+        vectors,
+        rps,
+        xps,
+        polling,
+        notes,
+    }
+}
+
+fn is_on(cpus: Option<&CpuSet>) -> bool {
+    cpus.is_some_and(|cpus| !cpus.is_empty())
+}
+
+fn verdict(planned: &InterfacePlan, vectors: &[Row], differs: bool) -> Verdict {
+    let any = |state: RowState| vectors.iter().any(|row| row.state == state);
+    let unknown = ["no-vectors", "vectors-not-understood"];
+    if differs || any(RowState::Drift) {
+        Verdict::Drift
+    } else if any(RowState::Elsewhere) {
+        Verdict::Elsewhere
+    } else if any(RowState::Pending) {
+        Verdict::Pending
+    } else if planned.notes.iter().any(|note| unknown.contains(&note.code.as_str())) {
+        Verdict::Unknown
+    } else if !any(RowState::AsPlanned) {
+        Verdict::LeftAlone
+    } else if vectors.iter().any(Row::is_proven) {
+        Verdict::Proven
+    } else {
+        Verdict::NotProven
+    }
+}
+
+/// Most queues in use that one CPU serves, and that one core serves. A queue's receive and transmit vectors on one CPU
+/// are one piece of work.
+fn most_queues(host: &Host, vectors: &[Row]) -> (usize, usize) {
+    let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for row in vectors.iter().filter(|row| row.role != Role::Control && !row.idle) {
+        if let (Some(queue), Some(cpu)) = (row.queue, row.serving.as_ref().and_then(CpuSet::first)) {
+            on_cpu.entry(cpu).or_default().insert(queue);
+        }
+    }
+    let on = |cpu: u32| on_cpu.get(&cpu).map_or(0, BTreeSet::len);
+    let cores = host.topology.cores.iter().map(|core| core.iter().map(on).sum());
+    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), cores.max().unwrap_or(0))
+}
+
+/// Settings under which the CPU that is interrupted is not where, or when, the work is done.
+fn how_polled(interface: &Interface) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if interface.polling.threaded {
+        let napis = interface.netlink.iter().flat_map(|answer| &answer.napis);
+        let pids: Vec<String> = napis.filter_map(|napi| napi.pid).map(|pid| pid.to_string()).collect();
+        let named = if pids.is_empty() { String::new() } else { format!(" (processes {})", pids.join(", ")) };
+        let text = format!(
+            "its queues are polled by threads{named}, which the scheduler may run anywhere: the vector's CPU only \
+             wakes them"
+        );
+        let cure = match pids.first() {
+            Some(pid) => format!("taskset -pc CPU {pid}"),
+            None => format!("echo 0 > /sys/class/net/{}/threaded", interface.name),
+        };
+        notes.push(Note { cure: Some(cure), ..note("threaded-napi", text) });
+    }
+    if interface.polling.defers_interrupts() {
+        let text = format!(
+            "it is polled before it may interrupt again (napi_defer_hard_irqs {}, gro_flush_timeout {} ns): few \
+             interrupts are no sign of little traffic, and a busy poller takes packets on its own CPU",
+            interface.polling.napi_defer_hard_irqs, interface.polling.gro_flush_timeout
+        );
+        notes.push(note("interrupts-deferred", text));
+    }
+    notes
+}

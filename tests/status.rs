@@ -1,0 +1,348 @@
+//! The status: every shipped machine as it was found and after an apply, and what watched interrupts prove.
+//! `SNAPSHOTS=overwrite cargo test --test status` rewrites what is expected; read the difference before you commit it.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::time::Duration;
+
+use nicpin::cpuset::CpuSet;
+use nicpin::host::{Host, Polling};
+use nicpin::sample::Growth;
+use nicpin::status::{RowState, Status, Verdict, Watched};
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq};
+use support::host::{add, machine, mask, plan, set};
+use support::run::{Copy, FIXTURES, fixture, nicpin};
+
+fn expect(name: &str, got: String) {
+    let expected = fixture("expected").join(name);
+    assert_data_eq!(Data::text(got), Data::read_from(&expected, Some(DataFormat::Text)).raw());
+}
+
+#[test]
+fn every_machine_looks_as_expected() {
+    for name in FIXTURES {
+        let machine = Copy::of(name);
+        let found = machine.nicpin(&["status"]);
+        assert_eq!((found.code, found.stderr.as_str()), (0, ""), "{name}");
+        expect(&format!("{name}.status.txt"), found.stdout);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+        let applied = machine.nicpin(&["status"]);
+        assert_eq!((applied.code, applied.stderr.as_str()), (0, ""), "{name}");
+        expect(&format!("{name}.applied.txt"), applied.stdout);
+    }
+}
+
+#[test]
+fn the_json_form_is_as_expected() {
+    let run = nicpin(&["--root", fixture("two-socket-mlx4").to_str().unwrap(), "status", "--format", "json"]);
+    expect("two-socket-mlx4.status.json", run.stdout);
+}
+
+#[test]
+fn screens_fit_100_columns() {
+    for name in FIXTURES {
+        let machine = Copy::of(name);
+        for args in [&["status"][..], &["status", "--all"]] {
+            for line in machine.nicpin(args).stdout.lines() {
+                assert!(line.chars().count() <= 100, "{name} {args:?}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn status_is_what_no_command_means() {
+    let machine = Copy::of("two-socket-mlx4");
+    let whole = machine.nicpin(&["status"]);
+    let one = machine.nicpin(&["status", "eth2"]);
+    assert!(whole.stdout != one.stdout && one.stdout.contains("eth2") && !one.stdout.contains("eth0"));
+    assert_eq!(machine.nicpin(&[]).stdout, whole.stdout);
+    assert_eq!(machine.nicpin(&["eth2"]).stdout, one.stdout);
+    let every = machine.nicpin(&["status", "--all"]).stdout;
+    assert_eq!(machine.nicpin(&["--all"]).stdout, every);
+    assert!(every.lines().count() > whole.stdout.lines().count(), "{every}");
+    let first = nicpin(&["--root", fixture("two-socket-mlx4").to_str().unwrap(), "eth2"]);
+    assert_eq!((first.code, first.stdout), (0, one.stdout));
+}
+
+#[test]
+fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
+    let machine = Copy::of("two-socket-mlx4");
+    let run = machine.nicpin(&["chekc"]);
+    assert_eq!((run.code, run.stdout.as_str()), (64, ""));
+    assert!(run.stderr.contains("did you mean `nicpin check`?"), "{}", run.stderr);
+    let run = machine.nicpin(&["eth7"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("no interface matches `eth7`"), "{}", run.stderr);
+    for seconds in ["-1", "1d", "nan", "100000"] {
+        assert_eq!(machine.nicpin(&["status", &format!("--seconds={seconds}")]).code, 64, "{seconds}");
+    }
+}
+
+#[test]
+fn anybody_may_look_and_nothing_is_written() {
+    let machine = Copy::of("dl980");
+    let expected = machine.nicpin(&["status"]).stdout;
+    machine.open_to_all();
+    let before = machine.snapshot();
+    assert_eq!(machine.nicpin_as_nobody(&["status"]).stdout, expected);
+    assert_eq!(machine.snapshot(), before);
+}
+
+#[test]
+fn a_tree_that_is_watched_stands_still() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for (irq, cpu) in served(&machine) {
+        machine.write(&format!("/proc/irq/{irq}/effective_affinity_list"), &format!("{cpu}\n"));
+        machine.write(&format!("/proc/irq/{irq}/effective_affinity"), &format!("{:x}\n", 1 << cpu));
+    }
+    let not = machine.nicpin(&["status"]).stdout;
+    assert!(not.contains("not proven") && not.contains("no interrupts were watched: not proven"), "{not}");
+    let watched = machine.nicpin(&["status", "--seconds", "0.01"]).stdout;
+    assert!(watched.contains("2 interfaces had no interrupt in 0.0 s: not proven"), "{watched}");
+}
+
+/// The planned vectors of a machine in the planned state, and their CPUs.
+fn served(machine: &Copy) -> Vec<(u32, u32)> {
+    let json = machine.nicpin(&["plan", "--format", "json"]).stdout;
+    let plan: nicpin::plan::Plan = serde_json::from_str(&json).unwrap();
+    let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
+    vectors.filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?.first()?))).collect()
+}
+
+#[test]
+fn colour_is_for_terminals() {
+    let root = fixture("two-socket-mlx4");
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        command.arg("--root").arg(&root).env_remove("NO_COLOR").envs(variables.iter().copied());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let plain = run(&[]);
+    assert!(!plain.contains('\x1b'), "{plain}");
+    let coloured = run(&[("CLICOLOR_FORCE", "1")]);
+    assert!(coloured.contains("\x1b["), "{coloured}");
+    assert_eq!(run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
+}
+
+/// A card on node 1 of two, each vector where the plan wants it.
+fn in_planned_state() -> Host {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth2", Some(1), 4);
+    settle(&mut host);
+    host
+}
+
+fn settle(host: &mut Host) {
+    let planned = plan(host);
+    let masks: BTreeMap<u32, CpuSet> = planned.interfaces[0]
+        .vectors
+        .iter()
+        .filter_map(|vector| Some((vector.irq, vector.cpus.clone()?)))
+        .collect();
+    let steering: Vec<CpuSet> =
+        planned.interfaces[0].tx_queues.iter().filter_map(|tx| tx.xps_cpus.clone()).collect();
+    let masks: BTreeMap<u32, _> =
+        masks.into_iter().map(|(irq, cpus)| (irq, (mask(host, &cpus), cpus))).collect();
+    let steering: Vec<_> = steering.iter().map(|cpus| mask(host, cpus)).collect();
+    let interface = &mut host.interfaces[0];
+    for vector in &mut interface.vectors {
+        if let Some((allowed, serving)) = masks.get(&vector.irq) {
+            (vector.allowed, vector.serving) = (allowed.clone(), Some(serving.clone()));
+        }
+    }
+    for (tx, xps) in interface.tx_queues.iter_mut().zip(steering) {
+        tx.xps_cpus = Some(xps);
+    }
+}
+
+/// So many interrupts of each of these IRQs on each of these CPUs, in two seconds.
+fn seen(counts: &[(u32, u32, u64)]) -> Growth {
+    let mut growth = Growth { elapsed: Duration::from_secs(2), ..Growth::default() };
+    for (irq, cpu, count) in counts {
+        growth.interrupts.entry(*irq).or_default().extend((*count > 0).then_some((*cpu, *count)));
+    }
+    growth
+}
+
+fn status(host: &Host, growth: Option<&Growth>) -> Status {
+    Status::new(host, &plan(host), growth.map(Watched), true)
+}
+
+fn irqs(host: &Host) -> Vec<u32> {
+    host.interfaces[0].vectors.iter().map(|vector| vector.irq).collect()
+}
+
+/// The interrupts of all vectors arrive where they are served.
+fn all_arrive(host: &Host) -> Growth {
+    let vectors = host.interfaces[0].vectors.iter();
+    let counts: Vec<_> = vectors.map(|v| (v.irq, v.serving.as_ref().unwrap().first().unwrap(), 10)).collect();
+    seen(&counts)
+}
+
+#[test]
+fn proof_is_interrupts_where_planned() {
+    let host = in_planned_state();
+    let text = |status: &Status| {
+        nicpin::render::status::status(status, false, false, nicpin::render::style::Paint::default())
+    };
+    let unwatched = status(&host, None);
+    assert_eq!(unwatched.verdict, Some(Verdict::NotProven));
+    assert_eq!((unwatched.seconds, unwatched.interfaces[0].per_second), (None, None));
+
+    let quiet = status(&host, Some(&seen(&irqs(&host).iter().map(|&irq| (irq, 0, 0)).collect::<Vec<_>>())));
+    assert_eq!(quiet.verdict, Some(Verdict::NotProven));
+    assert_eq!((quiet.interfaces[0].per_second, quiet.interfaces[0].proven), (Some(0.0), Some(0)));
+    assert!(text(&quiet).contains("1 interface had no interrupt in 2.0 s: not proven"), "{}", text(&quiet));
+
+    let busy = status(&host, Some(&all_arrive(&host)));
+    assert_eq!(busy.verdict, Some(Verdict::Proven));
+    let card = &busy.interfaces[0];
+    assert_eq!((card.per_second, card.proven, card.local), (Some(20.0), Some(4), Some(4)));
+    assert_eq!((card.max_per_cpu, card.max_per_core, card.on_isolated, card.drift), (1, 1, 0, 0));
+    assert!(text(&busy).contains("\nOK: as planned\n"), "{}", text(&busy));
+    assert!(text(&busy).contains("4 vectors as planned (--all to list); 4 of 4 seen to fire there"));
+
+    // One queue in use is proof for that queue, and the others are not held against it.
+    let irq = irqs(&host)[2];
+    let cpu = host.interfaces[0].vectors[2].serving.as_ref().unwrap().first().unwrap();
+    let one = status(&host, Some(&seen(&[(irq, cpu, 3)])));
+    assert_eq!((one.verdict, one.interfaces[0].proven), (Some(Verdict::Proven), Some(1)));
+}
+
+#[test]
+fn interrupts_on_other_cpus_than_planned_are_told() {
+    let host = in_planned_state();
+    let mut growth = all_arrive(&host);
+    growth.interrupts.get_mut(&irqs(&host)[1]).unwrap().insert(0, 7);
+    let status = status(&host, Some(&growth));
+    assert_eq!(status.verdict, Some(Verdict::Elsewhere));
+    let row = &status.interfaces[0].vectors[1];
+    assert_eq!((row.state, row.why.as_deref()), (RowState::Elsewhere, Some("interrupts arrived on CPU 0")));
+}
+
+#[test]
+fn what_differs_says_how_and_what_mends_it() {
+    let mut host = in_planned_state();
+    let everywhere = mask(&host, &set("0-7"));
+    let vectors = &mut host.interfaces[0].vectors;
+    let planned = vectors[2].serving.clone();
+    // Moved to the other node; allowed there but served well; set, and not moved yet.
+    (vectors[0].allowed, vectors[0].serving) = (everywhere.clone(), Some(set("0")));
+    vectors[2].allowed = everywhere;
+    vectors[3].serving = Some(set("1"));
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    let rows: Vec<_> = card.vectors.iter().map(|row| (row.state, row.why.as_deref())).collect();
+    assert_eq!(
+        rows,
+        [
+            (RowState::Drift, Some("served on node 0")),
+            (RowState::AsPlanned, None),
+            (RowState::Drift, Some("allowed elsewhere, too")),
+            (RowState::Pending, Some("CPU 1 serves until it fires")),
+        ]
+    );
+    assert_eq!(card.vectors[2].serving, planned);
+    assert_eq!((status.verdict, card.drift, card.local), (Some(Verdict::Drift), 2, Some(2)));
+    assert_eq!(card.cure.as_deref(), Some("nicpin apply eth2"));
+    assert_eq!(status.differ, 2);
+}
+
+#[test]
+fn vectors_that_cannot_be_moved_are_apart() {
+    let mut host = in_planned_state();
+    for vector in &mut host.interfaces[0].vectors {
+        (vector.movable, vector.allowed, vector.serving) = (
+            false,
+            mask(&Host { topology: machine(2, 4, 1, 4).topology, ..Host::default() }, &set("0")),
+            Some(set("0")),
+        );
+    }
+    settle(&mut host);
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    assert_eq!((card.unmovable, card.drift, card.local, &card.cure), (4, 0, Some(0), &None));
+    assert_eq!(status.verdict, Some(Verdict::LeftAlone));
+}
+
+#[test]
+fn polling_that_goes_round_the_vectors_is_said() {
+    let codes = |host: &Host| -> BTreeSet<String> {
+        let status = status(host, None);
+        let notes = status.interfaces[0].notes.iter().chain(&status.notes);
+        notes.map(|note| note.code.clone()).collect()
+    };
+    let mut host = in_planned_state();
+    assert_eq!(codes(&host), BTreeSet::new());
+    let polling = |threaded, gro_flush_timeout, napi_defer_hard_irqs| Polling {
+        threaded,
+        gro_flush_timeout,
+        napi_defer_hard_irqs,
+    };
+    for (set, code) in [
+        (polling(true, 0, 0), Some("threaded-napi")),
+        (polling(false, 200_000, 2), Some("interrupts-deferred")),
+        (polling(false, 200_000, 0), None),
+        (polling(false, 0, 2), None),
+    ] {
+        host.interfaces[0].polling = set;
+        assert_eq!(codes(&host), code.map(str::to_owned).into_iter().collect(), "{set:?}");
+    }
+    host.sockets_poll = true;
+    assert_eq!(codes(&host), BTreeSet::from(["sockets-poll".to_owned()]));
+}
+
+#[test]
+fn polling_is_read_from_the_tree() {
+    let machine = Copy::of("two-node");
+    let threads = "queue rx 0 napi 8193\nnapi 8193 irq 36 pid 612\n";
+    std::fs::create_dir_all(machine.path("/nicpin/netlink")).unwrap();
+    for (path, text) in [
+        ("/sys/class/net/nic0/threaded", "1\n"),
+        ("/sys/class/net/nic1/gro_flush_timeout", "200000\n"),
+        ("/sys/class/net/nic1/napi_defer_hard_irqs", "2\n"),
+        ("/nicpin/netlink/nic0", threads),
+    ] {
+        machine.write(path, text);
+    }
+    std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
+    machine.write("/proc/sys/net/core/busy_read", "50\n");
+    let screen = machine.nicpin(&["status"]).stdout;
+    for part in
+        ["polled by threads (processes 612)", "taskset -pc CPU 612", "napi_defer_hard_irqs 2", "busy_read"]
+    {
+        assert!(screen.contains(part), "no `{part}` in {screen}");
+    }
+}
+
+#[test]
+fn irqbalance_is_said_to_undo_it() {
+    let machine = Copy::of("two-node");
+    let stat = "812 (irqbalance) S 1 812 812 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 100 1000000 100 \
+                18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+    std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
+    machine.write("/proc/812/stat", stat);
+    let screen = machine.nicpin(&["status"]).stdout;
+    assert!(
+        screen.contains("\nirqbalance  runs (process 812)") && screen.contains("within 10 s"),
+        "{screen}"
+    );
+    assert!(screen.contains("\n            systemctl stop irqbalance\n"), "{screen}");
+}
+
+#[test]
+fn isolated_cpus_that_are_interrupted_are_counted() {
+    let mut host = in_planned_state();
+    host.topology.isolated = set("5");
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    assert_eq!(card.on_isolated, 1);
+    let why: Vec<_> = card.vectors.iter().filter_map(|row| row.why.as_deref()).collect();
+    assert!(why.contains(&"served by CPU 5, which is isolated"), "{why:?}");
+}
