@@ -1,12 +1,13 @@
 //! The command line: every option and its help text, in one place.
 
+mod see;
 mod show;
 
+pub use see::{MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
@@ -91,6 +92,8 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Keep what `apply --try` has set
     Confirm(ConfirmArgs),
+    /// Watch counters: interrupts by queue and CPU, the share that is local, throughput and its cost
+    Measure(MeasureArgs),
     /// Record this machine as one file that --root accepts; reads only, needs no root
     Capture(CaptureArgs),
     /// Run a command on an interface's node: its CPUs, its memory
@@ -197,53 +200,6 @@ impl PolicyArgs {
             ..Settings::default()
         }
     }
-}
-
-/// `nicpin status`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The worst interface comes first. Of each vector: where it is planned, where the kernel
-may deliver it (allowed) and where it delivers it (serving). OK takes proof: interrupts
-that arrived where planned while they were watched.
-
-Exit codes: 0 it could be told, whatever it is; 1 it could not. `check` has an exit code
-for a machine that is not as planned.
-
-Examples:
-  nicpin                             the whole machine; nicpin status is the same
-  nicpin eth2                        one card
-  nicpin status --all --seconds 5    every vector, watched for 5 seconds
-  nicpin status --format json        the same facts for programs
-  nicpin status --root fixtures/dl980")]
-pub struct StatusArgs {
-    /// Which interfaces.
-    #[command(flatten)]
-    pub select: SelectArgs,
-
-    /// How to print it
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
-
-    /// Every vector, those as planned, too
-    #[arg(short, long)]
-    pub all: bool,
-
-    /// Watch interrupts for so long; 0 does not watch. 1, but 0 for a tree or a capture, which stand still
-    #[arg(short, long, value_name = "N", value_parser = seconds)]
-    pub seconds: Option<Duration>,
-
-    /// Options that override the policy file.
-    #[command(flatten)]
-    pub policy: PolicyArgs,
-}
-
-/// Seconds, of which there may be a part.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    // A day: who wants more has mistyped.
-    seconds
-        .filter(|seconds| seconds.as_secs() <= 86_400)
-        .ok_or_else(|| format!("`{text}` is no number of seconds from 0 to 86400"))
 }
 
 /// `nicpin plan`.

@@ -13,6 +13,7 @@ pub mod commands;
 pub mod cpuset;
 pub mod host;
 pub mod manual;
+pub mod measure;
 pub mod nodes;
 pub mod picture;
 pub mod plan;

@@ -3,11 +3,13 @@
 mod apply;
 mod capture;
 mod check;
+mod child;
 mod completions;
 mod confirm;
 mod draw;
 mod irqbalance_policy;
 mod man;
+mod measure;
 mod nodes;
 mod output;
 mod plan;
@@ -57,6 +59,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Check(args) => check::run(cli, args, out),
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Confirm(args) => confirm::run(cli, args, out),
+        Command::Measure(args) => measure::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
         Command::Run(args) => run::run(cli, args, out),
         Command::Completions(args) => completions::run(args, out),
@@ -185,13 +188,19 @@ fn read_and_plan_to(
     select: &SelectArgs,
     args: &PolicyArgs,
 ) -> Result<(Host, Plan)> {
+    let (host, policy) = read_host(purpose, cli, root, args)?;
+    let selection = Selection::new(&host, &select.selectors, select.if_present)?;
+    let plan = crate::plan::plan(&host, &policy, &selection);
+    Ok((host, plan))
+}
+
+/// Reads the machine, and the policy for it.
+fn read_host(purpose: Purpose, cli: &Cli, root: &Root, args: &PolicyArgs) -> Result<(Host, Policy)> {
     let file = read_policy_file(cli, root, purpose)?;
     let policy = parse_policy(&file, args)?;
     let host = Host::read_for(root, Wants { hints: policy.wants_hints(), ..Wants::default() })?;
     check_cpus(&file, &policy, host.topology.possible)?;
-    let selection = Selection::new(&host, &select.selectors, select.if_present)?;
-    let plan = crate::plan::plan(&host, &policy, &selection);
-    Ok((host, plan))
+    Ok((host, policy))
 }
 
 /// Interfaces that were asked for and cannot be planned, and why not.

@@ -27,7 +27,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None
     } else {
-        Some(Watch::begin(&root, wanted)?.over(time)?)
+        Some(Watch::begin(&root, wanted)?.over(time, false)?)
     };
     let status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root));
     out.push_str(&match args.format {

@@ -7,7 +7,7 @@ use crate::host::{FileError, Root};
 use crate::sample::{Growth, Sample, Wanted};
 
 /// How often a sample is taken while a longer time is watched, so that no counter goes round unseen.
-const STEP: Duration = Duration::from_secs(1);
+pub(super) const STEP: Duration = Duration::from_secs(1);
 
 /// Counters that are watched.
 pub(super) struct Watch<'a> {
@@ -32,8 +32,8 @@ impl<'a> Watch<'a> {
         Ok(growth)
     }
 
-    /// What happens in the time to come.
-    pub(super) fn over(&mut self, time: Duration) -> Result<Growth, FileError> {
+    /// What happens in the time to come; `quiet`: somebody sees already that this is at work.
+    pub(super) fn over(&mut self, time: Duration, quiet: bool) -> Result<Growth, FileError> {
         let from = self.last.at;
         let mut growth = Growth::default();
         let mut progress = Progress::new();
@@ -43,7 +43,9 @@ impl<'a> Watch<'a> {
                 growth.add(&self.step()?);
                 return Ok(growth);
             }
-            progress.say(&format!("watching, {} s to go", left.as_secs() + 1));
+            if !quiet {
+                progress.say(&format!("watching, {} s to go", left.as_secs() + 1));
+            }
             std::thread::sleep(left.min(STEP));
             if left > STEP {
                 growth.add(&self.step()?);

@@ -3,6 +3,7 @@
 pub mod binding;
 pub mod check;
 pub mod explain;
+pub mod measure;
 pub mod nodes;
 pub mod report;
 pub mod sh;

@@ -1,0 +1,150 @@
+//! `nicpin measure`: what counters say happens, for a while or while a command runs.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::cli::{Cli, MeasureArgs, PolicyArgs, ReportFormat, SelectArgs};
+use crate::commands::child;
+use crate::commands::watch::{STEP, Watch};
+use crate::commands::{Exit, Purpose, read_host};
+use crate::host::{Host, Root};
+use crate::measure::{Measure, Subject};
+use crate::plan::Note;
+use crate::render;
+use crate::sample::Growth;
+use crate::select::{Selection, without_device};
+
+const SAMPLE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    if root.is_capture() {
+        bail!("{}: a capture has no counters; measure on the machine itself", cli.root.display());
+    }
+    let (host, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default())?;
+    let (subjects, notes) = subjects(&host, &args.select)?;
+    let watch = Watch::begin(&root, Subject::wanted(&subjects))?;
+    let mut session = Session { host: &host, subjects: &subjects, notes: &notes, watch, args };
+    if args.command.is_empty() {
+        session.samples()?;
+        return Ok(Exit::Planned);
+    }
+    let (whole, ended) = session.during_command()?;
+    let mut measure = session.measure(&whole);
+    measure.whole = true;
+    out.push_str(&session.text(&measure)?);
+    match child::failure(&args.command, ended) {
+        Some(failure) => bail!(failure),
+        None => Ok(Exit::Planned),
+    }
+}
+
+/// What is measured, and what was asked for and is not there.
+pub(super) fn subjects(host: &Host, select: &SelectArgs) -> Result<(Vec<Subject>, Vec<Note>)> {
+    let mut subjects = Vec::new();
+    let mut selectors = Vec::new();
+    for selector in &select.selectors {
+        match without_device(host, selector) {
+            Some(kind) => subjects.push(Subject::without_device(selector, &kind)),
+            None => selectors.push(selector.clone()),
+        }
+    }
+    if !subjects.is_empty() && selectors.is_empty() {
+        return Ok((subjects, Vec::new()));
+    }
+    let selection = Selection::new(host, &selectors, select.if_present)?;
+    // Which queue has which vector is in the plan, whatever the policy makes of it.
+    let plan = crate::plan::plan(host, &crate::policy::Policy::default(), &selection);
+    subjects.extend(plan.interfaces.iter().map(Subject::planned));
+    let missing = ["not-present", "no-device", "nothing-to-do"];
+    let notes = plan.notes.into_iter().filter(|note| missing.contains(&note.code.as_str()));
+    Ok((subjects, notes.collect()))
+}
+
+/// A measuring that goes on.
+struct Session<'a> {
+    host: &'a Host,
+    subjects: &'a [Subject],
+    notes: &'a [Note],
+    watch: Watch<'a>,
+    args: &'a MeasureArgs,
+}
+
+impl Session<'_> {
+    fn measure(&self, growth: &Growth) -> Measure {
+        let mut measure = Measure::new(&self.host.topology, self.subjects, growth);
+        measure.notes.extend_from_slice(self.notes);
+        measure
+    }
+
+    fn text(&self, measure: &Measure) -> Result<String> {
+        Ok(match self.args.format {
+            ReportFormat::Table => render::measure::measure(measure, self.args.all),
+            ReportFormat::Json => serde_json::to_string(measure)? + "\n",
+        })
+    }
+
+    /// One sample after the other, each told when it is complete.
+    fn samples(&mut self) -> Result<()> {
+        let time = self.args.seconds.unwrap_or(SAMPLE);
+        let terminal = io::stdout().is_terminal();
+        let redraws = self.args.watch && self.args.format == ReportFormat::Table;
+        let last = match (self.args.count, self.args.watch) {
+            (Some(count), _) => count,
+            (None, true) => u64::MAX,
+            (None, false) => 1,
+        };
+        for number in 1..=last {
+            let growth = self.watch.over(time, redraws && terminal && number > 1)?;
+            let text = self.text(&self.measure(&growth))?;
+            let text = match redraws {
+                true if terminal => over_the_last(&text),
+                true if number > 1 => format!("\n{text}"),
+                _ => text,
+            };
+            if !say(&text)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// While a command runs: all of it, and how the command ended.
+    fn during_command(&mut self) -> Result<(Growth, ExitStatus)> {
+        let running = child::start(&self.args.command, || Ok(()))?;
+        let line_each = self.args.seconds.filter(|_| self.args.format == ReportFormat::Json);
+        let (mut whole, mut part) = (Growth::default(), Growth::default());
+        loop {
+            let left = line_each.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));
+            let ended = running.wait(left)?;
+            let growth = self.watch.step()?;
+            whole.add(&growth);
+            part.add(&growth);
+            if let Some(ended) = ended {
+                return Ok((whole, ended));
+            }
+            if line_each.is_some_and(|time| part.elapsed >= time) {
+                say(&self.text(&self.measure(&part))?)?;
+                part = Growth::default();
+            }
+        }
+    }
+}
+
+/// Tells at once; `false` when nobody listens any more.
+fn say(text: &str) -> Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => bail!("standard output: {error}"),
+    }
+}
+
+/// The text from the top of the terminal, each line over what stood there.
+fn over_the_last(text: &str) -> String {
+    format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+}

@@ -1,0 +1,165 @@
+//! What was measured, as tables: interfaces with their vectors, CPUs, and what it all cost.
+
+use crate::host::Role;
+use crate::measure::{CpuMeasure, InterfaceMeasure, MachineMeasure, Measure, VectorMeasure};
+use crate::render::table::note;
+use crate::render::text::{columns, rate, wrap};
+
+/// CPUs that are shown before the rest is counted.
+const MOST_CPUS: usize = 16;
+
+/// The tables. `all`: also vectors that did not fire and CPUs that did nothing.
+pub fn measure(measure: &Measure, all: bool) -> String {
+    let mut out = format!("in {:.2} s\n", measure.seconds);
+    for interface in &measure.interfaces {
+        out.push('\n');
+        out.push_str(&self::interface(interface, all));
+    }
+    out.push('\n');
+    out.push_str(&cpus(&measure.cpus, all));
+    for note in &measure.notes {
+        out.push_str(&self::note("", note));
+    }
+    out.push_str(&machine(&measure.machine, measure.seconds));
+    out
+}
+
+fn interface(interface: &InterfaceMeasure, all: bool) -> String {
+    let what = interface.driver.as_deref().or(interface.kind.as_deref()).unwrap_or("(no driver)");
+    let node = match (interface.node, &interface.kind) {
+        (Some(node), _) => format!("node {node}"),
+        (None, Some(_)) => "no node".to_owned(),
+        (None, None) => "node unknown".to_owned(),
+    };
+    let traffic = match &interface.traffic {
+        None => "no counters".to_owned(),
+        Some(traffic) => format!(
+            "rx {} {} packets/s, tx {} {} packets/s, dropped rx {} tx {}",
+            gbit(traffic.rx_gbit_per_second),
+            rate(traffic.rx_packets_per_second),
+            gbit(traffic.tx_gbit_per_second),
+            rate(traffic.tx_packets_per_second),
+            traffic.rx_dropped,
+            traffic.tx_dropped
+        ),
+    };
+    let mut out = wrap(&format!("{}  ", interface.name), &format!("{what}; {node}; {traffic}"));
+    if interface.vectors.is_empty() {
+        return out;
+    }
+    let local = match (interface.local, interface.node) {
+        (Some(local), Some(node)) => format!(", {} on node {node}", percent(local)),
+        _ => String::new(),
+    };
+    out.push_str(&format!("  {} interrupts/s{local}\n", rate(interface.interrupts_per_second)));
+    let shown: Vec<&VectorMeasure> =
+        interface.vectors.iter().filter(|vector| all || vector.interrupts > 0).collect();
+    if shown.is_empty() {
+        return out;
+    }
+    let mut rows = vec![["queue", "IRQ", "irq/s", "local", "by CPU"].map(str::to_owned).to_vec()];
+    rows.extend(shown.into_iter().map(vector));
+    out.push_str(&columns(2, &rows, &[7, 6, 7, 5]));
+    out
+}
+
+fn vector(vector: &VectorMeasure) -> Vec<String> {
+    let queue = match (vector.queue, vector.role) {
+        (Some(queue), Role::Rx) => format!("rx {queue}"),
+        (Some(queue), Role::Tx) => format!("tx {queue}"),
+        (Some(queue), _) => queue.to_string(),
+        (None, _) => "control".to_owned(),
+    };
+    let on: Vec<String> =
+        vector.cpus.iter().map(|on| format!("{}: {}", on.cpu, rate(on.per_second))).collect();
+    vec![
+        queue,
+        vector.irq.to_string(),
+        rate(vector.per_second),
+        vector.local.map_or("-".to_owned(), percent),
+        on.join("  "),
+    ]
+}
+
+fn cpus(cpus: &[CpuMeasure], all: bool) -> String {
+    let work = |cpu: &CpuMeasure| cpu.interrupts_per_second + cpu.packets_per_second;
+    let mut shown: Vec<&CpuMeasure> = cpus.iter().filter(|cpu| all || work(cpu) > 0.0).collect();
+    let mut hidden = 0;
+    if !all && shown.len() > MOST_CPUS {
+        shown.sort_by(|a, b| work(b).total_cmp(&work(a)));
+        hidden = shown.len() - MOST_CPUS;
+        shown.truncate(MOST_CPUS);
+        shown.sort_by_key(|cpu| cpu.cpu);
+    }
+    if shown.is_empty() {
+        return "no CPU took packets\n".to_owned();
+    }
+    let heads = [
+        "CPU",
+        "node",
+        "busy",
+        "softirq",
+        "irq/s",
+        "NET_RX/s",
+        "NET_TX/s",
+        "packets/s",
+        "rps/s",
+        "dropped",
+        "squeezed",
+    ];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    rows.extend(shown.into_iter().map(|cpu| {
+        vec![
+            cpu.cpu.to_string(),
+            cpu.node.map_or("-".to_owned(), |node| node.to_string()),
+            percent(cpu.busy),
+            percent(cpu.softirq),
+            rate(cpu.interrupts_per_second),
+            rate(cpu.net_rx_per_second),
+            rate(cpu.net_tx_per_second),
+            rate(cpu.packets_per_second),
+            rate(cpu.rps_per_second),
+            cpu.dropped.to_string(),
+            cpu.squeezed.to_string(),
+        ]
+    }));
+    let more =
+        if hidden > 0 { format!("+{hidden} CPUs that did less (--all to list)\n") } else { String::new() };
+    columns(0, &rows, &[5, 4, 5, 7, 7, 8, 8, 9, 7, 8, 8]) + &more
+}
+
+fn machine(machine: &MachineMeasure, seconds: f64) -> String {
+    let cpus = |cpu_seconds: f64| if seconds > 0.0 { cpu_seconds / seconds } else { 0.0 };
+    let mut text = format!(
+        "{} in all; {:.2} CPUs busy, {:.2} of them with interrupts and softirqs",
+        gbit(machine.gbit_per_second),
+        cpus(machine.busy_cpu_seconds),
+        cpus(machine.softirq_cpu_seconds)
+    );
+    let mut per = |value: Option<f64>, what: &str| {
+        if let Some(value) = value {
+            text.push_str(&format!("; {value:.2} Gbit per {what}"));
+        }
+    };
+    per(machine.gbit_per_busy_cpu_second, "CPU second");
+    per(machine.gbit_per_softirq_cpu_second, "softirq CPU second");
+    text.push_str(&format!("; dropped {}, squeezed {}", machine.dropped, machine.squeezed));
+    wrap("machine  ", &text)
+}
+
+/// `9.41 Gbit/s`, `1.20 Mbit/s`, `0 bit/s`.
+pub(crate) fn gbit(gbit_per_second: f64) -> String {
+    match gbit_per_second {
+        0.0 => "0 bit/s".to_owned(),
+        giga if giga >= 1.0 => format!("{giga:.2} Gbit/s"),
+        mega if mega >= 1e-3 => format!("{:.2} Mbit/s", mega * 1e3),
+        kilo => format!("{:.2} kbit/s", kilo * 1e6),
+    }
+}
+
+/// All only when it is all.
+fn percent(share: f64) -> String {
+    let whole = (share * 100.0).round();
+    let whole = if share < 1.0 && whole >= 100.0 { 99.0 } else { whole };
+    format!("{whole:.0}%")
+}

@@ -1,0 +1,225 @@
+//! What two samples become: rates, shares and costs; and the command at its edges. Real traffic is measured in
+//! `tests/netns` and `tests/vm`.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use nicpin::host::Counts;
+use nicpin::measure::{Measure, Subject};
+use nicpin::sample::{Counters, Growth, Sample, Softirqs, Softnet, Times, Values};
+use serde_json::Value;
+use support::host::{add, machine, plan};
+use support::run::{Copy, fixture, nicpin};
+
+/// Two cards with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
+/// veth.
+fn measure(from: &Sample, to: &Sample) -> Measure {
+    let mut host = machine(2, 2, 1, 2);
+    add(&mut host, "eth0", Some(0), 2);
+    add(&mut host, "eth1", Some(1), 2);
+    let mut subjects: Vec<Subject> = plan(&host).interfaces.iter().map(Subject::planned).collect();
+    subjects.push(Subject::without_device("veth0", "a veth or a tunnel"));
+    Measure::new(&host.topology, &subjects, &Growth::between(from, to))
+}
+
+fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
+    let mut text = "   CPU0 CPU1 CPU2 CPU3\n".to_owned();
+    for (irq, row) in [32, 33, 332, 333].iter().zip(rows) {
+        text += &format!("{irq}: {} {} {} {} PCI-MSI {irq}-edge  a\n", row[0], row[1], row[2], row[3]);
+    }
+    let values = |times: u64| Values {
+        rx_bytes: bytes * times,
+        rx_packets: bytes * times / 1000,
+        rx_dropped: u64::from(work),
+        ..Values::default()
+    };
+    let ticks = u64::from(work);
+    Sample {
+        at: Duration::from_secs(seconds),
+        interrupts: Counts::parse(&text, &BTreeSet::from([32, 33, 332, 333])).unwrap(),
+        times: (0..4).map(|cpu| (cpu, Times { busy: ticks * 2, irq: 0, softirq: ticks })).collect(),
+        softirqs: (0..4).map(|cpu| (cpu, Softirqs { net_rx: work, net_tx: 0 })).collect(),
+        softnet: (0..4)
+            .map(|cpu| (cpu, Softnet { processed: work * 10, dropped: 0, squeezed: work / 10, rps: 0 }))
+            .collect(),
+        interfaces: ["eth0", "eth1", "veth0"]
+            .into_iter()
+            .zip([1, 2, 0])
+            .map(|(name, times)| (name.to_owned(), Counters { index: 1, values: values(times) }))
+            .collect(),
+    }
+}
+
+fn busy() -> Measure {
+    let rows = [[100, 0, 0, 0], [0, 200, 0, 0], [u32::MAX, 0, 0, 0], [0, 0, 0, 5]];
+    let later = [[300, 0, 0, 0], [0, 200, 0, 0], [299, 0, 100, 0], [0, 0, 0, 5]];
+    measure(&sample(3, &rows, 0, 0), &sample(5, &later, 50, 250_000_000))
+}
+
+#[test]
+fn rates_shares_and_costs() {
+    let measure = busy();
+    let [eth0, eth1, veth0] = &measure.interfaces[..] else { panic!() };
+    assert_eq!((eth0.interrupts_per_second, eth0.local), (100.0, Some(1.0)));
+    // 300 on CPU 0, across 2^32, and 100 on its own node.
+    assert_eq!((eth1.interrupts_per_second, eth1.local), (200.0, Some(0.25)));
+    assert_eq!((veth0.interrupts_per_second, veth0.local, veth0.node), (0.0, None, None));
+    let on: Vec<_> = eth1.vectors[0].cpus.iter().map(|on| (on.cpu, on.node, on.interrupts)).collect();
+    assert_eq!(on, [(0, Some(0), 300), (2, Some(1), 100)]);
+    assert_eq!((eth1.vectors[1].interrupts, eth1.vectors[1].local), (0, None));
+    assert!((eth0.traffic.unwrap().rx_gbit_per_second - 1.0).abs() < 1e-9);
+    let machine = measure.machine;
+    assert_eq!((machine.local_interrupts, machine.remote_interrupts), (300, 300));
+    // 4 CPUs with 100 ticks each, half of them in softirqs; 6 Gbit.
+    assert_eq!((machine.busy_cpu_seconds, machine.softirq_cpu_seconds), (4.0, 2.0));
+    assert!((machine.gbit_per_second - 3.0).abs() < 1e-9);
+    assert!((machine.gbit_per_busy_cpu_second.unwrap() - 1.5).abs() < 1e-9);
+    assert!((machine.gbit_per_softirq_cpu_second.unwrap() - 3.0).abs() < 1e-9);
+    assert_eq!((machine.dropped, machine.squeezed), (150, 20));
+    assert_eq!((measure.cpus[0].busy, measure.cpus[0].softirq), (0.5, 0.25));
+}
+
+#[test]
+fn the_tables() {
+    let expected = "\
+in 2.00 s
+
+eth0  ixgbe; node 0; rx 1.00 Gbit/s 125.0k packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx 0
+  100 interrupts/s, 100% on node 0
+  queue  IRQ  irq/s  local  by CPU
+  0      32   100    100%   0: 100
+
+eth1  ixgbe; node 1; rx 2.00 Gbit/s 250.0k packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx 0
+  200 interrupts/s, 25% on node 1
+  queue  IRQ  irq/s  local  by CPU
+  0      332  200    25%    0: 150  2: 50
+
+veth0  a veth or a tunnel; no node; rx 0 bit/s 0 packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx
+       0
+
+CPU  node  busy  softirq  irq/s  NET_RX/s  NET_TX/s  packets/s  rps/s  dropped  squeezed
+0    0     50%   25%      250    25        0         250        0      0        5
+1    0     50%   25%      0      25        0         250        0      0        5
+2    1     50%   25%      50     25        0         250        0      0        5
+3    1     50%   25%      0      25        0         250        0      0        5
+machine  3.00 Gbit/s in all; 2.00 CPUs busy, 1.00 of them with interrupts and softirqs; 1.50 Gbit
+         per CPU second; 3.00 Gbit per softirq CPU second; dropped 150, squeezed 20
+";
+    assert_eq!(nicpin::render::measure::measure(&busy(), false), expected);
+}
+
+#[test]
+fn no_time_and_no_counters_give_no_rates() {
+    let nothing = measure(&Sample::default(), &Sample::default());
+    assert!(
+        nothing.interfaces.iter().all(|interface| interface.traffic.is_none() && interface.local.is_none())
+    );
+    assert_eq!(nothing.machine.gbit_per_busy_cpu_second, None);
+    let json = serde_json::to_string(&nothing).unwrap();
+    assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
+}
+
+#[test]
+fn what_came_or_went_is_noted() {
+    let (from, mut to) = (sample(0, &[[1; 4]; 4], 0, 0), sample(1, &[[2; 4]; 4], 1, 1000));
+    to.interfaces.remove("veth0");
+    to.interrupts.rows.remove(&333);
+    to.times.remove(&3);
+    let measure = measure(&from, &to);
+    let notes: BTreeMap<&str, &str> =
+        measure.notes.iter().map(|note| (note.code.as_str(), note.text.as_str())).collect();
+    assert!(notes["cpus-changed"].contains("CPUs 3 "), "{notes:?}");
+    assert!(notes["vectors-changed"].contains("IRQs 333 "), "{notes:?}");
+    assert!(notes["interfaces-changed"].contains("veth0 "), "{notes:?}");
+    assert_eq!(measure.interfaces[2].traffic, None);
+}
+
+/// The lines of a run, as JSON.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_sample_is_a_line_of_json() {
+    let machine = Copy::of("two-node");
+    let run = machine.nicpin(&["measure", "--seconds", "0.01", "--count", "3", "--format", "json", "nic1"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let samples = lines(&run.stdout);
+    assert_eq!(samples.len(), 3);
+    for sample in samples {
+        assert_eq!(sample["schema"], "nicpin.measure/1");
+        assert_eq!(sample["interfaces"][0]["name"], "nic1");
+        assert_eq!(sample["interfaces"][0]["node"], 1);
+        assert_eq!(sample["interfaces"][0]["vectors"].as_array().unwrap().len(), 9);
+        assert!(sample["seconds"].as_f64().unwrap() >= 0.01 && sample["whole"] == false);
+    }
+}
+
+#[test]
+fn a_command_is_measured_and_its_failure_is_told() {
+    let root = fixture("two-node");
+    let measure = |args: &[&str]| nicpin(&[&["--root", root.to_str().unwrap(), "measure"], args].concat());
+    let run = measure(&["--format", "json", "--", "echo", "said"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, "said\n"), "its output is not in the way of the report");
+    let samples = lines(&run.stdout);
+    assert_eq!((samples.len(), &samples[0]["whole"]), (1, &Value::Bool(true)));
+
+    let run = measure(&["--", "sh", "-c", "exit 3"]);
+    assert_eq!((run.code, run.stderr.as_str()), (1, "nicpin: sh: exit status: 3\n"));
+    assert!(run.stdout.contains("nic0") && run.stdout.contains("machine "), "{}", run.stdout);
+    let run = measure(&["--", "sh", "-c", "kill -9 $$"]);
+    assert!(run.code == 1 && run.stderr.contains("signal: 9"), "{}", run.stderr);
+    let run = measure(&["--", "/nonexistent/program"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("/nonexistent/program: no such file or directory (ENOENT)"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn interfaces_without_a_device_are_measured_when_they_are_named() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/sys/class/net/veth0/statistics")).unwrap();
+    for (file, text) in [("ifindex", "7\n"), ("iflink", "8\n"), ("statistics/rx_bytes", "1000\n")] {
+        machine.write(&format!("/sys/class/net/veth0/{file}"), text);
+    }
+    let args = ["measure", "--seconds", "0.01", "--format", "json"];
+    let named = lines(&machine.nicpin(&[&args[..], &["veth0", "nic0"]].concat()).stdout);
+    let measured = |sample: &Value| -> Vec<String> {
+        let interfaces = sample["interfaces"].as_array().unwrap().iter();
+        interfaces.map(|interface| interface["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
+    assert_eq!(named[0]["interfaces"][0]["kind"], "a veth or a tunnel");
+    assert_eq!(named[0]["interfaces"][0]["node"], Value::Null);
+    assert_eq!(measured(&lines(&machine.nicpin(&args).stdout)[0]), ["nic0", "nic1"]);
+}
+
+#[test]
+fn what_cannot_be_measured() {
+    let machine = Copy::of("two-node");
+    let run = machine.nicpin(&["measure", "eth7"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("no interface matches `eth7`"), "{}", run.stderr);
+    for args in [
+        &["measure", "--seconds", "0"][..],
+        &["measure", "--count", "0"],
+        &["measure", "--watch", "--", "true"],
+        &["measure", "--count", "2", "--", "true"],
+        &["measure", "--format", "sh"],
+    ] {
+        assert_eq!(machine.nicpin(args).code, 64, "{args:?}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("host.tar.gz");
+    let (root, capture) = (fixture("two-node"), capture.to_str().unwrap());
+    assert_eq!(nicpin(&["capture", "--root", root.to_str().unwrap(), "-o", capture]).code, 0);
+    let run = nicpin(&["measure", "--root", capture]);
+    assert!(run.code == 1 && run.stderr.contains("a capture has no counters"), "{}", run.stderr);
+    assert_eq!(nicpin(&["status", "--seconds", "5", "--root", capture]).code, 0, "nothing to wait for");
+}
