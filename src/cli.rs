@@ -1,15 +1,16 @@
 //! The command line: every option and its help text, in one place.
 
+mod default;
 mod see;
 mod show;
 
-pub use see::{MeasureArgs, StatusArgs};
+pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::binding::{Memory, Place, Wish};
 use crate::cpuset::CpuSet;
@@ -46,35 +47,6 @@ pub struct Cli {
     pub command: Command,
 }
 
-impl Cli {
-    /// The command line with `status` put in where it names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
-    pub fn complete(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-        let mut args: Vec<OsString> = args.into_iter().collect();
-        let mut at = 1;
-        while let Some(arg) = args.get(at) {
-            let text = arg.to_string_lossy();
-            match text.as_ref() {
-                "--root" | "--config" => at += 2,
-                "-h" | "--help" | "-V" | "--version" | "help" => return args,
-                option if option.starts_with("--root=") || option.starts_with("--config=") => at += 1,
-                word if Self::command().find_subcommand(word).is_some() => return args,
-                _ => break,
-            }
-        }
-        args.insert(at.min(args.len()), "status".into());
-        args
-    }
-
-    /// The command that a word was probably meant to be.
-    pub fn nearest_command(word: &str) -> Option<String> {
-        let command = Self::command();
-        let names = command.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
-        let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
-        let (distance, name) = near.min()?;
-        (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
-    }
-}
-
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -94,6 +66,8 @@ pub enum Command {
     Confirm(ConfirmArgs),
     /// Watch counters: interrupts by queue and CPU, the share that is local, throughput and its cost
     Measure(MeasureArgs),
+    /// Run a command near and far from an interface by turns, and say what the distance costs
+    Compare(CompareArgs),
     /// Record this machine as one file that --root accepts; reads only, needs no root
     Capture(CaptureArgs),
     /// Run a command on an interface's node: its CPUs, its memory

@@ -10,6 +10,7 @@ pub mod bandwidth;
 pub mod binding;
 pub mod cli;
 pub mod commands;
+pub mod compare;
 pub mod cpuset;
 pub mod host;
 pub mod manual;

@@ -176,14 +176,14 @@ fn below<'a>(host: &'a Host, top: &'a str) -> Vec<&'a str> {
     names
 }
 
-/// What an interface is that has no device, and none below it; `None` for any other name.
+/// What an interface is that has no device, and none below it, as in "it is ..."; `None` for any other name.
 pub(crate) fn without_device(host: &Host, name: &str) -> Option<String> {
     if let Some(known) = host.others.virtuals.iter().find(|known| known.name == name) {
         return Some(known.kind.clone());
     }
     let stacked = host.stacked.iter().find(|stacked| stacked.name == name)?;
     let has_device = host.interfaces.iter().any(|i| i.name == name) || !below(host, name).is_empty();
-    (!has_device).then(|| format!("stands on {}", stacked.lowers.join(", ")))
+    (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
 }
 
 /// What a selector names, when it is no interface with a device.

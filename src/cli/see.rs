@@ -1,10 +1,11 @@
-//! The commands that look and change nothing: status, measure.
+//! The commands that look and change nothing: status, measure, compare.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
 
+use crate::binding::Memory;
 use crate::cli::{PolicyArgs, ReportFormat, SelectArgs};
 
 /// `nicpin status`.
@@ -107,5 +108,52 @@ pub struct MeasureArgs {
 
     /// Measure while this command runs
     #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `nicpin compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Near is the interface's own node, far the one with the greatest distance from it; CMD gets
+CPUs and memory there as with `nicpin run`. Interrupts stay where they are: plan and apply
+first, or compare twice. Gbit/s are received and sent together, by the interface's
+counters; busy and softirq are of all CPUs, whatever else they do. CMD's standard output
+goes to standard error. Of each figure: the median, and the least and the most.
+
+Exit codes: 0 compared; 1 not: there is no far node, or CMD failed.
+
+Examples:
+  nicpin compare eth2 -- iperf3 -c server            three runs each, by turns
+  nicpin compare --runs 10 eth2 -- iperf3 -c server -R
+  nicpin compare --far 2 eth2 -- ./client            node 2 instead of the farthest
+  nicpin compare --near 0 --far 1 veth0 -- ./client  an interface that has no node
+  nicpin compare --format json eth2 -- ./client      every run, for programs")]
+pub struct CompareArgs {
+    /// The interface, or any other selector that stands for interfaces on one node
+    #[arg(value_name = "INTERFACE")]
+    pub interface: String,
+
+    /// How often CMD runs on each side
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub runs: u16,
+
+    /// This node is near
+    #[arg(long, value_name = "NODE")]
+    pub near: Option<u32>,
+
+    /// This node is far
+    #[arg(long, value_name = "NODE")]
+    pub far: Option<u32>,
+
+    /// How firmly CMD's memory is bound to the node
+    #[arg(long, value_enum, default_value_t)]
+    pub memory: Memory,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }

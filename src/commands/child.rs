@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
@@ -13,14 +13,22 @@ use crate::host::root::errno_words;
 
 /// A command that runs.
 pub(super) struct Running {
-    ended: Receiver<io::Result<ExitStatus>>,
+    ended: Receiver<(io::Result<ExitStatus>, Duration)>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    /// How long it ran.
+    pub(super) wall: Duration,
 }
 
 impl Running {
     /// Waits, at most so long; `None` while it goes on running.
-    pub(super) fn wait(&self, time: Duration) -> Result<Option<ExitStatus>> {
+    pub(super) fn wait(&self, time: Duration) -> Result<Option<Ended>> {
         match self.ended.recv_timeout(time) {
-            Ok(status) => Ok(Some(status?)),
+            Ok((status, wall)) => Ok(Some(Ended { status: status?, wall })),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(error @ RecvTimeoutError::Disconnected) => Err(error.into()),
         }
@@ -33,6 +41,7 @@ pub(super) fn start(command: &[OsString], bind: impl FnOnce() -> Result<()> + Se
     let (name, args) = command.split_first().context("there is no command to run")?;
     let mut builder = Command::new(name);
     builder.args(args).stdout(Stdio::from(io::stderr()));
+    let began = Instant::now();
     let started = std::thread::scope(|scope| {
         let spawn = || -> Result<Child> {
             bind()?;
@@ -50,7 +59,7 @@ pub(super) fn start(command: &[OsString], bind: impl FnOnce() -> Result<()> + Se
     std::thread::spawn(move || {
         let status = child.wait();
         // Nobody may wait for it any more.
-        let _ = send.send(status);
+        let _ = send.send((status, began.elapsed()));
     });
     Ok(Running { ended })
 }

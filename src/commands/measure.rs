@@ -1,16 +1,15 @@
 //! `nicpin measure`: what counters say happens, for a while or while a command runs.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use crate::cli::{Cli, MeasureArgs, PolicyArgs, ReportFormat, SelectArgs};
-use crate::commands::child;
+use crate::commands::child::{self, Ended};
 use crate::commands::watch::{STEP, Watch};
 use crate::commands::{Exit, Purpose, read_host};
-use crate::host::{Host, Root};
+use crate::host::{Host, Root, Wants};
 use crate::measure::{Measure, Subject};
 use crate::plan::Note;
 use crate::render;
@@ -24,7 +23,7 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
     if root.is_capture() {
         bail!("{}: a capture has no counters; measure on the machine itself", cli.root.display());
     }
-    let (host, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default())?;
+    let (host, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), Wants::default())?;
     let (subjects, notes) = subjects(&host, &args.select)?;
     let watch = Watch::begin(&root, Subject::wanted(&subjects))?;
     let mut session = Session { host: &host, subjects: &subjects, notes: &notes, watch, args };
@@ -36,7 +35,7 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
     let mut measure = session.measure(&whole);
     measure.whole = true;
     out.push_str(&session.text(&measure)?);
-    match child::failure(&args.command, ended) {
+    match child::failure(&args.command, ended.status) {
         Some(failure) => bail!(failure),
         None => Ok(Exit::Planned),
     }
@@ -113,7 +112,7 @@ impl Session<'_> {
     }
 
     /// While a command runs: all of it, and how the command ended.
-    fn during_command(&mut self) -> Result<(Growth, ExitStatus)> {
+    fn during_command(&mut self) -> Result<(Growth, Ended)> {
         let running = child::start(&self.args.command, || Ok(()))?;
         let line_each = self.args.seconds.filter(|_| self.args.format == ReportFormat::Json);
         let (mut whole, mut part) = (Growth::default(), Growth::default());

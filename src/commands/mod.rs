@@ -4,6 +4,7 @@ mod apply;
 mod capture;
 mod check;
 mod child;
+mod compare;
 mod completions;
 mod confirm;
 mod draw;
@@ -60,6 +61,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Confirm(args) => confirm::run(cli, args, out),
         Command::Measure(args) => measure::run(cli, args, out),
+        Command::Compare(args) => compare::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),
         Command::Run(args) => run::run(cli, args, out),
         Command::Completions(args) => completions::run(args, out),
@@ -188,17 +190,23 @@ fn read_and_plan_to(
     select: &SelectArgs,
     args: &PolicyArgs,
 ) -> Result<(Host, Plan)> {
-    let (host, policy) = read_host(purpose, cli, root, args)?;
+    let (host, policy) = read_host(purpose, cli, root, args, Wants::default())?;
     let selection = Selection::new(&host, &select.selectors, select.if_present)?;
     let plan = crate::plan::plan(&host, &policy, &selection);
     Ok((host, plan))
 }
 
-/// Reads the machine, and the policy for it.
-fn read_host(purpose: Purpose, cli: &Cli, root: &Root, args: &PolicyArgs) -> Result<(Host, Policy)> {
+/// Reads the machine and what is wanted of it, and the policy for it.
+fn read_host(
+    purpose: Purpose,
+    cli: &Cli,
+    root: &Root,
+    args: &PolicyArgs,
+    wants: Wants,
+) -> Result<(Host, Policy)> {
     let file = read_policy_file(cli, root, purpose)?;
     let policy = parse_policy(&file, args)?;
-    let host = Host::read_for(root, Wants { hints: policy.wants_hints(), ..Wants::default() })?;
+    let host = Host::read_for(root, Wants { hints: policy.wants_hints(), ..wants })?;
     check_cpus(&file, &policy, host.topology.possible)?;
     Ok((host, policy))
 }

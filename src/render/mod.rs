@@ -2,6 +2,7 @@
 
 pub mod binding;
 pub mod check;
+pub mod compare;
 pub mod explain;
 pub mod measure;
 pub mod nodes;

@@ -1,0 +1,147 @@
+//! `nicpin compare`: a command near an interface and far from it, by turns.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::binding::{Binding, Place, Wish};
+use crate::cli::{Cli, CompareArgs, PolicyArgs, ReportFormat};
+use crate::commands::watch::{Progress, STEP, Watch};
+use crate::commands::{Exit, NotThisMachine, Purpose, child, read_host};
+use crate::compare::{Comparison, Run, Side};
+use crate::host::{Host, Root, Wants};
+use crate::measure::{Measure, Subject};
+use crate::plan::Note;
+use crate::policy::Policy;
+use crate::render;
+use crate::sample::Growth;
+use crate::select::{Selection, without_device};
+
+pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exit> {
+    let root = Root::open(&cli.root)?;
+    let (host, policy) = read_host(
+        Purpose::Look,
+        cli,
+        &root,
+        &PolicyArgs::default(),
+        Wants { memory: true, ..Wants::default() },
+    )?;
+    let Sides { near, far, subjects, mut notes } = sides(&host, &policy, args)?;
+    if !root.is_real() {
+        let text = "a command runs on this machine, not on what --root names";
+        return Err(NotThisMachine(text).into());
+    }
+    let places = [(near, "near"), (far, "far")];
+    let mut sides = places.each_ref().map(|(binding, _)| Side::new(binding));
+    let mut progress = Progress::new();
+    for turn in 1..=args.runs {
+        for ((binding, name), side) in places.iter().zip(&mut sides) {
+            progress.say(&format!("{name}, run {turn} of {}", args.runs));
+            let (run, told) = run_once(&root, &host, &subjects, &args.command, binding)
+                .with_context(|| format!("{name}, run {turn} of {}", args.runs))?;
+            side.runs.push(run);
+            notes.extend(told.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+        }
+    }
+    drop(progress);
+    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let [near, far] = sides;
+    let comparison = Comparison::new(&args.interface, command, near, far, notes);
+    out.push_str(&match args.format {
+        ReportFormat::Table => render::compare::compare(&comparison),
+        ReportFormat::Json => render::json(&comparison)?,
+    });
+    Ok(Exit::Planned)
+}
+
+/// Where the command runs, and what is measured meanwhile.
+struct Sides {
+    near: Binding,
+    far: Binding,
+    subjects: Vec<Subject>,
+    notes: Vec<Note>,
+}
+
+fn sides(host: &Host, policy: &Policy, args: &CompareArgs) -> Result<Sides> {
+    let virtual_kind = without_device(host, &args.interface);
+    if let (Some(kind), None, _) | (Some(kind), _, None) = (&virtual_kind, args.near, args.far) {
+        bail!(
+            "`{}` is {kind} and has no node, so nothing is near it or far from it; name nodes with --near N --far N",
+            args.interface
+        );
+    }
+    let names = match virtual_kind {
+        Some(_) => Vec::new(),
+        None => {
+            Selection::new(host, std::slice::from_ref(&args.interface), false)?.names.into_iter().collect()
+        }
+    };
+    // Everything that takes interrupts, so that the command keeps clear of it.
+    let mut all = Selection::new(host, &[], false)?;
+    all.names.extend(names.iter().cloned());
+    let plan = crate::plan::plan(host, policy, &all);
+    let binding = |place: Place| {
+        let wish = Wish { place, cpus: None, memory: args.memory };
+        Binding::new(host, &plan, &args.interface, &names, &wish)
+    };
+    let near = binding(args.near.map_or(Place::Near, Place::Node))?;
+    let far = binding(args.far.map_or(Place::Far, Place::Node))?;
+    let subjects = match virtual_kind {
+        Some(kind) => vec![Subject::without_device(&args.interface, &kind)],
+        None => plan.interfaces.iter().filter(|i| names.contains(&i.name)).map(Subject::planned).collect(),
+    };
+    Ok(Sides { notes: notes(&near, &far), near, far, subjects })
+}
+
+/// What makes the two sides unlike beside the distance.
+fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |code: &str, text: String| notes.push(Note { code: code.to_owned(), text, cure: None });
+    for text in near.notes.iter().chain(&far.notes) {
+        note("memory", text.clone());
+    }
+    if near.nodes == far.nodes {
+        note("same-node", format!("near and far are both node {}", near.nodes));
+    } else if near.cpus.len() != far.cpus.len() {
+        let text = format!("the command has {} CPUs near and {} far", near.cpus.len(), far.cpus.len());
+        note("cpus-unlike", text);
+    }
+    notes
+}
+
+fn run_once(
+    root: &Root,
+    host: &Host,
+    subjects: &[Subject],
+    command: &[OsString],
+    binding: &Binding,
+) -> Result<(Run, Vec<Note>)> {
+    let mut watch = Watch::begin(root, Subject::wanted(subjects))?;
+    let before = children_cpu()?;
+    let running = child::start(command, || Ok(binding.take().map(drop)?))?;
+    let mut whole = Growth::default();
+    let ended = loop {
+        let ended = running.wait(STEP)?;
+        whole.add(&watch.step()?);
+        if let Some(ended) = ended {
+            break ended;
+        }
+    };
+    if let Some(failure) = child::failure(command, ended.status) {
+        bail!(failure);
+    }
+    let measure = Measure::new(&host.topology, subjects, &whole);
+    Ok((Run::new(&measure, ended.wall, children_cpu()?.saturating_sub(before)), measure.notes))
+}
+
+/// CPU time of all commands that have ended, and of what they waited for.
+fn children_cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let time = |time: nix::sys::time::TimeVal| {
+        let (seconds, micros) = (u64::try_from(time.tv_sec()), u64::try_from(time.tv_usec()));
+        Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_micros(micros.unwrap_or(0))
+    };
+    Ok(time(usage.user_time()) + time(usage.system_time()))
+}

@@ -1,0 +1,120 @@
+//! `nicpin compare`: what runs say together, and what cannot be compared. Real commands are compared in `tests/netns`
+//! and `tests/vm`.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
+
+mod support;
+
+use nicpin::compare::{Comparison, Run, Side, Spread};
+use nicpin::cpuset::NodeSet;
+use support::host::set;
+use support::run::{Copy, fixture, nicpin};
+
+#[test]
+fn the_median_lies_between() {
+    let spread = |values: &[f64]| Spread::of(values.iter().copied()).map(|s| (s.median, s.min, s.max));
+    assert_eq!(spread(&[]), None);
+    assert_eq!(spread(&[3.0]), Some((3.0, 3.0, 3.0)));
+    assert_eq!(spread(&[9.0, 1.0, 2.0]), Some((2.0, 1.0, 9.0)));
+    assert_eq!(spread(&[4.0, 1.0, 2.0, 100.0]), Some((3.0, 1.0, 100.0)));
+}
+
+fn side(node: u32, cpus: &str, runs: &[(f64, u64, u64)]) -> Side {
+    let run = |&(wall, local, remote): &(f64, u64, u64)| Run {
+        wall_seconds: wall,
+        cpu_seconds: wall / 2.0,
+        busy_cpu_seconds: wall * 2.0,
+        gbit_per_second: 40.0 / wall,
+        gbit_per_busy_cpu_second: (wall > 1.5).then_some(10.0),
+        local_interrupts: local,
+        remote_interrupts: remote,
+        ..Run::default()
+    };
+    Side { nodes: NodeSet::single(node), cpus: set(cpus), runs: runs.iter().map(run).collect() }
+}
+
+fn comparison() -> Comparison {
+    let near = side(1, "6-11", &[(1.25, 1000, 0), (1.0, 1100, 0), (2.0, 1050, 0)]);
+    let far = side(0, "0-5", &[(2.5, 10, 2000), (3.0, 20, 2000), (2.25, 15, 2000)]);
+    Comparison::new("eth2", vec!["iperf3".into(), "-c".into(), "server".into()], near, far, Vec::new())
+}
+
+#[test]
+fn near_and_far_side_by_side() {
+    let expected = "\
+eth2  iperf3 -c server near and far, 3 runs each, by turns
+near  node 1, CPUs 6-11
+far   node 0, CPUs 0-5
+
+                      near    (from, to)        far     (from, to)        far/near
+wall s                1.25    (1.00, 2.00)      2.50    (2.25, 3.00)      2.00
+CPU s of the command  0.62    (0.50, 1.00)      1.25    (1.12, 1.50)      2.00
+CPU s of the machine  2.50    (2.00, 4.00)      5.00    (4.50, 6.00)      2.00
+CPU s in softirqs     0.00    (0.00, 0.00)      0.00    (0.00, 0.00)      -
+Gbit/s                32.000  (20.000, 40.000)  16.000  (13.333, 17.778)  0.50
+Gbit per CPU s        10.000  (10.000, 10.000)  10.000  (10.000, 10.000)  1.00
+interrupts local      1050    (1000, 1100)      15      (10, 20)          0.01
+interrupts remote     0       (0, 0)            2000    (2000, 2000)      -
+dropped               0       (0, 0)            0       (0, 0)            -
+";
+    assert_eq!(nicpin::render::compare::compare(&comparison()), expected);
+}
+
+#[test]
+fn programs_get_every_run() {
+    let json: serde_json::Value =
+        serde_json::from_str(&nicpin::render::json(&comparison()).unwrap()).unwrap();
+    assert_eq!(json["schema"], "nicpin.compare/1");
+    assert_eq!((&json["near"]["nodes"], &json["near"]["cpus"]), (&"1".into(), &"6-11".into()));
+    assert_eq!(json["far"]["runs"][1]["wall_seconds"], 3.0);
+    // Not told of two of the runs.
+    assert_eq!(json["near"]["runs"][0]["gbit_per_busy_cpu_second"], serde_json::Value::Null);
+    let wall = json["figures"].as_array().unwrap().iter().find(|f| f["name"] == "wall_seconds").unwrap();
+    assert_eq!((&wall["near"]["median"], &wall["far_to_near"]), (&1.25.into(), &2.0.into()));
+}
+
+#[test]
+fn what_has_no_far_side_is_told_and_nothing_runs() {
+    let one_node = fixture("tg3-and-ixgbe");
+    let run = |root: &std::path::Path, args: &[&str]| {
+        let run =
+            nicpin(&[&["--root", root.to_str().unwrap(), "compare"], args, &["--", "echo", "ran"]].concat());
+        assert_eq!((run.stdout.as_str(), run.stderr.lines().count()), ("", 1), "{args:?}: {}", run.stderr);
+        (run.code, run.stderr)
+    };
+    let (code, told) = run(&one_node, &["em1"]);
+    assert!(
+        code == 1 && told.contains("node 0 is the only one with CPUs: nothing is far from em1"),
+        "{told}"
+    );
+    let (code, told) = run(&fixture("four-node"), &["nic5"]);
+    assert!(code == 1 && told.contains("does not know its node"), "{told}");
+    let (code, told) = run(&fixture("four-node"), &["--far", "9", "nic0"]);
+    assert!(code == 1 && told.contains("node 9 is not a node of this machine"), "{told}");
+    let (code, told) = run(&fixture("four-node"), &["eth7"]);
+    assert!(code == 1 && told.contains("no interface matches `eth7`"), "{told}");
+    // A command runs here and nowhere else.
+    let (code, told) = run(&fixture("four-node"), &["nic0"]);
+    assert!(code == 64 && told.contains("not on what --root names"), "{told}");
+
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/sys/class/net/veth0")).unwrap();
+    for (file, text) in [("ifindex", "7\n"), ("iflink", "8\n")] {
+        machine.write(&format!("/sys/class/net/veth0/{file}"), text);
+    }
+    for nodes in [&[][..], &["--near", "0"], &["--far", "0"]] {
+        let (code, told) = run(&machine.path("/"), &[nodes, &["veth0"]].concat());
+        assert!(code == 1 && told.contains("`veth0` is a veth or a tunnel and has no node"), "{told}");
+    }
+    let (code, _) = run(&machine.path("/"), &["--near", "0", "--far", "1", "veth0"]);
+    assert_eq!(code, 64, "now all is said but the machine");
+}
+
+#[test]
+fn a_comparison_needs_a_command_and_runs() {
+    let root = fixture("four-node");
+    for args in
+        [&["compare", "nic0"][..], &["compare", "--", "true"], &["compare", "-n", "0", "nic0", "--", "true"]]
+    {
+        assert_eq!(nicpin(&[&["--root", root.to_str().unwrap()], args].concat()).code, 64, "{args:?}");
+    }
+}
