@@ -124,6 +124,10 @@ pub struct InterfaceMeasure {
 /// frame check sequence out).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct TrafficRates {
+    /// Bytes received, in all.
+    pub rx_bytes: u64,
+    /// Bytes sent, in all.
+    pub tx_bytes: u64,
     /// Received, in Gbit a second.
     pub rx_gbit_per_second: f64,
     /// Sent, in Gbit a second.
@@ -275,6 +279,8 @@ fn interface(
 ) -> InterfaceMeasure {
     let gbit = |bytes: u64| per_second(bytes) * 8.0 / 1e9;
     let traffic = growth.interfaces.get(&subject.name).map(|traffic: &Traffic| TrafficRates {
+        rx_bytes: traffic.rx_bytes,
+        tx_bytes: traffic.tx_bytes,
         rx_gbit_per_second: gbit(traffic.rx_bytes),
         tx_gbit_per_second: gbit(traffic.tx_bytes),
         rx_packets_per_second: per_second(traffic.rx_packets),

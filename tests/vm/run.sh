@@ -25,6 +25,7 @@ TESTS=(
   "undo.remapping    undo      two-node-ir  --deb strace"
   "undo.6.1          undo      two-node-ir  --deb strace --kernel bookworm"
   "traffic.four-node traffic   four-node"
+  "measure           measure   two-node     --deb iperf3"
   "apply.two-node    apply     two-node"
   "traffic.two-node  traffic   two-node"
   "apply.6.1         apply     two-node     --kernel bookworm"
