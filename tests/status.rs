@@ -337,6 +337,19 @@ fn irqbalance_is_said_to_undo_it() {
 }
 
 #[test]
+fn options_bend_what_is_planned_and_are_said() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
+    let by_default = machine.nicpin(&["status"]).stdout;
+    assert!(by_default.contains("DRIFT") && !by_default.contains("the same ones"), "{by_default}");
+    let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
+    assert!(
+        !by_options.contains("DRIFT") && by_options.contains("apply needs the same ones"),
+        "{by_options}"
+    );
+}
+
+#[test]
 fn isolated_cpus_that_are_interrupted_are_counted() {
     let mut host = in_planned_state();
     host.topology.isolated = set("5");

@@ -9,6 +9,8 @@ use crate::cli::{Cli, ReportFormat, StatusArgs};
 use crate::commands::watch::Watch;
 use crate::commands::{Exit, Misspelt, read_and_plan, unplannable};
 use crate::host::Root;
+use crate::plan::Note;
+use crate::policy::Settings;
 use crate::render;
 use crate::render::style::Paint;
 use crate::sample::Wanted;
@@ -29,7 +31,11 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     } else {
         Some(Watch::begin(&root, wanted)?.over(time, false)?)
     };
-    let status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root));
+    let mut status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root));
+    if args.policy.settings() != Settings::default() {
+        let text = "judged by the options that were given; apply needs the same ones to mend it";
+        status.notes.push(Note { code: "options".to_owned(), text: text.to_owned(), cure: None });
+    }
     out.push_str(&match args.format {
         ReportFormat::Table => {
             let every = args.all || !args.select.selectors.is_empty();

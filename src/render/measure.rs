@@ -33,15 +33,19 @@ fn interface(interface: &InterfaceMeasure, all: bool) -> String {
     };
     let traffic = match &interface.traffic {
         None => "no counters".to_owned(),
-        Some(traffic) => format!(
-            "rx {} {} packets/s, tx {} {} packets/s, dropped rx {} tx {}",
-            gbit(traffic.rx_gbit_per_second),
-            rate(traffic.rx_packets_per_second),
-            gbit(traffic.tx_gbit_per_second),
-            rate(traffic.tx_packets_per_second),
-            traffic.rx_dropped,
-            traffic.tx_dropped
-        ),
+        Some(traffic) => {
+            let dropped = match (traffic.rx_dropped, traffic.tx_dropped) {
+                (0, 0) => "none dropped".to_owned(),
+                (rx, tx) => format!("dropped rx {rx} tx {tx}"),
+            };
+            format!(
+                "rx {} {} packets/s, tx {} {} packets/s, {dropped}",
+                gbit(traffic.rx_gbit_per_second),
+                rate(traffic.rx_packets_per_second),
+                gbit(traffic.tx_gbit_per_second),
+                rate(traffic.tx_packets_per_second),
+            )
+        }
     };
     let mut out = wrap(&format!("{}  ", interface.name), &format!("{what}; {node}; {traffic}"));
     if interface.vectors.is_empty() {
