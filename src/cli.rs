@@ -23,6 +23,7 @@ Exit codes: 0 in the planned state; 1 could not be reached, or not be told;
 something, apply has changed something); 64 usage.
 
 Examples:
+  nicpin                             is every card's work on its own node
   nicpin plan                        what would be written, and why; needs no root
   sudo nicpin apply                  write it
   nicpin check                       is it still so

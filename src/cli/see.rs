@@ -21,7 +21,7 @@ for a machine that is not as planned.
 Examples:
   nicpin                             the whole machine; nicpin status is the same
   nicpin eth2                        one card
-  nicpin status --all --seconds 5    every vector, watched for 5 seconds
+  nicpin status --all --seconds 0    every vector, at once: nothing is watched
   nicpin status --format json        the same facts for programs
   nicpin status --root fixtures/dl980")]
 pub struct StatusArgs {
