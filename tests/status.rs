@@ -350,6 +350,16 @@ fn options_bend_what_is_planned_and_are_said() {
 }
 
 #[test]
+fn other_channels_than_planned_are_drift() {
+    let screen = Copy::of("dl980").nicpin(&["status", "--channels", "auto", "eth4"]).stdout;
+    assert!(
+        screen.contains("its channels are not as planned: ") && screen.contains("ethtool -L eth4 combined 8"),
+        "{screen}"
+    );
+    assert!(screen.contains("DRIFT"), "{screen}");
+}
+
+#[test]
 fn isolated_cpus_that_are_interrupted_are_counted() {
     let mut host = in_planned_state();
     host.topology.isolated = set("5");

@@ -21,7 +21,10 @@ impl Cli {
                 _ => break,
             }
         }
-        args.insert(at.min(args.len()), "status".into());
+        // An option at the end that lacks its value is to be told so.
+        if at <= args.len() {
+            args.insert(at, "status".into());
+        }
         args
     }
 
@@ -32,5 +35,49 @@ impl Cli {
         let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
         let (distance, name) = near.min()?;
         (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complete(line: &str) -> String {
+        let words = Cli::complete(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn status_is_put_in_where_no_command_is() {
+        for (given, completed) in [
+            ("nicpin", "nicpin status"),
+            ("nicpin eth2", "nicpin status eth2"),
+            ("nicpin --root t --config=c -a", "nicpin --root t --config=c status -a"),
+            ("nicpin --root=t eth2 plan", "nicpin --root=t status eth2 plan"),
+            ("nicpin -- eth2", "nicpin status -- eth2"),
+        ] {
+            assert_eq!(complete(given), completed);
+        }
+        for line in [
+            "nicpin plan",
+            "nicpin --root t start eth2",
+            "nicpin -h",
+            "nicpin help",
+            "nicpin --root",
+            "nicpin -V",
+        ] {
+            assert_eq!(complete(line), line);
+        }
+    }
+
+    #[test]
+    fn a_command_is_near_when_few_letters_differ() {
+        for (word, command) in [("plam", Some("plan")), ("chekc", Some("check")), ("stauts", Some("status"))]
+        {
+            assert_eq!(Cli::nearest_command(word).as_deref(), command);
+        }
+        for word in ["eth0", "ens1f0", "bond0", "p", ""] {
+            assert_eq!(Cli::nearest_command(word), None, "{word}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Interface, Polling, Role};
-use crate::plan::{InterfacePlan, NodeSource, Note, Plan, WriteKind};
+use crate::plan::{ChannelChange, InterfacePlan, NodeSource, Note, Plan, WriteKind};
 use crate::sample::Growth;
 
 /// The name and version of the JSON form.
@@ -235,13 +235,18 @@ fn of_interface(
         on: planned.tx_queues.iter().filter(|tx| is_on(tx.xps_cpus.as_ref())).count(),
         differ: writes(&[WriteKind::Xps]),
     };
-    let other_channels = plan.channels.iter().any(|change| change.interface == planned.name);
-    let differs = other_channels || rps.differ + xps.differ > 0;
+    let channels: Vec<&ChannelChange> =
+        plan.channels.iter().filter(|change| change.interface == planned.name).collect();
+    let differs = !channels.is_empty() || rps.differ + xps.differ > 0;
     let polling = interface.map(|interface| interface.polling).unwrap_or_default();
     let (max_per_cpu, max_per_core) = most_queues(host, &vectors);
     let rates: Option<f64> = watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum());
     let mut notes: Vec<Note> =
         planned.notes.iter().filter(|note| note.code != "kernel-managed").cloned().collect();
+    notes.extend(channels.into_iter().map(|change| {
+        let text = format!("its channels are not as planned: {}", change.why);
+        Note { cure: Some(change.command.clone()), ..note("channels-differ", text) }
+    }));
     notes.extend(interface.into_iter().flat_map(how_polled));
     InterfaceStatus {
         name: planned.name.clone(),
