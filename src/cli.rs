@@ -222,17 +222,17 @@ pub struct PlanArgs {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is a flag of its own
 #[command(after_help = "\
+What it takes where it is not run by root: /proc/irq and /run/nicpin belong to root
+(CAP_DAC_OVERRIDE); RPS, RFS, XPS and channels take CAP_NET_ADMIN. plan, check and
+capture take nothing.
+
 Examples:
   nicpin apply                       every card; a second run writes nothing
   nicpin apply --if-present ens2f0   at boot, where the card may be missing
   nicpin apply --format json eth2    for provisioning: see `changed` in the output
-  nicpin apply --atomic --prove 10   all or nothing, and where the interrupts then arrive
-  nicpin apply --try 60 eth2         put back after a minute, unless `nicpin confirm` (or Enter) comes
   nicpin plan --format json > p.json; nicpin apply --plan p.json
-
-What it takes, where it is not run by root: /proc/irq and /run/nicpin belong to root
-(CAP_DAC_OVERRIDE); RPS, RFS, XPS and channels take CAP_NET_ADMIN. `plan`, `check` and
-`capture` take nothing.")]
+  nicpin apply --atomic --prove 3    all or nothing, and where the interrupts then arrive
+  nicpin apply --try 60 eth2         put back after a minute, unless `nicpin confirm` (or Enter) comes")]
 pub struct ApplyArgs {
     /// Which interfaces.
     #[command(flatten)]
@@ -320,6 +320,10 @@ pub struct RestoreArgs {
 
 /// `nicpin confirm`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nicpin apply --try 60; ping -c 3 192.0.2.1 && nicpin confirm
+  nicpin confirm                     keep what `apply --try` has set")]
 pub struct ConfirmArgs {
     /// How long to wait for another nicpin that is writing
     #[command(flatten)]

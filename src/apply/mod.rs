@@ -22,7 +22,7 @@ pub use reasons::{Difference, Instead, Reason, differences};
 pub use record::{Record, RecordError};
 pub use session::{ApplyError, Done, Options, Undone, apply, apply_when_safe, confirm, end_trial, restore};
 pub use trial::{Trial, Watch};
-pub use write::{Outcome, Written};
+pub use write::{Outcome, Written, write_all};
 
 use session::put_back;
 

@@ -9,7 +9,7 @@ use crate::apply::lock::{Lock, LockError};
 use crate::apply::record::{Record, RecordError};
 use crate::apply::trial::{Trial, Watch};
 use crate::apply::values::{self, Texts};
-use crate::apply::write::{Written, undo_all, write_all};
+use crate::apply::write::{Written, undo_all, write_each};
 use crate::host::{FileError, Host, Root};
 use crate::plan::Plan;
 
@@ -186,7 +186,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let stop = stop || options.atomic && told.as_ref().is_some_and(Balanced::failed);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     let instead = Instead::new(&host.topology, &planned);
-    let results = write_all(root, writes, Some(&instead), options.atomic);
+    let results = write_each(root, writes, Some(&instead), options.atomic);
     let mut done = Done {
         host,
         plan: planned,
@@ -258,7 +258,7 @@ pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, 
     if !channels.is_empty() {
         back = values::back_to(texts, &Host::read(root)?, why);
     }
-    let results = write_all(root, &back.writes, None, false);
+    let results = write_each(root, &back.writes, None, false);
     Ok(Undone { channels, results, unchanged: back.unchanged, absent: back.absent, irqbalance: None })
 }
 

@@ -76,9 +76,15 @@ impl Written {
     }
 }
 
+/// Performs writes in order and reads each back, without the lock and the record that an undo needs: what
+/// [`apply()`](super::apply()) does last, to be measured by itself.
+pub fn write_all(root: &Root, writes: &[Write]) -> Vec<Written> {
+    write_each(root, writes, None, false)
+}
+
 /// Performs writes in order. One that fails does not stop those after it, unless that is asked for. `instead` knows
 /// where a vector goes for which there is no room.
-pub(crate) fn write_all(
+pub(crate) fn write_each(
     root: &Root,
     writes: &[Write],
     instead: Option<&Instead<'_>>,
