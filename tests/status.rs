@@ -171,7 +171,7 @@ fn seen(counts: &[(u32, u32, u64)]) -> Growth {
 }
 
 fn status(host: &Host, growth: Option<&Growth>) -> Status {
-    Status::new(host, &plan(host), growth.map(Watched), true)
+    Status::new(host, &plan(host), growth.map(Watched), true, &std::collections::BTreeSet::new())
 }
 
 fn irqs(host: &Host) -> Vec<u32> {
@@ -324,16 +324,46 @@ fn polling_is_read_from_the_tree() {
 #[test]
 fn irqbalance_is_said_to_undo_it() {
     let machine = Copy::of("two-node");
-    let stat = "812 (irqbalance) S 1 812 812 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 100 1000000 100 \
-                18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
     std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
-    machine.write("/proc/812/stat", stat);
+    machine.write("/proc/812/stat", &irqbalance_since(100));
     let screen = machine.nicpin(&["status"]).stdout;
     assert!(
         screen.contains("\nirqbalance  runs (process 812)") && screen.contains("within 10 s"),
         "{screen}"
     );
-    assert!(screen.contains("\n            systemctl stop irqbalance\n"), "{screen}");
+    assert!(screen.contains("\n            nicpin apply\n"), "{screen}");
+}
+
+#[test]
+fn irqbalance_that_was_told_is_said_to_forget_it() {
+    let machine = Copy::of("two-node");
+    let plan = machine.nicpin(&["plan", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let vectors =
+        plan["interfaces"].as_array().unwrap().iter().flat_map(|i| i["vectors"].as_array().unwrap());
+    let planned: serde_json::Map<String, serde_json::Value> = vectors
+        .filter(|vector| !vector["cpus"].is_null())
+        .map(|vector| (vector["irq"].to_string(), serde_json::json!({"device": "-", "action": "-"})))
+        .collect();
+    std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    for (started, said) in [(100, "was told to leave the 16 planned IRQs alone"), (101, "within 10 s")] {
+        machine.write("/proc/812/stat", &irqbalance_since(started));
+        let told = serde_json::json!({
+            "schema": "nicpin.irqbalance/1", "told": [812, 100], "banned": [], "planned": planned, "stopped": false
+        });
+        machine.write("/run/nicpin/irqbalance.json", &told.to_string());
+        let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
+        assert!(screen.contains(said), "{screen}");
+    }
+}
+
+/// `/proc/PID/stat` of an irqbalance that was started at this tick.
+fn irqbalance_since(tick: u32) -> String {
+    format!(
+        "812 (irqbalance) S 1 812 812 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 {tick} 1000000 100 \
+         18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    )
 }
 
 #[test]

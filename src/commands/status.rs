@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use crate::apply::Record;
+use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
 use crate::commands::watch::Watch;
 use crate::commands::{Exit, Misspelt, read_and_plan, unplannable};
@@ -31,7 +31,9 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     } else {
         Some(Watch::begin(&root, wanted)?.over(time, false)?)
     };
-    let mut status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root));
+    let told =
+        plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
+    let mut status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
     if args.policy.settings() != Settings::default() {
         let text = "judged by the options that were given; apply needs the same ones to mend it";
         status.notes.push(Note { code: "options".to_owned(), text: text.to_owned(), cure: None });

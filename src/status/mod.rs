@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Interface, Polling, Role};
 use crate::plan::{ChannelChange, InterfacePlan, NodeSource, Note, Plan, WriteKind};
+use crate::policy::Balancer;
 use crate::sample::Growth;
 
 /// The name and version of the JSON form.
@@ -157,8 +158,14 @@ impl Watched<'_> {
 }
 
 impl Status {
-    /// Judges a machine by its plan, and by what was watched.
-    pub fn new(host: &Host, plan: &Plan, watched: Option<Watched<'_>>, applied: bool) -> Self {
+    /// Judges a machine by its plan, and by what was watched. `told`: the IRQs that irqbalance was told to leave alone.
+    pub fn new(
+        host: &Host,
+        plan: &Plan,
+        watched: Option<Watched<'_>>,
+        applied: bool,
+        told: &BTreeSet<u32>,
+    ) -> Self {
         let watched = watched.filter(|watched| watched.seconds() > 0.0);
         let mut interfaces: Vec<InterfaceStatus> =
             plan.interfaces.iter().map(|interface| of_interface(host, plan, interface, watched)).collect();
@@ -187,10 +194,7 @@ impl Status {
             seconds: watched.map(Watched::seconds),
             applied,
             interfaces,
-            irqbalance: irqbalance(
-                host.writers.irqbalance.as_ref().map(|running| running.pid),
-                about_irqbalance.into_iter().find_map(|note| note.cure),
-            ),
+            irqbalance: irqbalance(plan, told, about_irqbalance.into_iter().find_map(|note| note.cure)),
             notes,
         }
     }
@@ -201,14 +205,28 @@ fn note(code: &str, text: impl Into<String>) -> Note {
     Note { code: code.to_owned(), text: text.into(), cure: None }
 }
 
-fn irqbalance(pid: Option<i32>, cure: Option<String>) -> Irqbalance {
-    let text = match pid {
-        Some(pid) => {
-            format!("runs (process {pid}): within 10 s it moves vectors that it was not told to leave alone")
-        }
-        None => "does not run".to_owned(),
+/// Whether irqbalance will move what is planned. `told`: the IRQs that the one that runs was told to leave alone.
+fn irqbalance(plan: &Plan, told: &BTreeSet<u32>, cure: Option<String>) -> Irqbalance {
+    let Some(running) = &plan.irqbalance else {
+        return Irqbalance { pid: None, text: "does not run".to_owned(), cure: None };
     };
-    Irqbalance { pid, text, cure }
+    let who = format!("runs (process {})", running.pid);
+    let (text, cure) = if running.lasts {
+        (format!("{who}, and asks nicpin which IRQs it is to leave alone"), None)
+    } else if running.irqs.iter().all(|irq| told.contains(irq)) {
+        let count = running.irqs.len();
+        (
+            format!(
+                "{who} and was told to leave the {count} planned IRQs alone; it forgets that when it restarts"
+            ),
+            cure,
+        )
+    } else {
+        let text = format!("{who}: within 10 s it moves vectors that it was not told to leave alone");
+        let cure = if running.action == Balancer::Ban { Some("nicpin apply".to_owned()) } else { cure };
+        (text, cure)
+    };
+    Irqbalance { pid: Some(running.pid), text, cure }
 }
 
 fn of_interface(

@@ -176,6 +176,14 @@ pub fn back_to(root: &Root, before: &Kept) -> Option<Balanced> {
     Some(undone.unwrap_or_else(|error| Balanced::failed_because(pid, 0, &error)))
 }
 
+/// The IRQs that this irqbalance was told to leave alone; none where that cannot be told.
+pub fn told(root: &Root, pid: i32) -> BTreeSet<u32> {
+    match Kept::load(root) {
+        Ok(kept) if kept.knows(root, pid) => kept.planned.into_keys().collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
 /// Whether there is something to take back.
 pub fn has_done_something(root: &Root) -> bool {
     Kept::load(root).map_or(true, |kept| kept != Kept::default())
