@@ -130,6 +130,10 @@ impl Machine {
             let queue = format!("{path}/queues/tx-{index}");
             if port.steering && port.tx.len() > 1 {
                 put(dir, &format!("{queue}/xps_cpus"), &self.mask(xps));
+                // Since 4.18.
+                if self.kernel >= Kernel::V6_2 {
+                    put(dir, &format!("{queue}/xps_rxqs"), &mask(&[], u32::try_from(port.rx.len()).unwrap()));
+                }
             } else {
                 // The kernel refuses to read xps_cpus of an only queue. nicpin does not read this file: it is
                 // here because version control keeps no directory without one.
