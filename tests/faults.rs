@@ -133,11 +133,11 @@ fn every_errno_at_every_write() {
                     assert_eq!(result.outcome, outcome(write.kind, errno), "{what}");
                     let detail = result.detail.as_deref().unwrap();
                     assert!(detail.contains(&format!("({errno:?}): ")), "{what}: {detail}");
-                    assert_eq!(read(&machine, &write.path), write.current, "{what}");
+                    assert_eq!(read(&machine, &write.path), *write.current, "{what}");
                 } else {
                     // A vector whose old CPU is outside of its new ones waits for its next interrupt.
                     assert!(result.changed() && result.detail.is_none(), "{what}: {result:?}");
-                    assert_eq!(read(&machine, &write.path), write.value, "{what}");
+                    assert_eq!(read(&machine, &write.path), write.value.text(), "{what}");
                 }
             }
             let failed = outcome(write.kind, errno) != Outcome::Managed;

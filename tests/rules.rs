@@ -288,7 +288,7 @@ fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
     assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
     let write = plan.writes.iter().find(|write| write.path.ends_with("rps_cpus")).unwrap();
     assert_eq!(
-        (write.path.as_str(), write.value.as_str()),
+        (write.path.as_str(), &*write.value.text()),
         ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0000")
     );
 }
@@ -356,7 +356,7 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
     assert_eq!(flows(&planned), Some(4096));
     let table = planned.writes.last().unwrap();
     assert_eq!(
-        (table.path.as_str(), table.value.as_str()),
+        (table.path.as_str(), &*table.value.text()),
         ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
     );
     assert_eq!(flows(&rfs(Rfs::Off)), Some(0));
@@ -370,7 +370,7 @@ fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_amo
     add(&mut host, "eth0", Some(0), 3);
     add(&mut host, "eth1", Some(0), 3);
     let (all, one) = (plan(&host), plan_with(&host, Settings::default(), &["eth1"]));
-    assert!(one.writes.iter().all(|write| write.interface == "eth1") && !one.writes.is_empty());
+    assert!(one.writes.iter().all(|write| &*write.interface == "eth1") && !one.writes.is_empty());
     assert_eq!(of(&one, "eth1"), of(&all, "eth1"));
     assert_eq!(one.interfaces.len(), 1);
 }
@@ -385,7 +385,7 @@ fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() 
     let policy = nicpin::policy::Policy::parse(text).unwrap();
     let selection = nicpin::select::Selection::new(&host, &[], false).unwrap();
     let plan = nicpin::plan::plan(&host, &policy, &selection);
-    assert!(plan.writes.iter().all(|write| write.interface == "eth1"));
+    assert!(plan.writes.iter().all(|write| &*write.interface == "eth1"));
     assert_eq!(cpus(of(&plan, "eth1")), ["2"]);
     assert_eq!((codes(of(&plan, "eth0")), &of(&plan, "eth0").rules), (vec!["skipped"], &vec![1]));
 }

@@ -223,7 +223,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(planned(eth0), ["1", "4", "2", "5"]);
     assert_eq!((eth0.candidates.to_string(), plan.score.local), ("0-7".to_owned(), Some(1.0)));
-    assert_eq!(eth0.vectors[1].why, "node 1, that of the device which raises it");
+    assert_eq!(&*eth0.vectors[1].why, "node 1, that of the device which raises it");
     assert!(!codes(eth0).contains(&"queues-exceed-cores"));
 }
 

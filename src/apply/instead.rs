@@ -34,9 +34,9 @@ impl<'a> Instead<'a> {
     /// The CPUs to try for a vector that should be on one CPU, best first. None for one that may be on several:
     /// the kernel has tried them all.
     pub(crate) fn of(&self, write: &Write) -> Vec<Other> {
-        let Ok(wanted) = CpuSet::parse_mask(&write.value) else { return Vec::new() };
+        let Ok(wanted) = CpuSet::parse_mask(&write.value.text()) else { return Vec::new() };
         let (Some(wanted), 1) = (wanted.first(), wanted.len()) else { return Vec::new() };
-        let interface = self.plan.interfaces.iter().find(|interface| interface.name == write.interface);
+        let interface = self.plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
         let Some(interface) = interface else { return Vec::new() };
         let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
         let node = self.topology.node_of(wanted).and_then(|node| self.topology.nodes.get(&node));
@@ -50,7 +50,7 @@ impl<'a> Instead<'a> {
             (!l3.contains(cpu), sibling, cpu < wanted, cpu)
         });
         let other = |cpu: u32| {
-            let width = MaskWidth::of(&write.value)?;
+            let width = MaskWidth::of(&write.value.text())?;
             let domain = if l3.contains(cpu) { "L3 domain" } else { "node" };
             Some(Other { wanted, cpu, domain, mask: CpuSet::single(cpu).to_mask(width)? })
         };

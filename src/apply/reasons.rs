@@ -58,10 +58,12 @@ pub struct Instead {
 
 /// What differs from a plan and why, and what was put elsewhere because it had to be.
 pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, Vec<Instead>) {
+    if plan.writes.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
     // Whether anything differs does not depend on the record; without one that can be believed no reason is known.
     let record = Record::load(root).unwrap_or_default();
-    let values: Vec<(Value<'_>, String)> =
-        if plan.writes.is_empty() { Vec::new() } else { values::planned(host, plan) };
+    let values: Vec<(Value<'_>, String)> = values::planned(host, plan);
     let by_path: BTreeMap<&str, &Value<'_>> =
         values.iter().map(|(value, _)| (value.path.as_str(), value)).collect();
     let recreated = values.iter().filter(|(value, _)| {
@@ -75,16 +77,16 @@ pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, V
         let set = by_path.get(write.path.as_str()).and_then(|value| record.last_set.get(&value.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         if let Some(Set { value, instead: Some(other), .. }) = set
-            && same(value, &write.value)
+            && same(value, &write.value.text())
             && same(other, &write.current)
         {
-            let (planned, holds) = (write.value.clone(), write.current.clone());
+            let (planned, holds) = (write.value.to_string(), write.current.to_string());
             instead.push(Instead { path: write.path.clone(), planned, holds });
             continue;
         }
         let anew = match by_path.get(write.path.as_str()).and_then(|value| value.irq) {
             Some(irq) => set.and_then(|set| made_anew(set.irq, Irq::now(root, irq))),
-            None => recreated.contains(write.interface.as_str()).then(|| "with its vectors".to_owned()),
+            None => recreated.contains(&*write.interface).then(|| "with its vectors".to_owned()),
         };
         let (reason, detail) = reason(&record, host, write, set, anew);
         differences.push(Difference { write: write.clone(), reason, detail });
@@ -109,7 +111,7 @@ fn reason(
     set: Option<&Set>,
     anew: Option<String>,
 ) -> (Reason, Option<String>) {
-    let interface = host.interfaces.iter().find(|interface| interface.name == write.interface);
+    let interface = host.interfaces.iter().find(|interface| *interface.name == *write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
     let then = interface.and_then(|interface| record.queues.get(&owner(interface)).copied());
     if let (Some((rx, tx)), Some((then_rx, then_tx))) = (now, then)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::host::{Channels, FLOW_ENTRIES, Host, Interface, MaskFile, Vector};
-use crate::plan::{Plan, Write, WriteKind};
+use crate::plan::{Plan, Write, WriteKind, WriteValue};
 
 /// The texts of files by the names of their values.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -61,13 +61,12 @@ pub(crate) fn planned<'a>(host: &'a Host, plan: &Plan) -> Vec<(Value<'a>, String
     for interface in &plan.interfaces {
         paths.extend(interface.wanted().into_iter().map(|(_, path)| path));
     }
-    let writes: BTreeMap<&str, &str> =
-        plan.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
+    let writes: BTreeMap<&str, &WriteValue> =
+        plan.writes.iter().map(|write| (write.path.as_str(), &write.value)).collect();
     let named = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
     let values = host.interfaces.iter().filter(named).flat_map(values).chain(host_values(host));
     let wanted = |value: Value<'a>| {
-        let text =
-            writes.get(value.path.as_str()).map_or_else(|| value.text.clone(), |&text| text.to_owned());
+        let text = writes.get(value.path.as_str()).map_or_else(|| value.text.clone(), ToString::to_string);
         (value, text)
     };
     values.filter(|value| paths.contains(&value.path)).map(wanted).collect()
@@ -92,10 +91,10 @@ pub(crate) fn back_to(texts: &Texts, host: &Host, why: &str) -> Back {
             Some(text) => back.writes.push(Write {
                 kind: value.kind,
                 path: value.path,
-                value: text,
-                current: value.text,
-                interface: value.interface.to_owned(),
-                why: why.to_owned(),
+                value: text.into(),
+                current: value.text.into(),
+                interface: value.interface.into(),
+                why: why.into(),
             }),
             None => back.unchanged += 1,
         }
@@ -123,7 +122,7 @@ pub(crate) fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
         key: format!("{owner} {key}"),
         kind,
         path,
-        text: file.text.clone(),
+        text: file.text.to_string(),
         mask: None,
         interface: name,
         irq: None,

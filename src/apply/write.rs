@@ -104,16 +104,16 @@ pub(crate) fn write_each(
 pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[Written]) -> Vec<Written> {
     let done = writes.iter().zip(written).rev();
     let back = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
-    let back =
-        back.filter_map(|(write, written)| Some(Write { value: written.was.clone()?, ..write.clone() }));
+    let back = back
+        .filter_map(|(write, written)| Some(Write { value: written.was.clone()?.into(), ..write.clone() }));
     back.map(|write| write_one(root, &write, None)).collect()
 }
 
 fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Written {
     let mut written = Written {
         path: write.path.clone(),
-        value: write.value.clone(),
-        interface: write.interface.clone(),
+        value: write.value.to_string(),
+        interface: write.interface.to_string(),
         outcome: Outcome::Already,
         was: None,
         instead: None,
@@ -125,7 +125,7 @@ fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Writt
         Ok(None) => return written.vanished("the file is gone"),
         Err(error) => return written.refused(error.to_string()),
     };
-    let same = means_same(write.kind, &was, &write.value);
+    let same = means_same(write.kind, &was, &written.value);
     written.was = Some(was);
     if !same {
         written.perform(root, write, instead);
@@ -149,8 +149,9 @@ impl Written {
     }
 
     fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>) {
-        match put(root, &write.path, &write.value) {
-            Ok(()) => self.read_back(root, write, &write.value),
+        let value = self.value.clone();
+        match put(root, &write.path, &value) {
+            Ok(()) => self.read_back(root, write, &value),
             Err(error) if write.kind == WriteKind::Vector && errno(&error) == Some(Errno::ENOSPC) => {
                 self.elsewhere(root, write, instead, &error);
             }

@@ -4,6 +4,8 @@
 //! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
 //! `sysfs-class-net-queues`).
 
+use std::sync::Arc;
+
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::host::ethtool::{self, Channels};
 use crate::host::netlink::Answer;
@@ -76,8 +78,8 @@ pub struct Device {
 /// A mask file: its text, the set it means and its width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaskFile {
-    /// What the file holds, without white space at the ends.
-    pub text: String,
+    /// What the file holds, without white space at the ends. Of a wide machine it is long, and the plan holds it, too.
+    pub text: Arc<str>,
     /// The CPUs.
     pub cpus: CpuSet,
     /// How wide the kernel prints this file.
@@ -323,12 +325,11 @@ fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), 
                 rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
             });
         } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
-            let rxqs = root.read_opt(&format!("{queue}/xps_rxqs"))?;
+            let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
             tx.push(TxQueue {
                 index,
                 xps_cpus: read_xps(root, &format!("{queue}/xps_cpus"))?,
-                has_xps_rxqs: rxqs
-                    .is_some_and(|mask| mask.contains(|c: char| c != '0' && c.is_ascii_hexdigit())),
+                has_xps_rxqs: root.parse_opt(&format!("{queue}/xps_rxqs"), names_one)?.unwrap_or_default(),
             });
         }
     }
@@ -339,13 +340,14 @@ fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), 
 
 /// `xps_cpus`, which the kernel refuses to read on a single queue: dumps then hold an empty file.
 fn read_xps(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
-    let text = root.read_opt(path)?.filter(|text| !text.trim().is_empty());
-    text.map(|text| parse_mask_file(root, path, &text)).transpose()
+    let parse =
+        |text: &str| Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text)?) });
+    Ok(root.parse_opt(path, parse)?.flatten())
 }
 
 /// A mask file, or `None` where the machine has none or does not let it be read now.
 pub(crate) fn read_mask_file(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
-    root.read_opt(path)?.map(|text| parse_mask_file(root, path, &text)).transpose()
+    root.parse_opt(path, |text| parse_mask_file(root, path, text))
 }
 
 pub(crate) fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
@@ -354,16 +356,17 @@ pub(crate) fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<Mas
 
 /// A file that holds one number, or `None` where the machine has none.
 pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
-    let Some(text) = root.read_opt(path)? else { return Ok(None) };
-    let number = text.trim().parse();
-    number.map(Some).map_err(|_| root.content_error(path, format!("`{}` is not a number", text.trim())))
+    root.parse_opt(path, |text| {
+        let number = text.trim().parse();
+        number.map_err(|_| root.content_error(path, format!("`{}` is not a number", text.trim())))
+    })
 }
 
 impl MaskFile {
     /// Parses what a mask file holds.
     pub fn parse(text: &str) -> Result<Self, crate::cpuset::CpuSetError> {
         let cpus = CpuSet::parse_mask(text)?;
-        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned();
+        let text: Arc<str> = text.trim_matches(|c: char| c.is_whitespace() || c == '\0').into();
         let width =
             MaskWidth::of_valid(&text).unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));
         Ok(Self { text, cpus, width })

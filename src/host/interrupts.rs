@@ -67,9 +67,12 @@ impl<'a> Handlers<'a> {
 
     /// The names of an IRQ's handlers, as the drivers gave them; none for an IRQ that nobody has requested.
     pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
-        if let Some(names) = self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
-            let names = names.trim_end_matches('\n').split(',');
-            return Ok(names.filter(|name| !name.is_empty()).map(str::to_owned).collect());
+        let parse = |names: &str| {
+            let names = names.trim_end_matches('\n').split(',').filter(|name| !name.is_empty());
+            Ok(names.map(str::to_owned).collect())
+        };
+        if let Some(names) = self.root.parse_opt(&format!("{IRQS}/{irq}/actions"), parse)? {
+            return Ok(names);
         }
         Ok(self.listed()?.row(irq).map(|row| row.actions.clone()).unwrap_or_default())
     }

@@ -9,6 +9,7 @@ pub mod interfaces;
 pub mod interrupts;
 pub mod memory;
 pub mod names;
+mod nearby;
 pub mod netlink;
 mod numbering;
 pub mod others;

@@ -71,14 +71,52 @@ pub struct Named<'a> {
 /// driver (`mlx5_comp3@pci:...`) are taken at their word. `None` is a name that the
 /// table does not know: nothing is to be concluded from it.
 pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<Named<'a>> {
-    let (row, found) = pick(driver, action)?;
-    Some(Named {
-        role: row.role,
-        numbering: row.numbering,
-        number: found.number,
-        interface: found.interface,
-        address: found.address,
-    })
+    Dialect::of(driver).classify(action)
+}
+
+/// How one driver names its vectors: the rows of the table to look through for each of its names.
+#[derive(Debug)]
+pub(crate) struct Dialect(Vec<&'static Row>);
+
+impl Dialect {
+    /// That of a driver, as [`classify`] takes it.
+    pub(crate) fn of(driver: Option<&str>) -> Self {
+        let of = |row: &&Row| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
+        let rows: Vec<&Row> = TABLE.iter().filter(of).collect();
+        if !rows.is_empty() {
+            return Self(rows);
+        }
+        // Names that begin with their driver's tell it by themselves. Sub-functions share theirs with their parents.
+        let telling = |row: &Row| !row.pattern.starts_with('{') && row.drivers != "mlx5_core.sf";
+        Self(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)).collect())
+    }
+
+    /// As [`classify`].
+    pub(crate) fn classify<'a>(&self, action: &'a str) -> Option<Named<'a>> {
+        let (row, found) = self.pick(action)?;
+        Some(Named {
+            role: row.role,
+            numbering: row.numbering,
+            number: found.number,
+            interface: found.interface,
+            address: found.address,
+        })
+    }
+
+    /// The row that fits best, and what it found.
+    fn pick<'a>(&self, action: &'a str) -> Option<(&'static Row, Found<'a>)> {
+        let mut best: Option<(&Row, Found)> = None;
+        for &row in &self.0 {
+            let Some(found) = fit(row.pattern, action, 0, row.cut > 0 && action.len() == row.cut) else {
+                continue;
+            };
+            let weight = |row: &Row, found: &Found| (row.role == Role::Control, found.literals);
+            if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
+                best = Some((row, found));
+            }
+        }
+        best
+    }
 }
 
 /// A pattern that some drivers name their vectors by.
@@ -384,26 +422,6 @@ struct Found<'a> {
     number: Option<u32>,
     interface: Option<&'a str>,
     address: Option<&'a str>,
-}
-
-/// The row that fits best, and what it found.
-fn pick<'a>(driver: Option<&str>, action: &'a str) -> Option<(&'static Row, Found<'a>)> {
-    let of = |row: &&Row| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
-    let known = TABLE.iter().any(|row| of(&row));
-    let mut best: Option<(&Row, Found)> = None;
-    // Names that begin with their driver's tell it by themselves. Sub-functions share theirs with their parents.
-    let telling = |row: &Row| !row.pattern.starts_with('{') && row.drivers != "mlx5_core.sf";
-    for row in TABLE.iter().filter(|row| if known { of(row) } else { row.drivers.is_empty() || telling(row) })
-    {
-        let Some(found) = fit(row.pattern, action, 0, row.cut > 0 && action.len() == row.cut) else {
-            continue;
-        };
-        let weight = |row: &Row, found: &Found| (row.role == Role::Control, found.literals);
-        if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
-            best = Some((row, found));
-        }
-    }
-    best
 }
 
 /// Fits `pattern` to `action` from byte `at` on; with `cut` the action may end before literal text or number.

@@ -43,7 +43,7 @@ impl Root {
 
     /// The inode of a file of the live machine; `None` in a tree, where it says nothing.
     pub fn inode(&self, path: &str) -> Option<u64> {
-        let file = self.open_at(path, OFlag::O_PATH).ok().filter(|_| self.is_real())?;
+        let file = self.is_real().then(|| self.open_at(path, OFlag::O_PATH).ok())??;
         Some(stat::fstat(&file).ok()?.st_ino)
     }
 

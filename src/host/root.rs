@@ -5,6 +5,8 @@
 //! whatever the root; links in a tree are followed as that machine would follow them and never lead out of
 //! it. Absence is an answer (`None`), not an error.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -18,8 +20,12 @@ use nix::sys::stat::{self, Mode, SFlag};
 
 use crate::host::archive::{self, Entry, Tree, resolve};
 use crate::host::faults::{Answer, Deed, Faults, Touch};
+use crate::host::nearby::Nearby;
 pub use crate::host::recorded::Recorded;
 use crate::host::recorded::Recorder;
+
+/// Room for a larger file is given back at once.
+const KEPT_BUFFER: usize = 1 << 16;
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
@@ -28,6 +34,9 @@ pub struct Root {
     backing: Backing,
     record: Recorder,
     faults: Faults,
+    nearby: Nearby,
+    /// Room for the file that is read: the same for each.
+    buffer: RefCell<Vec<u8>>,
 }
 
 /// What stands behind a root.
@@ -73,7 +82,12 @@ impl Root {
             stat::stat("/").is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
         let base = if real { PathBuf::from("/") } else { path.to_owned() };
         let backing = Backing::Directory { top, real };
-        Ok(Self { base, backing, record: Recorder::default(), faults: Faults::default() })
+        Ok(Self::over(base, backing))
+    }
+
+    fn over(base: PathBuf, backing: Backing) -> Self {
+        let (record, faults, nearby) = (Recorder::default(), Faults::default(), Nearby::default());
+        Self { base, backing, record, faults, nearby, buffer: RefCell::default() }
     }
 
     fn open_capture(path: &Path) -> Result<Self, FileError> {
@@ -91,8 +105,7 @@ impl Root {
 
     /// A machine in memory, under the name of where it comes from.
     pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
-        let (base, backing) = (base.to_owned(), Backing::Capture(tree));
-        Self { base, backing, record: Recorder::default(), faults: Faults::default() }
+        Self::over(base.to_owned(), Backing::Capture(tree))
     }
 
     /// As [`Root::open`], and records what is looked at. What the user may not read is taken for absent, and
@@ -151,23 +164,46 @@ impl Root {
 
     /// The whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
-        let file = self.read_file(path, false);
+        let file = self.read_file(path);
         file.map(|file| file.text).map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
 
     /// The whole file, or `None` where the machine has none, or has one that says nothing: a queue that
     /// vanished, `speed` of a link that is down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
-        Ok(self.read_opt_file(path, false)?.map(|file| file.text))
+        Ok(self.read_opt_file(path)?.map(|file| file.text))
     }
 
-    /// The same with the file's permission bits.
-    pub fn read_with_mode(&self, path: &str) -> Result<Option<(String, u32)>, FileError> {
-        Ok(self.read_opt_file(path, true)?.map(|file| (file.text, file.mode)))
+    /// What is made of a file's text, where there is one as [`Root::read_opt`] has it: without a copy of the text,
+    /// which counts where there are thousands of files.
+    pub(crate) fn parse_opt<T>(
+        &self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, FileError>,
+    ) -> Result<Option<T>, FileError> {
+        self.parse_with_mode(path, false, |text, _| parse(text))
     }
 
-    fn read_opt_file(&self, path: &str, with_mode: bool) -> Result<Option<archive::File>, FileError> {
-        match self.read_file(path, with_mode) {
+    /// The same with the file's permission bits; they are 0 where they are neither wanted nor recorded.
+    pub(crate) fn parse_with_mode<T>(
+        &self,
+        path: &str,
+        with_mode: bool,
+        parse: impl FnOnce(&str, u32) -> Result<T, FileError>,
+    ) -> Result<Option<T>, FileError> {
+        if self.record.is_on() || self.is_capture() {
+            let Some(file) = self.read_opt_file(path)? else { return Ok(None) };
+            return parse(&file.text, file.mode).map(Some);
+        }
+        match self.read_directly(path, with_mode, parse) {
+            Ok(parsed) => parsed.map(Some),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+        }
+    }
+
+    fn read_opt_file(&self, path: &str) -> Result<Option<archive::File>, FileError> {
+        match self.read_file(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
             Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
@@ -181,7 +217,7 @@ impl Root {
         read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
     ) -> Result<T, FileError> {
         let result = if self.record.is_on() || self.is_capture() {
-            self.read_file(path, false).and_then(|file| read(&mut file.text.as_bytes()))
+            self.read_file(path).and_then(|file| read(&mut file.text.as_bytes()))
         } else {
             let file = self.open_at(path, OFlag::O_RDONLY).map_err(io::Error::from);
             file.and_then(|file| read(&mut File::from(file)))
@@ -258,24 +294,43 @@ impl Root {
         if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Reads a file and records it. The mode is 0 where it is neither wanted nor recorded.
-    fn read_file(&self, path: &str, with_mode: bool) -> io::Result<archive::File> {
+    /// Reads a file and records it. The mode is 0 where it is not recorded.
+    fn read_file(&self, path: &str) -> io::Result<archive::File> {
         self.note_opened(path);
-        let file = self.read_backing(path, with_mode || self.record.is_on());
+        let file = self.read_backing(path);
         self.record.note_read(path, &file);
         file
     }
 
-    fn read_backing(&self, path: &str, with_mode: bool) -> io::Result<archive::File> {
+    fn read_backing(&self, path: &str) -> io::Result<archive::File> {
         if let Backing::Capture(tree) = &self.backing {
             return Ok(tree.file(path)?.clone());
         }
+        let of = |text: &str, mode| archive::File { mode, text: text.to_owned() };
+        self.read_directly(path, self.record.is_on(), of)
+    }
+
+    /// What is made of a file in a directory's tree, and of its mode where that is wanted.
+    fn read_directly<T>(
+        &self,
+        path: &str,
+        with_mode: bool,
+        parse: impl FnOnce(&str, u32) -> T,
+    ) -> io::Result<T> {
         self.faults.ask(Deed::Read, path)?;
         let mut file = File::from(self.open_at(path, OFlag::O_RDONLY)?);
-        let bytes = read_bytes(&mut file, path)?;
-        let text = String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Ok(archive::File { mode: if with_mode { mode_of_file(&file)? } else { 0 }, text })
+        let mut buffer = self.buffer.take();
+        let length = read_bytes(&mut file, path, &mut buffer)?;
+        let mode = if with_mode { mode_of_file(&file)? } else { 0 };
+        drop(file);
+        let bytes = buffer.get(..length).unwrap_or_default();
+        let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let parsed = parse(&text, mode);
+        drop(text);
+        if buffer.len() <= KEPT_BUFFER {
+            self.buffer.replace(buffer);
+        }
+        Ok(parsed)
     }
 
     fn read_link(&self, path: &str) -> Option<String> {
@@ -315,9 +370,19 @@ impl Root {
     }
 
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+        let directory = |path: &str| self.open_from_top(path, OFlag::O_PATH | OFlag::O_DIRECTORY);
+        if let Some(file) = self.nearby.open(path, directory, |from, file| self.open_below(from, file, flags))
+        {
+            return Ok(file);
+        }
+        let file = self.open_from_top(path, flags)?;
+        self.nearby.forget(path);
+        Ok(file)
+    }
+
+    fn open_from_top(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
         let top = self.top()?;
-        let flags = flags | OFlag::O_CLOEXEC;
-        let mode = Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 });
+        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
         if self.is_real() {
             return fcntl::openat(top, relative(path), flags, mode);
         }
@@ -328,6 +393,16 @@ impl Root {
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
             result => result,
         }
+    }
+
+    /// Opens a file below a directory, where no link is on the way.
+    fn open_below(&self, directory: &OwnedFd, file: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
+        if self.is_real() {
+            return fcntl::openat(directory, file, flags, mode);
+        }
+        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        fcntl::openat2(directory, file, how)
     }
 
     /// As `openat2` with `RESOLVE_IN_ROOT` does, link by link.
@@ -345,16 +420,37 @@ impl Root {
 
 /// All that is in a file. Files of one value end where a read is short: sysfs hands out at most a page at a time
 /// (`kernfs_file_read_iter`), `/proc/irq` the whole value; asking again for the end would be a third of the work.
-fn read_bytes(file: &mut File, path: &str) -> io::Result<Vec<u8>> {
+fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
     const PAGE: usize = 4096;
-    let mut buffer = [0; PAGE];
-    let length = file.read(&mut buffer)?;
-    let mut bytes = buffer[..length].to_vec();
+    buffer.resize(buffer.len().max(PAGE), 0);
+    let mut length = read_some(file, buffer)?;
     let whole = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
-    if length > 0 && (length == PAGE || !whole) {
-        file.read_to_end(&mut bytes)?;
+    if length == 0 || (whole && length < PAGE) {
+        return Ok(length);
     }
-    Ok(bytes)
+    loop {
+        if length == buffer.len() {
+            buffer.resize(2 * length, 0);
+        }
+        match read_some(file, &mut buffer[length..])? {
+            0 => return Ok(length),
+            more => length += more,
+        }
+    }
+}
+
+fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// The permissions of a file that is made.
+fn new_mode(flags: OFlag) -> Mode {
+    Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 })
 }
 
 fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {

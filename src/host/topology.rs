@@ -191,8 +191,8 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
 fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     let cache = format!("{CPU}/cpu{cpu}/cache");
     let is_l3 = |index: &str| -> Result<bool, FileError> {
-        let level = root.read_opt(&format!("{cache}/{index}/level"))?;
-        Ok(level.is_some_and(|level| level.trim() == "3"))
+        let level = root.parse_opt(&format!("{cache}/{index}/level"), |level| Ok(level.trim() == "3"))?;
+        Ok(level.unwrap_or_default())
     };
     // index3 on nearly every machine; only the odd one pays for the listing.
     let index = if is_l3("index3")? {
@@ -287,8 +287,7 @@ pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileE
 type Parse = fn(&str) -> Result<CpuSet, crate::cpuset::CpuSetError>;
 
 fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>, FileError> {
-    let Some(text) = root.read_opt(path)? else { return Ok(None) };
-    parse(&text).map(Some).map_err(|error| root.content_error(path, error.to_string()))
+    root.parse_opt(path, |text| parse(text).map_err(|error| root.content_error(path, error.to_string())))
 }
 
 fn read_set(root: &Root, path: &str, parse: Parse) -> Result<CpuSet, FileError> {

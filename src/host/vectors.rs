@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::CpuSet;
 use crate::host::interfaces::{Interface, MaskFile, parse_mask_file};
 use crate::host::interrupts::Handlers;
-use crate::host::names::{self, Named, Numbering, Role};
+use crate::host::names::{Dialect, Named, Numbering, Role};
 use crate::host::netlink::{Answer, Served};
 use crate::host::numbering::{self, Found, Placed};
 use crate::host::root::{FileError, Root};
@@ -116,9 +116,11 @@ fn read_device(
         .map(|&port| (port, interfaces[port].netlink.as_ref().map(Answer::by_irq).unwrap_or_default()))
         .collect();
     let teller = |irq: u32| ports.iter().copied().find(|port| told[port].contains_key(&irq));
+    let dialects: Vec<(usize, Dialect)> =
+        ports.iter().map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref()))).collect();
     let mut found: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
-    for (irq, actions) in requested(handlers, interfaces, ports)? {
-        match understand(interfaces, ports, irq, &actions) {
+    for (irq, actions) in requested(handlers, interfaces, &dialects)? {
+        match understand(interfaces, &dialects, irq, &actions) {
             // Names without an interface give the vectors of all ports to the first; netlink knows better.
             Some((owner, _)) if !told[&owner].contains_key(&irq) && teller(irq).is_some() => {}
             Some((owner, vector)) => found.entry(owner).or_default().push(vector),
@@ -169,15 +171,14 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
 /// is shared or ports have several drivers.
 fn understand(
     interfaces: &[Interface],
-    ports: &[usize],
+    dialects: &[(usize, Dialect)],
     irq: u32,
     actions: &[String],
 ) -> Option<(usize, Found)> {
-    let each = actions.iter().flat_map(|action| ports.iter().map(move |&port| (action, port)));
-    let told = each.filter_map(|(action, port)| {
-        let Named { role, numbering, number, interface, .. } =
-            names::classify(interfaces[port].driver.as_deref(), action)?;
-        let owner = owner(interfaces, ports, port, interface, numbering)?;
+    let each = actions.iter().flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
+    let told = each.filter_map(|(action, (port, dialect))| {
+        let Named { role, numbering, number, interface, .. } = dialect.classify(action)?;
+        let owner = owner(interfaces, dialects, *port, interface, numbering)?;
         Some((owner, Found { irq, action: action.clone(), role, numbering, number }))
     });
     told.min_by_key(|(_, found)| found.role == Role::Control)
@@ -187,10 +188,10 @@ fn understand(
 fn requested(
     handlers: &Handlers<'_>,
     interfaces: &[Interface],
-    ports: &[usize],
+    dialects: &[(usize, Dialect)],
 ) -> Result<Vec<(u32, Vec<String>)>, FileError> {
     let irqs: Vec<u32> =
-        ports.first().map(|&first| interfaces[first].device.irqs.clone()).unwrap_or_default();
+        dialects.first().map(|(first, _)| interfaces[*first].device.irqs.clone()).unwrap_or_default();
     if !irqs.is_empty() {
         let mut requested = Vec::new();
         for irq in irqs {
@@ -201,8 +202,9 @@ fn requested(
     }
     // Xen, platform and other devices without a list: only names that carry the interface's own or the device's.
     let own = |action: &String| {
-        ports.iter().map(|&port| &interfaces[port]).any(|interface| {
-            let named = names::classify(interface.driver.as_deref(), action);
+        dialects.iter().any(|(port, dialect)| {
+            let interface = &interfaces[*port];
+            let named = dialect.classify(action);
             named.and_then(|named| named.interface) == Some(interface.name.as_str())
                 || names_device(action, &interface.device.address)
         })
@@ -229,14 +231,14 @@ fn names_device(action: &str, device: &str) -> bool {
 /// read; one that was given before a rename belongs to the only port there is.
 fn owner(
     interfaces: &[Interface],
-    ports: &[usize],
+    ports: &[(usize, Dialect)],
     port: usize,
     named: Option<&str>,
     numbering: Numbering,
 ) -> Option<usize> {
     let Some(name) = named else { return Some(port) };
-    if let Some(&port) = ports.iter().find(|&&port| interfaces[port].name == name) {
-        return Some(port);
+    if let Some((port, _)) = ports.iter().find(|(port, _)| interfaces[*port].name == name) {
+        return Some(*port);
     }
     // A bare word is too little to go by: drivers that use the bare name follow renames.
     let renamed = ports.len() == 1 && !interfaces[port].device.irqs.is_empty();
@@ -253,8 +255,8 @@ fn read_vector(
 ) -> Result<Option<Vector>, FileError> {
     let path = format!("/proc/irq/{irq}");
     let allowed_path = format!("{path}/smp_affinity");
-    let Some((allowed, mode)) = root.read_with_mode(&allowed_path)? else { return Ok(None) };
-    let allowed = parse_mask_file(root, &allowed_path, &allowed)?;
+    let parse = |text: &str, mode| Ok((parse_mask_file(root, &allowed_path, text)?, mode));
+    let Some((allowed, mode)) = root.parse_with_mode(&allowed_path, true, parse)? else { return Ok(None) };
     let serving = match read_list(root, &format!("{path}/effective_affinity_list"))? {
         Some(cpus) => Some(cpus),
         None => read_mask(root, &format!("{path}/effective_affinity"))?,

@@ -38,11 +38,11 @@ pub(crate) fn build(
     if let Some(entries) = chosen.iter().find_map(|work| queues::flow_entries(work.choice.rfs)) {
         settings.number(
             WriteKind::Sysctl,
-            FLOW_ENTRIES,
+            || FLOW_ENTRIES.to_owned(),
             entries,
             host.flow_entries,
-            "",
-            "one flow table for all interfaces",
+            &"".into(),
+            &"one flow table for all interfaces".into(),
         );
     }
     let (writes, unchanged) = settings.in_order();
@@ -127,7 +127,7 @@ fn vector(host: &Host, places: &Places, work: &Work<'_>, vector: &Vector) -> Vec
         source: vector.source,
         node: vector.node,
         idle,
-        why: why(host, work, vector, cpus.as_ref()),
+        why: why(host, work, vector, cpus.as_ref()).into(),
         cpus,
         current: vector.allowed.cpus.clone(),
         serving: vector.serving.clone(),

@@ -17,10 +17,11 @@ mod queues;
 mod score;
 mod steer;
 pub mod stored;
+mod value;
 
 pub use plan::{
     BalancerPlan, ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan,
-    RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Write, WriteKind,
+    RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Write, WriteKind, WriteValue,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,8 @@ pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
 /// An interface while it is planned.
 struct Work<'a> {
     interface: &'a Interface,
+    /// The vectors of each queue, in the interface's order.
+    by_queue: BTreeMap<u32, Vec<&'a Vector>>,
     /// Its place in the machine's list.
     order: usize,
     choice: Choice,
@@ -68,7 +71,12 @@ struct Work<'a> {
     shared: BTreeMap<u32, &'a str>,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    /// The vectors of a queue.
+    fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
+        self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
+    }
+
     /// Where the plan wants a vector; `None` to leave it alone.
     fn target(&self, host: &Host, vector: &Vector) -> Option<CpuSet> {
         if !vector.movable || self.choice.skip || self.shared.contains_key(&vector.irq) {
@@ -111,8 +119,7 @@ impl Work<'_> {
 
     /// Where a queue's vectors may go.
     fn candidates_of(&self, queue: u32) -> &CpuSet {
-        let vector = self.interface.vectors.iter().find(|vector| vector.queue == Some(queue));
-        let own = vector.and_then(|vector| self.by_node.get(&vector.node));
+        let own = self.vectors_of(queue).first().and_then(|vector| self.by_node.get(&vector.node));
         own.unwrap_or(&self.candidates.cpus)
     }
 
@@ -121,7 +128,7 @@ impl Work<'_> {
     fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
         let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
         let vectors = || self.interface.vectors.iter().filter(with);
-        let own = vectors().find(|vector| vector.queue == Some(queue));
+        let own = self.vectors_of(queue).iter().copied().find(with);
         let told = || {
             let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
             let irq = self.interface.netlink.as_ref()?.irq_of(direction, queue)?;
@@ -147,6 +154,7 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
             candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
             Work {
                 interface,
+                by_queue: by_queue(interface),
                 order,
                 choice,
                 candidates,
@@ -176,6 +184,16 @@ fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work
         }
     }
     works
+}
+
+fn by_queue(interface: &Interface) -> BTreeMap<u32, Vec<&Vector>> {
+    let mut by_queue: BTreeMap<u32, Vec<&Vector>> = BTreeMap::new();
+    for vector in &interface.vectors {
+        if let Some(queue) = vector.queue {
+            by_queue.entry(queue).or_default().push(vector);
+        }
+    }
+    by_queue
 }
 
 /// How many queues of an interface are in use and have a vector.
@@ -230,12 +248,12 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
         for work in works.iter_mut() {
             let manner = Manner { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
             for (queue, fixed) in queues(work, idle) {
-                let own = work.interface.vectors.iter().filter(|vector| vector.queue == Some(queue));
-                let irqs: Vec<u32> = own.map(|vector| vector.irq).collect();
+                let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
-                let wanted = hint(host, work, &irqs).unwrap_or_else(|| work.candidates_of(queue).clone());
+                let hinted = hint(host, work, &irqs);
+                let wanted = hinted.as_ref().unwrap_or_else(|| work.candidates_of(queue));
                 let held = fixed.or(line).and_then(|cpu| load.seen_from(cpu));
-                let Some(taken) = held.or_else(|| load.take(&wanted, manner)) else { continue };
+                let Some(taken) = held.or_else(|| load.take(wanted, manner)) else { continue };
                 work.cpus.insert(queue, taken);
                 lines.extend(irqs.into_iter().map(|irq| (irq, taken.cpu)));
             }
@@ -257,19 +275,13 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
 /// The queues of an interface that are idle, or those that are not; with the CPU that a queue is held to by a
 /// vector that does not move. A queue is active when any of its vectors is.
 fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
-    let mut queues: BTreeMap<u32, (bool, Option<u32>)> = BTreeMap::new();
-    for vector in &work.interface.vectors {
-        let Some(queue) = vector.queue else { continue };
-        let (all_idle, fixed) = queues.entry(queue).or_insert((true, None));
-        *all_idle &= work.interface.is_idle(vector);
-        if work.choice.skip || !vector.movable {
-            *fixed = fixed.or(serving_cpu(vector));
-        }
-    }
+    let stays = |vector: &&&Vector| work.choice.skip || !vector.movable;
+    let queues = work
+        .by_queue
+        .iter()
+        .filter(|(_, vectors)| vectors.iter().all(|vector| work.interface.is_idle(vector)) == idle);
     queues
-        .into_iter()
-        .filter(|(_, (is_idle, _))| *is_idle == idle)
-        .map(|(queue, (_, cpu))| (queue, cpu))
+        .map(|(&queue, vectors)| (queue, vectors.iter().filter(stays).find_map(|vector| serving_cpu(vector))))
         .collect()
 }
 

@@ -16,7 +16,16 @@ pub(crate) struct Places {
     /// By CPU id; `None` for CPUs that are not online.
     by_cpu: Vec<Option<Place>>,
     domain_sizes: Vec<usize>,
-    nodes: BTreeMap<Option<u32>, Vec<usize>>,
+    nodes: BTreeMap<Option<u32>, NodeCores>,
+}
+
+/// What a node has.
+#[derive(Debug, Default)]
+pub(crate) struct NodeCores {
+    /// Its cores, as indices into those of the topology.
+    pub(crate) cores: Vec<usize>,
+    /// Their CPUs, core by core.
+    pub(crate) cpus: Vec<u32>,
 }
 
 /// Where a CPU sits.
@@ -63,18 +72,20 @@ impl Places {
         for place in by_cpu.iter().flatten() {
             domain_sizes[place.domain] += 1;
         }
-        let mut nodes: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+        let mut nodes: BTreeMap<Option<u32>, NodeCores> = BTreeMap::new();
         for (core, cpus) in topology.cores.iter().enumerate() {
             let place = cpus.first().and_then(|first| by_cpu.get(first as usize)?.as_ref());
             if let Some(place) = place {
-                nodes.entry(place.node).or_default().push(core);
+                let node = nodes.entry(place.node).or_default();
+                node.cores.push(core);
+                node.cpus.extend(cpus.iter());
             }
         }
         Self { by_cpu, domain_sizes, nodes }
     }
 
-    /// The cores of each node, as indices into those of the topology.
-    pub(crate) fn cores_by_node(&self) -> &BTreeMap<Option<u32>, Vec<usize>> {
+    /// The cores of each node.
+    pub(crate) fn cores_by_node(&self) -> &BTreeMap<Option<u32>, NodeCores> {
         &self.nodes
     }
 
@@ -109,7 +120,18 @@ pub(crate) struct Load<'a> {
     places: &'a Places,
     cpus: Vec<usize>,
     cores: Vec<usize>,
-    domains: Vec<usize>,
+    domains: Vec<Domain>,
+    /// The candidates that were last chosen from, and where each of them sits: the queues of an interface, and often
+    /// those of the next, have the same.
+    last: (CpuSet, Vec<(u32, Place)>),
+}
+
+/// How many queues an L3 domain has taken so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Domain {
+    queues: usize,
+    /// The same per CPU, in 1/4096 of a queue; by this domains are compared.
+    density: usize,
 }
 
 /// A CPU that a queue was given, and how many queues were near it before.
@@ -131,28 +153,35 @@ pub(crate) struct Manner {
 
 impl<'a> Load<'a> {
     pub(crate) fn new(places: &'a Places) -> Self {
-        let (cpus, domains) = (vec![0; places.by_cpu.len()], vec![0; places.domain_sizes.len()]);
+        let (cpus, domains) =
+            (vec![0; places.by_cpu.len()], vec![Domain::default(); places.domain_sizes.len()]);
         let cores = places.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
-        Self { places, cpus, cores: vec![0; cores], domains }
+        Self { places, cpus, cores: vec![0; cores], domains, last: (CpuSet::new(), Vec::new()) }
     }
 
     /// Takes the best CPU of the candidates for one more queue.
     pub(crate) fn take(&mut self, candidates: &CpuSet, manner: Manner) -> Option<Taken> {
+        if self.last.0 != *candidates {
+            let seat = |cpu| Some((cpu, self.places.of(cpu)?));
+            self.last = (candidates.clone(), candidates.iter().filter_map(seat).collect());
+        }
         let zero = self.places.of(0).map(|place| place.core);
-        let best = candidates
-            .iter()
-            .filter_map(|cpu| Some((cpu, self.places.of(cpu)?)))
-            .min_by_key(|&(cpu, place)| {
-                let on_cpu = self.on_cpu(cpu);
-                let on_core = self.on_core(place.core);
-                let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
-                let last = manner.avoid_cpu0 && zero == Some(place.core);
-                // Domains compare by queues per CPU, in 1/4096 of a queue.
-                let in_domain =
-                    self.domains[place.domain] * 4096 / self.places.domain_sizes[place.domain].max(1);
-                (first, last, place.class, in_domain, second, cpu)
-            })
-            .map(|(cpu, _)| cpu)?;
+        let key = |&(cpu, place): &(u32, Place)| {
+            let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
+            let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
+            let last = manner.avoid_cpu0 && zero == Some(place.core);
+            // All that decides as one number, what counts most on top: it is compared for every candidate.
+            let [first, second, class, density] =
+                [(first, 32), (second, 16), (place.class, 15), (self.domains[place.domain].density, 32)]
+                    .map(|(value, bits)| (value as u128).min((1 << bits) - 1));
+            first << 96
+                | u128::from(last) << 95
+                | class << 80
+                | density << 48
+                | second << 32
+                | u128::from(cpu)
+        };
+        let (best, _) = *self.last.1.iter().min_by_key(|seat| key(seat))?;
         let taken = self.seen_from(best)?;
         self.add(best);
         Some(taken)
@@ -161,7 +190,7 @@ impl<'a> Load<'a> {
     /// The CPU with what is near it now.
     pub(crate) fn seen_from(&self, cpu: u32) -> Option<Taken> {
         let place = self.places.of(cpu)?;
-        Some(Taken { cpu, on_core: self.on_core(place.core), in_domain: self.domains[place.domain] })
+        Some(Taken { cpu, on_core: self.on_core(place.core), in_domain: self.domains[place.domain].queues })
     }
 
     /// Counts a queue that is on a CPU already.
@@ -169,7 +198,9 @@ impl<'a> Load<'a> {
         if let Some(place) = self.places.of(cpu) {
             self.cpus[cpu as usize] += 1;
             self.cores[place.core] += 1;
-            self.domains[place.domain] += 1;
+            let domain = &mut self.domains[place.domain];
+            domain.queues += 1;
+            domain.density = domain.queues * 4096 / self.places.domain_sizes[place.domain].max(1);
         }
     }
 

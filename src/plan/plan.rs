@@ -2,12 +2,14 @@
 //! the result is. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::hash::Hasher as _;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
 use crate::host::{Channels, Role, Source};
+pub use crate::plan::value::WriteValue;
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -202,7 +204,7 @@ pub struct VectorPlan {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub seat: Option<Seat>,
     /// Why it goes there.
-    pub why: String,
+    pub why: Arc<str>,
 }
 
 /// A CPU as it was when a queue was given it, in words that explain why it was this one.
@@ -228,7 +230,7 @@ pub struct RxPlan {
     /// Its share of the flow table; 0 is RFS off, `None` left alone.
     pub rps_flow_cnt: Option<u32>,
     /// Why.
-    pub why: String,
+    pub why: Arc<str>,
 }
 
 /// The plan for one transmit queue.
@@ -239,7 +241,7 @@ pub struct TxPlan {
     /// CPUs that send on it; `None`: left alone.
     pub xps_cpus: Option<CpuSet>,
     /// Why.
-    pub why: String,
+    pub why: Arc<str>,
 }
 
 /// One value for one file.
@@ -250,13 +252,13 @@ pub struct Write {
     /// The file, from `/` whatever the root.
     pub path: String,
     /// The bytes that go into it, without a newline: a mask as wide as the file is now, or a number.
-    pub value: String,
+    pub value: WriteValue,
     /// What it holds now.
-    pub current: String,
+    pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
-    pub interface: String,
+    pub interface: Arc<str>,
     /// Why.
-    pub why: String,
+    pub why: Arc<str>,
 }
 
 /// What a write sets, in the order in which writes are performed.
@@ -347,7 +349,7 @@ impl Note {
 /// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
 /// states and speeds.
 pub(crate) fn hash(host: &HostSummary, interfaces: &[InterfacePlan]) -> String {
-    let mut hash = PlanHasher(SipHasher13::new());
+    let mut hash = PlanHasher::default();
     hash.sets([&host.online, &host.isolated, &host.nohz_full]);
     hash.numbers([host.possible]);
     for node in &host.nodes {
@@ -384,36 +386,55 @@ pub(crate) fn hash(host: &HostSummary, interfaces: &[InterfacePlan]) -> String {
             hash.sets(&tx.xps_cpus);
         }
     }
-    format!("{:016x}", hash.0.finish())
+    format!("{:016x}", hash.finish())
 }
 
 /// Hashes values one after another so that no two different rows of them look alike. The bytes are the same on
 /// machines of either byte order.
-struct PlanHasher(SipHasher13);
+#[derive(Default)]
+struct PlanHasher {
+    hasher: SipHasher13,
+    /// Bytes that wait to be hashed: thousands at a time are hashed faster than a few.
+    bytes: Vec<u8>,
+}
 
 impl PlanHasher {
     fn text(&mut self, text: &str) {
-        self.0.write(text.as_bytes());
-        self.0.write(&[0]);
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.end();
     }
 
     fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) {
         for number in numbers {
-            self.0.write(&[1]);
-            self.0.write(&number.to_le_bytes());
+            self.bytes.push(1);
+            self.bytes.extend_from_slice(&number.to_le_bytes());
         }
-        self.0.write(&[0]);
+        self.end();
     }
 
     fn sets<'a>(&mut self, sets: impl IntoIterator<Item = &'a CpuSet>) {
         for cpus in sets {
-            let words = cpus.words();
-            self.0.write(&[1]);
-            self.0.write(&(words.len() as u64).to_le_bytes());
-            for word in words {
-                self.0.write(&word.to_le_bytes());
+            for (index, word) in cpus.used_words() {
+                let mut bytes = [1; 13];
+                bytes[1..5].copy_from_slice(&index.to_le_bytes());
+                bytes[5..].copy_from_slice(&word.to_le_bytes());
+                self.bytes.extend_from_slice(&bytes);
             }
+            self.bytes.push(2);
         }
-        self.0.write(&[0]);
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.bytes.push(0);
+        if self.bytes.len() >= 4096 {
+            self.hasher.write(&self.bytes);
+            self.bytes.clear();
+        }
+    }
+
+    fn finish(mut self) -> u64 {
+        self.hasher.write(&self.bytes);
+        self.hasher.finish()
     }
 }

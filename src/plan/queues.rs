@@ -1,5 +1,7 @@
 //! What each receive and transmit queue should be: RPS, XPS and RFS by the policy.
 
+use std::sync::Arc;
+
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Role, RxQueue, TxQueue, Vector};
 use crate::plan::place::Places;
@@ -16,20 +18,23 @@ pub(crate) fn rx(
 ) -> (Vec<RxPlan>, Option<Note>) {
     let queues = &work.interface.rx_queues;
     let (shares, why, note) = rps(host, places, work);
+    let any_left = shares.iter().flatten().any(|share| !share.is_empty());
+    let mut shares = shares.map(Vec::into_iter);
     let flow = |queue: &RxQueue| {
         // Interfaces without vectors are left alone in this, too.
         let entries = flow_entries(work.choice.rfs).filter(|_| understood(work))?;
         let share = if entries == 0 { 0 } else { steer::flow_share(entries, flow_queues) };
         queue.rps_flow_cnt.map(|_| share)
     };
-    let plans = (queues.iter().enumerate())
-        .map(|(at, queue)| {
-            let share = shares.as_ref().and_then(|shares| shares.get(at).cloned());
-            let none_left = work.choice.rps == Rps::Auto
-                && share.as_ref().is_some_and(CpuSet::is_empty)
-                && shares.iter().flatten().any(|share| !share.is_empty());
-            let why = if none_left { "off: no candidate CPU is left for it" } else { &why };
-            RxPlan { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why: why.to_owned() }
+    let (why, none_left_why): (Arc<str>, Arc<str>) =
+        (why.into(), "off: no candidate CPU is left for it".into());
+    let plans = (queues.iter())
+        .map(|queue| {
+            let share = shares.as_mut().and_then(Iterator::next);
+            let none_left =
+                work.choice.rps == Rps::Auto && share.as_ref().is_some_and(CpuSet::is_empty) && any_left;
+            let why = Arc::clone(if none_left { &none_left_why } else { &why });
+            RxPlan { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why }
         })
         .collect();
     (plans, note)
@@ -82,8 +87,9 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
 
 /// The CPUs that may be interrupted for a receive queue: the planned one, or the whole group.
 fn interrupted(host: &Host, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
-    let receives = |v: &&Vector| v.queue == Some(queue.index) && matches!(v.role, Role::Rx | Role::Combined);
-    let target = work.interface.vectors.iter().find(receives).and_then(|vector| work.target(host, vector));
+    let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
+    let own = work.vectors_of(queue.index).iter().find(receives);
+    let target = own.and_then(|vector| work.target(host, vector));
     target.unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).map(CpuSet::single).unwrap_or_default())
 }
 
@@ -103,20 +109,19 @@ pub(crate) fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
         ),
         (Xps::Auto, None) => leave("no vector is known to complete it"),
     };
-    let plan = |(at, queue): (usize, &TxQueue)| {
+    let (why, single): (Arc<str>, Arc<str>) =
+        (why.into(), "the kernel steers nothing here (a single queue)".into());
+    let mut shares = shares.map(Vec::into_iter);
+    let plan = |queue: &TxQueue| {
         // One transmit queue has no xps_cpus to read or write.
         let exists = queue.xps_cpus.is_some();
         TxPlan {
             queue: queue.index,
-            xps_cpus: shares.as_ref().and_then(|shares| shares.get(at).cloned()).filter(|_| exists),
-            why: if exists {
-                why.clone()
-            } else {
-                "the kernel steers nothing here (a single queue)".to_owned()
-            },
+            xps_cpus: shares.as_mut().and_then(Iterator::next).filter(|_| exists),
+            why: Arc::clone(if exists { &why } else { &single }),
         }
     };
-    queues.iter().enumerate().map(plan).collect()
+    queues.iter().map(plan).collect()
 }
 
 /// The size of the flow table as the kernel rounds it: up to a power of two.

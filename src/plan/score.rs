@@ -1,7 +1,5 @@
 //! How good a placement is: the planned one and the present one, by the same measure.
 
-use std::collections::BTreeSet;
-
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Role};
 use crate::plan::place::Places;
@@ -31,7 +29,7 @@ pub(crate) fn score(
     let mut on_isolated = 0;
     for (at, interface) in interfaces.iter().enumerate() {
         let of = |node: Option<u32>| host.topology.nodes.get(&node?).map(|node| &node.cpus);
-        let mut counted = BTreeSet::new();
+        let mut counted = Vec::new();
         let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
         for vector in active {
             let cpus = place(vector);
@@ -43,10 +41,14 @@ pub(crate) fn score(
             // A queue's receive and transmit vectors on one CPU are one piece of work.
             if let (Some(cpu), Some(queue)) = (cpus.first(), vector.queue)
                 && let Some(place) = places.of(cpu)
-                && counted.insert((queue, cpu))
             {
-                cores.add(place.core, cpu, at);
+                counted.push((queue, cpu, place.core));
             }
+        }
+        counted.sort_unstable();
+        counted.dedup();
+        for &(_, cpu, core) in &counted {
+            cores.add(core, cpu, at);
         }
         if !counted.is_empty() {
             candidates.add(&interface.candidates);

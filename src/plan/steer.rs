@@ -38,7 +38,7 @@ pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> 
     let (near, far): (Vec<_>, Vec<_>) =
         places.cores_by_node().iter().partition(|(node, _)| nearby.on_node.contains_key(node));
     let mut local: Vec<(u32, &CpuSet)> = Vec::new();
-    for core in near.into_iter().flat_map(|(_, cores)| cores).map(|&core| &topology.cores[core]) {
+    for core in near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]) {
         let away =
             |(_, place)| core.iter().filter_map(|cpu| nearby.of(cpu, place)).map(|(away, _)| away).min();
         local.extend(first_of(core).and_then(away).map(|away| (away, core)));
@@ -59,9 +59,8 @@ pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> 
             }
         }
     }
-    for (_, cores) in far {
-        let cpus: Vec<u32> = cores.iter().flat_map(|&core| topology.cores[core].iter()).collect();
-        shares.deal(&cpus);
+    for (_, node) in far {
+        shares.deal(&node.cpus);
     }
     shares.cpus
 }

@@ -87,19 +87,19 @@ fn check(plan: &Plan, write: &Write) -> Result<(), &'static str> {
         return Err("no file of a plan has such a path");
     }
     if write.kind == WriteKind::Sysctl {
-        let right = write.path == FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
+        let right = write.path == FLOW_ENTRIES && write.value.text().parse::<u32>().is_ok();
         return if right {
             Ok(())
         } else {
             Err("the only such file that a plan may write is the flow table's")
         };
     }
-    let interface = plan.interfaces.iter().find(|interface| interface.name == write.interface);
+    let interface = plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
     let interface = interface.ok_or("its interface is not in the plan")?;
     let wanted = wanted(interface, write).ok_or(NOT_PLANNED)?;
     let same = match wanted {
-        Wanted::Cpus(cpus) => CpuSet::parse_mask(&write.value).is_ok_and(|value| value == *cpus),
-        Wanted::Count(count) => write.value.parse() == Ok(count),
+        Wanted::Cpus(cpus) => CpuSet::parse_mask(&write.value.text()).is_ok_and(|value| value == *cpus),
+        Wanted::Count(count) => write.value.text().parse() == Ok(count),
     };
     if same { Ok(()) } else { Err("the value is not what the plan has for it") }
 }
@@ -154,8 +154,16 @@ pub fn fit(stored: &Plan, host: &Host) -> Fitted {
         interfaces.push(fitted);
     }
     let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
-    if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.parse().ok()?))) {
-        settings.number(WriteKind::Sysctl, FLOW_ENTRIES, entries, host.flow_entries, "", &write.why);
+    if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.text().parse().ok()?)))
+    {
+        settings.number(
+            WriteKind::Sysctl,
+            || FLOW_ENTRIES.to_owned(),
+            entries,
+            host.flow_entries,
+            &"".into(),
+            &write.why,
+        );
     }
     let (writes, unchanged) = settings.in_order();
     let hash = hash(&now, &interfaces);

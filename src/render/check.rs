@@ -84,7 +84,7 @@ pub fn check(check: &Check) -> String {
     let mut rows = Vec::new();
     for Difference { write, reason, detail } in &check.differs {
         rows.push(vec![
-            write.interface.clone(),
+            write.interface.to_string(),
             write.path.clone(),
             format!("is {}, planned {}", write.current, write.value),
         ]);

@@ -1,5 +1,7 @@
 //! A plan as a table for people: at most 100 columns, CPU lists, one line a vector.
 
+use std::collections::BTreeMap;
+
 use crate::cpuset::CpuSet;
 use crate::host::Role;
 use crate::plan::{InterfacePlan, NodeSource, Note, Plan, VectorPlan};
@@ -117,7 +119,7 @@ fn vector(vector: &VectorPlan) -> Vec<String> {
         vector.current.to_string(),
         list(vector.serving.as_ref()),
         list(vector.cpus.as_ref()),
-        vector.why.clone(),
+        vector.why.to_string(),
     ]
 }
 
@@ -143,18 +145,17 @@ fn queues(interface: &InterfacePlan) -> Vec<Vec<String>> {
     };
     let rx = interface.rx_queues.iter().map(|rx| {
         let flow = rx.rps_flow_cnt.map(|flows| format!(", {flows} flows")).unwrap_or_default();
-        ("rx", rx.queue, rps(rx.rps_cpus.as_ref()) + &flow, rx.why.as_str())
+        ("rx", rx.queue, rps(rx.rps_cpus.as_ref()) + &flow, &*rx.why)
     });
-    let tx =
-        interface.tx_queues.iter().map(|tx| ("tx", tx.queue, xps(tx.xps_cpus.as_ref()), tx.why.as_str()));
-    let mut groups: Vec<(&str, Vec<u32>, String, &str)> = Vec::new();
+    let tx = interface.tx_queues.iter().map(|tx| ("tx", tx.queue, xps(tx.xps_cpus.as_ref()), &*tx.why));
+    let mut groups: BTreeMap<(&str, String, &str), (usize, Vec<u32>)> = BTreeMap::new();
     for (kind, queue, what, why) in rx.chain(tx) {
-        match groups.iter_mut().find(|group| group.0 == kind && group.2 == what && group.3 == why) {
-            Some(group) => group.1.push(queue),
-            None => groups.push((kind, vec![queue], what, why)),
-        }
+        let seen = groups.len();
+        groups.entry((kind, what, why)).or_insert((seen, Vec::new())).1.push(queue);
     }
-    let row = |(kind, queues, what, why): (&str, Vec<u32>, String, &str)| {
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, (first_seen, _))| *first_seen);
+    let row = |((kind, what, why), (_, queues)): ((&str, String, &str), (usize, Vec<u32>))| {
         vec![format!("{kind} {}", ranges(&queues)), what, why.to_owned()]
     };
     groups.into_iter().map(row).collect()

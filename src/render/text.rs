@@ -1,15 +1,22 @@
 //! Small help with text that has to fit a screen.
 
+use std::borrow::Cow;
+
 /// How wide a screen is taken to be.
 pub(crate) const WIDTH: usize = 100;
 
 /// The text, cut to a width; a cut is marked by two dots.
-pub(crate) fn fit(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
+pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
+    if length(text) <= width {
+        return Cow::Borrowed(text);
     }
     let kept: String = text.chars().take(width.saturating_sub(2)).collect();
-    kept + ".."
+    Cow::Owned(kept + "..")
+}
+
+/// How many characters a text has.
+fn length(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// The text in lines of at most [`WIDTH`], the first after `first`, the others after as many blanks. A word that is
@@ -56,26 +63,35 @@ fn broken(word: &str, room: usize) -> Vec<&str> {
 /// of the screen. No blanks at the ends of lines.
 pub(crate) fn columns(indent: usize, rows: &[Vec<String>], limits: &[usize]) -> String {
     let width = |column: usize| {
-        let widest = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        let widest = rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell)).max();
         widest.unwrap_or(0).min(limits.get(column).copied().unwrap_or(WIDTH))
     };
     let widths: Vec<usize> = (0..limits.len()).map(width).collect();
     let mut out = String::new();
     for row in rows {
-        let mut line = " ".repeat(indent);
+        let start = out.len();
+        let mut at = indent;
+        blanks(&mut out, indent);
         for (column, cell) in row.iter().enumerate() {
-            let left = WIDTH.saturating_sub(line.chars().count());
+            let left = WIDTH.saturating_sub(at);
             let width = widths.get(column).copied().unwrap_or(left).min(left);
             let cell = fit(cell, width);
-            line.push_str(&cell);
+            out.push_str(&cell);
+            at += length(&cell);
             if column + 1 < row.len() {
-                line.push_str(&" ".repeat(width - cell.chars().count() + 2));
+                let gap = width - length(&cell) + 2;
+                blanks(&mut out, gap);
+                at += gap;
             }
         }
-        out.push_str(line.trim_end());
+        out.truncate(start + out[start..].trim_end().len());
         out.push('\n');
     }
     out
+}
+
+fn blanks(out: &mut String, count: usize) {
+    out.extend(std::iter::repeat_n(' ', count));
 }
 
 /// `1 write`, `2 writes`.

@@ -241,7 +241,7 @@ fn of_interface(
     let count = |holds: &dyn Fn(&Row) -> bool| vectors.iter().filter(|row| holds(row)).count();
     let active = |row: &Row| row.role != Role::Control && !row.idle;
     let writes = |kinds: &[WriteKind]| {
-        plan.writes.iter().filter(|w| w.interface == planned.name && kinds.contains(&w.kind)).count()
+        plan.writes.iter().filter(|w| *w.interface == *planned.name && kinds.contains(&w.kind)).count()
     };
     let rps = Steering {
         planned: planned.rx_queues.iter().filter(|rx| rx.rps_cpus.is_some()).count(),

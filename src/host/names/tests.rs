@@ -241,7 +241,7 @@ fn names_read_as_their_drivers_mean_them() {
 fn every_row_is_hit_by_a_name() {
     let hit = |row: &Row| {
         NAMES.iter().any(|(driver, action, _)| {
-            pick(Some(driver), action).is_some_and(|(picked, _)| std::ptr::eq(picked, row))
+            Dialect::of(Some(driver)).pick(action).is_some_and(|(picked, _)| std::ptr::eq(picked, row))
         })
     };
     let missed: Vec<&Row> = TABLE.iter().filter(|row| !hit(row)).collect();
@@ -266,7 +266,7 @@ fn rows_are_well_formed() {
 #[test]
 fn no_two_rows_fit_equally_well() {
     for (driver, action, _) in NAMES {
-        let (best, found) = pick(Some(driver), action).unwrap();
+        let (best, found) = Dialect::of(Some(driver)).pick(action).unwrap();
         let drivers = best.drivers;
         let equals = TABLE.iter().filter(|row| {
             let ours = row.drivers.split(' ').any(|name| name == *driver)

@@ -1,30 +1,8 @@
-//! Sets of CPUs, and the two forms in which the kernel writes them down: the list (`0-3,8`) and
-//! the mask (`00000000,0000010f`).
-//!
-//! This is the only place in nicpin where either form is parsed or made. Parsing is lenient where
-//! the kernel and people vary (leading zeros, `0x`, missing groups, a trailing NUL); printing is
-//! strict, because `smp_affinity`, `rps_cpus` and `xps_cpus` answer a mask with more groups than the
-//! kernel has CPUs with EOVERFLOW even when the extra groups are zero (`bitmap_parse` in
-//! `lib/bitmap-str.c`).
+//! The list form and the mask form of a set of CPUs.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-/// CPU ids from here on are refused: eight times the largest `NR_CPUS` of any architecture, and small
-/// enough that a typing error cannot ask for gigabytes.
-pub const MAX_CPUS: u32 = 1 << 16;
-
-/// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct CpuSet {
-    /// 64 CPUs each, lowest first; the last word is never zero.
-    words: Vec<u64>,
-}
-
-/// NUMA nodes by id: their lists and masks have the kernel's same forms.
-pub type NodeSet = CpuSet;
+use crate::cpuset::{CpuSet, MAX_CPUS};
 
 /// A text that is neither a CPU list nor a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,21 +26,6 @@ impl CpuSetError {
 }
 
 impl CpuSet {
-    /// The empty set.
-    pub const fn new() -> Self {
-        Self { words: Vec::new() }
-    }
-
-    /// The set of one CPU.
-    pub fn single(cpu: u32) -> Self {
-        [cpu].into_iter().collect()
-    }
-
-    /// The CPUs from 0 up to but not including `end`.
-    pub fn below(end: u32) -> Self {
-        (0..end).collect()
-    }
-
     /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride
     /// (`0-31:1/2`). White space and a NUL at either end are ignored; so is `(null)`, which `nohz_full`
     /// prints when it is not in use. Empty text is the empty set.
@@ -105,11 +68,11 @@ impl CpuSet {
         if digits.is_empty() {
             return Err(error("it is empty"));
         }
-        if let Some(words) = parse_full_groups(digits.as_bytes()) {
-            return Ok(Self { words });
+        if let Some(set) = parse_full_groups(digits.as_bytes()) {
+            return Ok(set);
         }
         let grouped = digits.contains(',');
-        let mut words = Vec::new();
+        let mut set = Self::new();
         for (base, group) in (0..).step_by(32).zip(digits.rsplit(',')) {
             if grouped && group.len() > 8 {
                 return Err(error("a group has more than eight digits"));
@@ -123,19 +86,20 @@ impl CpuSet {
                 if bit + value.ilog2() >= MAX_CPUS {
                     return Err(error("it is wider than any kernel's"));
                 }
-                let word = bit as usize / 64;
-                if word >= words.len() {
-                    words.resize(word + 1, 0);
-                }
-                words[word] |= u64::from(value) << (bit % 64);
+                set.insert_word(bit / 64, u64::from(value) << (bit % 64));
             }
         }
-        Ok(Self { words })
+        Ok(set)
+    }
+
+    /// Whether a mask of this width can hold all CPUs.
+    pub fn fits(&self, width: MaskWidth) -> bool {
+        self.last().is_none_or(|last| last < width.digits * 4)
     }
 
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
-        if self.last().is_some_and(|last| last >= width.digits * 4) {
+        if !self.fits(width) {
             return None;
         }
         let length = width.digits as usize;
@@ -143,118 +107,16 @@ impl CpuSet {
         let mut mask = "00000000,".repeat(length.div_ceil(8)).into_bytes();
         mask.pop();
         mask.drain(..(8 - length % 8) % 8);
-        for (place, &word) in (0..).step_by(16).zip(&self.words).filter(|(_, word)| **word != 0) {
-            for digit in (0..16).filter(|digit| word >> (digit * 4) & 0xf != 0) {
-                let place = place + digit;
+        for (index, mut word) in self.words() {
+            while word != 0 {
+                let digit = word.trailing_zeros() / 4;
+                let place = (index * 16 + digit) as usize;
                 let at = mask.len() - 1 - place - place / 8;
                 mask[at] = b"0123456789abcdef"[(word >> (digit * 4) & 0xf) as usize];
+                word &= !(0xf << (digit * 4));
             }
         }
         String::from_utf8(mask).ok()
-    }
-
-    /// Adds a CPU.
-    pub fn insert(&mut self, cpu: u32) {
-        let word = cpu as usize / 64;
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        self.words[word] |= 1 << (cpu % 64);
-    }
-
-    /// Whether the CPU is in the set.
-    pub fn contains(&self, cpu: u32) -> bool {
-        self.words.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
-    }
-
-    /// How many CPUs are in the set.
-    pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    /// Whether there is no CPU in the set.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-
-    /// The CPUs in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0_u32..).zip(&self.words).flat_map(|(index, &word)| {
-            let mut rest = word;
-            std::iter::from_fn(move || {
-                (rest != 0).then(|| {
-                    let bit = rest.trailing_zeros();
-                    rest &= rest - 1;
-                    index * 64 + bit
-                })
-            })
-        })
-    }
-
-    /// The lowest CPU.
-    pub fn first(&self) -> Option<u32> {
-        self.iter().next()
-    }
-
-    /// The highest CPU.
-    pub fn last(&self) -> Option<u32> {
-        let word = self.words.last()?;
-        let index = u32::try_from(self.words.len() - 1).ok()?;
-        Some(index * 64 + 63 - word.leading_zeros())
-    }
-
-    /// The CPUs in either set.
-    #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        let mut union = self.clone();
-        union.add(other);
-        union
-    }
-
-    /// Adds the CPUs of another set.
-    pub fn add(&mut self, other: &Self) {
-        if self.words.len() < other.words.len() {
-            self.words.resize(other.words.len(), 0);
-        }
-        for (word, more) in self.words.iter_mut().zip(&other.words) {
-            *word |= more;
-        }
-    }
-
-    /// The set as words of 64 CPUs, lowest first, without empty words at the end: the same for equal sets.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    /// The CPUs in both sets.
-    #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        Self::normal(self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect())
-    }
-
-    /// The CPUs in this set that are not in the other.
-    #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
-        let others = other.words.iter().copied().chain(std::iter::repeat(0));
-        Self::normal(self.words.iter().zip(others).map(|(a, b)| a & !b).collect())
-    }
-
-    /// Whether every CPU of this set is in the other.
-    pub fn is_subset(&self, other: &Self) -> bool {
-        let others = other.words.iter().copied().chain(std::iter::repeat(0));
-        self.words.iter().zip(others).all(|(a, b)| a & !b == 0)
-    }
-
-    /// Whether some CPU is in both sets.
-    pub fn intersects(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
-    }
-
-    fn normal(mut words: Vec<u64>) -> Self {
-        while words.last() == Some(&0) {
-            words.pop();
-        }
-        Self { words }
     }
 }
 
@@ -280,30 +142,29 @@ fn parse_cpu(text: &str) -> Result<u32, String> {
     if cpu < MAX_CPUS { Ok(cpu) } else { Err(format!("CPU {cpu} is beyond any kernel's")) }
 }
 
-/// The words of a mask as kernels print it: groups of eight digits, of which only the first may be shorter. `None`
+/// The set of a mask as kernels print it: groups of eight digits, of which only the first may be shorter. `None`
 /// for any other, and for one that is wider than any kernel's.
-fn parse_full_groups(mask: &[u8]) -> Option<Vec<u64>> {
-    let mut words = Vec::with_capacity(mask.len().div_ceil(18));
+fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
+    const ZEROS: &[u8] = b"00000000";
+    // Nearly all groups of a wide mask are zero, and those at its ends are not looked at one by one.
+    let mut above = mask;
+    while let Some(below) = above.strip_prefix(b"00000000,") {
+        above = below;
+    }
+    let mut set = CpuSet::new();
     let mut end = mask.len();
-    for base in (0..MAX_CPUS as usize).step_by(32) {
+    for base in (0..MAX_CPUS).step_by(32) {
         let start = if end > 9 { end - 8 } else { 0 };
         let group = &mask[start..end];
-        // Nearly all groups of a wide mask.
-        if group != b"00000000" {
-            let mut bits = 0_u64;
-            for &digit in group {
-                bits = bits << 4 | u64::from(char::from(digit).to_digit(16)?);
+        if group != ZEROS {
+            let bits = if group == b"ffffffff" { 0xffff_ffff } else { hex(group)? };
+            if bits != 0 && set.is_empty() {
+                set.reserve_words(above.len().div_ceil(18).saturating_sub(base as usize / 64));
             }
-            if group.is_empty() || group.len() > 8 {
-                return None;
-            }
-            if bits != 0 {
-                words.resize(base / 64 + 1, 0);
-                words[base / 64] |= bits << (base % 64);
-            }
+            set.insert_word(base / 64, bits << (base % 64));
         }
         if start == 0 {
-            return Some(words);
+            return Some(set);
         }
         if mask[start - 1] != b',' {
             return None;
@@ -313,6 +174,14 @@ fn parse_full_groups(mask: &[u8]) -> Option<Vec<u64>> {
     None
 }
 
+/// One to eight hex digits.
+fn hex(group: &[u8]) -> Option<u64> {
+    if group.is_empty() || group.len() > 8 {
+        return None;
+    }
+    group.iter().try_fold(0, |bits, &digit| Some(bits << 4 | u64::from(char::from(digit).to_digit(16)?)))
+}
+
 /// `1/2`: the first CPU of every two.
 fn parse_stride(text: &str) -> Option<(u32, u32)> {
     let (used, group) = text.split_once('/')?;
@@ -320,33 +189,12 @@ fn parse_stride(text: &str) -> Option<(u32, u32)> {
     (0 < used && used <= group).then_some((used, group))
 }
 
-impl FromIterator<u32> for CpuSet {
-    fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        let mut set = Self::new();
-        set.extend(cpus);
-        set
-    }
-}
-
-impl Extend<u32> for CpuSet {
-    fn extend<I: IntoIterator<Item = u32>>(&mut self, cpus: I) {
-        for cpu in cpus {
-            self.insert(cpu);
-        }
-    }
-}
-
 /// The list form, as the kernel prints it (`%*pbl`).
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut cpus = self.iter().peekable();
         let mut digits = itoa::Buffer::new();
         let mut separator = "";
-        while let Some(first) = cpus.next() {
-            let mut last = first;
-            while let Some(next) = cpus.next_if_eq(&(last + 1)) {
-                last = next;
-            }
+        for (first, last) in self.runs() {
             f.write_str(separator)?;
             f.write_str(digits.format(first))?;
             if first != last {
@@ -356,33 +204,6 @@ impl fmt::Display for CpuSet {
             separator = ",";
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for CpuSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{self}}}")
-    }
-}
-
-impl FromStr for CpuSet {
-    type Err = CpuSetError;
-
-    fn from_str(text: &str) -> Result<Self, CpuSetError> {
-        Self::parse_list(text)
-    }
-}
-
-impl Serialize for CpuSet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for CpuSet {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse_list(&text).map_err(serde::de::Error::custom)
     }
 }
 
@@ -513,20 +334,6 @@ mod tests {
         }
         assert_eq!(MaskWidth::of("zz"), None);
         assert_eq!(MaskWidth::of(""), None);
-    }
-
-    #[test]
-    fn algebra() {
-        let (a, b) = (CpuSet::parse_list("0-3,70").unwrap(), CpuSet::parse_list("2-5").unwrap());
-        assert_eq!(a.union(&b).to_string(), "0-5,70");
-        assert_eq!(a.intersection(&b).to_string(), "2-3");
-        assert_eq!(a.difference(&b).to_string(), "0-1,70");
-        assert_eq!(b.difference(&a).to_string(), "4-5");
-        assert!(CpuSet::single(70).is_subset(&a) && !a.is_subset(&b));
-        assert!(a.intersects(&b) && !a.intersects(&CpuSet::single(69)));
-        assert_eq!((a.first(), a.last(), a.len()), (Some(0), Some(70), 5));
-        assert_eq!(a.difference(&a), CpuSet::new());
-        assert_eq!(CpuSet::new().last(), None);
     }
 
     #[test]

@@ -1,0 +1,317 @@
+//! Sets of CPUs, and the two forms in which the kernel writes them down: the list (`0-3,8`) and
+//! the mask (`00000000,0000010f`).
+//!
+//! This is the only place in nicpin where either form is parsed or made. Parsing is lenient where
+//! the kernel and people vary (leading zeros, `0x`, missing groups, a trailing NUL); printing is
+//! strict, because `smp_affinity`, `rps_cpus` and `xps_cpus` answer a mask with more groups than the
+//! kernel has CPUs with EOVERFLOW even when the extra groups are zero (`bitmap_parse` in
+//! `lib/bitmap-str.c`).
+
+mod text;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smallvec::SmallVec;
+
+pub use text::{CpuSetError, MaskWidth};
+
+/// CPU ids from here on are refused: eight times the largest `NR_CPUS` of any architecture, and small
+/// enough that a typing error cannot ask for gigabytes.
+pub const MAX_CPUS: u32 = 1 << 16;
+
+/// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
+#[derive(Default, PartialEq, Eq, Hash)]
+pub struct CpuSet {
+    /// How many words are left out before the first: the set of one CPU is one word, whichever CPU that is.
+    skipped: u32,
+    /// 64 CPUs each, lowest first; the first and the last are never zero.
+    words: SmallVec<[u64; 2]>,
+}
+
+/// Words to be laid down at once.
+const ZEROS: &[u64] = &[0; 64];
+
+/// NUMA nodes by id: their lists and masks have the kernel's same forms.
+pub type NodeSet = CpuSet;
+
+impl CpuSet {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self { skipped: 0, words: SmallVec::new_const() }
+    }
+
+    /// The set of one CPU.
+    pub fn single(cpu: u32) -> Self {
+        [cpu].into_iter().collect()
+    }
+
+    /// The CPUs from 0 up to but not including `end`.
+    pub fn below(end: u32) -> Self {
+        (0..end).collect()
+    }
+
+    /// Adds a CPU.
+    pub fn insert(&mut self, cpu: u32) {
+        self.insert_word(cpu / 64, 1 << (cpu % 64));
+    }
+
+    /// Adds those CPUs of a word that are ones in it.
+    fn insert_word(&mut self, index: u32, cpus: u64) {
+        if cpus == 0 {
+            return;
+        }
+        if let Some(word) = index.checked_sub(self.skipped).and_then(|at| self.words.get_mut(at as usize)) {
+            *word |= cpus;
+            return;
+        }
+        if self.words.is_empty() {
+            self.skipped = index;
+        }
+        if index < self.skipped {
+            self.words.insert_many(0, (index..self.skipped).map(|_| 0));
+            self.skipped = index;
+        }
+        let mut missing = ((index - self.skipped) as usize).saturating_sub(self.words.len());
+        self.words.reserve(missing + 1);
+        while missing > 0 {
+            let some = missing.min(ZEROS.len());
+            self.words.extend_from_slice(&ZEROS[..some]);
+            missing -= some;
+        }
+        match self.words.get_mut((index - self.skipped) as usize) {
+            Some(word) => *word |= cpus,
+            None => self.words.push(cpus),
+        }
+    }
+
+    /// Makes room for some words at once.
+    fn reserve_words(&mut self, words: usize) {
+        self.words.reserve_exact(words);
+    }
+
+    /// Whether the CPU is in the set.
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.word(cpu / 64) >> (cpu % 64) & 1 == 1
+    }
+
+    /// How many CPUs are in the set.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether there is no CPU in the set.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The CPUs in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let (mut rest, mut index) = (0, 0);
+        let mut words = self.words();
+        std::iter::from_fn(move || {
+            while rest == 0 {
+                (index, rest) = words.next()?;
+            }
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            Some(index * 64 + bit)
+        })
+    }
+
+    /// The first and the last CPU of each run of CPUs without a gap, in ascending order.
+    fn runs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let mut words = self.words();
+        let (mut index, mut rest) = (0, 0_u64);
+        let mut pieces = std::iter::from_fn(move || {
+            while rest == 0 {
+                (index, rest) = words.next()?;
+            }
+            let start = rest.trailing_zeros();
+            let length = (rest >> start).trailing_ones();
+            // Those below the end of the run are done with.
+            rest &= u64::MAX.checked_shl(start + length).unwrap_or(0);
+            Some((index * 64 + start, index * 64 + start + length - 1))
+        })
+        .peekable();
+        std::iter::from_fn(move || {
+            let (first, mut last) = pieces.next()?;
+            while let Some((_, further)) = pieces.next_if(|(next, _)| *next == last + 1) {
+                last = further;
+            }
+            Some((first, last))
+        })
+    }
+
+    /// The lowest CPU.
+    pub fn first(&self) -> Option<u32> {
+        self.words.first().map(|word| self.skipped * 64 + word.trailing_zeros())
+    }
+
+    /// The highest CPU.
+    pub fn last(&self) -> Option<u32> {
+        self.words().last().map(|(index, word)| index * 64 + 63 - word.leading_zeros())
+    }
+
+    /// The CPUs in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut union = self.clone();
+        union.add(other);
+        union
+    }
+
+    /// Adds the CPUs of another set.
+    pub fn add(&mut self, other: &Self) {
+        for (index, word) in other.words() {
+            self.insert_word(index, word);
+        }
+    }
+
+    /// The CPUs in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.each_word(|index, word| word & other.word(index))
+    }
+
+    /// The CPUs in this set that are not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.each_word(|index, word| word & !other.word(index))
+    }
+
+    /// Whether every CPU of this set is in the other.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.words().all(|(index, word)| word & !other.word(index) == 0)
+    }
+
+    /// Whether some CPU is in both sets.
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.words().any(|(index, word)| word & other.word(index) != 0)
+    }
+
+    /// The set as words of 64 CPUs, each with its number; words that are zero may be among them.
+    fn words(&self) -> impl DoubleEndedIterator<Item = (u32, u64)> + ExactSizeIterator + '_ {
+        let numbered = self.words.iter().enumerate();
+        // MAX_CPUS / 64 words at most.
+        numbered.map(|(at, &word)| (self.skipped + u32::try_from(at).unwrap_or(u32::MAX), word))
+    }
+
+    /// The words of 64 CPUs that are not zero, each with its number: the same for equal sets.
+    pub(crate) fn used_words(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.words().filter(|(_, word)| *word != 0)
+    }
+
+    fn word(&self, index: u32) -> u64 {
+        let at = index.checked_sub(self.skipped);
+        at.and_then(|at| self.words.get(at as usize)).copied().unwrap_or(0)
+    }
+
+    fn each_word(&self, change: impl Fn(u32, u64) -> u64) -> Self {
+        let mut changed = Self::new();
+        for (index, word) in self.words() {
+            changed.insert_word(index, change(index, word));
+        }
+        changed
+    }
+}
+
+impl Clone for CpuSet {
+    fn clone(&self) -> Self {
+        // All words at once: the derived copy goes word by word.
+        Self { skipped: self.skipped, words: SmallVec::from_slice(&self.words) }
+    }
+}
+
+impl FromIterator<u32> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
+        let mut set = Self::new();
+        set.extend(cpus);
+        set
+    }
+}
+
+impl Extend<u32> for CpuSet {
+    fn extend<I: IntoIterator<Item = u32>>(&mut self, cpus: I) {
+        for cpu in cpus {
+            self.insert(cpu);
+        }
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{self}}}")
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = CpuSetError;
+
+    fn from_str(text: &str) -> Result<Self, CpuSetError> {
+        Self::parse_list(text)
+    }
+}
+
+impl Serialize for CpuSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CpuSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse_list(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn algebra() {
+        let (a, b) = (CpuSet::parse_list("0-3,70").unwrap(), CpuSet::parse_list("2-5").unwrap());
+        assert_eq!(a.union(&b).to_string(), "0-5,70");
+        assert_eq!(a.intersection(&b).to_string(), "2-3");
+        assert_eq!(a.difference(&b).to_string(), "0-1,70");
+        assert_eq!(b.difference(&a).to_string(), "4-5");
+        assert!(CpuSet::single(70).is_subset(&a) && !a.is_subset(&b));
+        assert!(a.intersects(&b) && !a.intersects(&CpuSet::single(69)));
+        assert_eq!((a.first(), a.last(), a.len()), (Some(0), Some(70), 5));
+        assert_eq!(a.difference(&a), CpuSet::new());
+        assert_eq!(CpuSet::new().last(), None);
+    }
+
+    proptest::proptest! {
+        /// As sets of the standard library do it, wherever the CPUs lie.
+        #[test]
+        fn sets_are_sets(
+            a in proptest::collection::btree_set(0_u32..300, 0..12),
+            b in proptest::collection::btree_set(0_u32..300, 0..12),
+            up in proptest::sample::select(vec![0_u32, 64, 1000, 4096]),
+        ) {
+            let shifted = |cpus: &BTreeSet<u32>| -> BTreeSet<u32> { cpus.iter().map(|cpu| cpu + up).collect() };
+            let (a, b) = (shifted(&a), shifted(&b));
+            let of = |cpus: &BTreeSet<u32>| cpus.iter().copied().collect::<CpuSet>();
+            let (x, y) = (of(&a), of(&b));
+            proptest::prop_assert_eq!(x.iter().collect::<BTreeSet<u32>>(), a.clone());
+            proptest::prop_assert_eq!(x.union(&y), of(&(&a | &b)));
+            proptest::prop_assert_eq!(x.intersection(&y), of(&(&a & &b)));
+            proptest::prop_assert_eq!(x.difference(&y), of(&(&a - &b)));
+            proptest::prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
+            proptest::prop_assert_eq!(x.intersects(&y), !a.is_disjoint(&b));
+            proptest::prop_assert_eq!((x.first(), x.last()), (a.first().copied(), a.last().copied()));
+            proptest::prop_assert_eq!((x.len(), x.is_empty()), (a.len(), a.is_empty()));
+            let backwards: CpuSet = a.iter().rev().copied().collect();
+            proptest::prop_assert_eq!(&backwards, &x);
+            for cpu in up..up + 300 {
+                proptest::prop_assert_eq!(x.contains(cpu), a.contains(&cpu));
+            }
+        }
+    }
+}
