@@ -4,7 +4,13 @@
 //! turns of a thing and of its floor alternate, so that both meet the same neighbours. Trees stand in memory
 //! (`/dev/shm`, or the directory in `NICPIN_BENCH_DIR`).
 //!
-//! `cargo bench -- tree CPUS NODES CARDS QUEUES DIR` only writes the tree of such a machine.
+//! The floor of reading is a bare loop over the files and directories that nicpin reads. What runs as a process has a
+//! process that does nothing else for its floor, since the start of a process and caches that another one has left
+//! cold cost either of them the same; how that compares with the bare loop in a process that is warm, too, is said
+//! beside it.
+//!
+//! `cargo bench -- tree CPUS NODES CARDS QUEUES DIR` only writes the tree of such a machine, and `cargo bench -- count
+//! parse|plan TURNS` does nothing but one of these, for a counter of instructions (`tests/instructions.sh`).
 
 // A program for developers: it prints, stops at the first thing that goes wrong, and reads files as the floor does.
 #![allow(
@@ -37,22 +43,39 @@ const NICPIN: &str = env!("CARGO_BIN_EXE_nicpin");
 /// CPUs, nodes, cards, queues of each card.
 const SIZES: [(u32, u32, u32, u32); 4] =
     [(16, 1, 1, 16), (128, 2, 4, 32), (1024, 8, 16, 64), (4096, 32, 32, 128)];
+/// The machine whose instructions are counted.
+const COUNTED: (u32, u32, u32, u32) = (512, 4, 8, 64);
 /// The machine on which `check -q` is to be quick.
 const CHECKED: (u32, u32, u32, u32) = (256, 4, 4, 64);
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{text} is no number"));
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tree", cpus, nodes, cards, queues, dir] => {
-            let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{text} is no number"));
             let size = (number(cpus), number(nodes), number(cards), number(queues));
             Size::new(size, true).machine().write(Path::new(dir));
         }
+        ["bare", list] => Bare::listed_in(Path::new(list)).read(),
+        ["count", what, turns] => count(what, number(turns)),
         ["memory", root] => {
             assert_eq!(Program::new(NICPIN, Path::new(root), &["plan"]).run(), Some(0));
             println!("{}", timing::most_memory_of_children());
         }
         _ => measure(),
+    }
+}
+
+/// Parses `/proc/interrupts` of a machine, or plans it, so many times.
+fn count(what: &str, turns: u32) {
+    let tree = Tree::new(Size::new(COUNTED, true));
+    let text = std::fs::read_to_string(tree.dir.path().join("proc/interrupts")).unwrap();
+    for _ in 0..turns {
+        match what {
+            "parse" => drop(black_box(Interrupts::parse(&text).unwrap())),
+            "plan" => drop(black_box(tree.plan())),
+            _ => panic!("{what} is neither parse nor plan"),
+        }
     }
 }
 
@@ -85,7 +108,7 @@ fn measure() {
             of(|row| row.read.own),
             of(|row| row.plan),
             of(|row| row.json.own),
-            of(|row| row.whole.own)
+            of(|row| row.whole.against.own)
         );
     }
     let tree = Tree::new(Size::new(CHECKED, true));
@@ -104,8 +127,10 @@ fn measure() {
 struct Tree {
     size: Size,
     dir: tempfile::TempDir,
-    /// The files that nicpin reads there.
-    files: Vec<PathBuf>,
+    /// What nicpin reads there.
+    bare: Bare,
+    /// A list of the same.
+    list: tempfile::NamedTempFile,
     host: Host,
 }
 
@@ -119,7 +144,7 @@ struct Row {
     plan: f64,
     json: Against,
     apply: Against,
-    whole: Against,
+    whole: Process,
     /// The most memory that the program held, in megabytes, and the largest file that it read.
     memory: f64,
     largest: f64,
@@ -133,14 +158,21 @@ impl Tree {
         size.machine().write(dir.path());
         let root = Root::open_recording(dir.path()).unwrap();
         let host = Host::read(&root).unwrap();
-        let files = root.recorded().files.keys().map(|path| dir.path().join(&path[1..])).collect();
-        Self { size, dir, files, host }
+        let recorded = root.recorded();
+        let below = |path: &String| dir.path().join(&path[1..]);
+        let bare = Bare {
+            files: recorded.files.keys().map(below).collect(),
+            directories: recorded.lists.keys().map(below).collect(),
+        };
+        let list = tempfile::NamedTempFile::new().unwrap();
+        bare.list_in(list.path());
+        Self { size, dir, bare, list, host }
     }
 
     fn row(&self) -> Row {
         let turns = if self.size.cpus > 1000 { 5 } else { 25 };
         let root = Root::open(self.dir.path()).unwrap();
-        let read = against(turns, || drop(black_box(Host::read(&root).unwrap())), || self.read_bare());
+        let read = against(turns, || drop(black_box(Host::read(&root).unwrap())), || self.bare.read());
         let text = std::fs::read_to_string(self.dir.path().join("proc/interrupts")).unwrap();
         let parse = against(
             turns,
@@ -158,15 +190,15 @@ impl Tree {
             || drop(black_box(nicpin::render::json(&plan).unwrap())),
             || drop(black_box(serde_json::to_string_pretty(&value).unwrap())),
         );
-        let whole = against(turns, || self.run(&["plan"], 0), || self.read_bare());
+        let whole = self.process(turns, &["plan"]);
         let memory = self.memory();
         let apply = self.apply(&root, &plan);
-        let sizes = self.files.iter().map(|path| std::fs::metadata(path).unwrap().len() as f64 / 1e6);
+        let sizes = self.bare.files.iter().map(|path| std::fs::metadata(path).unwrap().len() as f64 / 1e6);
         let (megabytes, largest) =
             sizes.fold((0.0, 0.0_f64), |(sum, most), size| (sum + size, most.max(size)));
         Row {
             size: self.size,
-            files: self.files.len(),
+            files: self.bare.files.len(),
             megabytes,
             read,
             parse,
@@ -182,15 +214,6 @@ impl Tree {
     fn plan(&self) -> Plan {
         let selection = Selection::new(&self.host, &[], false).unwrap();
         nicpin::plan::plan(&self.host, &Policy::default(), &selection)
-    }
-
-    /// The floor of reading: every file opened, read to its end and closed.
-    fn read_bare(&self) {
-        let mut buffer = vec![0; 1 << 16];
-        for path in &self.files {
-            let mut file = File::open(path).unwrap();
-            while file.read(&mut buffer).unwrap() > 0 {}
-        }
     }
 
     /// Writing the plan, with reading back, and the present values; the floor is the bare writes. Each turn of the
@@ -212,9 +235,18 @@ impl Tree {
     }
 
     /// `check -q` where all is as planned.
-    fn check(&self) -> Against {
+    fn check(&self) -> Process {
         self.run(&["apply"], 0);
-        against(25, || self.run(&["check", "-q"], 0), || self.read_bare())
+        self.process(50, &["check", "-q"])
+    }
+
+    /// nicpin as a process, with exit code 0.
+    fn process(&self, turns: usize, args: &[&str]) -> Process {
+        let mut bare = std::process::Command::new(std::env::current_exe().unwrap());
+        bare.arg("bare").arg(self.list.path());
+        let floor = || assert!(bare.status().unwrap().success(), "the bare loop failed");
+        let against = against(turns, || self.run(args, 0), floor);
+        Process { against, loop_alone: timing::best(turns, || self.bare.read()) }
     }
 
     /// The most memory that `plan` holds, asked of a process that has run nothing else.
@@ -229,8 +261,61 @@ impl Tree {
     }
 }
 
+/// What is read of a tree, and nothing made of it.
+struct Bare {
+    files: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+}
+
+impl Bare {
+    /// The floor of reading: every file opened, read to its end and closed, every directory listed.
+    fn read(&self) {
+        let mut buffer = vec![0; 1 << 16];
+        for path in &self.files {
+            let mut file = File::open(path).unwrap();
+            while file.read(&mut buffer).unwrap() > 0 {}
+        }
+        for path in &self.directories {
+            black_box(std::fs::read_dir(path).unwrap().count());
+        }
+    }
+
+    fn list_in(&self, list: &Path) {
+        let line = |path: &PathBuf| path.to_str().unwrap().to_owned() + "\n";
+        let files: String = self.files.iter().map(line).collect();
+        let directories: String = self.directories.iter().map(line).collect();
+        std::fs::write(list, files + "\n" + &directories).unwrap();
+    }
+
+    fn listed_in(list: &Path) -> Self {
+        let text = std::fs::read_to_string(list).unwrap();
+        let (files, directories) = text.split_once("\n\n").unwrap();
+        let paths = |text: &str| text.lines().map(PathBuf::from).collect();
+        Self { files: paths(files), directories: paths(directories) }
+    }
+}
+
+/// A process, and what nothing but reading costs.
+struct Process {
+    /// Its floor is a process, too.
+    against: Against,
+    /// Reading alone, in a process that is warm.
+    loop_alone: f64,
+}
+
+impl Process {
+    fn to_text(&self) -> String {
+        format!(
+            "{} ({:>4.1} of {:.2})",
+            self.against.to_text(),
+            self.against.own / self.loop_alone,
+            self.loop_alone
+        )
+    }
+}
+
 impl Row {
-    const HEAD: &str = "  CPUs queues  files     MB | read            | parser vs memchr | planning      | json           | apply           | plan, process   | memory";
+    const HEAD: &str = "  CPUs queues  files     MB | read            | parser vs memchr | planning      | json           | apply           | plan, process (of the loop) | memory";
 
     fn to_text(&self) -> String {
         let floor = self.read.floor;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::host::interfaces::{Interface, MaskFile, parse_mask_file};
-use crate::host::interrupts::Handlers;
+use crate::host::interrupts::{Handlers, Row};
 use crate::host::names::{Dialect, Named, Numbering, Role};
 use crate::host::netlink::{Answer, Served};
 use crate::host::numbering::{self, Found, Placed};
@@ -201,7 +201,7 @@ fn requested(
         return Ok(requested);
     }
     // Xen, platform and other devices without a list: only names that carry the interface's own or the device's.
-    let own = |action: &String| {
+    let own = |action: &str| {
         dialects.iter().any(|(port, dialect)| {
             let interface = &interfaces[*port];
             let named = dialect.classify(action);
@@ -209,9 +209,11 @@ fn requested(
                 || names_device(action, &interface.device.address)
         })
     };
-    let rows = handlers.listed()?.rows.iter().filter(|row| row.actions.iter().any(own));
+    let rows = handlers.listed()?.rows();
+    let own_of = |row: Row<'_>| row.actions().filter(|action| own(action)).map(str::to_owned).collect();
     Ok(rows
-        .map(|row| (row.irq, row.actions.iter().filter(|action| own(action)).cloned().collect()))
+        .map(|row| (row.irq, own_of(row)))
+        .filter(|(_, actions): &(_, Vec<_>)| !actions.is_empty())
         .collect())
 }
 

@@ -23,7 +23,7 @@ impl Facts {
     pub fn read(name: &'static str, dir: &Path) -> Self {
         let root = Root::open(dir).unwrap();
         let host = Host::read(&root).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let rows = Interrupts::parse(&root.read("/proc/interrupts").unwrap()).unwrap().rows;
+        let read = Interrupts::parse(&root.read("/proc/interrupts").unwrap()).unwrap();
         let msi = |interface: &Interface| {
             let entries = root.list(&format!("/sys/class/net/{}/device/msi_irqs", interface.name)).unwrap();
             let irqs = entries.unwrap_or_default().iter().map(|irq| irq.parse().unwrap()).collect();
@@ -31,7 +31,7 @@ impl Facts {
         };
         Self {
             name,
-            lines: rows.into_iter().map(|row| (row.irq, row.actions.join(", "))).collect(),
+            lines: read.rows().map(|row| (row.irq, row.actions().collect::<Vec<_>>().join(", "))).collect(),
             msi: host.interfaces.iter().map(msi).collect(),
             host,
         }

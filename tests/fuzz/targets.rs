@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::host::interrupts::Row;
 use nicpin::host::netlink::Answer;
 use nicpin::host::{Channels, Host, Interrupts, MaskFile, Root};
 use nicpin::plan::{Plan, stored};
@@ -85,25 +86,25 @@ fn interrupts(text: &str) {
     let Ok(read) = Interrupts::parse(text) else { return };
     let cpus = Interrupts::cpus(text);
     assert!(!cpus.is_empty());
-    for row in &read.rows {
+    let names = |row: Row<'_>| row.actions().collect::<Vec<_>>().join(", ");
+    for row in read.rows() {
         assert_eq!(read.row(row.irq).map(|found| found.irq), Some(row.irq));
-        assert!(row.actions.iter().all(|action| !action.is_empty() && !action.contains('\n')));
+        assert!(row.actions().all(|action| !action.is_empty() && !action.contains('\n')));
     }
     let header: Vec<String> = cpus.iter().map(|cpu| format!(" CPU{cpu}")).collect();
     let mut printed = header.concat() + "\n";
-    for row in &read.rows {
+    for row in read.rows() {
         let counts = " 0".repeat(cpus.len());
         // Names that begin or end in blanks can not be told from the columns beside them.
-        if row.actions.iter().any(|action| action.contains("  ") || action.trim() != action) {
+        if row.actions().any(|action| action.contains("  ") || action.trim() != action) {
             return;
         }
-        printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", row.irq, row.actions.join(", "));
+        printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", row.irq, names(row));
     }
     let again = Interrupts::parse(&printed).expect("what the kernel would print can be read");
-    assert_eq!(again.rows.len(), read.rows.len());
-    for (again, row) in again.rows.iter().zip(&read.rows) {
-        assert_eq!((again.irq, again.actions.join(", ")), (row.irq, row.actions.join(", ")));
-    }
+    let all =
+        |read: &Interrupts| -> Vec<(u32, String)> { read.rows().map(|row| (row.irq, names(row))).collect() };
+    assert_eq!(all(&again), all(&read));
 }
 
 /// A policy plans a small machine without a panic, whatever it says, and the same way each time.
