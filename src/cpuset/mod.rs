@@ -42,6 +42,11 @@ impl CpuSet {
         Self { skipped: 0, words: SmallVec::new_const() }
     }
 
+    /// The empty set, with room for CPUs up to a last one, for a set of CPUs from all over the machine.
+    pub(crate) fn with_room(last: u32) -> Self {
+        Self { skipped: 0, words: SmallVec::with_capacity(last as usize / 64 + 1) }
+    }
+
     /// The set of one CPU.
     pub fn single(cpu: u32) -> Self {
         [cpu].into_iter().collect()

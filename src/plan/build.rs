@@ -184,5 +184,5 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         1 => "; its core had a queue before".to_owned(),
         before => format!("; its core had {before} queues before"),
     };
-    format!("{node}{second}{idle}")
+    [&*node, &second, idle].concat()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::host::{Host, Interface, MaskFile};
-use crate::plan::plan::{InterfacePlan, Write, WriteKind, WriteValue};
+use crate::plan::plan::{InterfacePlan, Write, WriteKind, WriteValue, queue_file, vector_file};
 
 /// The first item that is meant; in a plan of this machine it stands at the same place.
 fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
@@ -27,7 +27,7 @@ impl Settings {
         for (at, plan) in plan.vectors.iter().enumerate() {
             let now = like(&interface.vectors, at, |now| now.irq == plan.irq);
             if let (Some(cpus), Some(now)) = (&plan.cpus, now) {
-                let path = || format!("/proc/irq/{}/smp_affinity", plan.irq);
+                let path = || vector_file(plan.irq);
                 self.mask(WriteKind::Vector, path, cpus, &now.allowed, host, &name, &plan.why);
             }
         }
@@ -35,7 +35,7 @@ impl Settings {
         for (at, plan) in plan.rx_queues.iter().enumerate() {
             let now = like(&interface.rx_queues, at, |now| now.index == plan.queue);
             let Some(now) = now else { continue };
-            let file = |file: &str| format!("/sys/class/net/{name}/queues/rx-{}/{file}", plan.queue);
+            let file = |file: &str| queue_file(&name, "rx", plan.queue, file);
             if let (Some(cpus), Some(current)) = (&plan.rps_cpus, &now.rps_cpus) {
                 self.mask(WriteKind::Rps, || file("rps_cpus"), cpus, current, host, &name, &plan.why);
             }
@@ -47,7 +47,7 @@ impl Settings {
         for (at, plan) in plan.tx_queues.iter().enumerate() {
             let now = like(&interface.tx_queues, at, |now| now.index == plan.queue);
             if let (Some(cpus), Some(current)) = (&plan.xps_cpus, now.and_then(|now| now.xps_cpus.as_ref())) {
-                let path = || format!("/sys/class/net/{name}/queues/tx-{}/xps_cpus", plan.queue);
+                let path = || queue_file(&name, "tx", plan.queue, "xps_cpus");
                 self.mask(WriteKind::Xps, path, cpus, current, host, &name, &plan.why);
             }
         }

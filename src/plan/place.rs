@@ -121,9 +121,20 @@ pub(crate) struct Load<'a> {
     cpus: Vec<usize>,
     cores: Vec<usize>,
     domains: Vec<Domain>,
-    /// The candidates that were last chosen from, and where each of them sits: the queues of an interface, and often
-    /// those of the next, have the same.
-    last: (CpuSet, Vec<(u32, Place)>),
+    /// The candidates that were last chosen from: the queues of an interface, and often those of the next, have the
+    /// same.
+    last: Ranked,
+}
+
+/// Candidates, and how good each of them is now.
+#[derive(Debug, Default)]
+struct Ranked {
+    candidates: CpuSet,
+    manner: Option<Manner>,
+    /// In ascending order.
+    cpus: Vec<(u32, Place)>,
+    /// The lower the better; in the order of the CPUs.
+    ranks: Vec<u64>,
 }
 
 /// How many queues an L3 domain has taken so far.
@@ -143,7 +154,7 @@ pub(crate) struct Taken {
 }
 
 /// How an interface wants its queues placed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Manner {
     /// Count each thread as a core.
     pub(crate) siblings: bool,
@@ -156,35 +167,39 @@ impl<'a> Load<'a> {
         let (cpus, domains) =
             (vec![0; places.by_cpu.len()], vec![Domain::default(); places.domain_sizes.len()]);
         let cores = places.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
-        Self { places, cpus, cores: vec![0; cores], domains, last: (CpuSet::new(), Vec::new()) }
+        Self { places, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
     }
 
     /// Takes the best CPU of the candidates for one more queue.
     pub(crate) fn take(&mut self, candidates: &CpuSet, manner: Manner) -> Option<Taken> {
-        if self.last.0 != *candidates {
-            let seat = |cpu| Some((cpu, self.places.of(cpu)?));
-            self.last = (candidates.clone(), candidates.iter().filter_map(seat).collect());
+        if self.last.manner != Some(manner) || self.last.candidates != *candidates {
+            let cpus: Vec<(u32, Place)> =
+                candidates.iter().filter_map(|cpu| Some((cpu, self.places.of(cpu)?))).collect();
+            let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, manner)).collect();
+            self.last = Ranked { candidates: candidates.clone(), manner: Some(manner), cpus, ranks };
         }
-        let zero = self.places.of(0).map(|place| place.core);
-        let key = |&(cpu, place): &(u32, Place)| {
-            let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
-            let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
-            let last = manner.avoid_cpu0 && zero == Some(place.core);
-            // All that decides as one number, what counts most on top: it is compared for every candidate.
-            let [first, second, class, density] =
-                [(first, 32), (second, 16), (place.class, 15), (self.domains[place.domain].density, 32)]
-                    .map(|(value, bits)| (value as u128).min((1 << bits) - 1));
-            first << 96
-                | u128::from(last) << 95
-                | class << 80
-                | density << 48
-                | second << 32
-                | u128::from(cpu)
-        };
-        let (best, _) = *self.last.1.iter().min_by_key(|seat| key(seat))?;
+        // The first of equals is the lowest CPU.
+        let (at, _) = self.last.ranks.iter().enumerate().min_by_key(|(_, rank)| **rank)?;
+        let &(best, _) = self.last.cpus.get(at)?;
         let taken = self.seen_from(best)?;
         self.add(best);
         Some(taken)
+    }
+
+    /// How good a CPU is for one more queue, the lower the better: all that decides as one number, what counts most
+    /// on top, since it is compared for every candidate.
+    fn rank(&self, cpu: u32, place: Place, manner: Manner) -> u64 {
+        let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
+        let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
+        let last = manner.avoid_cpu0 && self.places.of(0).map(|place| place.core) == Some(place.core);
+        let parts = [
+            (first, 16),
+            (usize::from(last), 1),
+            (place.class, 7),
+            (self.domains[place.domain].density, 28),
+            (second, 12),
+        ];
+        parts.iter().fold(0, |rank, &(part, bits)| rank << bits | (part as u64).min((1 << bits) - 1))
     }
 
     /// The CPU with what is near it now.
@@ -201,7 +216,20 @@ impl<'a> Load<'a> {
             let domain = &mut self.domains[place.domain];
             domain.queues += 1;
             domain.density = domain.queues * 4096 / self.places.domain_sizes[place.domain].max(1);
+            self.rank_anew(place);
         }
+    }
+
+    /// Ranks the candidates whose core or domain has another queue.
+    fn rank_anew(&mut self, changed: Place) {
+        let Some(manner) = self.last.manner else { return };
+        let mut ranks = std::mem::take(&mut self.last.ranks);
+        for (rank, &(cpu, place)) in ranks.iter_mut().zip(&self.last.cpus) {
+            if place.core == changed.core || place.domain == changed.domain {
+                *rank = self.rank(cpu, place, manner);
+            }
+        }
+        self.last.ranks = ranks;
     }
 
     /// Queues on a core.

@@ -313,16 +313,24 @@ pub struct Note {
     pub cure: Option<String>,
 }
 
+/// A vector's `smp_affinity`.
+pub(crate) fn vector_file(irq: u32) -> String {
+    ["/proc/irq/", itoa::Buffer::new().format(irq), "/smp_affinity"].concat()
+}
+
+/// A file of a queue, of which `way` is `rx` or `tx`. There are thousands of them: put together, not formatted.
+pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
+    let mut number = itoa::Buffer::new();
+    ["/sys/class/net/", interface, "/queues/", way, "-", number.format(queue), "/", file].concat()
+}
+
 impl InterfacePlan {
     /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues.
     pub fn wanted(&self) -> Vec<(WriteKind, String)> {
-        let queue = |way: &str, queue: u32, file: &str| {
-            format!("/sys/class/net/{}/queues/{way}-{queue}/{file}", self.name)
-        };
+        let queue = |way: &str, queue: u32, file: &str| queue_file(&self.name, way, queue, file);
         let vectors = self.vectors.iter().filter(|vector| vector.cpus.is_some());
-        let mut files: Vec<(WriteKind, String)> = vectors
-            .map(|vector| (WriteKind::Vector, format!("/proc/irq/{}/smp_affinity", vector.irq)))
-            .collect();
+        let mut files: Vec<(WriteKind, String)> =
+            vectors.map(|vector| (WriteKind::Vector, vector_file(vector.irq))).collect();
         for rx in &self.rx_queues {
             files.extend(rx.rps_cpus.iter().map(|_| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"))));
             let flows = || (WriteKind::RpsFlow, queue("rx", rx.queue, "rps_flow_cnt"));

@@ -29,7 +29,7 @@ pub(crate) fn distance(topology: &Topology, places: &Places, from: u32, to: u32)
 /// nearest queue, the one with fewer CPUs among equals; the CPUs of other nodes are dealt evenly, each queue's
 /// share in one piece.
 pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> Vec<CpuSet> {
-    let mut shares = Shares::new(completions.len());
+    let mut shares = Shares::new(completions.len(), topology);
     if completions.is_empty() {
         return shares.cpus;
     }
@@ -107,8 +107,9 @@ struct Shares {
 }
 
 impl Shares {
-    fn new(queues: usize) -> Self {
-        Self { cpus: vec![CpuSet::new(); queues], sizes: vec![0; queues] }
+    fn new(queues: usize, topology: &Topology) -> Self {
+        let room = || CpuSet::with_room(topology.online.last().unwrap_or(0));
+        Self { cpus: (0..queues).map(|_| room()).collect(), sizes: vec![0; queues] }
     }
 
     /// Gives CPUs to the one of some queues that has the fewest.
