@@ -25,9 +25,10 @@ impl Size {
         Self { cpus, nodes, cards, queues, irq_files }
     }
 
-    /// What a plan is made of: CPUs and queues.
-    pub(crate) fn things(self) -> f64 {
-        f64::from(self.cpus + self.vectors())
+    /// What a plan is made of: a CPU for each vector, an RPS set for each receive queue, and a transmit queue for each
+    /// CPU and card.
+    pub(crate) fn decisions(self) -> f64 {
+        f64::from(2 * self.vectors() + self.cards * self.cpus)
     }
 
     /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores, every vector allowed

@@ -95,20 +95,26 @@ fn measure() {
             rows.push((irq_files, row));
         }
     }
-    println!("\ngrowth from 128 CPUs up, as a power of the number of queues and CPUs together");
+    println!(
+        "\nexponents of growth from 128 to 4,096 CPUs: by files read, and by decisions that a plan is made of"
+    );
     for irq_files in [true, false] {
         let rows: Vec<&Row> = rows
             .iter()
             .filter(|(files, row)| *files == irq_files && row.size.cpus >= 128)
             .map(|(_, row)| row)
             .collect();
-        let of = |time: fn(&Row) -> f64| growth(rows.iter().map(|row| (row.size.things(), time(row))));
+        let of = |size: Figure, time: Figure| growth(rows.iter().map(|row| (size(row), time(row))));
+        let (files, decisions): (Figure, Figure) = (|row| row.files as f64, |row| row.size.decisions());
         println!(
-            "  read {:.2}  plan {:.2}  json {:.2}  whole plan {:.2}",
-            of(|row| row.read.own),
-            of(|row| row.plan),
-            of(|row| row.json.own),
-            of(|row| row.whole.against.own)
+            "  read {:.2} (floor {:.2})  plan, process {:.2} (floor {:.2})  planning {:.2} by {:.0} decisions  json {:.2}",
+            of(files, |row| row.read.own),
+            of(files, |row| row.read.floor),
+            of(files, |row| row.whole.against.own),
+            of(files, |row| row.whole.against.floor),
+            of(decisions, |row| row.plan),
+            rows.last().map_or(0.0, |row| row.size.decisions()),
+            of(decisions, |row| row.json.own),
         );
     }
     let tree = Tree::new(Size::new(CHECKED, true));
@@ -122,6 +128,8 @@ fn measure() {
         check.to_text()
     );
 }
+
+type Figure = fn(&Row) -> f64;
 
 /// A machine's tree, and what nicpin makes of it.
 struct Tree {

@@ -8,12 +8,14 @@
 //! `lib/bitmap-str.c`).
 
 mod text;
+mod words;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use smallvec::SmallVec;
+
+use words::Words;
 
 pub use text::{CpuSetError, MaskWidth};
 
@@ -22,16 +24,13 @@ pub use text::{CpuSetError, MaskWidth};
 pub const MAX_CPUS: u32 = 1 << 16;
 
 /// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
-#[derive(Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct CpuSet {
     /// How many words are left out before the first: the set of one CPU is one word, whichever CPU that is.
     skipped: u32,
     /// 64 CPUs each, lowest first; the first and the last are never zero.
-    words: SmallVec<[u64; 2]>,
+    words: Words,
 }
-
-/// Words to be laid down at once.
-const ZEROS: &[u64] = &[0; 64];
 
 /// NUMA nodes by id: their lists and masks have the kernel's same forms.
 pub type NodeSet = CpuSet;
@@ -39,12 +38,12 @@ pub type NodeSet = CpuSet;
 impl CpuSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { skipped: 0, words: SmallVec::new_const() }
+        Self { skipped: 0, words: Words::new() }
     }
 
     /// The empty set, with room for CPUs up to a last one, for a set of CPUs from all over the machine.
     pub(crate) fn with_room(last: u32) -> Self {
-        Self { skipped: 0, words: SmallVec::with_capacity(last as usize / 64 + 1) }
+        Self { skipped: 0, words: Words::with_room(last as usize / 64 + 1) }
     }
 
     /// The set of one CPU.
@@ -75,25 +74,19 @@ impl CpuSet {
             self.skipped = index;
         }
         if index < self.skipped {
-            self.words.insert_many(0, (index..self.skipped).map(|_| 0));
+            self.words.add_below((self.skipped - index) as usize);
             self.skipped = index;
         }
-        let mut missing = ((index - self.skipped) as usize).saturating_sub(self.words.len());
-        self.words.reserve(missing + 1);
-        while missing > 0 {
-            let some = missing.min(ZEROS.len());
-            self.words.extend_from_slice(&ZEROS[..some]);
-            missing -= some;
-        }
-        match self.words.get_mut((index - self.skipped) as usize) {
-            Some(word) => *word |= cpus,
-            None => self.words.push(cpus),
+        let at = (index - self.skipped) as usize;
+        self.words.grow(at + 1);
+        if let Some(word) = self.words.get_mut(at) {
+            *word |= cpus;
         }
     }
 
     /// Makes room for some words at once.
     fn reserve_words(&mut self, words: usize) {
-        self.words.reserve_exact(words);
+        self.words.reserve(words);
     }
 
     /// Whether the CPU is in the set.
@@ -219,13 +212,6 @@ impl CpuSet {
             changed.insert_word(index, change(index, word));
         }
         changed
-    }
-}
-
-impl Clone for CpuSet {
-    fn clone(&self) -> Self {
-        // All words at once: the derived copy goes word by word.
-        Self { skipped: self.skipped, words: SmallVec::from_slice(&self.words) }
     }
 }
 
