@@ -19,6 +19,7 @@ mod run;
 mod status;
 mod watch;
 
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -178,9 +179,16 @@ fn place(text: &str, at: usize) -> String {
     format!("line {line}, column {column}")
 }
 
-/// Reads the machine and plans what the command line asks for, to tell of it.
-fn read_and_plan(cli: &Cli, root: &Root, select: &SelectArgs, args: &PolicyArgs) -> Result<(Host, Plan)> {
-    read_and_plan_to(Purpose::Look, cli, root, select, args)
+/// Reads the machine and plans what the command line asks for, to tell of it. Nothing is given back: the process ends
+/// when that is told, and to free a large machine's hundred thousand parts one by one takes longer than to end.
+fn read_and_plan(
+    cli: &Cli,
+    root: &Root,
+    select: &SelectArgs,
+    args: &PolicyArgs,
+) -> Result<(ManuallyDrop<Host>, ManuallyDrop<Plan>)> {
+    let (host, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args)?;
+    Ok((ManuallyDrop::new(host), ManuallyDrop::new(plan)))
 }
 
 fn read_and_plan_to(

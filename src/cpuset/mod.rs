@@ -53,7 +53,20 @@ impl CpuSet {
 
     /// The CPUs from 0 up to but not including `end`.
     pub fn below(end: u32) -> Self {
-        (0..end).collect()
+        let mut set = Self::new();
+        if let Some(last) = end.checked_sub(1) {
+            set.insert_range(0, last);
+        }
+        set
+    }
+
+    /// Adds the CPUs from a first to a last.
+    fn insert_range(&mut self, first: u32, last: u32) {
+        for index in first / 64..=last / 64 {
+            let from = if index == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
+            let to = if index == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
+            self.insert_word(index, from & to);
+        }
     }
 
     /// Adds a CPU.
@@ -84,9 +97,9 @@ impl CpuSet {
         }
     }
 
-    /// Makes room for some words at once.
-    fn reserve_words(&mut self, words: usize) {
-        self.words.reserve(words);
+    /// The set of these words, of which neither the first nor the last is zero.
+    fn of_words(skipped: u32, words: Vec<u64>) -> Self {
+        Self { skipped, words: words.into_iter().collect() }
     }
 
     /// Whether the CPU is in the set.
@@ -207,11 +220,12 @@ impl CpuSet {
     }
 
     fn each_word(&self, change: impl Fn(u32, u64) -> u64) -> Self {
-        let mut changed = Self::new();
-        for (index, word) in self.words() {
-            changed.insert_word(index, change(index, word));
-        }
-        changed
+        let changed = |&(index, word): &(u32, u64)| change(index, word) != 0;
+        let mut used = self.words().filter(changed).map(|(index, _)| index);
+        let Some(first) = used.next() else { return Self::new() };
+        let last = self.words().rev().find(changed).map_or(first, |(index, _)| index);
+        let words = (first..=last).map(|index| change(index, self.word(index)));
+        Self { skipped: first, words: words.collect() }
     }
 }
 

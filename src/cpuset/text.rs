@@ -49,6 +49,10 @@ impl CpuSet {
                     parse_stride(stride).ok_or_else(|| error(format!("`{}` is no stride", shown(stride))))?
                 }
             };
+            if group == used {
+                set.insert_range(first, last);
+                continue;
+            }
             for cpu in first..=last {
                 if (cpu - first) % group < used {
                     set.insert(cpu);
@@ -151,20 +155,27 @@ fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
     while let Some(below) = above.strip_prefix(b"00000000,") {
         above = below;
     }
-    let mut set = CpuSet::new();
+    let mut words = Vec::new();
+    let mut skipped = 0;
     let mut end = mask.len();
     for base in (0..MAX_CPUS).step_by(32) {
         let start = if end > 9 { end - 8 } else { 0 };
         let group = &mask[start..end];
         if group != ZEROS {
             let bits = if group == b"ffffffff" { 0xffff_ffff } else { hex(group)? };
-            if bits != 0 && set.is_empty() {
-                set.reserve_words(above.len().div_ceil(18).saturating_sub(base as usize / 64));
+            if words.is_empty() && bits != 0 {
+                skipped = base / 64;
+                let more = above.len().div_ceil(18).saturating_sub(skipped as usize);
+                words.reserve_exact(more.max(1));
             }
-            set.insert_word(base / 64, bits << (base % 64));
+            if bits != 0 {
+                let at = (base / 64 - skipped) as usize;
+                words.resize(at + 1, 0);
+                words[at] |= bits << (base % 64);
+            }
         }
         if start == 0 {
-            return Some(set);
+            return Some(CpuSet::of_words(skipped, words));
         }
         if mask[start - 1] != b',' {
             return None;

@@ -66,6 +66,20 @@ impl Words {
     }
 }
 
+impl FromIterator<u64> for Words {
+    fn from_iter<I: IntoIterator<Item = u64>>(words: I) -> Self {
+        let mut words = words.into_iter();
+        let mut row = Self::new();
+        for (few, word) in row.few.iter_mut().zip(words.by_ref()) {
+            (*few, row.length) = (word, row.length + 1);
+        }
+        if let Some(next) = words.next() {
+            row.many = Some(Arc::new(row.few.into_iter().chain([next]).chain(words).collect()));
+        }
+        row
+    }
+}
+
 impl Deref for Words {
     type Target = [u64];
 
