@@ -12,6 +12,18 @@ fn with(host: &Host, options: Settings) -> Plan {
     plan_with(host, options, &[])
 }
 
+/// Every queue on its card's node, with a core to itself.
+fn perfect() -> Score {
+    Score {
+        local: Some(1.0),
+        max_vectors_per_core: 1,
+        min_vectors_per_core: 1,
+        smt_collisions: 0,
+        on_isolated: 0,
+        shared_cores: 0,
+    }
+}
+
 #[test]
 fn hybrid_cores_fast_ones_first() {
     // Eight fast cores with two threads each (0-15), eight slow ones (16-23), as on hybrid x86.
@@ -128,15 +140,7 @@ fn sixteen_cards_on_eight_nodes() {
         add(&mut host, &format!("eth{card}"), Some(card / 2), 4);
     }
     let plan = plan(&host);
-    let expected = Score {
-        local: Some(1.0),
-        max_vectors_per_core: 1,
-        min_vectors_per_core: 1,
-        smt_collisions: 0,
-        on_isolated: 0,
-        shared_cores: 0,
-    };
-    assert_eq!(plan.score, expected);
+    assert_eq!(plan.score, perfect());
 }
 
 #[test]
@@ -190,15 +194,7 @@ fn the_score_counts_what_is_now_and_what_is_planned() {
         shared_cores: 1,
     };
     assert_eq!(plan.score_now, now);
-    let planned = Score {
-        local: Some(1.0),
-        max_vectors_per_core: 1,
-        min_vectors_per_core: 1,
-        smt_collisions: 0,
-        on_isolated: 0,
-        shared_cores: 0,
-    };
-    assert_eq!(plan.score, planned);
+    assert_eq!(plan.score, perfect());
 }
 
 #[test]

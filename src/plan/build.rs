@@ -1,11 +1,11 @@
 //! From placed queues to the plan: what each vector and queue should be, why, and which writes that takes.
 
 use crate::cpuset::CpuSet;
-use crate::host::{FLOW_ENTRIES, Host, Role, Vector};
+use crate::host::{Host, Role, Vector};
 use crate::plan::differences::Settings;
 use crate::plan::place::{Places, Taken};
 use crate::plan::plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, WriteKind, hash,
+    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, hash,
 };
 use crate::plan::{Work, channels, notes, queues, score};
 use crate::policy::Scope;
@@ -36,14 +36,7 @@ pub(crate) fn build(
         interfaces.push(interface);
     }
     if let Some(entries) = chosen.iter().find_map(|work| queues::flow_entries(work.choice.rfs)) {
-        settings.number(
-            WriteKind::Sysctl,
-            || FLOW_ENTRIES.to_owned(),
-            entries,
-            host.flow_entries,
-            &"".into(),
-            &"one flow table for all interfaces".into(),
-        );
+        settings.flow_entries(host, entries, &"one flow table for all interfaces".into());
     }
     let (writes, unchanged) = settings.in_order();
     let summary = summary(host);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::host::{Host, Interface, MaskFile};
+use crate::host::{FLOW_ENTRIES, Host, Interface, MaskFile};
 use crate::plan::plan::{InterfacePlan, Write, WriteKind, WriteValue, queue_file, vector_file};
 
 /// The first item that is meant; in a plan of this machine it stands at the same place.
@@ -53,6 +53,12 @@ impl Settings {
         }
     }
 
+    /// How large the machine's flow table should be.
+    pub(crate) fn flow_entries(&mut self, host: &Host, entries: u32, why: &Arc<str>) {
+        let path = || FLOW_ENTRIES.to_owned();
+        self.number(WriteKind::Sysctl, path, entries, host.flow_entries, &"".into(), why);
+    }
+
     /// The writes in the order in which they are performed, and how many values need none.
     pub(crate) fn in_order(self) -> (Vec<Write>, usize) {
         let mut writes = Vec::with_capacity(self.writes.values().map(Vec::len).sum());
@@ -93,7 +99,7 @@ impl Settings {
         }
     }
 
-    pub(crate) fn number(
+    fn number(
         &mut self,
         kind: WriteKind,
         path: impl FnOnce() -> String,

@@ -156,14 +156,7 @@ pub fn fit(stored: &Plan, host: &Host) -> Fitted {
     let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
     if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.text().parse().ok()?)))
     {
-        settings.number(
-            WriteKind::Sysctl,
-            || FLOW_ENTRIES.to_owned(),
-            entries,
-            host.flow_entries,
-            &"".into(),
-            &write.why,
-        );
+        settings.flow_entries(host, entries, &write.why);
     }
     let (writes, unchanged) = settings.in_order();
     let hash = hash(&now, &interfaces);
