@@ -191,7 +191,7 @@ impl Tree {
         );
         drop(text);
         let plan = self.plan();
-        let planning = timing::best(turns, || self.plan());
+        let planning = timing::best(25, || self.plan());
         let value = serde_json::to_value(&plan).unwrap();
         let json = against(
             turns,

@@ -41,11 +41,6 @@ impl CpuSet {
         Self { skipped: 0, words: Words::new() }
     }
 
-    /// The empty set, with room for CPUs up to a last one, for a set of CPUs from all over the machine.
-    pub(crate) fn with_room(last: u32) -> Self {
-        Self { skipped: 0, words: Words::with_room(last as usize / 64 + 1) }
-    }
-
     /// The set of one CPU.
     pub fn single(cpu: u32) -> Self {
         [cpu].into_iter().collect()
@@ -97,9 +92,19 @@ impl CpuSet {
         }
     }
 
-    /// The set of these words, of which neither the first nor the last is zero.
-    fn of_words(skipped: u32, words: Vec<u64>) -> Self {
-        Self { skipped, words: words.into_iter().collect() }
+    /// The set of these words above so many that are left out; neither the first nor the last is zero.
+    fn above(skipped: u32, words: Vec<u64>) -> Self {
+        Self { skipped, words: words.into() }
+    }
+
+    /// The set of these words of 64 CPUs, the lowest first.
+    pub(crate) fn of_words(mut words: Vec<u64>) -> Self {
+        let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
+        words.truncate(used);
+        let skipped = words.iter().take_while(|word| **word == 0).count();
+        words.drain(..skipped);
+        // No set has words beyond those of MAX_CPUS.
+        Self::above(u32::try_from(skipped).unwrap_or(0), words)
     }
 
     /// Whether the CPU is in the set.

@@ -175,7 +175,7 @@ fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
             }
         }
         if start == 0 {
-            return Some(CpuSet::of_words(skipped, words));
+            return Some(CpuSet::above(skipped, words));
         }
         if mask[start - 1] != b',' {
             return None;

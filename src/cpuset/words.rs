@@ -22,20 +22,6 @@ impl Words {
         Self { few: [0; FEW], length: 0, many: None }
     }
 
-    /// None, with room for so many.
-    pub(super) fn with_room(words: usize) -> Self {
-        let mut row = Self::new();
-        row.reserve(words);
-        row
-    }
-
-    /// Makes room for so many words more at once.
-    pub(super) fn reserve(&mut self, more: usize) {
-        if self.len() + more > FEW {
-            self.many().reserve_exact(more);
-        }
-    }
-
     /// Adds zeros at the end up to a length.
     pub(super) fn grow(&mut self, to: usize) {
         if to <= self.len() {
@@ -77,6 +63,16 @@ impl FromIterator<u64> for Words {
             row.many = Some(Arc::new(row.few.into_iter().chain([next]).chain(words).collect()));
         }
         row
+    }
+}
+
+impl From<Vec<u64>> for Words {
+    fn from(words: Vec<u64>) -> Self {
+        if words.len() > FEW {
+            Self { many: Some(Arc::new(words)), ..Self::new() }
+        } else {
+            words.into_iter().collect()
+        }
     }
 }
 

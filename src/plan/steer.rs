@@ -31,7 +31,7 @@ pub(crate) fn distance(topology: &Topology, places: &Places, from: u32, to: u32)
 pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = Shares::new(completions.len(), topology);
     if completions.is_empty() {
-        return shares.cpus;
+        return Vec::new();
     }
     let nearby = Nearby::new(places, completions);
     let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, places.of(first)?)));
@@ -62,7 +62,7 @@ pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> 
     for (_, node) in far {
         shares.deal(&node.cpus);
     }
-    shares.cpus
+    shares.into_sets()
 }
 
 /// Transmit queues by where they complete.
@@ -102,21 +102,30 @@ impl Nearby {
 
 /// What each transmit queue was given so far.
 struct Shares {
-    cpus: Vec<CpuSet>,
+    /// The CPUs of each queue: 64 a word, as many words as the machine has.
+    cpus: Vec<Vec<u64>>,
     sizes: Vec<usize>,
 }
 
 impl Shares {
     fn new(queues: usize, topology: &Topology) -> Self {
-        let room = || CpuSet::with_room(topology.online.last().unwrap_or(0));
-        Self { cpus: (0..queues).map(|_| room()).collect(), sizes: vec![0; queues] }
+        let words = topology.online.last().map_or(0, |last| last as usize / 64 + 1);
+        Self { cpus: vec![vec![0; words]; queues], sizes: vec![0; queues] }
     }
 
     /// Gives CPUs to the one of some queues that has the fewest.
     fn give_smallest(&mut self, queues: &[usize], cpus: &CpuSet) {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.sizes[queue], queue)) {
-            self.sizes[queue] += cpus.len();
-            self.cpus[queue].add(cpus);
+            for cpu in cpus.iter() {
+                self.sizes[queue] += 1;
+                self.give(queue, cpu);
+            }
+        }
+    }
+
+    fn give(&mut self, queue: usize, cpu: u32) {
+        if let Some(word) = self.cpus[queue].get_mut(cpu as usize / 64) {
+            *word |= 1 << (cpu % 64);
         }
     }
 
@@ -131,11 +140,17 @@ impl Shares {
             }
         }
         let mut rest = cpus;
-        for (share, piece) in self.cpus.iter_mut().zip(pieces) {
+        for (queue, piece) in pieces.into_iter().enumerate() {
             let (own, after) = rest.split_at(piece);
-            share.extend(own.iter().copied());
+            for &cpu in own {
+                self.give(queue, cpu);
+            }
             rest = after;
         }
+    }
+
+    fn into_sets(self) -> Vec<CpuSet> {
+        self.cpus.into_iter().map(CpuSet::of_words).collect()
     }
 }
 
