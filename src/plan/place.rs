@@ -179,7 +179,8 @@ impl<'a> Load<'a> {
             self.last = Ranked { candidates: candidates.clone(), manner: Some(manner), cpus, ranks };
         }
         // The first of equals is the lowest CPU.
-        let (at, _) = self.last.ranks.iter().enumerate().min_by_key(|(_, rank)| **rank)?;
+        let least = self.last.ranks.iter().min()?;
+        let at = self.last.ranks.iter().position(|rank| rank == least)?;
         let &(best, _) = self.last.cpus.get(at)?;
         let taken = self.seen_from(best)?;
         self.add(best);
