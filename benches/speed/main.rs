@@ -165,7 +165,7 @@ impl Tree {
         let dir = if place.is_dir() { tempfile::tempdir_in(place) } else { tempfile::tempdir() }.unwrap();
         size.machine().write(dir.path());
         let root = Root::open_recording(dir.path()).unwrap();
-        let host = Host::read(&root).unwrap();
+        Host::read(&root).unwrap();
         let recorded = root.recorded();
         let below = |path: &String| dir.path().join(&path[1..]);
         let bare = Bare {
@@ -174,6 +174,9 @@ impl Tree {
         };
         let list = tempfile::NamedTempFile::new().unwrap();
         bare.list_in(list.path());
+        drop((root, recorded));
+        // As nicpin has it in its memory: not with a record's parts in between.
+        let host = Host::read(&Root::open(dir.path()).unwrap()).unwrap();
         Self { size, dir, bare, list, host }
     }
 
