@@ -25,3 +25,4 @@ pub mod select;
 mod shell;
 pub mod status;
 pub mod sys;
+mod wording;

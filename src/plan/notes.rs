@@ -7,6 +7,7 @@ use crate::plan::{Work, active_queues};
 use crate::policy::{Scope, Xps};
 use crate::select::Selection;
 use crate::shell::word;
+use crate::wording::count;
 
 /// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them
 /// more than the little that there is to share.
@@ -18,7 +19,9 @@ pub(crate) fn tiny(host: &Host, work: &Work<'_>, queues: usize) -> Option<Note> 
     let name = &work.interface.name;
     let cpus = host.topology.online.len();
     let text = format!(
-        "{queues} receive queues on {cpus} CPUs: RPS stays off on a machine this small, unless asked for"
+        "{} on {}: RPS stays off on a machine this small, unless asked for",
+        count(queues, "receive queue"),
+        count(cpus, "CPU")
     );
     let note = Note::new("tiny-machine", text);
     (cpus > 1 && !others.is_empty()).then(|| note.with_cure(format!("nicpin apply --rps {others} {name}")))
@@ -29,9 +32,9 @@ pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> 
     let name = &work.interface.name;
     let most = channels.max_receiving().min(u32::try_from(cores).unwrap_or(u32::MAX));
     let text = format!(
-        "{} receive queues on {cores} candidate cores, and the card can have {}; RPS stays off, since queues of \
-         the card's own cost less",
-        work.interface.rx_queues.len(),
+        "{} on {}, and the card can have {}; RPS stays off, since queues of the card's own cost less",
+        count(work.interface.rx_queues.len(), "receive queue"),
+        count(cores, "candidate core"),
         channels.max_receiving()
     );
     Note::new("more-queues-possible", text).with_cure(format!(
@@ -102,8 +105,8 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
     if let (false, Some(first)) = (work.choice.xps == Xps::Keep, overridden.first()) {
         let text = format!(
-            "{} transmit queues have xps_rxqs set, which goes before xps_cpus for flows with a receive queue",
-            overridden.len()
+            "xps_rxqs is set on {}, and goes before xps_cpus for flows with a receive queue",
+            count(overridden.len(), "transmit queue")
         );
         let cure = format!("echo 0 > /sys/class/net/{}/queues/tx-{first}/xps_rxqs", interface.name);
         notes.push(Note::new("xps-rxqs-set", text).with_cure(cure));

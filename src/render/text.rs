@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+pub(crate) use crate::wording::count;
+
 /// How wide a screen is taken to be.
 pub(crate) const WIDTH: usize = 100;
 
@@ -92,11 +94,6 @@ pub(crate) fn columns(indent: usize, rows: &[Vec<String>], limits: &[usize]) -> 
 
 fn blanks(out: &mut String, count: usize) {
     out.extend(std::iter::repeat_n(' ', count));
-}
-
-/// `1 write`, `2 writes`.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A link's speed.
