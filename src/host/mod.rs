@@ -3,6 +3,7 @@
 mod archive;
 pub mod capture;
 pub mod counts;
+mod error;
 pub mod ethtool;
 pub mod faults;
 pub mod interfaces;
@@ -12,6 +13,7 @@ pub mod names;
 mod nearby;
 pub mod netlink;
 mod numbering;
+mod open;
 pub mod others;
 mod own;
 pub mod polling;

@@ -15,10 +15,12 @@ use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
+use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
 use crate::host::archive::{self, Entry, Tree, resolve};
+pub use crate::host::error::{FileError, errno_words};
+use crate::host::error::{io_error, is_absent};
 use crate::host::faults::{Answer, Deed, Faults, Touch};
 use crate::host::nearby::Nearby;
 pub use crate::host::recorded::Recorded;
@@ -34,7 +36,7 @@ pub struct Root {
     backing: Backing,
     record: Recorder,
     faults: Faults,
-    nearby: Nearby,
+    pub(super) nearby: Nearby,
     /// Room for the file that is read: the same for each.
     buffer: RefCell<Vec<u8>>,
 }
@@ -44,27 +46,6 @@ pub struct Root {
 enum Backing {
     Directory { top: OwnedFd, real: bool },
     Capture(Tree),
-}
-
-/// A file of the machine that could not be read, or does not hold what it should.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The kernel refused: the path, its answer and what to do about it.
-    #[error("{}: {}{}", path.display(), errno_words(answer), cure(answer))]
-    Io {
-        /// Where the file is, the root included.
-        path: PathBuf,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-    /// The file is there and says something else than it should.
-    #[error("{}: {reason}", path.display())]
-    Content {
-        /// Where the file is, the root included.
-        path: PathBuf,
-        /// What it says, what was expected and what to do.
-        reason: String,
-    },
 }
 
 impl Root {
@@ -338,7 +319,7 @@ impl Root {
         self.target(path)
     }
 
-    fn target(&self, path: &str) -> Option<String> {
+    pub(super) fn target(&self, path: &str) -> Option<String> {
         match &self.backing {
             Backing::Capture(tree) => tree.read_link(path),
             Backing::Directory { top, .. } => fcntl::readlinkat(top, relative(path)).ok()?.into_string().ok(),
@@ -367,54 +348,6 @@ impl Root {
             Backing::Directory { top, .. } => Ok(top),
             Backing::Capture(_) => Err(Errno::EROFS),
         }
-    }
-
-    pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        let directory = |path: &str| self.open_from_top(path, OFlag::O_PATH | OFlag::O_DIRECTORY);
-        if let Some(file) = self.nearby.open(path, directory, |from, file| self.open_below(from, file, flags))
-        {
-            return Ok(file);
-        }
-        let file = self.open_from_top(path, flags)?;
-        self.nearby.forget(path);
-        Ok(file)
-    }
-
-    fn open_from_top(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        let top = self.top()?;
-        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
-        if self.is_real() {
-            return fcntl::openat(top, relative(path), flags, mode);
-        }
-        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_IN_ROOT);
-        match fcntl::openat2(top, relative(path), how) {
-            // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something was renamed anywhere on
-            // this system while `..` was followed.
-            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
-            result => result,
-        }
-    }
-
-    /// Opens a file below a directory, where no link is on the way.
-    fn open_below(&self, directory: &OwnedFd, file: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
-        if self.is_real() {
-            return fcntl::openat(directory, file, flags, mode);
-        }
-        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-        fcntl::openat2(directory, file, how)
-    }
-
-    /// As `openat2` with `RESOLVE_IN_ROOT` does, link by link.
-    fn open_by_hand(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
-        let link = |path: &str| self.target(path);
-        let resolved = if flags.contains(OFlag::O_NOFOLLOW) {
-            let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
-            resolve(above, link).map(|above| format!("{above}/{name}"))
-        } else {
-            resolve(path, link)
-        };
-        fcntl::openat(self.top()?, relative(&resolved.ok_or(Errno::ELOOP)?), flags | OFlag::O_NOFOLLOW, mode)
     }
 }
 
@@ -448,11 +381,6 @@ fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// The permissions of a file that is made.
-fn new_mode(flags: OFlag) -> Mode {
-    Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 })
-}
-
 fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {
     Ok(stat::fstat(file)?.st_mode & 0o7777)
 }
@@ -462,45 +390,5 @@ pub(super) fn relative(path: &str) -> &str {
     match path.trim_start_matches('/') {
         "" => ".",
         path => path,
-    }
-}
-
-/// Whether the answer means that the machine has no such thing, or has it no longer: ENOENT and ENOTDIR
-/// before the open, ENODEV, ENXIO and EIO when a device or an IRQ went away under an open file
-/// (`fs/proc/inode.c`), EINVAL and EOPNOTSUPP from attributes that have no value now.
-fn is_absent(error: &io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(
-        errno,
-        Some(
-            Errno::ENOENT
-                | Errno::ENOTDIR
-                | Errno::ENODEV
-                | Errno::ENXIO
-                | Errno::EIO
-                | Errno::EINVAL
-                | Errno::EOPNOTSUPP
-        )
-    )
-}
-
-fn io_error(path: &Path, errno: Errno) -> FileError {
-    FileError::Io { path: path.to_owned(), answer: errno.into() }
-}
-
-/// The kernel's answer in words and by its name: `permission denied (EACCES)`.
-pub fn errno_words(error: &io::Error) -> String {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(errno) => format!("{} ({errno:?})", errno.desc().to_lowercase()),
-        None => error.to_string(),
-    }
-}
-
-fn cure(error: &io::Error) -> &'static str {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EACCES | Errno::EPERM) => ": run as root, or as a user that may read it",
-        Some(Errno::ENOENT) => ": is this the root of a Linux machine, with its /proc and /sys mounted?",
-        Some(Errno::ENOTDIR) => ": --root takes a directory or a capture file",
-        _ => "",
     }
 }
