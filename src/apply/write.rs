@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::instead::Instead;
 use crate::cpuset::CpuSet;
-use crate::host::Root;
 use crate::host::root::errno_words;
+use crate::host::vectors::again_while;
+use crate::host::{FileError, Root};
 use crate::plan::{Write, WriteKind};
 
 /// How long the kernel is given to finish what it is at: EBUSY, EAGAIN and EINTR are asked again after each.
@@ -120,7 +121,7 @@ fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Writt
         serving: None,
         detail: None,
     };
-    let was = match root.read_opt(&write.path) {
+    let was = match read(root, write) {
         Ok(Some(text)) => text.trim().to_owned(),
         Ok(None) => return written.vanished("the file is gone"),
         Err(error) => return written.refused(error.to_string()),
@@ -199,7 +200,7 @@ impl Written {
     }
 
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
-        match root.read_opt(&write.path) {
+        match read(root, write) {
             Ok(Some(text)) if means_same(write.kind, &text, value) => {
                 self.serving = serving_elsewhere(root, write, value);
                 self.outcome = if self.serving.is_some() { Outcome::Pending } else { Outcome::Changed };
@@ -215,6 +216,15 @@ impl Written {
             Err(error) => self.judge(Outcome::Refused, error.to_string()),
         }
     }
+}
+
+/// What the file of a write holds.
+fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
+    let nowhere = |read: &Result<Option<String>, FileError>| {
+        let Ok(Some(text)) = read else { return false };
+        write.kind == WriteKind::Vector && CpuSet::parse_mask(text).is_ok_and(|cpus| cpus.is_empty())
+    };
+    again_while(nowhere, || root.read_opt(&write.path))
 }
 
 /// One write(2), and again while the kernel is busy.

@@ -247,6 +247,14 @@ fn owner(
     (renamed && numbering != Numbering::Plain).then_some(port)
 }
 
+/// Reads an `smp_affinity` again while it says that the IRQ is allowed nowhere, which no IRQ is. The kernel prints the
+/// mask of a move that is pending without a lock, and clears it when the move is made (`show_irq_affinity`,
+/// `irq_move_masked_irq` in `kernel/irq`): in between it reads as all zeros.
+pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
+    const TRIES: usize = 5;
+    (1..TRIES).map(|_| read()).find(|value| !torn(value)).unwrap_or_else(&read)
+}
+
 /// Reads where a vector may go and goes; `None` when it went away.
 fn read_vector(
     root: &Root,
@@ -258,7 +266,9 @@ fn read_vector(
     let path = format!("/proc/irq/{irq}");
     let allowed_path = format!("{path}/smp_affinity");
     let parse = |text: &str, mode| Ok((parse_mask_file(root, &allowed_path, text)?, mode));
-    let Some((allowed, mode)) = root.parse_with_mode(&allowed_path, true, parse)? else { return Ok(None) };
+    let read = || root.parse_with_mode(&allowed_path, true, parse);
+    let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((allowed, _))) if allowed.cpus.is_empty());
+    let Some((allowed, mode)) = again_while(nowhere, read)? else { return Ok(None) };
     let serving = match read_list(root, &format!("{path}/effective_affinity_list"))? {
         Some(cpus) => Some(cpus),
         None => read_mask(root, &format!("{path}/effective_affinity"))?,
@@ -275,4 +285,20 @@ fn read_vector(
         serving: serving.filter(|cpus| !cpus.is_empty()),
         movable: mode & 0o200 != 0,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn what_is_torn_is_read_again() {
+        for (torn, expected, reads) in [(0, 8, 1), (1, 8, 2), (4, 8, 5), (9, 0, 5)] {
+            let asked = Cell::new(0);
+            let read = || if asked.replace(asked.get() + 1) < torn { 0 } else { 8 };
+            assert_eq!((again_while(|mask| *mask == 0, read), asked.get()), (expected, reads));
+        }
+    }
 }
