@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply::instead::Instead;
 use crate::cpuset::CpuSet;
 use crate::host::root::errno_words;
-use crate::host::vectors::again_while;
+use crate::host::torn::again_while;
 use crate::host::{FileError, Root};
 use crate::plan::{Write, WriteKind};
 

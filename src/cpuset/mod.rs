@@ -92,11 +92,6 @@ impl CpuSet {
         }
     }
 
-    /// The set of these words above so many that are left out; neither the first nor the last is zero.
-    fn above(skipped: u32, words: Vec<u64>) -> Self {
-        Self { skipped, words: words.into() }
-    }
-
     /// The set of these words of 64 CPUs, the lowest first.
     pub(crate) fn of_words(mut words: Vec<u64>) -> Self {
         let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
@@ -104,7 +99,7 @@ impl CpuSet {
         let skipped = words.iter().take_while(|word| **word == 0).count();
         words.drain(..skipped);
         // No set has words beyond those of MAX_CPUS.
-        Self::above(u32::try_from(skipped).unwrap_or(0), words)
+        Self { skipped: u32::try_from(skipped).unwrap_or(0), words: words.into() }
     }
 
     /// Whether the CPU is in the set.

@@ -155,27 +155,17 @@ fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
     while let Some(below) = above.strip_prefix(b"00000000,") {
         above = below;
     }
-    let mut words = Vec::new();
-    let mut skipped = 0;
+    let mut words = vec![0; above.len().div_ceil(18)];
     let mut end = mask.len();
     for base in (0..MAX_CPUS).step_by(32) {
         let start = if end > 9 { end - 8 } else { 0 };
         let group = &mask[start..end];
         if group != ZEROS {
             let bits = if group == b"ffffffff" { 0xffff_ffff } else { hex(group)? };
-            if words.is_empty() && bits != 0 {
-                skipped = base / 64;
-                let more = above.len().div_ceil(18).saturating_sub(skipped as usize);
-                words.reserve_exact(more.max(1));
-            }
-            if bits != 0 {
-                let at = (base / 64 - skipped) as usize;
-                words.resize(at + 1, 0);
-                words[at] |= bits << (base % 64);
-            }
+            *words.get_mut(base as usize / 64)? |= bits << (base % 64);
         }
         if start == 0 {
-            return Some(CpuSet::above(skipped, words));
+            return Some(CpuSet::of_words(words));
         }
         if mask[start - 1] != b',' {
             return None;

@@ -13,6 +13,7 @@ use std::io::{self, Read};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::host::root::{FileError, Root};
+use crate::host::torn::again_while;
 
 /// Where the kernel tells of every IRQ.
 pub const INTERRUPTS: &str = "/proc/interrupts";
@@ -102,15 +103,9 @@ pub(super) fn untorn<T>(
 ) -> Result<T, FileError> {
     // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
     // not get better.
-    let mut tries = if root.is_real() { 5 } else { 1 };
-    loop {
-        tries -= 1;
-        match read()? {
-            Ok(value) => return Ok(value),
-            Err(_) if tries > 0 => {}
-            Err(error) => return Err(root.content_error(INTERRUPTS, error.to_string())),
-        }
-    }
+    let torn =
+        |read: &Result<Result<T, InterruptsError>, FileError>| root.is_real() && matches!(read, Ok(Err(_)));
+    again_while(torn, read)?.map_err(|error| root.content_error(INTERRUPTS, error.to_string()))
 }
 
 impl Interrupts {

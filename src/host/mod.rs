@@ -22,6 +22,7 @@ mod redact;
 pub mod root;
 mod sources;
 pub mod topology;
+pub(crate) mod torn;
 pub mod vectors;
 pub mod writers;
 

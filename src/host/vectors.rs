@@ -19,6 +19,7 @@ use crate::host::numbering::{self, Found, Placed};
 use crate::host::root::{FileError, Root};
 use crate::host::sources;
 use crate::host::topology::{read_list, read_mask};
+use crate::host::torn::again_while;
 
 /// One IRQ of an interface's device, understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -247,14 +248,6 @@ fn owner(
     (renamed && numbering != Numbering::Plain).then_some(port)
 }
 
-/// Reads an `smp_affinity` again while it says that the IRQ is allowed nowhere, which no IRQ is. The kernel prints the
-/// mask of a move that is pending without a lock, and clears it when the move is made (`show_irq_affinity`,
-/// `irq_move_masked_irq` in `kernel/irq`): in between it reads as all zeros.
-pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
-    const TRIES: usize = 5;
-    (1..TRIES).map(|_| read()).find(|value| !torn(value)).unwrap_or_else(&read)
-}
-
 /// Reads where a vector may go and goes; `None` when it went away.
 fn read_vector(
     root: &Root,
@@ -285,20 +278,4 @@ fn read_vector(
         serving: serving.filter(|cpus| !cpus.is_empty()),
         movable: mode & 0o200 != 0,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    #[test]
-    fn what_is_torn_is_read_again() {
-        for (torn, expected, reads) in [(0, 8, 1), (1, 8, 2), (4, 8, 5), (9, 0, 5)] {
-            let asked = Cell::new(0);
-            let read = || if asked.replace(asked.get() + 1) < torn { 0 } else { 8 };
-            assert_eq!((again_while(|mask| *mask == 0, read), asked.get()), (expected, reads));
-        }
-    }
 }
