@@ -362,7 +362,7 @@ fn machine(topology: &Topology, subjects: &[Subject], growth: &Growth) -> Machin
 
 fn notes(growth: &Growth) -> Vec<Note> {
     let mut notes = Vec::new();
-    let mut note = |code: &str, text: String| notes.push(Note { code: code.to_owned(), text, cure: None });
+    let mut note = |code: &str, text: String| notes.push(Note::new(code, text));
     if !growth.cpus_changed.is_empty() {
         let text =
             format!("CPUs {} went on or offline; what they did then is not counted", growth.cpus_changed);

@@ -98,7 +98,7 @@ fn sides(host: &Host, policy: &Policy, args: &CompareArgs) -> Result<Sides> {
 /// What makes the two sides unlike beside the distance.
 fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
     let mut notes = Vec::new();
-    let mut note = |code: &str, text: String| notes.push(Note { code: code.to_owned(), text, cure: None });
+    let mut note = |code: &str, text: String| notes.push(Note::new(code, text));
     for text in near.notes.iter().chain(&far.notes) {
         note("memory", text.clone());
     }

@@ -224,10 +224,9 @@ fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     if select.selectors.is_empty() {
         return Vec::new();
     }
-    let stops = ["vectors-not-understood", "no-vectors"];
     let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
     notes
-        .filter(|(_, note)| stops.contains(&note.code.as_str()))
+        .filter(|(_, note)| note.is_unplannable())
         .map(|(interface, note)| Unplannable {
             interface: interface.name.clone(),
             reason: note.code.clone(),

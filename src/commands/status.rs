@@ -36,7 +36,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let mut status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
     if args.policy.settings() != Settings::default() {
         let text = "judged by the options that were given; apply needs the same ones to mend it";
-        status.notes.push(Note { code: "options".to_owned(), text: text.to_owned(), cure: None });
+        status.notes.push(Note::new("options", text));
     }
     out.push_str(&match args.format {
         ReportFormat::Table => {

@@ -2,7 +2,7 @@
 
 use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
 use crate::plan::place::Places;
-use crate::plan::plan::{NodeSource, Note};
+use crate::plan::plan::{NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD};
 use crate::plan::{Work, active_queues};
 use crate::policy::{Scope, Xps};
 use crate::select::Selection;
@@ -68,7 +68,7 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
             let text = format!(
                 "the vectors of {driver} are not understood, so the interface is left alone: {names}"
             );
-            Note::new("vectors-not-understood", text)
+            Note::new(VECTORS_NOT_UNDERSTOOD, text)
         };
         notes.push(note);
     } else if let (Some(channels), false) = (&interface.vmbus, has_queues) {
@@ -81,7 +81,7 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
         } else {
             "the driver has requested no queue vector while the interface is down; there is nothing to place yet"
         };
-        notes.push(Note::new("no-vectors", text));
+        notes.push(Note::new(NO_VECTORS, text));
     }
     if !interface.contradictions.is_empty() {
         let text = format!(

@@ -313,6 +313,11 @@ pub struct Note {
     pub cure: Option<String>,
 }
 
+/// The code of a note on an interface that has no queue vectors.
+pub(crate) const NO_VECTORS: &str = "no-vectors";
+/// The code of a note on an interface whose vectors' names say nothing to nicpin.
+pub(crate) const VECTORS_NOT_UNDERSTOOD: &str = "vectors-not-understood";
+
 /// A vector's `smp_affinity`.
 pub(crate) fn vector_file(irq: u32) -> String {
     ["/proc/irq/", itoa::Buffer::new().format(irq), "/smp_affinity"].concat()
@@ -351,6 +356,11 @@ impl Note {
     pub(crate) fn with_cure(mut self, cure: impl Into<String>) -> Self {
         self.cure = Some(cure.into());
         self
+    }
+
+    /// Whether it says that there are no vectors to plan, or none that are understood.
+    pub(crate) fn is_unplannable(&self) -> bool {
+        [NO_VECTORS, VECTORS_NOT_UNDERSTOOD].contains(&self.code.as_str())
     }
 }
 

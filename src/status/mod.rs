@@ -176,14 +176,12 @@ impl Status {
         if host.sockets_poll {
             let text = "sockets that wait poll their card (net.core.busy_read, busy_poll): while they do, packets \
                         are taken on the program's CPU, not on the vector's";
-            notes.push(note("sockets-poll", text));
+            notes.push(Note::new("sockets-poll", text));
         }
         if watched.is_some_and(|watched| !watched.0.cpus_changed.is_empty()) {
             let cpus = watched.map(|watched| watched.0.cpus_changed.to_string()).unwrap_or_default();
-            notes.push(note(
-                "cpus-changed",
-                format!("CPUs {cpus} went on or offline while interrupts were watched"),
-            ));
+            let text = format!("CPUs {cpus} went on or offline while interrupts were watched");
+            notes.push(Note::new("cpus-changed", text));
         }
         Self {
             schema: SCHEMA,
@@ -198,11 +196,6 @@ impl Status {
             notes,
         }
     }
-}
-
-/// A note of the status.
-fn note(code: &str, text: impl Into<String>) -> Note {
-    Note { code: code.to_owned(), text: text.into(), cure: None }
 }
 
 /// Whether irqbalance will move what is planned. `told`: the IRQs that the one that runs was told to leave alone.
@@ -263,7 +256,7 @@ fn of_interface(
         planned.notes.iter().filter(|note| note.code != "kernel-managed").cloned().collect();
     notes.extend(channels.into_iter().map(|change| {
         let text = format!("its channels are not as planned: {}", change.why);
-        Note { cure: Some(change.command.clone()), ..note("channels-differ", text) }
+        Note::new("channels-differ", text).with_cure(&change.command)
     }));
     notes.extend(interface.into_iter().flat_map(how_polled));
     InterfaceStatus {
@@ -306,14 +299,13 @@ fn is_on(cpus: Option<&CpuSet>) -> bool {
 
 fn verdict(planned: &InterfacePlan, vectors: &[Row], differs: bool) -> Verdict {
     let any = |state: RowState| vectors.iter().any(|row| row.state == state);
-    let unknown = ["no-vectors", "vectors-not-understood"];
     if differs || any(RowState::Drift) {
         Verdict::Drift
     } else if any(RowState::Elsewhere) {
         Verdict::Elsewhere
     } else if any(RowState::Pending) {
         Verdict::Pending
-    } else if planned.notes.iter().any(|note| unknown.contains(&note.code.as_str())) {
+    } else if planned.notes.iter().any(Note::is_unplannable) {
         Verdict::Unknown
     } else if !any(RowState::AsPlanned) {
         Verdict::LeftAlone
@@ -353,7 +345,7 @@ fn how_polled(interface: &Interface) -> Vec<Note> {
             Some(pid) => format!("taskset -pc CPU {pid}"),
             None => format!("echo 0 > /sys/class/net/{}/threaded", interface.name),
         };
-        notes.push(Note { cure: Some(cure), ..note("threaded-napi", text) });
+        notes.push(Note::new("threaded-napi", text).with_cure(cure));
     }
     if interface.polling.defers_interrupts() {
         let text = format!(
@@ -361,7 +353,7 @@ fn how_polled(interface: &Interface) -> Vec<Note> {
              interrupts are no sign of little traffic, and a busy poller takes packets on its own CPU",
             interface.polling.napi_defer_hard_irqs, interface.polling.gro_flush_timeout
         );
-        notes.push(note("interrupts-deferred", text));
+        notes.push(Note::new("interrupts-deferred", text));
     }
     notes
 }
