@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::apply::session::Done;
-use crate::apply::values::irq_path;
 use crate::cpuset::CpuSet;
+use crate::host::torn::read_affinity;
 use crate::host::{Counts, FileError, Role, Root};
-use crate::plan::VectorPlan;
+use crate::plan::{VectorPlan, vector_file};
 
 /// The queue vectors of a plan, watched.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Proof {
         for interface in &done.plan.interfaces {
             let queues = interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle);
             watched.extend(queues.filter_map(|vector: &VectorPlan| {
-                let other = instead.get(irq_path(vector.irq).as_str());
+                let other = instead.get(vector_file(vector.irq).as_str());
                 let other = other.and_then(|mask| CpuSet::parse_mask(mask).ok());
                 Some(Proven {
                     interface: interface.name.clone(),
@@ -99,7 +99,7 @@ impl Proof {
     /// What was seen, and whether each vector is still allowed where it was put.
     pub fn finish(mut self, root: &Root) -> Vec<Proven> {
         for vector in &mut self.watched {
-            let text = root.read_opt(&irq_path(vector.irq)).ok().flatten();
+            let text = read_affinity(root, &vector_file(vector.irq)).ok().flatten();
             match text.and_then(|text| CpuSet::parse_mask(&text).ok()) {
                 Some(cpus) if cpus == vector.cpus => {}
                 // One that could not be moved is served where it was.

@@ -52,10 +52,14 @@ pub struct Done {
 impl Done {
     /// Whether something was not written that could have been.
     pub fn failed(&self) -> bool {
-        self.results.iter().any(Written::failed)
-            || self.channels.iter().any(|c| c.refused.is_some())
-            || self.irqbalance.as_ref().is_some_and(Balanced::failed)
+        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
+}
+
+fn any_failed(channels: &[ChannelOutcome], irqbalance: Option<&Balanced>, results: &[Written]) -> bool {
+    channels.iter().any(|channel| channel.refused.is_some())
+        || irqbalance.is_some_and(Balanced::failed)
+        || results.iter().any(Written::failed)
 }
 
 /// What was put back.
@@ -81,9 +85,7 @@ impl Undone {
 
     /// Whether something is there and was not put back.
     pub fn failed(&self) -> bool {
-        self.results.iter().any(Written::failed)
-            || self.channels.iter().any(|c| c.refused.is_some())
-            || self.irqbalance.as_ref().is_some_and(Balanced::failed)
+        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::host::{Channels, FLOW_ENTRIES, Host, Interface, MaskFile, Vector};
-use crate::plan::{Plan, Write, WriteKind, WriteValue};
+use crate::plan::{Plan, Write, WriteKind, WriteValue, queue_file, vector_file};
 
 /// The texts of files by the names of their values.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -128,21 +128,22 @@ pub(crate) fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
         irq: None,
     };
     for vector in &interface.vectors {
-        let path = irq_path(vector.irq);
+        let path = vector_file(vector.irq);
         let value = mask(vector_key(interface, vector), WriteKind::Vector, path, &vector.allowed);
         values.push(Value { mask: Some(&vector.allowed), irq: Some(vector.irq), ..value });
     }
     for rx in &interface.rx_queues {
-        let (path, queue) = (queue_path(name, "rx", rx.index), format!("rx-{}", rx.index));
+        let queue = format!("rx-{}", rx.index);
+        let path = |file: &str| queue_file(name, "rx", rx.index, file);
         if let Some(cpus) = &rx.rps_cpus {
-            let value = mask(format!("{queue} rps_cpus"), WriteKind::Rps, format!("{path}/rps_cpus"), cpus);
+            let value = mask(format!("{queue} rps_cpus"), WriteKind::Rps, path("rps_cpus"), cpus);
             values.push(Value { mask: Some(cpus), ..value });
         }
         if let Some(count) = rx.rps_flow_cnt {
             values.push(Value {
                 key: format!("{owner} {queue} rps_flow_cnt"),
                 kind: WriteKind::RpsFlow,
-                path: format!("{path}/rps_flow_cnt"),
+                path: path("rps_flow_cnt"),
                 text: count.to_string(),
                 mask: None,
                 interface: name,
@@ -152,22 +153,12 @@ pub(crate) fn values(interface: &Interface) -> impl Iterator<Item = Value<'_>> {
     }
     for tx in &interface.tx_queues {
         if let Some(cpus) = &tx.xps_cpus {
-            let path = format!("{}/xps_cpus", queue_path(name, "tx", tx.index));
+            let path = queue_file(name, "tx", tx.index, "xps_cpus");
             let value = mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus);
             values.push(Value { mask: Some(cpus), ..value });
         }
     }
     values.into_iter()
-}
-
-/// Where a vector's allowed CPUs are.
-pub(crate) fn irq_path(irq: u32) -> String {
-    format!("/proc/irq/{irq}/smp_affinity")
-}
-
-/// The directory of a queue; `way` is `rx` or `tx`.
-fn queue_path(interface: &str, way: &str, queue: u32) -> String {
-    format!("/sys/class/net/{interface}/queues/{way}-{queue}")
 }
 
 /// How the record names an interface: by what does not change when it is renamed.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply::instead::Instead;
 use crate::cpuset::CpuSet;
 use crate::host::root::errno_words;
-use crate::host::torn::again_while;
+use crate::host::torn::read_affinity;
 use crate::host::{FileError, Root};
 use crate::plan::{Write, WriteKind};
 
@@ -220,11 +220,10 @@ impl Written {
 
 /// What the file of a write holds.
 fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
-    let nowhere = |read: &Result<Option<String>, FileError>| {
-        let Ok(Some(text)) = read else { return false };
-        write.kind == WriteKind::Vector && CpuSet::parse_mask(text).is_ok_and(|cpus| cpus.is_empty())
-    };
-    again_while(nowhere, || root.read_opt(&write.path))
+    match write.kind {
+        WriteKind::Vector => read_affinity(root, &write.path),
+        _ => root.read_opt(&write.path),
+    }
 }
 
 /// One write(2), and again while the kernel is busy.

@@ -170,7 +170,7 @@ impl Interrupts {
 }
 
 /// The CPU of each column, by the header.
-pub(super) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
+pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     let header = text.lines().next().unwrap_or_default();
     header.split_ascii_whitespace().map_while(|word| word.strip_prefix("CPU")?.parse().ok())
 }

@@ -1,13 +1,25 @@
 //! Reading again what was torn: the kernel prints some files without the lock under which it changes what they say.
 
+use crate::cpuset::CpuSet;
+use crate::host::{FileError, Root};
+
 /// How often a file is read at most.
 const TRIES: usize = 5;
 
-/// Reads something again while what was read cannot be true. The last reading stands.
+/// The text of an `smp_affinity`; `None` where there is none.
 ///
-/// An `smp_affinity` is one such: no IRQ is allowed nowhere, and yet it reads as all zeros while the kernel makes a move
-/// that was pending. It prints the mask of that move without a lock, and clears it when the move is made
-/// (`show_irq_affinity`, `irq_move_masked_irq` in `kernel/irq`).
+/// No IRQ is allowed nowhere, and yet the file reads as all zeros while the kernel makes a move that was pending. It
+/// prints the mask of that move without a lock, and clears it when the move is made (`show_irq_affinity`,
+/// `irq_move_masked_irq` in `kernel/irq`).
+pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<String>, FileError> {
+    let nowhere = |read: &Result<Option<String>, FileError>| {
+        let Ok(Some(text)) = read else { return false };
+        CpuSet::parse_mask(text).is_ok_and(|cpus| cpus.is_empty())
+    };
+    again_while(nowhere, || root.read_opt(path))
+}
+
+/// Reads something again while what was read cannot be true. The last reading stands.
 pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
     (1..TRIES).map(|_| read()).find(|value| !torn(value)).unwrap_or_else(&read)
 }

@@ -260,6 +260,7 @@ fn read_vector(
     let allowed_path = format!("{path}/smp_affinity");
     let parse = |text: &str, mode| Ok((parse_mask_file(root, &allowed_path, text)?, mode));
     let read = || root.parse_with_mode(&allowed_path, true, parse);
+    // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((allowed, _))) if allowed.cpus.is_empty());
     let Some((allowed, mode)) = again_while(nowhere, read)? else { return Ok(None) };
     let serving = match read_list(root, &format!("{path}/effective_affinity_list"))? {

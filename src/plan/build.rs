@@ -44,7 +44,7 @@ pub(crate) fn build(
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
         score: score::score(host, places, &interfaces, score::planned),
-        score_now: score::score(host, places, &interfaces, score::now),
+        score_now: score::score(host, places, &interfaces, VectorPlan::served),
         host: summary,
         channels: chosen.iter().filter_map(|work| channels::change(places, work)).collect(),
         interfaces,

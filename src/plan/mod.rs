@@ -23,6 +23,7 @@ pub use plan::{
     BalancerPlan, ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan,
     RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Write, WriteKind, WriteValue,
 };
+pub(crate) use plan::{queue_file, vector_file};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -348,6 +348,13 @@ impl InterfacePlan {
     }
 }
 
+impl VectorPlan {
+    /// Where it is served now; the allowed CPUs where the kernel does not tell.
+    pub fn served(&self) -> &CpuSet {
+        self.serving.as_ref().unwrap_or(&self.current)
+    }
+}
+
 impl Note {
     pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
         Self { code: code.to_owned(), text: text.into(), cure: None }

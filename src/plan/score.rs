@@ -7,12 +7,7 @@ use crate::plan::plan::{InterfacePlan, Score, VectorPlan};
 
 /// Where a vector would be served by the plan.
 pub(crate) fn planned(vector: &VectorPlan) -> &CpuSet {
-    vector.cpus.as_ref().unwrap_or_else(|| now(vector))
-}
-
-/// Where a vector is served now; the allowed CPUs where the kernel does not tell.
-pub(crate) fn now(vector: &VectorPlan) -> &CpuSet {
-    vector.serving.as_ref().unwrap_or(&vector.current)
+    vector.cpus.as_ref().unwrap_or_else(|| vector.served())
 }
 
 /// Scores interfaces by where `place` says that each vector is.

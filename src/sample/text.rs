@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::host::interrupts::columns;
+
 /// How a CPU has spent its time since boot, in ticks of 1/100 s (`USER_HZ`, the same on every architecture that has
 /// NUMA nodes today). `/proc/stat`, `Documentation/filesystems/proc.rst`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,15 +53,13 @@ pub(super) fn times(stat: &str) -> BTreeMap<u32, Times> {
 }
 
 pub(super) fn softirqs(text: &str) -> BTreeMap<u32, Softirqs> {
-    // All possible CPUs, online or not.
-    let header = text.lines().next().unwrap_or_default().split_ascii_whitespace();
-    let cpus: Vec<u32> = header.map_while(|word| word.strip_prefix("CPU")?.parse().ok()).collect();
     let row = |name: &str| -> Vec<u32> {
         let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_default().split_ascii_whitespace().map_while(|word| word.parse().ok()).collect()
     };
     let (rx, tx) = (row("NET_RX"), row("NET_TX"));
-    let both = cpus.into_iter().zip(rx.into_iter().zip(tx));
+    // A column for each possible CPU, online or not.
+    let both = columns(text).zip(rx.into_iter().zip(tx));
     both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx })).collect()
 }
 

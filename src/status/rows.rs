@@ -77,7 +77,7 @@ pub(super) fn row(
     watched: Option<Watched<'_>>,
 ) -> Row {
     let topology = &host.topology;
-    let served = vector.serving.as_ref().unwrap_or(&vector.current);
+    let served = vector.served();
     let own = vector.node.or(interface.node).and_then(|node| topology.nodes.get(&node));
     let growth = watched.and_then(|watched| watched.0.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
