@@ -11,6 +11,7 @@ mod proof;
 mod reasons;
 mod record;
 mod session;
+mod state;
 mod trial;
 mod values;
 mod write;
@@ -19,8 +20,9 @@ pub use channels::ChannelOutcome;
 pub use lock::{Lock, LockError};
 pub use proof::{Evidence, Proof, Proven};
 pub use reasons::{Difference, Instead, Reason, differences};
-pub use record::{Record, RecordError};
+pub use record::Record;
 pub use session::{ApplyError, Done, Options, Undone, apply, apply_when_safe, confirm, end_trial, restore};
+pub use state::StateError;
 pub use trial::{Trial, Watch};
 pub use write::{Outcome, Written, write_all};
 

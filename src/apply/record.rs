@@ -3,18 +3,21 @@
 //! before the first write; the first values are never overwritten by later runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::STATE_DIR;
+use crate::apply::state::{StateError, StateFile};
 use crate::apply::values::{self, Texts, channels_key, owner};
 use crate::apply::write::{Outcome, Written};
-use crate::host::root::errno_words;
-use crate::host::{Channels, FileError, Host, Interface, Root};
+use crate::host::{Channels, Host, Interface, Root};
 use crate::plan::Plan;
 
-const SCHEMA: &str = "nicpin.state/1";
+const FILE: StateFile = StateFile {
+    name: "state.json",
+    schema: "nicpin.state/1",
+    what: "a record of first-seen values",
+    not_done: "nothing was written, since it could not be undone",
+};
 
 /// What was there before nicpin, and what nicpin has set since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,34 +59,10 @@ pub(crate) struct Irq {
     pub(crate) made: Option<u64>,
 }
 
-/// The record could not be kept or is not one.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The file could not be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// It holds something else.
-    #[error("{}: is not a record of first-seen values ({reason}); nothing was written; move it away to start anew", path.display())]
-    Content {
-        /// The file, the root included.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It could not be written.
-    #[error("{}: {}; nothing was written, since it could not be undone", path.display(), errno_words(answer))]
-    Save {
-        /// The file, the root included.
-        path: PathBuf,
-        /// The kernel's answer.
-        answer: std::io::Error,
-    },
-}
-
 impl Default for Record {
     fn default() -> Self {
         Self {
-            schema: SCHEMA.to_owned(),
+            schema: FILE.schema.to_owned(),
             first_seen: BTreeMap::new(),
             last_set: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -99,26 +78,14 @@ impl Irq {
 }
 
 impl Record {
-    fn path() -> String {
-        format!("{STATE_DIR}/state.json")
-    }
-
     /// Whether there is one.
     pub fn exists(root: &Root) -> bool {
-        root.exists(&Self::path())
+        FILE.exists(root)
     }
 
     /// Reads the record; an empty one where there is none.
-    pub fn load(root: &Root) -> Result<Self, RecordError> {
-        let path = Self::path();
-        let Some(text) = root.read_state(&path)? else { return Ok(Self::default()) };
-        let error = |reason: String| RecordError::Content { path: root.outside(&path), reason };
-        let record: Self = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
-        if record.schema == SCHEMA {
-            Ok(record)
-        } else {
-            Err(error(format!("its schema is {}", record.schema)))
-        }
+    pub fn load(root: &Root) -> Result<Self, StateError> {
+        Ok(FILE.load(root)?.unwrap_or_default())
     }
 
     /// Adds the present values of a plan's interfaces where none were seen before, and what the plan is going to set.
@@ -182,14 +149,7 @@ impl Record {
     }
 
     /// Writes the record so that a crash leaves the old or the new one; one without first values is removed.
-    pub fn save(&self, root: &Root) -> Result<(), RecordError> {
-        let path = Self::path();
-        let saved = if self.first_seen.is_empty() {
-            root.remove_state(&path)
-        } else {
-            let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from);
-            text.and_then(|text| root.replace_state(&path, &(text + "\n")))
-        };
-        saved.map_err(|answer| RecordError::Save { path: root.outside(&path), answer })
+    pub fn save(&self, root: &Root) -> Result<(), StateError> {
+        if self.first_seen.is_empty() { FILE.remove(root) } else { FILE.save(root, self) }
     }
 }

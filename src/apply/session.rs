@@ -6,7 +6,8 @@ use crate::apply::channels::{ChannelOutcome, change_channels};
 use crate::apply::instead::Instead;
 use crate::apply::irqbalance::{self, Balanced, Kept, RunningError};
 use crate::apply::lock::{Lock, LockError};
-use crate::apply::record::{Record, RecordError};
+use crate::apply::record::Record;
+use crate::apply::state::StateError;
 use crate::apply::trial::{Trial, Watch};
 use crate::apply::values::{self, Texts};
 use crate::apply::write::{Written, undo_all, write_each};
@@ -97,7 +98,7 @@ pub enum ApplyError {
     Lock(#[from] LockError),
     /// The record, or a trial.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    State(#[from] StateError),
     /// The machine.
     #[error(transparent)]
     File(#[from] FileError),
@@ -314,7 +315,7 @@ impl<'a> Session<'a> {
         Ok(self.save()?)
     }
 
-    fn save(&mut self) -> Result<(), RecordError> {
+    fn save(&mut self) -> Result<(), StateError> {
         if self.record != self.saved {
             self.record.save(self.root)?;
             self.saved = self.record.clone();

@@ -8,12 +8,18 @@ use std::io::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::irqbalance::{self, Kept};
-use crate::apply::record::{Record, RecordError};
+use crate::apply::record::Record;
+use crate::apply::state::{StateError, StateFile};
 use crate::apply::values::Texts;
 use crate::apply::{ApplyError, STATE_DIR, Undone, put_back};
 use crate::host::{FileError, Root};
 
-const SCHEMA: &str = "nicpin.try/1";
+const FILE: StateFile = StateFile {
+    name: "try.json",
+    schema: "nicpin.try/1",
+    what: "a plan on trial",
+    not_done: "nothing was written, since it could not be undone",
+};
 
 /// An apply that has to be confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,38 +38,22 @@ pub struct Trial {
 }
 
 impl Trial {
-    fn path() -> String {
-        format!("{STATE_DIR}/try.json")
-    }
-
     pub(crate) fn new(seconds: u64, before: Texts, record: Record, told: Kept) -> Self {
-        Self { schema: SCHEMA.to_owned(), seconds, over: false, before, record, told }
+        Self { schema: FILE.schema.to_owned(), seconds, over: false, before, record, told }
     }
 
     /// Reads the trial; `None` where there is none.
-    pub fn load(root: &Root) -> Result<Option<Self>, RecordError> {
-        let path = Self::path();
-        let Some(text) = root.read_state(&path)? else { return Ok(None) };
-        let error = |reason: String| RecordError::Content { path: root.outside(&path), reason };
-        let trial: Self = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
-        if trial.schema == SCHEMA {
-            Ok(Some(trial))
-        } else {
-            Err(error(format!("its schema is {}", trial.schema)))
-        }
+    pub fn load(root: &Root) -> Result<Option<Self>, StateError> {
+        FILE.load(root)
     }
 
-    pub(crate) fn save(&self, root: &Root) -> Result<(), RecordError> {
-        let path = Self::path();
-        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from);
-        let saved = text.and_then(|text| root.replace_state(&path, &(text + "\n")));
-        saved.map_err(|answer| RecordError::Save { path: root.outside(&path), answer })
+    pub(crate) fn save(&self, root: &Root) -> Result<(), StateError> {
+        FILE.save(root, self)
     }
 
     /// Ends every trial: what was set stays. Under the lock.
-    pub(crate) fn forget(root: &Root) -> Result<(), RecordError> {
-        let path = Self::path();
-        root.remove_state(&path).map_err(|answer| RecordError::Save { path: root.outside(&path), answer })
+    pub(crate) fn forget(root: &Root) -> Result<(), StateError> {
+        FILE.remove(root)
     }
 
     /// Puts back what there was before, under the lock. What could not be put back stays in the record.

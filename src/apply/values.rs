@@ -59,7 +59,7 @@ pub(crate) fn texts(host: &Host, plan: &Plan) -> Texts {
 pub(crate) fn planned<'a>(host: &'a Host, plan: &Plan) -> Vec<(Value<'a>, String)> {
     let mut paths: BTreeSet<String> = plan.writes.iter().map(|write| write.path.clone()).collect();
     for interface in &plan.interfaces {
-        paths.extend(interface.wanted().into_iter().map(|(_, path)| path));
+        paths.extend(interface.wanted().into_iter().map(|(_, path, _)| path));
     }
     let writes: BTreeMap<&str, &WriteValue> =
         plan.writes.iter().map(|write| (write.path.as_str(), &write.value)).collect();

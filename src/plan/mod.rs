@@ -21,7 +21,7 @@ mod value;
 
 pub use plan::{
     BalancerPlan, ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan,
-    RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Write, WriteKind, WriteValue,
+    RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Wanted, Write, WriteKind, WriteValue,
 };
 pub(crate) use plan::{queue_file, vector_file};
 

@@ -284,6 +284,25 @@ impl WriteKind {
     }
 }
 
+/// What a plan wants in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// A mask of these CPUs.
+    Cpus(&'a CpuSet),
+    /// A number.
+    Count(u32),
+}
+
+impl Wanted<'_> {
+    /// Whether a text of the file means this.
+    pub(crate) fn is(self, text: &str) -> bool {
+        match self {
+            Self::Cpus(cpus) => CpuSet::parse_mask(text).is_ok_and(|held| held == *cpus),
+            Self::Count(count) => text.trim().parse() == Ok(count),
+        }
+    }
+}
+
 /// How well vectors lie.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
@@ -330,19 +349,26 @@ pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> 
 }
 
 impl InterfacePlan {
-    /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues.
-    pub fn wanted(&self) -> Vec<(WriteKind, String)> {
+    /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues, and what
+    /// it wants in each.
+    pub fn wanted(&self) -> Vec<(WriteKind, String, Wanted<'_>)> {
         let queue = |way: &str, queue: u32, file: &str| queue_file(&self.name, way, queue, file);
-        let vectors = self.vectors.iter().filter(|vector| vector.cpus.is_some());
-        let mut files: Vec<(WriteKind, String)> =
-            vectors.map(|vector| (WriteKind::Vector, vector_file(vector.irq))).collect();
+        let mut files = Vec::new();
+        for vector in &self.vectors {
+            let cpus = vector.cpus.as_ref().map(Wanted::Cpus);
+            files.extend(cpus.map(|cpus| (WriteKind::Vector, vector_file(vector.irq), cpus)));
+        }
         for rx in &self.rx_queues {
-            files.extend(rx.rps_cpus.iter().map(|_| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"))));
-            let flows = || (WriteKind::RpsFlow, queue("rx", rx.queue, "rps_flow_cnt"));
-            files.extend(rx.rps_flow_cnt.map(|_| flows()));
+            let cpus = rx.rps_cpus.as_ref().map(Wanted::Cpus);
+            files.extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));
+            let count = rx.rps_flow_cnt.map(Wanted::Count);
+            files.extend(
+                count.map(|count| (WriteKind::RpsFlow, queue("rx", rx.queue, "rps_flow_cnt"), count)),
+            );
         }
         for tx in &self.tx_queues {
-            files.extend(tx.xps_cpus.iter().map(|_| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"))));
+            let cpus = tx.xps_cpus.as_ref().map(Wanted::Cpus);
+            files.extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
         }
         files
     }

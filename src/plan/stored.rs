@@ -2,7 +2,7 @@
 //! trusted: no path in it is ever written to. What it wants of vectors and queues is looked up on the machine, and
 //! the writes are made anew from that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,9 @@ use crate::host::{FLOW_ENTRIES, Host, Interface, Vector};
 use crate::plan::build::summary;
 use crate::plan::differences::Settings;
 use crate::plan::irqbalance;
-use crate::plan::plan::{HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Write, WriteKind, hash};
+use crate::plan::plan::{
+    HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Wanted, Write, WriteKind, hash,
+};
 
 /// A text that is no plan, or one that cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,15 +76,29 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     if let Some(change) = plan.channels.first() {
         return Err(StoredError::Channels(change.interface.clone()));
     }
+    let wanted = wanted(&plan);
     for write in &plan.writes {
-        check(&plan, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
+        check(&wanted, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
     }
     Ok(plan)
 }
 
+/// What a plan wants, by interface, then by kind and file.
+type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), Wanted<'a>>>;
+
+fn wanted(plan: &Plan) -> AllWanted<'_> {
+    let mut all = AllWanted::new();
+    for interface in &plan.interfaces {
+        let files = all.entry(&interface.name).or_default();
+        for (kind, path, wanted) in interface.wanted() {
+            files.entry((kind, path)).or_insert(wanted);
+        }
+    }
+    all
+}
+
 /// Refuses a write that the plan's vectors and queues do not ask for.
-fn check(plan: &Plan, write: &Write) -> Result<(), &'static str> {
-    const NOT_PLANNED: &str = "no vector and no queue of the plan asks for that";
+fn check(plan: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
     if write.path.split('/').any(|name| name == ".." || name == ".") {
         return Err("no file of a plan has such a path");
     }
@@ -94,49 +110,10 @@ fn check(plan: &Plan, write: &Write) -> Result<(), &'static str> {
             Err("the only such file that a plan may write is the flow table's")
         };
     }
-    let interface = plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
-    let interface = interface.ok_or("its interface is not in the plan")?;
-    let wanted = wanted(interface, write).ok_or(NOT_PLANNED)?;
-    let same = match wanted {
-        Wanted::Cpus(cpus) => CpuSet::parse_mask(&write.value.text()).is_ok_and(|value| value == *cpus),
-        Wanted::Count(count) => write.value.text().parse() == Ok(count),
-    };
-    if same { Ok(()) } else { Err("the value is not what the plan has for it") }
-}
-
-enum Wanted<'a> {
-    Cpus(&'a CpuSet),
-    Count(u32),
-}
-
-/// What the plan of an interface has for a file.
-fn wanted<'a>(plan: &'a InterfacePlan, write: &Write) -> Option<Wanted<'a>> {
-    if !plan.wanted().contains(&(write.kind, write.path.clone())) {
-        return None;
-    }
-    let number = |way: &str| -> Option<u32> {
-        let (_, rest) = write.path.rsplit_once(&format!("/{way}-"))?;
-        rest.split('/').next()?.parse().ok()
-    };
-    match write.kind {
-        WriteKind::Vector => {
-            let irq: u32 = write.path.split('/').nth(3)?.parse().ok()?;
-            plan.vectors.iter().find(|vector| vector.irq == irq)?.cpus.as_ref().map(Wanted::Cpus)
-        }
-        WriteKind::Rps | WriteKind::RpsFlow => {
-            let rx = plan.rx_queues.iter().find(|rx| Some(rx.queue) == number("rx"))?;
-            if write.kind == WriteKind::Rps {
-                rx.rps_cpus.as_ref().map(Wanted::Cpus)
-            } else {
-                rx.rps_flow_cnt.map(Wanted::Count)
-            }
-        }
-        WriteKind::Xps => {
-            let tx = plan.tx_queues.iter().find(|tx| Some(tx.queue) == number("tx"))?;
-            tx.xps_cpus.as_ref().map(Wanted::Cpus)
-        }
-        WriteKind::Sysctl => None,
-    }
+    let interface = plan.get(&*write.interface).ok_or("its interface is not in the plan")?;
+    let wanted = interface.get(&(write.kind, write.path.clone()));
+    let wanted = wanted.ok_or("no vector and no queue of the plan asks for that")?;
+    if wanted.is(&write.value.text()) { Ok(()) } else { Err("the value is not what the plan has for it") }
 }
 
 /// Looks up on the machine what a stored plan is about.

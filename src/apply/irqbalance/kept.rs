@@ -1,16 +1,19 @@
 //! What nicpin has done about irqbalance, as it is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::STATE_DIR;
-use crate::host::root::errno_words;
-use crate::host::{FileError, Host, Root, writers};
+use crate::apply::state::{StateError, StateFile};
+use crate::host::{Host, Root, writers};
 use crate::plan::Plan;
 
-const SCHEMA: &str = "nicpin.irqbalance/1";
+const FILE: StateFile = StateFile {
+    name: "irqbalance.json",
+    schema: "nicpin.irqbalance/1",
+    what: "a record of what irqbalance was told",
+    not_done: "irqbalance was not told, since that could not be undone",
+};
 
 /// What was done, so that it can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,34 +38,10 @@ pub struct KeptIrq {
     pub action: String,
 }
 
-/// What was done could not be kept, or is not readable; so nothing is done.
-#[derive(Debug, thiserror::Error)]
-pub enum KeptError {
-    /// The file could not be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// It holds something else.
-    #[error("{}: is not a record of what irqbalance was told ({reason}); move it away to start anew", path.display())]
-    Content {
-        /// The file, the root included.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It could not be written.
-    #[error("{}: {}; irqbalance was not told, since that could not be undone", path.display(), errno_words(answer))]
-    Save {
-        /// The file, the root included.
-        path: PathBuf,
-        /// The kernel's answer.
-        answer: std::io::Error,
-    },
-}
-
 impl Default for Kept {
     fn default() -> Self {
         Self {
-            schema: SCHEMA.to_owned(),
+            schema: FILE.schema.to_owned(),
             told: None,
             banned: BTreeSet::new(),
             planned: BTreeMap::new(),
@@ -72,29 +51,14 @@ impl Default for Kept {
 }
 
 impl Kept {
-    fn path() -> String {
-        format!("{STATE_DIR}/irqbalance.json")
-    }
-
     /// Reads it; nothing done where there is none.
-    pub fn load(root: &Root) -> Result<Self, KeptError> {
-        let path = Self::path();
-        let Some(text) = root.read_state(&path)? else { return Ok(Self::default()) };
-        let error = |reason: String| KeptError::Content { path: root.outside(&path), reason };
-        let kept: Self = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
-        if kept.schema == SCHEMA { Ok(kept) } else { Err(error(format!("its schema is {}", kept.schema))) }
+    pub fn load(root: &Root) -> Result<Self, StateError> {
+        Ok(FILE.load(root)?.unwrap_or_default())
     }
 
     /// Writes it so that a crash leaves the old or the new one; nothing done leaves no file.
-    pub(super) fn save(&self, root: &Root) -> Result<(), KeptError> {
-        let path = Self::path();
-        let saved = if *self == Self::default() {
-            root.remove_state(&path)
-        } else {
-            let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from);
-            text.and_then(|text| root.replace_state(&path, &(text + "\n")))
-        };
-        saved.map_err(|answer| KeptError::Save { path: root.outside(&path), answer })
+    pub(super) fn save(&self, root: &Root) -> Result<(), StateError> {
+        if *self == Self::default() { FILE.remove(root) } else { FILE.save(root, self) }
     }
 
     /// From now on it is about this irqbalance: one that was told is another if it was started at another time.

@@ -10,11 +10,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::apply::state::StateError;
 use crate::host::{Host, Root};
 use crate::plan::{BalancerPlan, Plan};
 use crate::policy::Balancer;
 
-pub use kept::{Kept, KeptError, KeptIrq};
+pub use kept::{Kept, KeptIrq};
 pub use socket::{Setup, SocketError};
 
 use socket::Daemon;
@@ -79,7 +80,7 @@ enum Failure {
     #[error("{0}")]
     Service(String),
     #[error("{0}")]
-    NotKept(#[from] KeptError),
+    NotKept(#[from] StateError),
     #[error("it was told, and says that it leaves only {held} of {asked} IRQs alone; run again")]
     NotHeld { held: usize, asked: usize },
 }
