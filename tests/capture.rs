@@ -1,75 +1,17 @@
-//! `nicpin capture`, and `--root` on what it has written: the same plan as of the machine, nothing that tells whose
-//! machine it is, and one line for a file that is no capture.
+//! `nicpin capture`, and `--root` on what it has written: the same plan as of the machine, and nothing that tells whose
+//! machine it is.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 #![allow(clippy::print_stderr)] // a test that cannot run says so
 
 mod support;
 
-use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
+use support::captured::{Captured, assert_same_plans, plan};
 use support::machine::{Card, Machine, Port};
 use support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
 use support::tree::{Entry, put};
-
-/// What `capture` wrote, in a folder of its own.
-struct Captured {
-    dir: tempfile::TempDir,
-    run: Run,
-}
-
-impl Captured {
-    fn of(root: &Path) -> Self {
-        Self::with(root, &[])
-    }
-
-    fn with(root: &Path, args: &[&str]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("machine.tar.gz");
-        let paths = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
-        let run = nicpin(&[&paths, args].concat());
-        Self { dir, run }
-    }
-
-    fn file(&self) -> PathBuf {
-        assert_eq!(self.run.code, 0, "{}", self.run.stderr);
-        self.dir.path().join("machine.tar.gz")
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        std::fs::read(self.file()).unwrap()
-    }
-
-    /// The archive without its compression: names, targets and texts.
-    fn text(&self) -> String {
-        let mut bytes = Vec::new();
-        GzDecoder::new(self.bytes().as_slice()).read_to_end(&mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
-    }
-
-    /// Unpacks it as anybody would.
-    fn unpack(&self) -> PathBuf {
-        let to = self.dir.path().join("unpacked");
-        tar::Archive::new(GzDecoder::new(self.bytes().as_slice())).unpack(&to).unwrap();
-        to
-    }
-}
-
-fn plan(root: &Path, format: &str) -> String {
-    let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--format", format]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", root.display());
-    run.stdout
-}
-
-fn assert_same_plans(machine: &Path, other: &Path) {
-    for format in ["table", "json", "sh"] {
-        assert_eq!(plan(other, format), plan(machine, format), "{} {format}", machine.display());
-    }
-}
 
 #[test]
 fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
@@ -411,112 +353,6 @@ fn a_capture_holds_only_what_is_read() {
             assert!(target.is_relative(), "{path}");
         }
     }
-}
-
-fn gz(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    std::io::Write::write_all(&mut gzip, bytes).unwrap();
-    gzip.finish().unwrap()
-}
-
-/// An archive with one entry of any name and kind, as only somebody who means it would make.
-fn archive(name: &str, kind: tar::EntryType, text: &str) -> Vec<u8> {
-    let mut header = tar::Header::new_gnu();
-    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-    header.set_entry_type(kind);
-    header.set_size(text.len() as u64);
-    header.set_mode(0o644);
-    header.set_cksum();
-    let mut archive = tar::Builder::new(Vec::new());
-    archive.append(&header, text.as_bytes()).unwrap();
-    gz(&archive.into_inner().unwrap())
-}
-
-#[test]
-fn what_is_no_capture_gets_one_line() {
-    use tar::EntryType;
-    let good = Captured::of(&fixture("two-node")).bytes();
-    let mut flipped = good.clone();
-    let middle = flipped.len() / 2;
-    flipped[middle] ^= 0x55;
-    let mut checksum = good.clone();
-    let end = checksum.len() - 6;
-    checksum[end] ^= 1;
-    let mut twice = tar::Builder::new(Vec::new());
-    for _ in 0..2 {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(1);
-        header.set_mode(0o644);
-        twice.append_data(&mut header, "sys/x", &b"1"[..]).unwrap();
-    }
-    let bomb = {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        let mut header = tar::Header::new_gnu();
-        header.set_path("proc/interrupts").unwrap();
-        header.set_size(1 << 40);
-        header.set_mode(0o644);
-        header.set_cksum();
-        std::io::Write::write_all(&mut gzip, header.as_bytes()).unwrap();
-        let zeros = vec![0; 1 << 20];
-        for _ in 0..257 {
-            std::io::Write::write_all(&mut gzip, &zeros).unwrap();
-        }
-        gzip.finish().unwrap()
-    };
-    let mut long = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_gnu();
-    header.set_size(0);
-    long.append_data(&mut header, "x/".repeat(3000) + "x", &b""[..]).unwrap();
-    let cases: [(&str, Vec<u8>, &str); 16] = [
-        ("long", gz(&long.into_inner().unwrap()), "is longer than a path can be"),
-        ("empty", vec![], "not compressed with gzip"),
-        ("text", b"processor : 0\n".to_vec(), "not compressed with gzip"),
-        ("nothing", gz(b""), "is empty"),
-        ("no tar", gz(&[b'x'; 2000]), "is damaged or was cut short"),
-        ("cut", good[..good.len() / 2].to_vec(), "is damaged or was cut short"),
-        ("cut late", good[..good.len() - 1].to_vec(), "is damaged or was cut short"),
-        ("flipped", flipped, "is damaged or was cut short"),
-        ("checksum", checksum, "is damaged or was cut short"),
-        ("absolute", archive("/etc/passwd", EntryType::Regular, "x"), "`/etc/passwd` is an absolute path"),
-        ("above", archive("sys/../../etc/x", EntryType::Regular, "x"), "leads out of the tree"),
-        ("hard link", archive("sys/x", EntryType::Link, ""), "is neither file, directory nor symbolic link"),
-        ("device", archive("sys/x", EntryType::Block, ""), "is neither file, directory nor symbolic link"),
-        ("twice", gz(&twice.into_inner().unwrap()), "`sys/x` is there twice"),
-        ("newer", archive("nicpin/capture", EntryType::Regular, "nicpin.capture/2\n"), "`nicpin.capture/2`"),
-        ("bomb", bomb, "holds more than 256 MB"),
-    ];
-    let dir = tempfile::tempdir().unwrap();
-    for (name, bytes, has) in cases {
-        let file = dir.path().join(name);
-        std::fs::write(&file, bytes).unwrap();
-        for command in ["plan", "check", "capture"] {
-            let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
-            assert_eq!(
-                (run.code, run.stdout.as_str(), run.stderr.lines().count()),
-                (1, "", 1),
-                "{name}: {run:?}"
-            );
-            assert!(run.stderr.contains(has), "{name}: {}", run.stderr);
-            assert!(run.stderr.contains(file.to_str().unwrap()), "{name}: {}", run.stderr);
-        }
-    }
-}
-
-/// A good archive in another dress: packed by hand from inside the tree, and one that holds no machine.
-#[test]
-fn archives_made_by_hand() {
-    let mut builder = tar::Builder::new(Vec::new());
-    builder.follow_symlinks(false);
-    builder.append_dir_all("./", fixture("dl980")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("by-hand.tar.gz");
-    std::fs::write(&file, gz(&builder.into_inner().unwrap())).unwrap();
-    assert_same_plans(&fixture("dl980"), &file);
-    std::fs::write(&file, archive("README", tar::EntryType::Regular, "x")).unwrap();
-    let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
-    assert_eq!((run.code, run.stderr.lines().count()), (1, 1));
-    let told = "/sys/devices/system/cpu/online: no such file or directory (ENOENT): is this the root of a Linux machine";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
 }
 
 /// Live: only reads, and what is planned from the capture is what is planned here.

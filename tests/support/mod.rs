@@ -3,10 +3,12 @@
 // Every test file is a crate of its own and uses its part of this.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::disallowed_methods)]
 
+pub mod captured;
 pub mod host;
 pub mod machine;
 pub mod machines;
 pub mod run;
+pub mod small;
 pub mod tree;
 
 mod interrupts;

@@ -1,0 +1,63 @@
+//! What `nicpin capture` writes, and that it plans as its machine does.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+
+use super::run::{Run, nicpin};
+
+/// What `capture` wrote, in a folder of its own.
+pub struct Captured {
+    pub dir: tempfile::TempDir,
+    pub run: Run,
+}
+
+impl Captured {
+    pub fn of(root: &Path) -> Self {
+        Self::with(root, &[])
+    }
+
+    pub fn with(root: &Path, args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("machine.tar.gz");
+        let paths = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
+        let run = nicpin(&[&paths, args].concat());
+        Self { dir, run }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        assert_eq!(self.run.code, 0, "{}", self.run.stderr);
+        self.dir.path().join("machine.tar.gz")
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        std::fs::read(self.file()).unwrap()
+    }
+
+    /// The archive without its compression: names, targets and texts.
+    pub fn text(&self) -> String {
+        let mut bytes = Vec::new();
+        GzDecoder::new(self.bytes().as_slice()).read_to_end(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Unpacks it as anybody would.
+    pub fn unpack(&self) -> PathBuf {
+        let to = self.dir.path().join("unpacked");
+        tar::Archive::new(GzDecoder::new(self.bytes().as_slice())).unpack(&to).unwrap();
+        to
+    }
+}
+
+pub fn plan(root: &Path, format: &str) -> String {
+    let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--format", format]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", root.display());
+    run.stdout
+}
+
+pub fn assert_same_plans(machine: &Path, other: &Path) {
+    for format in ["table", "json", "sh"] {
+        assert_eq!(plan(other, format), plan(machine, format), "{} {format}", machine.display());
+    }
+}
