@@ -7,6 +7,7 @@ use crate::cpuset::CpuSet;
 use crate::host::{Host, Role, Topology};
 use crate::nodes::home;
 use crate::plan::{InterfacePlan, Plan, Score, VectorPlan};
+use crate::wording::{count, speed};
 
 /// A machine to be drawn.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,14 +103,12 @@ impl Picture {
         } else {
             vec![scene("Now", &plan.score_now, now), scene("Planned", &plan.score, planned)]
         };
-        let several =
-            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         Self {
             title: format!(
                 "{}, {}, {}",
-                several(topology.online.len(), "CPU"),
-                several(topology.nodes.len(), "node"),
-                several(cards.len(), "interface")
+                count(topology.online.len(), "CPU"),
+                count(topology.nodes.len(), "node"),
+                count(cards.len(), "interface")
             ),
             hash: plan.hash.clone(),
             nodes: nodes(host),
@@ -143,11 +142,7 @@ fn cores(topology: &Topology, cpus: &CpuSet) -> Vec<CpuSet> {
 }
 
 fn card(host: &Host, plan: &Plan, at: usize, interface: &InterfacePlan) -> Card {
-    let speed = interface.speed_mbps.map(|mbps| match mbps {
-        1000.. if mbps % 1000 == 0 => format!("{} Gbit/s", mbps / 1000),
-        1000.. if mbps % 100 == 0 => format!("{}.{} Gbit/s", mbps / 1000, mbps % 1000 / 100),
-        _ => format!("{mbps} Mbit/s"),
-    });
+    let speed = interface.speed_mbps.map(speed);
     let words = [interface.driver.clone(), speed, (interface.state != "up").then(|| interface.state.clone())];
     let queues: BTreeSet<u32> = active(interface).filter_map(|vector| vector.queue).collect();
     Card {
@@ -202,12 +197,12 @@ fn words(score: &Score) -> String {
     let local = score.local.map_or(String::new(), |local| {
         format!("{:.0}% of the queue vectors on their card's node, ", (local * 100.0).floor())
     });
-    let queues = score.max_vectors_per_core;
+    let queues = count(score.max_vectors_per_core, "queue");
     let isolated = match score.on_isolated {
         0 => String::new(),
         count => format!(", {count} on isolated CPUs"),
     };
-    format!("{local}at most {queues} queue{} on a core{isolated}", if queues == 1 { "" } else { "s" })
+    format!("{local}at most {queues} on a core{isolated}")
 }
 
 /// The queues of a card on one CPU, as short words: `3` for a queue, `3r` and `3t` for a vector of it when the other is

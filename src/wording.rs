@@ -4,3 +4,12 @@
 pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
+
+/// A link's speed: `40 Gbit/s`, `2.5 Gbit/s`, `100 Mbit/s`.
+pub(crate) fn speed(mbps: u32) -> String {
+    if mbps >= 1000 && mbps.is_multiple_of(100) {
+        format!("{}.{}", mbps / 1000, mbps % 1000 / 100).replace(".0", "") + " Gbit/s"
+    } else {
+        format!("{mbps} Mbit/s")
+    }
+}
