@@ -9,12 +9,13 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use memmap2::MmapMut;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::host::root::errno_words;
 use crate::host::{Host, Topology};
-use crate::sys::{self, MemoryPolicy};
+use crate::sys;
 
 /// How long each pair of nodes is read.
 const TIME: Duration = Duration::from_millis(250);
@@ -132,22 +133,12 @@ fn readers(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     topology.cores.iter().filter_map(|core| core.intersection(&usable).first()).collect()
 }
 
-/// A buffer on a node, every page of it there.
-fn buffer(node: u32, size: u64) -> Result<Vec<u64>, BandwidthError> {
+/// A buffer on a node.
+fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
     let refused = |answer| BandwidthError::Memory { node, answer };
-    let words = usize::try_from(size / 8).unwrap_or(0);
-    // By a thread of its own, so that nothing else is bound.
-    let filled = thread::Builder::new().spawn(move || -> io::Result<Vec<u64>> {
-        sys::set_memory_policy(&MemoryPolicy::Bind(NodeSet::single(node)))?;
-        let mut buffer = Vec::new();
-        buffer.try_reserve_exact(words).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        // Writing is what makes the kernel give the pages.
-        buffer.resize(words, 1);
-        Ok(buffer)
-    });
-    let filled = filled.map_err(BandwidthError::Thread)?.join();
-    let buffer = filled.unwrap_or_else(|_| Err(io::ErrorKind::OutOfMemory.into())).map_err(refused)?;
-    for at in [0, words / 2, words.saturating_sub(1)] {
+    let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
+    let buffer = sys::pages_of(node, size).map_err(refused)?;
+    for at in [0, size / 2, size.saturating_sub(1)] {
         let got = buffer.get(at).map(sys::node_of).transpose().map_err(refused)?;
         if let Some(got) = got.filter(|&got| got != node) {
             return Err(BandwidthError::Elsewhere { asked: node, got });
@@ -157,11 +148,12 @@ fn buffer(node: u32, size: u64) -> Result<Vec<u64>, BandwidthError> {
 }
 
 /// Reads a buffer by all of these CPUs at once; bytes a second.
-fn read(buffer: &[u64], cpus: &CpuSet) -> Result<u64, BandwidthError> {
-    let share = (buffer.len() / cpus.len().max(1)).max(1);
+fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
+    let (words, _) = buffer.as_chunks();
+    let share = (words.len() / cpus.len().max(1)).max(1);
     let rates: Result<Vec<u64>, BandwidthError> = thread::scope(|scope| {
         let mut readers = Vec::new();
-        for (cpu, part) in cpus.iter().zip(buffer.chunks_exact(share)) {
+        for (cpu, part) in cpus.iter().zip(words.chunks_exact(share)) {
             let reader = move || {
                 sys::set_affinity(&CpuSet::single(cpu))
                     .map(|()| rate(part))
@@ -177,11 +169,13 @@ fn read(buffer: &[u64], cpus: &CpuSet) -> Result<u64, BandwidthError> {
 }
 
 /// Reads a part over and over; bytes a second.
-fn rate(part: &[u64]) -> u64 {
+fn rate(part: &[[u8; 8]]) -> u64 {
     let start = Instant::now();
     let mut bytes = 0_u128;
     while start.elapsed() < TIME {
-        black_box(black_box(part).iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
+        black_box(
+            black_box(part).iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word))),
+        );
         bytes += size_of_val(part) as u128;
     }
     let nanoseconds = start.elapsed().as_nanos().max(1);

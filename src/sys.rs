@@ -1,10 +1,11 @@
-//! What is asked of the kernel by system call and ioctl: scheduling affinity, memory policy and ethtool's channels.
+//! What is asked of the kernel by system call and ioctl: scheduling affinity, memory and its policy, ethtool's channels.
 //! The one module with unsafe code; it knows numbers and structures, and nothing of what they are used for.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::AsRawFd as _;
 
+use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_ulong};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -110,6 +111,24 @@ fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
         unsafe { libc::syscall(libc::SYS_get_mempolicy, mode_at, mask.as_mut_ptr(), bits, 0_u64, flags) };
     Errno::result(done)?;
     Ok((mode, set(&mask)))
+}
+
+/// Memory of one node and no other, in pages of its own, each of them there (`mbind(2)`).
+///
+/// The policy is the pages', not a thread's: an allocator may hand out pages that another node gave before, and
+/// `kernel.numa_balancing` moves pages that have no policy to whoever reads them.
+pub(crate) fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
+    let mut pages = MmapMut::map_anon(bytes)?;
+    let mask = words(&NodeSet::single(node), NODE_BITS);
+    let bits = c_ulong::from(NODE_BITS) + 1;
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the pages.
+    let done = unsafe {
+        libc::syscall(libc::SYS_mbind, pages.as_ptr(), bytes, MPOL_BIND, mask.as_ptr(), bits, 0_u32)
+    };
+    Errno::result(done)?;
+    // Writing is what makes the kernel give them.
+    pages.fill(1);
+    Ok(pages)
 }
 
 /// The node of the page that a value lies on.
@@ -223,6 +242,18 @@ mod tests {
         let (asked, got) = bound.join().unwrap();
         assert_eq!(asked, got);
         assert_eq!(set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn pages_are_of_the_node() {
+        // Kernels without NUMA and some containers have no memory policy.
+        let Ok(nodes) = allowed_nodes() else { return };
+        for node in nodes.iter() {
+            let pages = pages_of(node, 100_000).unwrap();
+            assert!(pages.len() == 100_000 && pages.iter().all(|&byte| byte == 1));
+            assert!(pages.iter().step_by(4096).all(|byte| node_of(byte).unwrap() == node));
+        }
+        assert_eq!(pages_of(NODE_BITS - 1, 1).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 
     #[test]
