@@ -3,9 +3,10 @@
 use crate::cpuset::CpuSet;
 use crate::host::{Host, Role, Vector};
 use crate::plan::differences::Settings;
+use crate::plan::hash::hash;
 use crate::plan::place::{Places, Taken};
 use crate::plan::plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan, hash,
+    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan,
 };
 use crate::plan::{Work, channels, notes, queues, score};
 use crate::policy::Scope;

@@ -8,6 +8,7 @@ mod build;
 mod candidates;
 mod channels;
 mod differences;
+mod hash;
 mod irqbalance;
 mod notes;
 mod place;

@@ -1,11 +1,9 @@
 //! The plan as data: what each vector and queue should be, why, what has to be written for it, and how good
 //! the result is. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
 
-use std::hash::Hasher as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
 use crate::host::{Channels, Role, Source};
@@ -394,98 +392,5 @@ impl Note {
     /// Whether it says that there are no vectors to plan, or none that are understood.
     pub(crate) fn is_unplannable(&self) -> bool {
         [NO_VECTORS, VECTORS_NOT_UNDERSTOOD].contains(&self.code.as_str())
-    }
-}
-
-/// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
-/// states and speeds.
-pub(crate) fn hash(host: &HostSummary, interfaces: &[InterfacePlan]) -> String {
-    let mut hash = PlanHasher::default();
-    hash.sets([&host.online, &host.isolated, &host.nohz_full]);
-    hash.numbers([host.possible]);
-    for node in &host.nodes {
-        hash.text("node");
-        hash.numbers([node.node]);
-        hash.sets([&node.cpus]);
-    }
-    for interface in interfaces {
-        hash.text("interface");
-        for text in [&interface.name, interface.driver.as_deref().unwrap_or("-"), &interface.device] {
-            hash.text(text);
-        }
-        hash.sets([&interface.candidates]);
-        for vector in &interface.vectors {
-            let role = match vector.role {
-                Role::Combined => "combined",
-                Role::Rx => "rx",
-                Role::Tx => "tx",
-                Role::Control => "control",
-            };
-            hash.text(role);
-            hash.numbers(vector.queue);
-            hash.sets(&vector.cpus);
-        }
-        for rx in &interface.rx_queues {
-            hash.text("rps");
-            hash.numbers([rx.queue]);
-            hash.sets(&rx.rps_cpus);
-            hash.numbers(rx.rps_flow_cnt);
-        }
-        for tx in &interface.tx_queues {
-            hash.text("xps");
-            hash.numbers([tx.queue]);
-            hash.sets(&tx.xps_cpus);
-        }
-    }
-    format!("{:016x}", hash.finish())
-}
-
-/// Hashes values one after another so that no two different rows of them look alike. The bytes are the same on
-/// machines of either byte order.
-#[derive(Default)]
-struct PlanHasher {
-    hasher: SipHasher13,
-    /// Bytes that wait to be hashed: thousands at a time are hashed faster than a few.
-    bytes: Vec<u8>,
-}
-
-impl PlanHasher {
-    fn text(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
-        self.end();
-    }
-
-    fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) {
-        for number in numbers {
-            self.bytes.push(1);
-            self.bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        self.end();
-    }
-
-    fn sets<'a>(&mut self, sets: impl IntoIterator<Item = &'a CpuSet>) {
-        for cpus in sets {
-            for (index, word) in cpus.used_words() {
-                let mut bytes = [1; 13];
-                bytes[1..5].copy_from_slice(&index.to_le_bytes());
-                bytes[5..].copy_from_slice(&word.to_le_bytes());
-                self.bytes.extend_from_slice(&bytes);
-            }
-            self.bytes.push(2);
-        }
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.bytes.push(0);
-        if self.bytes.len() >= 4096 {
-            self.hasher.write(&self.bytes);
-            self.bytes.clear();
-        }
-    }
-
-    fn finish(mut self) -> u64 {
-        self.hasher.write(&self.bytes);
-        self.hasher.finish()
     }
 }

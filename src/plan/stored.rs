@@ -10,10 +10,9 @@ use crate::cpuset::CpuSet;
 use crate::host::{FLOW_ENTRIES, Host, Interface, Vector};
 use crate::plan::build::summary;
 use crate::plan::differences::Settings;
+use crate::plan::hash::hash;
 use crate::plan::irqbalance;
-use crate::plan::plan::{
-    HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Wanted, Write, WriteKind, hash,
-};
+use crate::plan::plan::{HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Wanted, Write, WriteKind};
 
 /// A text that is no plan, or one that cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
