@@ -323,11 +323,9 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
 
 /// The nodes, each without memory replaced by the nearest that has some.
 fn with_memory(host: &Host, near: &NodeSet, notes: &mut Vec<String>) -> NodeSet {
-    let has = |node: u32| host.memory.get(&node) != Some(&0);
     let mut chosen = NodeSet::new();
     for node in near.iter() {
-        let nearest = || host.topology.nearest_nodes(node).into_iter().find(|&other| has(other));
-        let with = if has(node) { node } else { nearest().unwrap_or(node) };
+        let with = host.memory_near(node);
         if with != node {
             notes.push(format!("node {node} has no memory; node {with} is the nearest that has"));
         }

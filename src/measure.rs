@@ -48,13 +48,13 @@ impl Subject {
             irq: vector.irq,
             role: vector.role,
             queue: vector.queue,
-            node: vector.node.or(interface.node),
+            node: vector.node.or(interface.local_node()),
         });
         Self {
             name: interface.name.clone(),
             driver: interface.driver.clone(),
             kind: None,
-            node: interface.node,
+            node: interface.local_node(),
             vectors: vectors.collect(),
         }
     }

@@ -182,7 +182,7 @@ fn places(topology: &Topology, plan: &Plan, cpus: fn(&VectorPlan) -> CpuSet) -> 
     let mut places = BTreeSet::new();
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
-            let own = vector.node.or(interface.node);
+            let own = vector.node.or(interface.local_node());
             for cpu in cpus(vector).iter() {
                 let remote = own.is_some() && topology.node_of(cpu) != own;
                 let Some(queue) = vector.queue else { continue };

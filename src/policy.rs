@@ -70,6 +70,7 @@ pub struct Settings {
     /// CPUs that take no interrupts and no RPS work.
     pub exclude: Option<CpuSet>,
     /// At most so many cores of a node take queue vectors.
+    #[serde(default, deserialize_with = "words::from_one")]
     pub irq_cores: Option<usize>,
     /// How many cores may take queue vectors.
     pub per: Option<Per>,
@@ -256,6 +257,9 @@ mod tests {
             ("[defaults]\nexclude = '3-1'\n", "runs downwards"),
             ("[defaults]\nsiblings = 'yes'\n", "expected a boolean"),
             ("[defaults]\nrfs = 0\n", "a number of flows"),
+            ("[defaults]\nrfs = -5\n", "`-5` is none of off, keep, or a number of flows"),
+            ("[defaults]\nirq-cores = 0\n", "line 2, column 13"),
+            ("[defaults]\ngroup = { cpus = '1', mask = '2' }\n", "line 2, column 9"),
         ] {
             let error = Policy::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?} gave {error}");

@@ -74,3 +74,37 @@ fn the_policy_file_says_it_too() {
         plan["channels"].as_array().unwrap().iter().map(|c| c["interface"].as_str().unwrap()).collect();
     assert_eq!(changed, ["eth0", "eth1"]);
 }
+
+#[test]
+fn what_the_card_cannot_have_is_said() {
+    let machine = Copy::of("dl980");
+    let run = |args: &[&str]| machine.nicpin(&[&["plan", "eth0", "--channels"], args].concat()).stdout;
+    let most = "the policy wants 1000 channels; the card can have 63";
+    assert!(run(&["1000"]).contains(most), "{}", run(&["1000"]));
+    assert!(run(&["1000"]).contains("the policy says 1000, and the card can have 63"));
+    assert!(
+        run(&["8", "--explain"]).contains("  channels    ethtool -L eth0 combined 8: as the policy says\n")
+    );
+    // A driver that was asked and has no channels.
+    machine.write(ETH0, "");
+    let fixed = "the policy wants 8 channels; the driver takes no other number, so they stay as they are";
+    assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
+    assert!(run(&["keep"]).contains("16 queues share 8 candidate cores on node 0"), "{}", run(&["keep"]));
+    assert!(!run(&["keep"]).contains("ethtool -L eth0"), "{}", run(&["keep"]));
+    // One that nobody asked.
+    machine.remove(ETH0);
+    assert!(run(&["8"]).contains("the driver does not tell its own"), "{}", run(&["8"]));
+    assert!(run(&["keep"]).contains("ethtool -L eth0 combined 8"), "{}", run(&["keep"]));
+}
+
+#[test]
+fn transmit_channels_alone_are_no_reason_to_change_a_card() {
+    let machine = Copy::of("dl980");
+    machine.write(ETH0, "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 4\ntx 1\nother 0\ncombined 0\n");
+    let run = machine.nicpin(&["plan", "--channels", "auto", "eth0", "--format", "sh"]);
+    assert!(!run.stdout.contains("ethtool -L"), "{}", run.stdout);
+    machine.write(ETH0, "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 2\ntx 1\nother 0\ncombined 0\n");
+    let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
+    let expected = "ethtool -L eth0 rx 4 tx 4: as many as the card can have, for 8 candidate cores";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+}

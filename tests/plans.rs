@@ -104,3 +104,37 @@ fn a_name_that_no_kernel_gives_is_no_interface() {
     machine.remove("/sys/class/net/nic0");
     assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, expected);
 }
+
+#[test]
+fn flow_steering_is_explained() {
+    let root = fixture("dl980");
+    let root = root.to_str().unwrap();
+    let run = nicpin(&["plan", "--root", root, "--rfs", "32768", "--explain", "eth0"]);
+    assert!(run.stdout.contains("RFS for 512 flows: its share of the flow table\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\nflow table  32768 entries: one flow table for all interfaces\n"));
+    let run = nicpin(&["plan", "--root", root, "--explain", "eth0"]);
+    assert!(!run.stdout.contains("RFS"), "{}", run.stdout);
+}
+
+/// What is not asked for takes its room on CPUs; how its queues are steered is nobody's business.
+#[test]
+fn queues_of_other_interfaces_are_not_read() {
+    let machine = Copy::of("dl980");
+    let before = machine.nicpin(&["plan", "eth2"]).stdout;
+    machine.write("/sys/class/net/eth0/queues/tx-0/xps_cpus", "rubbish\n");
+    let run = machine.nicpin(&["plan", "eth2"]);
+    assert_eq!((run.code, run.stdout), (0, before), "{}", run.stderr);
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
+    assert_eq!(machine.nicpin(&["plan"]).code, 1);
+}
+
+#[test]
+fn workers_have_memory_where_there_is_some() {
+    let machine = Copy::of("two-node");
+    machine.write("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:       0 kB\n");
+    let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "nic1"]);
+    assert!(run.stdout.contains("--membind=0"), "{}", run.stdout);
+    let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "--rps", "6", "nic1"]);
+    assert!(run.stdout.contains("  note        CPUs 6 take packets by RPS, too\n"), "{}", run.stdout);
+}

@@ -5,7 +5,8 @@ mod support;
 
 use nicpin::host::{Host, Role};
 use nicpin::plan::{Plan, Score};
-use nicpin::policy::{Per, Policy, Rps, Scope, Settings, Widen};
+use nicpin::policy::{Group, Per, Policy, Rps, Scope, Settings, Widen};
+use nicpin::select::Selection;
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
 
 fn with(host: &Host, options: Settings) -> Plan {
@@ -69,6 +70,14 @@ fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
     let wide = with(&host, Settings { widen: Some(Widen::Package), ..Settings::default() });
     assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
     assert_eq!((wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))), (1, vec!["widened"]));
+    // Its own cores first; and packets are not handed on to where only vectors had to go.
+    assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
+    assert!(wide.score.local.unwrap() > 0.66);
+    assert_eq!(
+        &*of(&wide, "eth0").vectors[4].why,
+        "node 3 of the same package: no core of node 2 has less to do"
+    );
+    assert!(of(&wide, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus == Some(set(""))));
     let mut small = clustered();
     small.interfaces[0].vectors.truncate(3);
     let wide = with(&small, Settings { widen: Some(Widen::Package), ..Settings::default() });
@@ -96,7 +105,40 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     assert_eq!(codes(of(&plan, "eth0")), ["no-hint"]);
     host.hints.insert(irqs[2], set("0"));
     host.interfaces[0].driver = Some("i40e".to_owned());
-    assert_eq!(codes(of(&with(&host, asked), "eth0")), ["hint-ignores-locality"]);
+    assert_eq!(codes(of(&with(&host, asked.clone()), "eth0")), ["hint-ignores-locality"]);
+    // A hint that cannot be followed is no reason, and said.
+    let plan = with(&host, Settings { exclude: Some(set("3")), ..asked });
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(cpus(eth0), ["4", "6", "0"]);
+    assert_eq!(
+        (&*eth0.vectors[0].why, &*eth0.vectors[1].why),
+        ("node 1, the card's own", "where the driver hints")
+    );
+    assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
+}
+
+#[test]
+fn cpus_that_the_policy_names_and_that_cannot_be_used_are_said() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.topology.online = host.topology.online.difference(&set("5"));
+    let given = |scope: &str, rps: &str| {
+        let options = Settings {
+            scope: Some(Scope::Cpus(set(scope))),
+            rps: Some(Rps::Cpus(set(rps))),
+            exclude: Some(set("7")),
+            ..Settings::default()
+        };
+        let plan = with(&host, options);
+        let eth0 = of(&plan, "eth0").clone();
+        let why = eth0.vectors[0].why.to_string();
+        (eth0.candidates, eth0.rx_queues[0].rps_cpus.clone().unwrap(), why, eth0.notes.len())
+    };
+    let named = "among the CPUs that the policy names".to_owned();
+    assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), named.clone(), 0));
+    assert_eq!(given("4-6", "5-7"), (set("4,6"), set("6"), named, 2));
+    let own = "node 1, the card's own".to_owned();
+    assert_eq!(given("5", "7"), (set("4,6"), set(""), own, 2));
 }
 
 #[test]
@@ -131,6 +173,12 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     let note = &of(&plan, "eth0").notes[0];
     assert_eq!(note.code, "xps-rxqs-set");
     assert_eq!(note.cure.as_deref(), Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs"));
+    host.interfaces[0].name = "e;0".to_owned();
+    host.interfaces[0].tx_queues[5].has_xps_rxqs = true;
+    let plan = support::host::plan(&host);
+    let cure =
+        "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
+    assert_eq!(of(&plan, "e;0").notes[0].cure.as_deref(), Some(cure));
 }
 
 #[test]
@@ -169,7 +217,59 @@ fn what_is_left_out_and_what_is_left_for_workers() {
     let left: Vec<String> = eth0.left_out.iter().map(|left| format!("{}: {}", left.cpus, left.why)).collect();
     assert_eq!(left[0], "15: excluded by the policy");
     assert!(left[1].starts_with("12: isolated") && left[2].starts_with("13: nohz_full"), "{left:?}");
-    assert_eq!((&eth0.irq_cpus, &eth0.worker_cpus), (&set("8-10"), &set("11-15")));
+    assert_eq!((&eth0.irq_cpus, &eth0.worker_cpus), (&set("8-10"), &set("11,14-15")));
+}
+
+#[test]
+fn local_is_the_cards_own_node_even_where_no_cpu_of_it_may_be_used() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.topology.isolated = set("4-7");
+    let there = plan(&host);
+    assert_eq!((of(&there, "eth0").node, there.score.local), (Some(0), Some(0.0)));
+    // A node without CPUs has none nearer.
+    host.topology.nodes.get_mut(&1).unwrap().cpus = set("");
+    let there = plan(&host);
+    assert_eq!((of(&there, "eth0").node, there.score.local), (Some(0), Some(1.0)));
+}
+
+#[test]
+fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    let group = Settings { group: Some(Group::Cpus(set("2-5"))), ..Settings::default() };
+    let plan = with(&host, group);
+    assert_eq!((plan.score.max_vectors_per_core, plan.score.min_vectors_per_core), (2, 2));
+    let one = Settings { group: Some(Group::Cpus(set("2"))), ..Settings::default() };
+    assert_eq!(&*of(&with(&host, one), "eth0").vectors[0].why, "a group of CPUs, by the policy");
+}
+
+#[test]
+fn flow_tables_are_as_large_as_the_largest_wish() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 2);
+    add(&mut host, "eth1", Some(0), 2);
+    host.flow_entries = Some(7);
+    let table = |policy: &str| {
+        let policy = Policy::parse(policy).unwrap();
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &policy, &selection);
+        let write = plan.writes.iter().find(|write| write.path.ends_with("rps_sock_flow_entries"));
+        write.map(|write| write.value.to_string())
+    };
+    let rule =
+        |name: &str, rfs: &str| format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n");
+    for (eth0, eth1, expected) in [
+        ("1000", "40000", Some("65536")),
+        ("40000", "1000", Some("65536")),
+        ("'off'", "1000", Some("1024")),
+        ("'off'", "'off'", Some("0")),
+        ("'off'", "'keep'", None),
+        ("'keep'", "'keep'", None),
+    ] {
+        let found = table(&(rule("eth0", eth0) + &rule("eth1", eth1)));
+        assert_eq!(found.as_deref(), expected, "{eth0} {eth1}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::apply::{ApplyError, Done, Options, Proof, Proven, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::Watcher;
 use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, unplannable};
-use crate::host::{Host, Root};
+use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::render;
@@ -60,7 +60,7 @@ fn apply(
         options,
         |root| match stored {
             Some(stored) => fit(root, stored, args.force, changes),
-            None => read_and_plan_to(Purpose::Write, cli, root, &args.select, &args.policy),
+            None => read_and_plan_to(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default()),
         },
         || {
             watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;

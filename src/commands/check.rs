@@ -5,13 +5,13 @@ use anyhow::Result;
 use crate::apply::differences;
 use crate::cli::{CheckArgs, Cli, ReportFormat};
 use crate::commands::{Exit, read_and_plan, unplannable};
-use crate::host::Root;
+use crate::host::{Root, Wants};
 use crate::render;
 use crate::render::check::{Check, Verdict};
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy)?;
+    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
     let (differs, instead) = differences(&root, &host, &plan);
     let check = Check::new(&plan, differs, instead, unplannable(&args.select, &plan));
     if !args.quiet {

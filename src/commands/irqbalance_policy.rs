@@ -9,8 +9,8 @@ use anyhow::Result;
 use crate::apply::irqbalance::Kept;
 use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
 use crate::commands::{Exit, read_and_plan};
-use crate::host::Root;
 use crate::host::interrupts::Handlers;
+use crate::host::{Root, Wants};
 
 const NET: &str = "/sys/class/net";
 const PCI: &str = "/sys/bus/pci/devices/";
@@ -48,7 +48,7 @@ fn is_of_a_card(root: &Root, device: &str) -> Result<bool> {
 /// Whether a plan of the whole machine has CPUs for this IRQ.
 fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
     let every = SelectArgs { selectors: Vec::new(), if_present: true };
-    let (_, plan) = read_and_plan(cli, root, &every, &PolicyArgs::default())?;
+    let (_, plan) = read_and_plan(cli, root, &every, &PolicyArgs::default(), Wants::default())?;
     let mut vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

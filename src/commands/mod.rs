@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::binding::BindingError;
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
-use crate::host::{Host, Root, Wants};
+use crate::host::{Host, Queues, Root, Wants};
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
@@ -186,8 +186,9 @@ fn read_and_plan(
     root: &Root,
     select: &SelectArgs,
     args: &PolicyArgs,
+    wants: Wants,
 ) -> Result<(ManuallyDrop<Host>, ManuallyDrop<Plan>)> {
-    let (host, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args)?;
+    let (host, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args, wants)?;
     Ok((ManuallyDrop::new(host), ManuallyDrop::new(plan)))
 }
 
@@ -197,9 +198,15 @@ fn read_and_plan_to(
     root: &Root,
     select: &SelectArgs,
     args: &PolicyArgs,
+    wants: Wants,
 ) -> Result<(Host, Plan)> {
-    let (host, policy) = read_host(purpose, cli, root, args, Wants::default())?;
+    // Interfaces that were not asked for take their room, and nothing is written to their queues.
+    let queues = if select.selectors.is_empty() { Queues::Steering } else { Queues::Numbers };
+    let (mut host, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
     let selection = Selection::new(&host, &select.selectors, select.if_present)?;
+    if queues == Queues::Numbers {
+        host.read_queue_values(root, &selection.names)?;
+    }
     let plan = crate::plan::plan(&host, &policy, &selection);
     Ok((host, plan))
 }

@@ -8,7 +8,7 @@ use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
 use crate::commands::watch::Watch;
 use crate::commands::{Exit, Misspelt, read_and_plan, unplannable};
-use crate::host::Root;
+use crate::host::{Root, Wants};
 use crate::plan::Note;
 use crate::policy::Settings;
 use crate::render;
@@ -22,7 +22,8 @@ const LIVE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy).map_err(misspelt)?;
+    let wants = Wants { polling: true, ..Wants::default() };
+    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants).map_err(misspelt)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     let wanted = Wanted { irqs: vectors.map(|vector| vector.irq).collect(), ..Wanted::default() };
     let time = args.seconds.unwrap_or(if root.is_real() { LIVE } else { Duration::ZERO });

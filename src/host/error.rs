@@ -9,7 +9,7 @@ use nix::errno::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The kernel refused: the path, its answer and what to do about it.
-    #[error("{}: {}{}", path.display(), errno_words(answer), cure(answer))]
+    #[error("{}: {}{}", path.display(), errno_words(answer), cure(path, answer))]
     Io {
         /// Where the file is, the root included.
         path: PathBuf,
@@ -57,10 +57,13 @@ pub fn errno_words(error: &io::Error) -> String {
     }
 }
 
-fn cure(error: &io::Error) -> &'static str {
+fn cure(path: &Path, error: &io::Error) -> &'static str {
+    let is_kernels = path.iter().any(|part| part == "proc" || part == "sys");
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EACCES | Errno::EPERM) => ": run as root, or as a user that may read it",
+        Some(Errno::ENOENT) if !is_kernels => ": name one that is there",
         Some(Errno::ENOENT) => ": is this the root of a Linux machine, with its /proc and /sys mounted?",
+        Some(Errno::EISDIR) => ": name a file in it",
         Some(Errno::ENOTDIR) => ": --root takes a directory or a capture file",
         _ => "",
     }

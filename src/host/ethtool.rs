@@ -1,7 +1,8 @@
 //! What only ethtool knows: how many channels a card has and could have.
 //!
 //! On a live machine asked by ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`); in a tree read from
-//! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line.
+//! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line; nothing in it where the
+//! driver had none.
 
 use std::io;
 
@@ -120,19 +121,29 @@ impl Channels {
     }
 }
 
-/// The channels of an interface; `None` where the driver does not tell. Needs no privilege.
-pub(crate) fn channels(root: &Root, interface: &str) -> Result<Option<Channels>, FileError> {
+/// What a driver answers when it is asked for its channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// These.
+    Channels(Channels),
+    /// That it has no such thing to tell of.
+    Nothing,
+    /// It was not asked: a tree that somebody made by hand.
+    NotAsked,
+}
+
+/// The channels of an interface. Needs no privilege.
+pub(crate) fn channels(root: &Root, interface: &str) -> Result<Answer, FileError> {
     let path = format!("{RECORDED}/{interface}/channels");
     if root.is_real() {
         let channels = sys::get_channels(interface).ok().map(Channels::of);
-        if let Some(channels) = channels {
-            root.remember(&path, || channels.to_text());
-        }
-        return Ok(channels);
+        root.remember(&path, || channels.map(|channels| channels.to_text()).unwrap_or_default());
+        return Ok(channels.map_or(Answer::Nothing, Answer::Channels));
     }
-    let Some(text) = root.read_opt(&path)? else { return Ok(None) };
+    let Some(text) = root.read_opt(&path)? else { return Ok(Answer::NotAsked) };
     match Channels::parse(&text) {
-        Some(channels) => Ok(Some(channels)),
+        Some(_) if text.trim().is_empty() => Ok(Answer::Nothing),
+        Some(channels) => Ok(Answer::Channels(channels)),
         None => {
             Err(root.content_error(&path, "is no list of channels; expected lines such as `max_combined 8`"))
         }

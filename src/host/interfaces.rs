@@ -14,6 +14,7 @@ use crate::host::polling::Polling;
 use crate::host::root::{FileError, Root};
 use crate::host::topology::read_list;
 use crate::host::vectors::{UnknownVector, Vector};
+use crate::host::{Queues, Wants};
 
 const NET: &str = "/sys/class/net";
 
@@ -39,6 +40,8 @@ pub struct Interface {
     pub tx_queues: Vec<TxQueue>,
     /// How many channels the card has and could have, where ethtool tells.
     pub channels: Option<Channels>,
+    /// Whether their number is known to be fixed: the driver takes no other.
+    pub channels_fixed: bool,
     /// Who polls its queues.
     pub polling: Polling,
     /// What netlink told of its queues and their IRQs.
@@ -87,7 +90,7 @@ pub struct MaskFile {
 }
 
 /// A receive queue.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RxQueue {
     /// N of `rx-N`.
     pub index: u32,
@@ -98,7 +101,7 @@ pub struct RxQueue {
 }
 
 /// A transmit queue.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TxQueue {
     /// N of `tx-N`.
     pub index: u32,
@@ -138,7 +141,7 @@ pub(crate) struct Listed {
 }
 
 /// The interfaces of a machine.
-pub(crate) fn read(root: &Root) -> Result<Listed, FileError> {
+pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
     let mut listed = Listed::default();
     let mut names = root.list(NET)?.unwrap_or_default();
     // The kernel gives no interface such a name (`dev_valid_name`); in a tree it could become a line of a script.
@@ -152,7 +155,7 @@ pub(crate) fn read(root: &Root) -> Result<Listed, FileError> {
             entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
         let device = root.canonical(&format!("{path}/device"));
         if let Some(device) = &device {
-            listed.interfaces.extend(read_interface(root, &path, &name, device)?);
+            listed.interfaces.extend(read_interface(root, &path, &name, device, wants)?);
         }
         if !lowers.is_empty() {
             listed.stacked.push(Stacked { name, lowers });
@@ -164,8 +167,14 @@ pub(crate) fn read(root: &Root) -> Result<Listed, FileError> {
 }
 
 /// One interface; `None` when it went away while it was read.
-fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Option<Interface>, FileError> {
-    let (rx_queues, tx_queues) = read_queues(root, path)?;
+fn read_interface(
+    root: &Root,
+    path: &str,
+    name: &str,
+    link: &str,
+    wants: Wants,
+) -> Result<Option<Interface>, FileError> {
+    let (rx_queues, tx_queues) = read_queues(root, path, wants.queues)?;
     let flags = root
         .read_opt(&format!("{path}/flags"))?
         .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
@@ -180,9 +189,11 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
     let speed = root.read_opt(&format!("{path}/speed"))?;
     let port = root.read_opt(&format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
+    let (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
     let interface = Interface {
         name: name.to_owned(),
-        channels: read_channels(root, name, driver.as_deref())?,
+        channels,
+        channels_fixed,
         driver,
         device: read_device(root, link)?,
         port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
@@ -193,7 +204,7 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
         rx_queues,
         tx_queues,
-        polling: Polling::read(root, path)?,
+        polling: if wants.polling { Polling::read(root, path)? } else { Polling::default() },
         netlink: None,
         vmbus: read_vmbus(root, link)?,
         vectors: Vec::new(),
@@ -205,13 +216,18 @@ fn read_interface(root: &Root, path: &str, name: &str, link: &str) -> Result<Opt
 }
 
 /// What ethtool says of an interface's channels, as far as it is true.
-fn read_channels(root: &Root, name: &str, driver: Option<&str>) -> Result<Option<Channels>, FileError> {
-    let channels = ethtool::channels(root, name)?;
-    Ok(channels.map(|now| match driver {
+fn read_channels(
+    root: &Root,
+    name: &str,
+    driver: Option<&str>,
+) -> Result<(Option<Channels>, bool), FileError> {
+    Ok(match (ethtool::channels(root, name)?, driver) {
         // It names a maximum and takes no other number (it has no `set_channels`).
-        Some("vmxnet3") => now.without_more(),
-        _ => now,
-    }))
+        (ethtool::Answer::Channels(now), Some("vmxnet3")) => (Some(now.without_more()), true),
+        (ethtool::Answer::Channels(now), _) => (Some(now), false),
+        (ethtool::Answer::Nothing, _) => (None, true),
+        (ethtool::Answer::NotAsked, _) => (None, false),
+    })
 }
 
 fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
@@ -314,17 +330,32 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
     Ok(irqs)
 }
 
-fn read_queues(root: &Root, path: &str) -> Result<(Vec<RxQueue>, Vec<TxQueue>), FileError> {
+/// Reads how the queues of an interface are steered, where only their numbers were read before.
+pub(crate) fn read_queue_values(root: &Root, interface: &mut Interface) -> Result<(), FileError> {
+    let path = format!("{NET}/{}", interface.name);
+    (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
+    Ok(())
+}
+
+fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>, Vec<TxQueue>), FileError> {
     let (mut rx, mut tx) = (Vec::new(), Vec::new());
     for name in root.list(&format!("{path}/queues"))?.unwrap_or_default() {
         let queue = format!("{path}/queues/{name}");
         if let Some(index) = name.strip_prefix("rx-").and_then(|index| index.parse().ok()) {
+            if wanted == Queues::Numbers {
+                rx.push(RxQueue { index, ..RxQueue::default() });
+                continue;
+            }
             rx.push(RxQueue {
                 index,
                 rps_cpus: read_mask_file(root, &format!("{queue}/rps_cpus"))?,
                 rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
             });
         } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
+            if wanted == Queues::Numbers {
+                tx.push(TxQueue { index, ..TxQueue::default() });
+                continue;
+            }
             let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
             tx.push(TxQueue {
                 index,

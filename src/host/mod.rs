@@ -41,7 +41,7 @@ pub use topology::{Node, Topology};
 pub use vectors::{Source, UnknownVector, Vector};
 pub use writers::Writers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 
@@ -74,7 +74,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Reads the machine below a root, without the drivers' hints.
+    /// Reads the machine below a root: what is always needed.
     pub fn read(root: &Root) -> Result<Self, FileError> {
         Self::read_for(root, Wants::default())
     }
@@ -82,7 +82,7 @@ impl Host {
     /// Reads the machine below a root, and what else is wanted of it.
     pub fn read_for(root: &Root, wants: Wants) -> Result<Self, FileError> {
         let topology = Topology::read(root)?;
-        let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root)?;
+        let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root, wants)?;
         // A topology dump has no /proc at all; a machine without its interrupts is one that cannot be read.
         let without_proc = !root.exists("/proc");
         if !interfaces.is_empty() && !without_proc {
@@ -108,13 +108,14 @@ impl Host {
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
             writers: Writers::read(root)?,
-            sockets_poll: polling::sockets_poll(root)?,
+            sockets_poll: wants.polling && polling::sockets_poll(root)?,
         })
     }
 }
 
 /// What is only read when something asks for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // one question has nothing to do with another
 pub struct Wants {
     /// The drivers' hints.
     pub hints: bool,
@@ -122,11 +123,41 @@ pub struct Wants {
     pub interrupts: bool,
     /// How much memory each node has.
     pub memory: bool,
+    /// Who polls the cards' queues.
+    pub polling: bool,
+    /// What of the cards' queues.
+    pub queues: Queues,
+}
+
+/// What is read of queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Queues {
+    /// How they are steered, too.
+    #[default]
+    Steering,
+    /// Which there are; [`Host::read_queue_values`] reads the rest.
+    Numbers,
+}
+
+impl Host {
+    /// Reads how the queues of some interfaces are steered ([`Queues::Numbers`]).
+    pub fn read_queue_values(&mut self, root: &Root, names: &BTreeSet<String>) -> Result<(), FileError> {
+        let wanted = self.interfaces.iter_mut().filter(|interface| names.contains(&interface.name));
+        wanted.into_iter().try_for_each(|interface| interfaces::read_queue_values(root, interface))
+    }
+
+    /// The node whose memory is nearest to the CPUs of a node: itself, unless it is known to have none.
+    pub fn memory_near(&self, node: u32) -> u32 {
+        let has = |node: u32| self.memory.get(&node) != Some(&0);
+        let nearest = || self.topology.nearest_nodes(node).into_iter().find(|&other| has(other));
+        if has(node) { node } else { nearest().unwrap_or(node) }
+    }
 }
 
 impl Wants {
     /// Whatever a command or a policy may ask for.
-    pub const EVERYTHING: Self = Self { hints: true, interrupts: true, memory: true };
+    pub const EVERYTHING: Self =
+        Self { hints: true, interrupts: true, memory: true, polling: true, queues: Queues::Steering };
 }
 
 fn read_hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {

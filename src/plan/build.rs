@@ -6,16 +6,18 @@ use crate::plan::differences::Settings;
 use crate::plan::hash::hash;
 use crate::plan::place::{Places, Taken};
 use crate::plan::plan::{
-    HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan,
+    Held, HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan,
 };
 use crate::plan::{Work, channels, notes, queues, score};
-use crate::policy::Scope;
+use crate::policy::{Rfs, Scope};
 use crate::select::Selection;
 
 /// What concerns all interfaces that take part, chosen or not.
 pub(crate) struct Shared {
     /// Receive queues over which a flow table is sized.
     pub(crate) flow_queues: usize,
+    /// The size of the flow table, which the machine has one of; `None`: as it is.
+    pub(crate) flow_entries: Option<u32>,
     /// CPUs that take a queue of any of them.
     pub(crate) busy: CpuSet,
 }
@@ -36,7 +38,9 @@ pub(crate) fn build(
         interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
         interfaces.push(interface);
     }
-    if let Some(entries) = chosen.iter().find_map(|work| queues::flow_entries(work.choice.rfs)) {
+    if let Some(entries) = shared.flow_entries
+        && chosen.iter().any(|work| work.choice.rfs != Rfs::Keep)
+    {
         settings.flow_entries(host, entries, &"one flow table for all interfaces".into());
     }
     let (writes, unchanged) = settings.in_order();
@@ -45,7 +49,7 @@ pub(crate) fn build(
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
         score: score::score(host, places, &interfaces, score::planned),
-        score_now: score::score(host, places, &interfaces, VectorPlan::served),
+        score_now: score::score(host, places, &interfaces, score::now),
         host: summary,
         channels: chosen.iter().filter_map(|work| channels::change(places, work)).collect(),
         interfaces,
@@ -78,8 +82,8 @@ fn interface(host: &Host, places: &Places, work: &Work<'_>, shared: &Shared) -> 
     let mut notes = work.candidates.notes.clone();
     notes.extend(notes::of_interface(host, places, work));
     notes.extend(rps_note);
-    let near = work.candidates.node.and_then(|node| host.topology.nodes.get(&node));
-    let near = near.map_or(&host.topology.online, |node| &node.cpus);
+    let free = work.candidates.near.difference(&shared.busy);
+    let plain = free.difference(&host.topology.isolated_or_nohz());
     InterfacePlan {
         name: name.clone(),
         driver: interface.driver.clone(),
@@ -88,10 +92,11 @@ fn interface(host: &Host, places: &Places, work: &Work<'_>, shared: &Shared) -> 
         via: Vec::new(),
         node: work.candidates.node,
         node_source: work.candidates.source,
+        unused_node: unused_node(host, work),
         candidates: work.candidates.cpus.clone(),
         left_out: work.candidates.left_out.clone(),
         irq_cpus: work.irq_cpus(host),
-        worker_cpus: near.difference(&shared.busy),
+        worker_cpus: if plain.is_empty() { free } else { plain },
         speed_mbps: interface.speed_mbps,
         state: interface.state.clone(),
         channels: interface.channels,
@@ -103,15 +108,22 @@ fn interface(host: &Host, places: &Places, work: &Work<'_>, shared: &Shared) -> 
     }
 }
 
+fn unused_node(host: &Host, work: &Work<'_>) -> Option<u32> {
+    let own = work.interface.device.node.filter(|_| work.candidates.source == NodeSource::Nearest);
+    own.filter(|own| host.topology.nodes.get(own).is_some_and(|node| !node.cpus.is_empty()))
+}
+
 fn vector(host: &Host, places: &Places, work: &Work<'_>, vector: &Vector) -> VectorPlan {
     let cpus = work.target(host, vector);
     let idle = work.interface.is_idle(vector);
     let taken = vector.queue.and_then(|queue| work.cpus.get(&queue)).filter(|_| cpus.is_some());
-    let seat = taken.map(|&Taken { cpu, on_core, in_domain }| Seat {
+    let seat = taken.map(|&Taken { cpu, on_core, in_domain, held }| Seat {
+        cpu,
         core: places.core_of(&host.topology, cpu).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
         on_core,
         l3: places.l3_of(&host.topology, cpu).cloned().unwrap_or_default(),
         on_l3: in_domain,
+        held,
     });
     VectorPlan {
         irq: vector.irq,
@@ -150,12 +162,15 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
     if vector.role == Role::Control {
         return "carries no packets, but sits on an isolated CPU".to_owned();
     }
+    let taken = vector.queue.and_then(|queue| work.cpus.get(&queue));
     let node = match (work.candidates.node, work.candidates.source) {
-        _ if cpus.len() > 1 => "a group of CPUs, by the policy".to_owned(),
-        _ if work.choice.scope == Scope::Hint && host.hints.contains_key(&vector.irq) => {
-            "where the driver hints".to_owned()
+        _ if work.choice.group.is_some() => "a group of CPUs, by the policy".to_owned(),
+        _ if taken.is_some_and(|taken| taken.held == Some(Held::Hint)) => {
+            let own = host.hints.get(&vector.irq).is_some_and(|hint| cpus.is_subset(hint));
+            let whose = if own { "" } else { " for the queue's other vector" };
+            format!("where the driver hints{whose}")
         }
-        _ if matches!(work.choice.scope, Scope::Cpus(_)) => "among the CPUs that the policy names".to_owned(),
+        _ if work.candidates.named => "among the CPUs that the policy names".to_owned(),
         _ if work.choice.scope == Scope::All => "any node, by the policy".to_owned(),
         _ if work.choice.scope == Scope::Remote => "another node, by the policy".to_owned(),
         _ if vector.node.is_some() => {
@@ -163,6 +178,11 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
             let there = host.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
             let near = if there { "" } else { "nearest to " };
             format!("{near}node {node}, that of the device which raises it")
+        }
+        (Some(node), _) if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) => {
+            let other = cpus.first().and_then(|cpu| host.topology.node_of(cpu));
+            let other = other.map_or("another node".to_owned(), |other| format!("node {other}"));
+            format!("{other} of the same package: no core of node {node} has less to do")
         }
         (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the card's own"),
         (Some(node), NodeSource::SingleNode) => format!("node {node}, the only one"),
@@ -172,7 +192,7 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         (None, _) => "node unknown".to_owned(),
     };
     let idle = if work.interface.is_idle(vector) { "; idle, not counted" } else { "" };
-    let before = vector.queue.and_then(|queue| work.cpus.get(&queue)).map_or(0, |taken| taken.on_core);
+    let before = taken.map_or(0, |taken| taken.on_core);
     let second = match before {
         0 => String::new(),
         1 => "; its core had a queue before".to_owned(),

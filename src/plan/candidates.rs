@@ -16,7 +16,13 @@ pub(crate) struct Candidates {
     pub(crate) source: NodeSource,
     /// Where its vectors may go. Never empty on a machine with a CPU.
     pub(crate) cpus: CpuSet,
-    /// Online CPUs of its node, or of the machine when no node is known, that are not among them, and why not.
+    /// The same from near to far, where the policy widens; else empty.
+    pub(crate) tiers: Vec<CpuSet>,
+    /// Whether they are the CPUs that the policy names.
+    pub(crate) named: bool,
+    /// The online CPUs near it, whatever the policy: those of its node, those that its device calls local, or all.
+    pub(crate) near: CpuSet,
+    /// Those near it that are not among the candidates, and why not.
     pub(crate) left_out: Vec<LeftOut>,
     /// What its owner should know.
     pub(crate) notes: Vec<Note>,
@@ -36,7 +42,10 @@ pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice, qu
     let (usable, mut notes) = usable(topology, choice);
     let mut home = home(topology, interface, &usable);
     notes.append(&mut home.notes);
-    let cpus = if let Some(cpus) = explicit(topology, choice, &mut notes) {
+    let named = explicit(topology, choice, &mut notes);
+    let is_named = named.is_some();
+    let mut tiers = Vec::new();
+    let cpus = if let Some(cpus) = named {
         if home.node.is_none()
             && let Some((&node, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
         {
@@ -45,14 +54,22 @@ pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice, qu
         }
         cpus
     } else {
-        let cpus = scoped(topology, choice, &home, &usable, queues, &mut notes);
+        tiers = scoped(topology, choice, &home, &usable, queues, &mut notes);
+        let cpus = tiers.iter().fold(CpuSet::new(), |all, tier| all.union(tier));
         match (choice.irq_cores, choice.per) {
             (None, Per::Core) => cpus,
             (most, per) => first_cores(topology, &cpus, most, per, choice.avoid_cpu0),
         }
     };
-    let left_out = left_out(topology, choice, home.node, &cpus);
-    Candidates { node: home.node, source: home.source, cpus, left_out, notes }
+    if tiers.len() < 2 {
+        tiers.clear();
+    }
+    for tier in &mut tiers {
+        *tier = tier.intersection(&cpus);
+    }
+    let near = near(topology, interface, &home);
+    let left_out = left_out(topology, choice, &near, &cpus);
+    Candidates { node: home.node, source: home.source, cpus, tiers, named: is_named, near, left_out, notes }
 }
 
 /// The CPUs that the policy names, as far as they can be used.
@@ -61,6 +78,9 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
         return None;
     };
     let cpus = wanted.intersection(&topology.online).difference(&choice.exclude);
+    if !cpus.is_empty() {
+        notes.extend(not_all(wanted, &cpus, "for interrupts"));
+    }
     if cpus.is_empty() {
         let text =
             format!("none of the CPUs {wanted} that the policy names can be used; using the node's own");
@@ -70,6 +90,15 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
     Some(cpus)
 }
 
+/// Of the CPUs that the policy names, some cannot be used.
+pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, what: &str) -> Option<Note> {
+    let missing = wanted.difference(usable);
+    let text =
+        format!("of the CPUs {wanted} that the policy names {what}, {missing} are offline or excluded");
+    (!missing.is_empty()).then(|| Note::new("cpus-unusable", text))
+}
+
+/// The candidates by the policy's scope, from near to far.
 fn scoped(
     topology: &Topology,
     choice: &Choice,
@@ -77,8 +106,8 @@ fn scoped(
     usable: &CpuSet,
     queues: usize,
     notes: &mut Vec<Note>,
-) -> CpuSet {
-    match choice.scope {
+) -> Vec<CpuSet> {
+    let cpus = match choice.scope {
         Scope::All => usable.clone(),
         Scope::Remote => {
             let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
@@ -89,14 +118,17 @@ fn scoped(
             })
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.widen, home.node) {
-            (Widen::Package, Some(node)) => widened(topology, node, &home.cpus, usable, queues, notes),
+            (Widen::Package, Some(node)) => {
+                return widened(topology, node, &home.cpus, usable, queues, notes);
+            }
             _ => home.cpus.clone(),
         },
-    }
+    };
+    vec![cpus]
 }
 
-/// The node's CPUs and, while they have fewer cores than there are queues, those of the nearest other nodes of its
-/// package: all nodes of one distance together, so that none is preferred by its number.
+/// The node's CPUs and, while there are fewer cores than queues, those of the nearest other nodes of its package, tier by
+/// tier: all nodes of one distance together, so that none is preferred by its number.
 fn widened(
     topology: &Topology,
     node: u32,
@@ -104,22 +136,24 @@ fn widened(
     usable: &CpuSet,
     queues: usize,
     notes: &mut Vec<Note>,
-) -> CpuSet {
+) -> Vec<CpuSet> {
     let cores = |cpus: &CpuSet| topology.cores.iter().filter(|core| core.intersects(cpus)).count();
     let package = topology.packages.iter().find(|package| package.intersects(own));
-    let Some(package) = package else { return own.clone() };
-    let mut cpus = own.clone();
+    let mut tiers = vec![own.clone()];
+    let Some(package) = package else { return tiers };
     let mut others = topology.nearest_nodes(node);
     others.retain(|other| topology.nodes[other].cpus.intersects(package));
     let mut taken = Vec::new();
     for tier in others.chunk_by(|a, b| topology.distance(node, *a) == topology.distance(node, *b)) {
-        if cores(&cpus) >= queues {
+        if tiers.iter().map(cores).sum::<usize>() >= queues {
             break;
         }
+        let mut cpus = CpuSet::new();
         for other in tier {
-            cpus = cpus.union(&topology.nodes[other].cpus.intersection(package).intersection(usable));
+            cpus.add(&topology.nodes[other].cpus.intersection(package).intersection(usable));
             taken.push(other.to_string());
         }
+        tiers.push(cpus);
     }
     if !taken.is_empty() {
         let text = format!(
@@ -129,12 +163,19 @@ fn widened(
         );
         notes.push(Note::new("widened", text));
     }
-    cpus
+    tiers
+}
+
+/// The online CPUs near an interface, whatever the policy.
+fn near(topology: &Topology, interface: &Interface, home: &Home) -> CpuSet {
+    let local = interface.device.local_cpus.as_ref().filter(|_| home.source == NodeSource::LocalCpulist);
+    let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
+    local
+        .map_or_else(|| own.unwrap_or(&topology.online).clone(), |local| local.intersection(&topology.online))
 }
 
 /// Why CPUs near the interface are no candidates.
-fn left_out(topology: &Topology, choice: &Choice, node: Option<u32>, cpus: &CpuSet) -> Vec<LeftOut> {
-    let near = node.and_then(|node| topology.nodes.get(&node)).map_or(&topology.online, |node| &node.cpus);
+fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) -> Vec<LeftOut> {
     let mut left = near.difference(cpus);
     let mut reasons = Vec::new();
     let mut reason = |set: &CpuSet, why: &str| {
@@ -203,8 +244,12 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
         let cpus = local.intersection(usable);
         return Home { node, source: NodeSource::LocalCpulist, cpus, notes };
     }
-    let text =
-        "the kernel does not know which node the card is on (numa_node -1); all CPUs count as equally near";
+    let text = match interface.device.node {
+        None => {
+            "the kernel does not know which node the card is on (numa_node -1); all CPUs count as equally near"
+        }
+        Some(_) => "nothing else tells where it is, so all CPUs count as equally near",
+    };
     notes.push(Note::new("node-unknown", text));
     Home { node: None, source: NodeSource::Unknown, cpus: usable.clone(), notes }
 }

@@ -9,16 +9,22 @@ use crate::shell::word;
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
 pub(crate) fn change(places: &Places, work: &Work<'_>) -> Option<ChannelChange> {
-    let current = work.interface.channels.filter(|_| !work.choice.skip)?;
-    let cores = u32::try_from(work.core_count(places)).unwrap_or(u32::MAX);
+    let current = work.interface.channels.filter(|_| !work.choice.skip && !work.interface.channels_fixed)?;
+    let cores = u32::try_from(work.core_count(places, &work.candidates.cpus)).unwrap_or(u32::MAX);
+    let most = current.max_receiving();
     let (count, why) = match work.choice.channels {
         ChannelCount::Keep => return None,
+        ChannelCount::Auto if cores > most => {
+            (most, format!("as many as the card can have, for {cores} candidate cores"))
+        }
         ChannelCount::Auto => (cores, format!("a receive queue for each of {cores} candidate cores")),
+        ChannelCount::Count(count) if count > most => {
+            (most, format!("the policy says {count}, and the card can have {most}"))
+        }
         ChannelCount::Count(count) => (count, "as the policy says".to_owned()),
     };
-    let count = count.min(current.max_receiving());
     let wanted = with_receiving(current, count);
-    (count > 0 && wanted != current).then(|| ChannelChange {
+    (count > 0 && count != current.receiving()).then(|| ChannelChange {
         interface: work.interface.name.clone(),
         current,
         wanted,

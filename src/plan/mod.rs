@@ -21,8 +21,8 @@ pub mod stored;
 mod value;
 
 pub use plan::{
-    BalancerPlan, ChannelChange, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note, Plan,
-    RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Wanted, Write, WriteKind, WriteValue,
+    BalancerPlan, ChannelChange, Held, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note,
+    Plan, RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Wanted, Write, WriteKind, WriteValue,
 };
 pub(crate) use plan::{queue_file, vector_file};
 
@@ -45,7 +45,8 @@ pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
     works.sort_by_key(|work| work.order);
     let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(host)));
     let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
-    let shared = build::Shared { flow_queues, busy };
+    let flow_entries = queues::flow_table(works.iter().map(|work| work.choice.rfs));
+    let shared = build::Shared { flow_queues, flow_entries, busy };
     let chosen: Vec<&Work<'_>> =
         works.iter().filter(|work| selection.names.contains(&work.interface.name)).collect();
     let mut plan = build::build(host, &places, &chosen, &shared, selection);
@@ -99,9 +100,8 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// How many cores (CPUs, where siblings count as cores) its queues can have to themselves.
-    fn core_count(&self, places: &Places) -> usize {
-        let cpus = &self.candidates.cpus;
+    /// How many cores (CPUs, where siblings count as cores) queues can have to themselves.
+    fn core_count(&self, places: &Places, cpus: &CpuSet) -> usize {
         if self.choice.siblings { cpus.len() } else { places.cores_in(cpus) }
     }
 
@@ -253,10 +253,17 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
                 let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
                 let hinted = hint(host, work, &irqs);
-                let wanted = hinted.as_ref().unwrap_or_else(|| work.candidates_of(queue));
-                let held = fixed.or(line).and_then(|cpu| load.seen_from(cpu));
-                let Some(taken) = held.or_else(|| load.take(wanted, manner)) else { continue };
-                work.cpus.insert(queue, taken);
+                let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
+                let tier = || tiers.and_then(|tiers| load.first_with_room(tiers, manner));
+                let kept = fixed.or(line).and_then(|cpu| load.seen_from(cpu));
+                let held = match kept {
+                    Some(_) if fixed.is_some() => Some(Held::Vector),
+                    Some(_) => Some(Held::Line),
+                    None => hinted.as_ref().map(|_| Held::Hint),
+                };
+                let wanted = hinted.as_ref().or_else(tier).unwrap_or_else(|| work.candidates_of(queue));
+                let Some(taken) = kept.or_else(|| load.take(wanted, manner)) else { continue };
+                work.cpus.insert(queue, Taken { held, ..taken });
                 lines.extend(irqs.into_iter().map(|irq| (irq, taken.cpu)));
             }
         }

@@ -2,9 +2,9 @@
 
 use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
 use crate::plan::place::Places;
-use crate::plan::plan::{NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD};
+use crate::plan::plan::{NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD, queue_file};
 use crate::plan::{Work, active_queues};
-use crate::policy::{Scope, Xps};
+use crate::policy::{ChannelCount, Scope, Xps};
 use crate::select::Selection;
 use crate::shell::word;
 use crate::wording::count;
@@ -16,7 +16,7 @@ pub(crate) const TINY: usize = 4;
 /// RPS is off because the machine is tiny.
 pub(crate) fn tiny(host: &Host, work: &Work<'_>, queues: usize) -> Option<Note> {
     let others = host.topology.online.difference(&work.irq_cpus(host));
-    let name = &work.interface.name;
+    let name = word(&work.interface.name);
     let cpus = host.topology.online.len();
     let text = format!(
         "{} on {}: RPS stays off on a machine this small, unless asked for",
@@ -100,15 +100,21 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
             format!("{managed} of its queue vectors are managed by the kernel and stay where they are");
         notes.push(Note::new("kernel-managed", text));
     }
-    notes.extend(too_many_queues(places, work));
+    notes.extend(too_many_queues(host, places, work));
+    notes.extend(other_channels(work));
     let overridden: Vec<u32> =
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
-    if let (false, Some(first)) = (work.choice.xps == Xps::Keep, overridden.first()) {
+    if work.choice.xps != Xps::Keep && !overridden.is_empty() {
         let text = format!(
             "xps_rxqs is set on {}, and goes before xps_cpus for flows with a receive queue",
             count(overridden.len(), "transmit queue")
         );
-        let cure = format!("echo 0 > /sys/class/net/{}/queues/tx-{first}/xps_rxqs", interface.name);
+        let file = |queue: &u32| word(&queue_file(&interface.name, "tx", *queue, "xps_rxqs")).into_owned();
+        let files: Vec<String> = overridden.iter().map(file).collect();
+        let cure = match &files[..] {
+            [only] => format!("echo 0 > {only}"),
+            several => format!("echo 0 | tee {}", several.join(" ")),
+        };
         notes.push(Note::new("xps-rxqs-set", text).with_cure(cure));
     }
     notes.extend(hint(host, work));
@@ -124,22 +130,34 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
 /// their CPUs before they know their node (6.15 and later), ena takes any CPU.
 const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
 
-fn hint(host: &Host, work: &Work<'_>) -> Option<Note> {
-    if work.choice.scope != Scope::Hint {
-        return None;
+fn hint(host: &Host, work: &Work<'_>) -> Vec<Note> {
+    if work.choice.scope != Scope::Hint || work.candidates.named {
+        return Vec::new();
     }
-    let vectors = work.interface.vectors.iter().filter(|vector| vector.is_queue_vector());
-    let without = vectors.filter(|vector| !host.hints.contains_key(&vector.irq)).count();
-    let driver = work.interface.driver.as_deref().unwrap_or_default();
+    let vectors = || work.interface.vectors.iter().filter(|vector| vector.is_queue_vector());
+    let mut notes = Vec::new();
+    let without = vectors().filter(|vector| !host.hints.contains_key(&vector.irq)).count();
     if without > 0 {
         let text =
             format!("{without} queue vectors have no hint from the driver and are placed on the card's node");
-        return Some(Note::new("no-hint", text));
+        notes.push(Note::new("no-hint", text));
     }
-    HINTS_IGNORE_LOCALITY.contains(&driver).then(|| {
+    let followed = |vector: &&Vector| vector.queue.and_then(|queue| work.cpus.get(&queue)?.held).is_some();
+    let hinted = vectors().filter(|vector| host.hints.contains_key(&vector.irq));
+    let unusable = hinted.filter(|vector| !followed(vector)).count();
+    if unusable > 0 {
+        let text = format!(
+            "the driver hints {} to CPUs that are offline, isolated or excluded; placed on the card's node",
+            count(unusable, "queue vector")
+        );
+        notes.push(Note::new("hint-unusable", text));
+    }
+    let driver = work.interface.driver.as_deref().unwrap_or_default();
+    if without == 0 && HINTS_IGNORE_LOCALITY.contains(&driver) {
         let text = format!("the hints of {driver} do not keep to the card's node");
-        Note::new("hint-ignores-locality", text)
-    })
+        notes.push(Note::new("hint-ignores-locality", text));
+    }
+    notes
 }
 
 /// Hyper-V's own card: where its channels are served, and how that is changed.
@@ -155,28 +173,50 @@ fn vmbus_channels(device: &str, channels: &[VmbusChannel]) -> Note {
         .with_cure(format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu"))
 }
 
-fn too_many_queues(places: &Places, work: &Work<'_>) -> Option<Note> {
+fn too_many_queues(host: &Host, places: &Places, work: &Work<'_>) -> Option<Note> {
     let interface = work.interface;
     let queues = active_queues(interface);
-    let cores = work.core_count(places);
+    let cores = work.core_count(places, &work.candidates.cpus);
     if queues <= cores || cores == 0 {
         return None;
     }
-    let on = match (work.candidates.node, work.candidates.source) {
-        (Some(node), NodeSource::NumaNode | NodeSource::SingleNode | NodeSource::Nearest) => {
-            format!(" on node {node}")
-        }
+    let on = match work.candidates.node.and_then(|node| Some((node, host.topology.nodes.get(&node)?))) {
+        Some((node, told)) if work.candidates.cpus.is_subset(&told.cpus) => format!(" on node {node}"),
         _ => String::new(),
     };
     let text = format!("{queues} queues share {cores} candidate cores{on}, so some cores take more than one");
+    if interface.channels_fixed {
+        return Some(Note::new("queues-exceed-cores", text + "; its driver takes no other number of queues"));
+    }
     let arguments = match interface.channels {
         Some(channels) => channels.set_arguments(u32::try_from(cores).unwrap_or(u32::MAX)),
         None => format!("combined {cores}"),
     };
-    Some(
-        Note::new("queues-exceed-cores", text)
-            .with_cure(format!("ethtool -L {} {arguments}", word(&interface.name))),
-    )
+    let cure = format!("ethtool -L {} {arguments}", word(&interface.name));
+    Some(Note::new("queues-exceed-cores", text).with_cure(cure))
+}
+
+/// Channels that are asked for and that the card cannot have, or does not tell of.
+fn other_channels(work: &Work<'_>) -> Option<Note> {
+    let (asked, wanted) = match work.choice.channels {
+        ChannelCount::Keep => return None,
+        ChannelCount::Auto => ("as many channels as candidate cores".to_owned(), None),
+        ChannelCount::Count(wanted) => (count(wanted as usize, "channel"), Some(wanted)),
+    };
+    match (work.interface.channels, wanted) {
+        (Some(channels), Some(wanted)) if wanted == channels.receiving() => None,
+        (channels, _) if channels.is_none() || work.interface.channels_fixed => {
+            let why =
+                if work.interface.channels_fixed { "takes no other number" } else { "does not tell its own" };
+            let text = format!("the policy wants {asked}; the driver {why}, so they stay as they are");
+            Some(Note::new("channels-unchanged", text))
+        }
+        (Some(channels), Some(wanted)) if wanted > channels.max_receiving() => {
+            let text = format!("the policy wants {asked}; the card can have {}", channels.max_receiving());
+            Some(Note::new("channels-at-most", text))
+        }
+        _ => None,
+    }
 }
 
 fn named(vectors: &[UnknownVector]) -> String {

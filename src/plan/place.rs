@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::host::Topology;
+use crate::plan::plan::Held;
 
 /// Where each CPU sits, for quick comparison.
 #[derive(Debug)]
@@ -151,6 +152,8 @@ pub(crate) struct Taken {
     pub(crate) cpu: u32,
     pub(crate) on_core: usize,
     pub(crate) in_domain: usize,
+    /// Why it was not the best of the candidates, if something else decided.
+    pub(crate) held: Option<Held>,
 }
 
 /// How an interface wants its queues placed.
@@ -187,6 +190,20 @@ impl<'a> Load<'a> {
         Some(taken)
     }
 
+    /// The first of several sets of candidates that has a core with no more queues than any core of the others.
+    pub(crate) fn first_with_room<'t>(&self, tiers: &'t [CpuSet], manner: Manner) -> Option<&'t CpuSet> {
+        let least = |tier: &&CpuSet| {
+            let queues = |cpu| if manner.siblings { self.on_cpu(cpu) } else { self.queues_beside(cpu) };
+            tier.iter().map(queues).min().unwrap_or(usize::MAX)
+        };
+        tiers.iter().min_by_key(least)
+    }
+
+    /// Queues on a CPU's core.
+    fn queues_beside(&self, cpu: u32) -> usize {
+        self.places.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
+    }
+
     /// How good a CPU is for one more queue, the lower the better: all that decides as one number, what counts most
     /// on top, since it is compared for every candidate.
     fn rank(&self, cpu: u32, place: Place, manner: Manner) -> u64 {
@@ -206,7 +223,8 @@ impl<'a> Load<'a> {
     /// The CPU with what is near it now.
     pub(crate) fn seen_from(&self, cpu: u32) -> Option<Taken> {
         let place = self.places.of(cpu)?;
-        Some(Taken { cpu, on_core: self.on_core(place.core), in_domain: self.domains[place.domain].queues })
+        let in_domain = self.domains[place.domain].queues;
+        Some(Taken { cpu, on_core: self.on_core(place.core), in_domain, held: None })
     }
 
     /// Counts a queue that is on a CPU already.

@@ -118,6 +118,9 @@ pub struct InterfacePlan {
     pub node: Option<u32>,
     /// How that node is known.
     pub node_source: NodeSource,
+    /// The card's node, where that has CPUs and none of them may be used: then `node` is another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unused_node: Option<u32>,
     /// Where its vectors may go.
     pub candidates: CpuSet,
     /// CPUs near the card that are no candidates, and why not.
@@ -208,6 +211,8 @@ pub struct VectorPlan {
 /// A CPU as it was when a queue was given it, in words that explain why it was this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
+    /// The CPU; with a group of CPUs the one of them that the queue counts for.
+    pub cpu: u32,
     /// The CPUs of its core.
     pub core: CpuSet,
     /// Queues that its core had before.
@@ -216,6 +221,21 @@ pub struct Seat {
     pub l3: CpuSet,
     /// Queues that its L3 domain (or its node, where no domain is told) had before.
     pub on_l3: usize,
+    /// What decided, if it was not the room that the candidates had.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub held: Option<Held>,
+}
+
+/// What decides on a queue's CPU in place of the room that the candidates have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Held {
+    /// The driver's hint.
+    Hint,
+    /// Another vector of the queue, which stays where it is.
+    Vector,
+    /// An interrupt line that it shares.
+    Line,
 }
 
 /// The plan for one receive queue.
@@ -312,7 +332,7 @@ pub struct Score {
     pub min_vectors_per_core: usize,
     /// Cores of which more than one thread takes queues.
     pub smt_collisions: usize,
-    /// Active queue vectors on isolated or `nohz_full` CPUs.
+    /// Vectors on isolated or `nohz_full` CPUs; idle ones do not count.
     pub on_isolated: usize,
     /// Cores that take queues of more than one interface.
     pub shared_cores: usize,
@@ -369,6 +389,13 @@ impl InterfacePlan {
             files.extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
         }
         files
+    }
+}
+
+impl InterfacePlan {
+    /// The node on which its vectors are local: the card's own, or the nearest to that if it has no CPUs.
+    pub fn local_node(&self) -> Option<u32> {
+        self.unused_node.or(self.node)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::host::{Host, Role, RxQueue, TxQueue, Vector};
 use crate::plan::place::Places;
 use crate::plan::plan::{Note, RxPlan, TxPlan};
-use crate::plan::{Work, notes, steer};
+use crate::plan::{Work, candidates, notes, steer};
 use crate::policy::{Rfs, Rps, Xps};
 
 /// Receive queues, and what is to be said of them.
@@ -54,15 +54,22 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
     if !understood(work) {
         return (None, "left alone".to_owned(), None);
     }
-    let candidates = &work.candidates.cpus;
+    // What was widened for vectors is no place to send packets to.
+    let candidates = work.candidates.tiers.first().unwrap_or(&work.candidates.cpus);
     match &work.choice.rps {
         Rps::Off => off("off by the policy", None),
-        Rps::Cpus(cpus) => {
-            let cpus = cpus.intersection(&host.topology.online);
-            (Some(vec![cpus; queues.len()]), "given by the policy".to_owned(), None)
+        Rps::Cpus(wanted) => {
+            let cpus = wanted.intersection(&host.topology.online).difference(&work.choice.exclude);
+            let why = if cpus.is_empty() {
+                "off: no CPU that the policy names can be used"
+            } else {
+                "given by the policy"
+            };
+            let note = candidates::not_all(wanted, &cpus, "for RPS");
+            (Some(vec![cpus; queues.len()]), why.to_owned(), note)
         }
         Rps::Auto => {
-            let cores = work.core_count(places);
+            let cores = work.core_count(places, candidates);
             if queues.len() >= cores {
                 return off("off: a receive queue for each candidate core", None);
             }
@@ -109,19 +116,32 @@ pub(crate) fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
         ),
         (Xps::Auto, None) => leave("no vector is known to complete it"),
     };
-    let (why, single): (Arc<str>, Arc<str>) =
-        (why.into(), "the kernel steers nothing here (a single queue)".into());
+    let (why, single, none_left): (Arc<str>, Arc<str>, Arc<str>) = (
+        why.into(),
+        "the kernel steers nothing here (a single queue)".into(),
+        "more transmit queues than CPUs".into(),
+    );
     let mut shares = shares.map(Vec::into_iter);
     let plan = |queue: &TxQueue| {
         // One transmit queue has no xps_cpus to read or write.
         let exists = queue.xps_cpus.is_some();
-        TxPlan {
-            queue: queue.index,
-            xps_cpus: shares.as_mut().and_then(Iterator::next).filter(|_| exists),
-            why: Arc::clone(if exists { &why } else { &single }),
-        }
+        let share = shares.as_mut().and_then(Iterator::next).filter(|_| exists);
+        let is_none_left = work.choice.xps == Xps::Auto && share.as_ref().is_some_and(CpuSet::is_empty);
+        let why = if is_none_left { &none_left } else { &why };
+        TxPlan { queue: queue.index, xps_cpus: share, why: Arc::clone(if exists { why } else { &single }) }
     };
     queues.iter().map(plan).collect()
+}
+
+/// The size of the one flow table for what each interface wants of it: the largest, and none when none of them wants
+/// any. `None`: as it is, for those that say nothing.
+pub(crate) fn flow_table(wanted: impl Iterator<Item = Rfs>) -> Option<u32> {
+    let (mut most, mut keep) = (None, false);
+    for rfs in wanted {
+        most = most.max(flow_entries(rfs));
+        keep |= rfs == Rfs::Keep;
+    }
+    most.filter(|&entries| entries > 0 || !keep)
 }
 
 /// The size of the flow table as the kernel rounds it: up to a power of two.

@@ -5,9 +5,20 @@ use crate::host::{Host, Role};
 use crate::plan::place::Places;
 use crate::plan::plan::{InterfacePlan, Score, VectorPlan};
 
+/// Where a vector is, and the CPU for which its queue counts.
+type Served<'a> = (&'a CpuSet, Option<u32>);
+
 /// Where a vector would be served by the plan.
-pub(crate) fn planned(vector: &VectorPlan) -> &CpuSet {
-    vector.cpus.as_ref().unwrap_or_else(|| vector.served())
+pub(crate) fn planned(vector: &VectorPlan) -> Served<'_> {
+    let Some(cpus) = &vector.cpus else { return now(vector) };
+    // The kernel deals vectors over the CPUs of a group.
+    let counted = vector.seat.as_ref().map(|seat| seat.cpu).filter(|&cpu| cpus.contains(cpu));
+    (cpus, counted.or(cpus.first()))
+}
+
+/// Where a vector is served now.
+pub(crate) fn now(vector: &VectorPlan) -> Served<'_> {
+    (vector.served(), vector.served().first())
 }
 
 /// Scores interfaces by where `place` says that each vector is.
@@ -15,7 +26,7 @@ pub(crate) fn score(
     host: &Host,
     places: &Places,
     interfaces: &[InterfacePlan],
-    place: fn(&VectorPlan) -> &CpuSet,
+    place: fn(&VectorPlan) -> Served<'_>,
 ) -> Score {
     let (mut local, mut known) = (0_u32, 0_u32);
     let mut cores = Cores::new(host);
@@ -25,16 +36,23 @@ pub(crate) fn score(
     for (at, interface) in interfaces.iter().enumerate() {
         let of = |node: Option<u32>| host.topology.nodes.get(&node?).map(|node| &node.cpus);
         let mut counted = Vec::new();
+        for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
+            let (cpus, _) = place(vector);
+            // A control vector may be allowed everywhere and still sit elsewhere.
+            on_isolated += usize::from(match vector.role {
+                Role::Control => !cpus.is_empty() && cpus.is_subset(&kept_free),
+                _ => cpus.intersects(&kept_free),
+            });
+        }
         let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
         for vector in active {
-            let cpus = place(vector);
-            if let Some(own) = of(vector.node.or(interface.node)) {
+            let (cpus, counted_for) = place(vector);
+            if let Some(own) = of(vector.node.or(interface.local_node())) {
                 known += 1;
                 local += u32::from(cpus.is_subset(own));
             }
-            on_isolated += usize::from(cpus.intersects(&kept_free));
             // A queue's receive and transmit vectors on one CPU are one piece of work.
-            if let (Some(cpu), Some(queue)) = (cpus.first(), vector.queue)
+            if let (Some(cpu), Some(queue)) = (counted_for, vector.queue)
                 && let Some(place) = places.of(cpu)
             {
                 counted.push((queue, cpu, place.core));

@@ -283,8 +283,16 @@ deserialize_word!(Scope, Per, Widen, Rps, Xps);
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a number or a word")]
 enum NumberOrWord {
-    Number(u32),
+    Number(i64),
     Word(String),
+}
+
+/// A number from 1.
+pub(super) fn from_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    match usize::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("0 leaves no core to use; expected a number from 1")),
+        number => Ok(Some(number)),
+    }
 }
 
 macro_rules! deserialize_number_or_word {
@@ -305,7 +313,11 @@ deserialize_number_or_word!(Rfs, Speed, ChannelCount);
 impl<'de> Deserialize<'de> for Group {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected \"l3\", { cpus = \"4-7\" } or { mask = \"000000f0\" }")]
+        #[serde(
+            untagged,
+            deny_unknown_fields,
+            expecting = "expected \"l3\", { cpus = \"4-7\" } or { mask = \"000000f0\" }"
+        )]
         enum Said {
             Word(String),
             Cpus { cpus: CpuSet },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::host::{Role, Source};
-use crate::plan::{InterfacePlan, NodeSource, Plan, Score, VectorPlan};
+use crate::plan::{ChannelChange, Held, InterfacePlan, NodeSource, Plan, Score, VectorPlan, WriteKind};
 use crate::render::table::note;
 use crate::render::text::{count, ranges, wrap};
 
@@ -11,8 +11,12 @@ use crate::render::text::{count, ranges, wrap};
 pub fn plan(plan: &Plan) -> String {
     let mut out = String::new();
     for interface in &plan.interfaces {
-        out.push_str(&self::interface(interface));
+        let channels = plan.channels.iter().find(|change| change.interface == interface.name);
+        out.push_str(&self::interface(interface, channels));
         out.push('\n');
+    }
+    for write in plan.writes.iter().filter(|write| write.kind == WriteKind::Sysctl) {
+        out.push_str(&wrap("flow table  ", &format!("{} entries: {}", write.value.text(), write.why)));
     }
     for note in &plan.notes {
         out.push_str(&self::note("", note));
@@ -22,7 +26,7 @@ pub fn plan(plan: &Plan) -> String {
     out
 }
 
-fn interface(interface: &InterfacePlan) -> String {
+fn interface(interface: &InterfacePlan, channels: Option<&ChannelChange>) -> String {
     let mut out = format!("{}\n", interface.name);
     let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<11} "), text));
     line("node", &node(interface));
@@ -32,6 +36,9 @@ fn interface(interface: &InterfacePlan) -> String {
     }
     for number in &interface.rules {
         line("policy", &format!("rule {number} of the file matches"));
+    }
+    if let Some(change) = channels {
+        line("channels", &format!("{}: {}", change.command, change.why));
     }
     for vector in &interface.vectors {
         line(&role(vector), &self::vector(vector));
@@ -51,7 +58,7 @@ fn node(interface: &InterfacePlan) -> String {
         NodeSource::NumaNode => format!("{node}: the kernel says so of {} (numa_node)", interface.device),
         NodeSource::LocalCpulist if interface.node.is_some() => {
             format!(
-                "{node}: it holds all of the local_cpulist of {}, whose numa_node is -1",
+                "{node}: it holds all of the local_cpulist of {}, whose numa_node does not say",
                 interface.device
             )
         }
@@ -64,7 +71,10 @@ fn node(interface: &InterfacePlan) -> String {
         NodeSource::SingleNode => format!("{node}: the only one with CPUs"),
         NodeSource::Policy => format!("{node}: it holds all CPUs that the policy names"),
         NodeSource::Unknown => {
-            format!("not known: numa_node of {} is -1, and local_cpulist says all", interface.device)
+            format!(
+                "not known: numa_node of {} names no node of this machine, and local_cpulist says all",
+                interface.device
+            )
         }
     }
 }
@@ -94,7 +104,13 @@ fn vector(vector: &VectorPlan) -> String {
     };
     let idle = if vector.idle { "; idle" } else { "" };
     let queues = count(seat.on_core, "queue");
-    format!("{known} to CPU {cpus}: core {} had {queues}, no candidate had fewer{l3}{idle}", seat.core)
+    let held = match seat.held {
+        None => "no candidate had fewer",
+        Some(Held::Hint) => "the driver hints at it",
+        Some(Held::Vector) => "another vector of the queue stays there",
+        Some(Held::Line) => "the line is shared with a queue that goes there",
+    };
+    format!("{known} to CPU {cpus}: core {} had {queues}, {held}{l3}{idle}", seat.core)
 }
 
 /// Queues with the same reasons together.
@@ -109,6 +125,14 @@ fn grouped(interface: &InterfacePlan) -> Vec<(&'static str, Vec<u32>, String)> {
             }
         };
         groups.entry(("rx", rps)).or_default().push(rx.queue);
+    }
+    for rx in &interface.rx_queues {
+        let rfs = match rx.rps_flow_cnt {
+            None => continue,
+            Some(0) => "RFS off by the policy".to_owned(),
+            Some(flows) => format!("RFS for {flows} flows: its share of the flow table"),
+        };
+        groups.entry(("rx", rfs)).or_default().push(rx.queue);
     }
     for tx in &interface.tx_queues {
         let xps = match &tx.xps_cpus {
@@ -141,7 +165,7 @@ pub(crate) fn score(now: &Score, then: &Score) -> String {
             then.min_vectors_per_core.to_string(),
         ),
         ("cores with both threads taken", now.smt_collisions.to_string(), then.smt_collisions.to_string()),
-        ("queue vectors on isolated CPUs", now.on_isolated.to_string(), then.on_isolated.to_string()),
+        ("vectors on isolated CPUs", now.on_isolated.to_string(), then.on_isolated.to_string()),
         ("cores with queues of several cards", now.shared_cores.to_string(), then.shared_cores.to_string()),
     ];
     let mut out = format!("{:<36}{:>6}{:>9}\n", "score", "now", "planned");

@@ -1,16 +1,20 @@
 //! CPUs for the programs that use an interface, in the forms that other programs take.
 
 use crate::cpuset::{CpuSet, MaskWidth};
+use crate::host::Host;
 use crate::plan::Plan;
 use crate::render::text::wrap;
 
 /// For each interface the CPUs that take its interrupts, and those that its node has left.
-pub fn plan(plan: &Plan) -> String {
+pub fn plan(host: &Host, plan: &Plan) -> String {
+    let kept_free = host.topology.isolated_or_nohz();
     let mut out = String::new();
     for interface in &plan.interfaces {
         let node = interface.node.map_or("node unknown".to_owned(), |node| format!("node {node}"));
         out.push_str(&format!("{}  {node}\n", interface.name));
         let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<12}"), text));
+        let steered = interface.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
+        let steered = steered.fold(CpuSet::new(), |all, cpus| all.union(cpus));
         for (what, cpus) in [("interrupts", &interface.irq_cpus), ("workers", &interface.worker_cpus)] {
             if cpus.is_empty() {
                 line(what, "none");
@@ -20,8 +24,18 @@ pub fn plan(plan: &Plan) -> String {
         }
         let workers = &interface.worker_cpus;
         if !workers.is_empty() {
+            for (cpus, what) in [
+                (&steered, "take packets by RPS, too"),
+                (&kept_free, "are isolated or nohz_full; the node has no others left"),
+            ] {
+                let cpus = cpus.intersection(workers);
+                if !cpus.is_empty() {
+                    line("note", &format!("CPUs {cpus} {what}"));
+                }
+            }
             line("taskset", &format!("taskset -c {workers} COMMAND"));
-            let memory = interface.node.map_or(String::new(), |node| format!(" --membind={node}"));
+            let memory = interface.node.map(|node| format!(" --membind={}", host.memory_near(node)));
+            let memory = memory.unwrap_or_default();
             line("numactl", &format!("numactl --physcpubind={workers}{memory} COMMAND"));
             line("dpdk", &format!("-l {workers}"));
         }

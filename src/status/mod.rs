@@ -19,6 +19,7 @@ use crate::host::{Host, Interface, Polling, Role};
 use crate::plan::{ChannelChange, InterfacePlan, NodeSource, Note, Plan, WriteKind};
 use crate::policy::Balancer;
 use crate::sample::Growth;
+use crate::shell::word;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.status/1";
@@ -284,7 +285,7 @@ fn of_interface(
         per_second: rates,
         proven: watched.map(|_| count(&|row| active(row) && row.is_proven())),
         cure: (differs || count(&|row| row.state == RowState::Drift) > 0)
-            .then(|| format!("nicpin apply {}", planned.name)),
+            .then(|| format!("nicpin apply {}", word(&planned.name))),
         vectors,
         rps,
         xps,

@@ -78,7 +78,7 @@ pub(super) fn row(
 ) -> Row {
     let topology = &host.topology;
     let served = vector.served();
-    let own = vector.node.or(interface.node).and_then(|node| topology.nodes.get(&node));
+    let own = vector.node.or(interface.local_node()).and_then(|node| topology.nodes.get(&node));
     let growth = watched.and_then(|watched| watched.0.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
     let (state, why) = judge(topology, vector, served, arrived.as_ref());

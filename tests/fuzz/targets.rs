@@ -143,7 +143,7 @@ fn plan(data: &[u8]) {
     assert_eq!(render::json(&back).expect("a plan can be printed"), printed);
     let texts = [render::table::plan(&plan, true), render::explain::plan(&plan), render::sh::plan(&plan)];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
-    assert!(render::workers::plan(&plan).is_empty() == plan.interfaces.is_empty());
+    assert!(render::workers::plan(&Host::default(), &plan).is_empty() == plan.interfaces.is_empty());
 }
 
 /// A recorded answer is read back as it was printed.
