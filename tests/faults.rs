@@ -29,8 +29,12 @@ fn machine() -> Copy {
 }
 
 fn planned(root: &Root) -> Result<(Host, Plan), ApplyError> {
+    planned_for(root, &[])
+}
+
+fn planned_for(root: &Root, selectors: &[String]) -> Result<(Host, Plan), ApplyError> {
     let host = Host::read(root)?;
-    let selection = Selection::new(&host, &[], false).unwrap();
+    let selection = Selection::new(&host, selectors, false).unwrap();
     let rps = Some(Rps::Cpus(CpuSet::parse_list("0-7").unwrap()));
     let options = Settings { rfs: Some(Rfs::Entries(4096)), rps, ..Settings::default() };
     let policy = Policy { options, ..Policy::default() };
@@ -44,6 +48,10 @@ fn run(root: &Root, options: Options) -> Result<Done, ApplyError> {
 
 fn atomic() -> Options {
     Options { atomic: true, ..Options::default() }
+}
+
+fn on_trial() -> Options {
+    Options { trial: Some(3600), ..Options::default() }
 }
 
 /// The files' texts, without the ends of lines, which a write in a tree leaves out.
@@ -211,7 +219,7 @@ fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
 fn a_crash_at_every_step_of_apply_and_of_restore() {
     let machine = machine();
     let before = texts(&machine);
-    for options in [Options::default(), atomic()] {
+    for options in [Options::default(), atomic(), on_trial(), Options { atomic: true, ..on_trial() }] {
         let steps = crash_at(&machine, usize::MAX, |root| run(root, options).is_ok());
         assert!(steps > 30, "{steps}");
         restored(&machine, &before, "no crash");
@@ -230,6 +238,62 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
         full();
         crash_at(&machine, step, |root| apply::restore(root, wait).is_ok());
         restored(&machine, &before, &format!("a crash at step {step} of restore"));
+    }
+}
+
+/// A trial whose apply and whose watcher were killed: one that has set nothing cannot be confirmed, and the next nicpin
+/// puts back what was set and nothing else.
+#[test]
+fn a_crash_at_every_step_of_a_trial() {
+    let machine = machine();
+    let before = texts(&machine);
+    let wait = Options::default().wait;
+    let nic1 = ["nic1".to_owned()];
+    let foreign = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/queues/rx-0/rps_cpus";
+    let trial = || machine.path("/run/nicpin/try.json").exists();
+    let try_it = |root: &Root| run(root, on_trial()).is_ok();
+    let steps = crash_at(&machine, usize::MAX, try_it);
+    restored(&machine, &before, "no crash");
+    let (mut in_vain, mut set_something) = (0, 0);
+    for step in 0..steps {
+        let what = format!("a crash at step {step} of apply");
+        let root = Root::open(&at(&machine)).unwrap();
+        crash_at(&machine, step, try_it);
+        let tried = texts(&machine);
+        let set = tried != before;
+        *(if set { &mut set_something } else { &mut in_vain }) += 1;
+        assert_eq!(apply::confirm(&root, wait).is_ok(), set, "{what}");
+        assert!(!trial() && apply::confirm(&root, wait).is_err(), "{what}: confirmed twice");
+        assert_eq!(texts(&machine), tried, "{what}");
+        restored(&machine, &before, &what);
+
+        crash_at(&machine, step, try_it);
+        let moved = !trial();
+        if moved {
+            machine.write(foreign, "80");
+        }
+        apply::apply(&root, Options::default(), |root| planned_for(root, &nic1)).unwrap();
+        let now = texts(&machine);
+        for (path, text) in now.iter().filter(|(path, _)| path.contains("/nic0/") && *path != foreign) {
+            assert_eq!(text, &before[path], "{what}: {path}");
+        }
+        assert_eq!(moved, now[foreign] != before[foreign], "{what}");
+        machine.write(foreign, "00");
+        restored(&machine, &before, &what);
+    }
+    assert!(in_vain > 3 && set_something > 20, "{in_vain} {set_something}");
+
+    let steps = {
+        assert!(try_it(&Root::open(&at(&machine)).unwrap()));
+        crash_at(&machine, usize::MAX, |root| apply::end_trial(root, wait).is_ok())
+    };
+    for step in 0..steps {
+        let what = format!("a crash at step {step} of the trial's end");
+        let root = Root::open(&at(&machine)).unwrap();
+        assert!(try_it(&root), "{what}");
+        crash_at(&machine, step, |root| apply::end_trial(root, wait).is_ok());
+        apply::end_trial(&root, wait).unwrap();
+        assert_eq!((texts(&machine), state(&machine)), (before.clone(), None), "{what}");
     }
 }
 

@@ -70,6 +70,53 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     assert_eq!(texts(&machine), before);
 }
 
+/// Whatever makes an apply end before its first write, a trial of nothing is not confirmed and not put back.
+#[test]
+fn a_trial_that_has_set_nothing_is_none() {
+    // The record cannot be saved; the trial cannot be saved; nothing can watch it.
+    for obstacle in ["/run/nicpin/state.json.new", "/run/nicpin/try.json.new", "/run/nicpin/try.lock"] {
+        let machine = Copy::of("two-node");
+        std::fs::create_dir_all(machine.path(obstacle)).unwrap();
+        let before = texts(&machine);
+        let run = machine.nicpin(&["apply", "--try", "3600"]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{obstacle}: {}", run.stderr);
+        assert_eq!(texts(&machine), before, "{obstacle}");
+        let run = machine.nicpin(&["confirm"]);
+        assert!(run.code == 1 && run.stderr.contains("there is nothing to confirm"), "{obstacle}: {run:?}");
+        machine.remove(obstacle);
+        // What another program has done since is not the trial's to put back.
+        machine.write("/proc/irq/38/smp_affinity", "01\n");
+        let run = machine.nicpin(&["apply", "nic1"]);
+        assert!(run.code == 0 && !run.stdout.contains("put back"), "{obstacle}: {}", run.stdout);
+        assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "01\n", "{obstacle}");
+    }
+}
+
+/// A vector that the plan leaves alone is not the trial's to put back either.
+#[test]
+fn only_what_was_set_is_put_back() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let control = "/proc/irq/35/smp_affinity";
+    machine.write(control, "01\n");
+    kill_watcher(&machine);
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert!(run.code == 0 && run.stdout.starts_with("put back  "), "{}{}", run.stdout, run.stderr);
+    assert_eq!(machine.read(control), "01\n");
+}
+
+/// All is as planned: a script that confirms is right to.
+#[test]
+fn a_trial_with_nothing_to_set_can_be_confirmed() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let applied = texts(&machine);
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), applied);
+}
+
 #[test]
 fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
     let machine = Copy::of("two-node");

@@ -55,6 +55,17 @@ impl Done {
     pub fn failed(&self) -> bool {
         any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
+
+    /// Whether there was something to set and nothing of it was taken, so that there is nothing to keep or put back.
+    pub fn is_in_vain(&self) -> bool {
+        self.failed() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
+    }
+}
+
+fn any_changed(channels: &[ChannelOutcome], irqbalance: Option<&Balanced>, results: &[Written]) -> bool {
+    channels.iter().any(|channel| channel.refused.is_none())
+        || irqbalance.is_some_and(|told| told.changed)
+        || results.iter().any(Written::changed)
 }
 
 fn any_failed(channels: &[ChannelOutcome], irqbalance: Option<&Balanced>, results: &[Written]) -> bool {
@@ -82,6 +93,11 @@ impl Undone {
     /// Whether everything is as it was.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
+    }
+
+    /// Whether all was as it was before that.
+    fn had_nothing_to_do(&self) -> bool {
+        self.complete() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 
     /// Whether something is there and was not put back.
@@ -163,9 +179,10 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
     session.remember(&host, &planned)?;
     if let Err(error) = safe() {
-        Trial::forget(root).map_err(ApplyError::from)?;
+        session.forget_plan();
         return Err(error);
     }
+    session.put_on_trial(&host, &planned)?;
     let changes =
         planned.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
     let channels = change_channels(root, changes);
@@ -205,6 +222,9 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         session.record.settle(&done.host, &done.plan, &done.results);
         // The first values are safe; all that can be lost here is why a value differs.
         let _ = session.save();
+        if options.trial.is_some() && done.is_in_vain() {
+            Trial::forget(root).map_err(ApplyError::from)?;
+        }
     }
     Ok(done)
 }
@@ -240,7 +260,12 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
         Some(trial) if trial.over => {
             Err(ApplyError::Confirm("too late: nobody confirmed apply --try in time, and it was put back"))
         }
-        Some(_) => Ok(Trial::forget(root)?),
+        Some(trial) => {
+            let set = trial.has_set_something(root);
+            Trial::forget(root)?;
+            let nothing = "there is nothing to confirm: what apply --try was to set is as it was before it";
+            if set { Ok(()) } else { Err(ApplyError::Confirm(nothing)) }
+        }
     }
 }
 
@@ -289,7 +314,8 @@ impl<'a> Session<'a> {
             Some(trial) if !trial.over => match Watch::take(root)? {
                 None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
                 // Whoever watched it is dead.
-                Some(_) => Some(trial.put_back(root)?),
+                // It may have ended before its first write.
+                Some(_) => Some(trial.put_back(root)?).filter(|undone| !undone.had_nothing_to_do()),
             },
             _ => None,
         };
@@ -303,11 +329,29 @@ impl<'a> Session<'a> {
     /// Keeps what there is now, durably.
     fn remember(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
         self.before = values::texts(host, plan);
-        if let Some(seconds) = self.options.trial {
-            Trial::new(seconds, self.before.clone(), self.found.clone(), self.told.clone())
-                .save(self.root)?;
-        }
         self.note(host, plan)
+    }
+
+    /// Nothing will be written: the record is as it was. If that cannot be, it holds more first values than it has
+    /// to, which does no harm.
+    fn forget_plan(&mut self) {
+        self.record = self.found.clone();
+        let _ = self.save();
+    }
+
+    /// Puts the plan on trial, where that is wanted: after the record is safe and right before the first write, since
+    /// from here on whoever finds the trial puts back what it may have set.
+    fn put_on_trial(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
+        let Some(seconds) = self.options.trial else { return Ok(()) };
+        // Channels bring queues and vectors that are planned anew.
+        let before = if plan.channels.is_empty() { values::written(host, plan) } else { self.before.clone() };
+        let saved = Trial::new(seconds, before, self.found.clone(), self.told.clone()).save(self.root);
+        if saved.is_err() {
+            // It may be there all the same, and not yet synced.
+            let _ = Trial::forget(self.root);
+            self.forget_plan();
+        }
+        Ok(saved?)
     }
 
     fn note(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
@@ -342,8 +386,7 @@ impl<'a> Session<'a> {
         }
         undone.irqbalance = irqbalance::back_to(self.root, &self.told);
         if undone.complete() {
-            self.record = self.found.clone();
-            let _ = self.save();
+            self.forget_plan();
             if self.options.trial.is_some() {
                 Trial::forget(self.root)?;
             }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::apply::irqbalance::{self, Kept};
 use crate::apply::record::Record;
 use crate::apply::state::{StateError, StateFile};
-use crate::apply::values::Texts;
+use crate::apply::values::{self, Texts};
 use crate::apply::{ApplyError, STATE_DIR, Undone, put_back};
-use crate::host::{FileError, Root};
+use crate::host::{FileError, Host, Root};
 
 const FILE: StateFile = StateFile {
     name: "try.json",
@@ -29,7 +29,7 @@ pub struct Trial {
     pub seconds: u64,
     /// Whether it was put back, because nobody confirmed it in time.
     pub over: bool,
-    /// What there was before.
+    /// What there was before, of all that it may have set.
     before: Texts,
     /// The record that there was before.
     record: Record,
@@ -54,6 +54,16 @@ impl Trial {
     /// Ends every trial: what was set stays. Under the lock.
     pub(crate) fn forget(root: &Root) -> Result<(), StateError> {
         FILE.remove(root)
+    }
+
+    /// Whether there is something to keep: an apply that ended before its first write has set nothing. One that found
+    /// everything as planned has set all that it wanted.
+    pub(crate) fn has_set_something(&self, root: &Root) -> bool {
+        let told = || Kept::load(root).map_or(true, |told| told != self.told);
+        // Where it cannot be told, it is the user's word that counts.
+        let differs =
+            || Host::read(root).map_or(true, |host| !values::back_to(&self.before, &host, "").is_there());
+        self.before.is_empty() || told() || differs()
     }
 
     /// Puts back what there was before, under the lock. What could not be put back stays in the record.

@@ -41,6 +41,13 @@ pub(crate) struct Back {
     pub(crate) absent: Vec<String>,
 }
 
+impl Back {
+    /// Whether the machine is back already.
+    pub(crate) fn is_there(&self) -> bool {
+        self.channels.is_empty() && self.writes.is_empty() && self.absent.is_empty()
+    }
+}
+
 /// The present texts of a plan's interfaces, those of the machine that the plan writes, and of the cards whose
 /// channels it changes.
 pub(crate) fn texts(host: &Host, plan: &Plan) -> Texts {
@@ -53,6 +60,14 @@ pub(crate) fn texts(host: &Host, plan: &Plan) -> Texts {
         texts.extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
     }
     texts
+}
+
+/// The present texts of what a plan's writes change, and nothing else.
+pub(crate) fn written(host: &Host, plan: &Plan) -> Texts {
+    let paths: BTreeSet<&str> = plan.writes.iter().map(|write| write.path.as_str()).collect();
+    let values = host.interfaces.iter().flat_map(values).chain(host_values(host));
+    let written = values.filter(|value| paths.contains(value.path.as_str()));
+    written.map(|value| (value.key, value.text)).collect()
 }
 
 /// The values that a plan has an opinion on, with the text that it wants in each.

@@ -103,6 +103,10 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         return Ok(exit);
     }
     let root = open_to_write(cli)?;
+    // Nothing was set.
+    if Trial::load(&root)?.is_none() {
+        return Ok(exit);
+    }
     let mut listening = true;
     while waits(&root) {
         if !listening {

@@ -87,7 +87,7 @@ impl Applied {
             results: results.clone(),
             undone: undone.clone(),
             earlier: earlier.clone(),
-            trial: trial.filter(|_| stays),
+            trial: trial.filter(|_| stays && !done.is_in_vain()),
             proof: None,
             changes: Vec::new(),
             misfit: false,
