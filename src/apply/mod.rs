@@ -13,6 +13,7 @@ mod record;
 mod session;
 mod state;
 mod trial;
+mod undo;
 mod values;
 mod write;
 
@@ -21,12 +22,13 @@ pub use lock::{Lock, LockError};
 pub use proof::{Evidence, Proof, Proven};
 pub use reasons::{Difference, Instead, Reason, differences};
 pub use record::Record;
-pub use session::{ApplyError, Done, Options, Undone, apply, apply_when_safe, confirm, end_trial, restore};
+pub use session::{ApplyError, Done, Options, apply, apply_when_safe};
 pub use state::StateError;
 pub use trial::{Trial, Watch};
+pub use undo::{Undone, confirm, end_trial, restore};
 pub use write::{Outcome, Written, write_all};
 
-use session::put_back;
+use undo::put_back;
 
 /// Where nicpin keeps its lock and its record. On a tmpfs: what it found before is of no use after a boot.
 const STATE_DIR: &str = "/run/nicpin";

@@ -9,6 +9,7 @@ use crate::apply::lock::{Lock, LockError};
 use crate::apply::record::Record;
 use crate::apply::state::StateError;
 use crate::apply::trial::{Trial, Watch};
+use crate::apply::undo::{Undone, any_changed, any_failed, put_back};
 use crate::apply::values::{self, Texts};
 use crate::apply::write::{Written, undo_all, write_each};
 use crate::host::{FileError, Host, Root};
@@ -59,50 +60,6 @@ impl Done {
     /// Whether there was something to set and nothing of it was taken, so that there is nothing to keep or put back.
     pub fn is_in_vain(&self) -> bool {
         self.failed() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-}
-
-fn any_changed(channels: &[ChannelOutcome], irqbalance: Option<&Balanced>, results: &[Written]) -> bool {
-    channels.iter().any(|channel| channel.refused.is_none())
-        || irqbalance.is_some_and(|told| told.changed)
-        || results.iter().any(Written::changed)
-}
-
-fn any_failed(channels: &[ChannelOutcome], irqbalance: Option<&Balanced>, results: &[Written]) -> bool {
-    channels.iter().any(|channel| channel.refused.is_some())
-        || irqbalance.is_some_and(Balanced::failed)
-        || results.iter().any(Written::failed)
-}
-
-/// What was put back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Undone {
-    /// Each change of channels.
-    pub channels: Vec<ChannelOutcome>,
-    /// Each write, in the order in which it was done.
-    pub results: Vec<Written>,
-    /// How many values were as before without a write.
-    pub unchanged: usize,
-    /// Values that the machine does not have now.
-    pub absent: Vec<String>,
-    /// What was undone about irqbalance; `None` where there was nothing to undo.
-    pub irqbalance: Option<Balanced>,
-}
-
-impl Undone {
-    /// Whether everything is as it was.
-    pub fn complete(&self) -> bool {
-        self.absent.is_empty() && !self.failed()
-    }
-
-    /// Whether all was as it was before that.
-    fn had_nothing_to_do(&self) -> bool {
-        self.complete() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-
-    /// Whether something is there and was not put back.
-    pub fn failed(&self) -> bool {
-        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 }
 
@@ -227,67 +184,6 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         }
     }
     Ok(done)
-}
-
-/// Puts back what the first apply found, as far as it is there; `None` where no apply has left a record. What is not
-/// there now is kept for the next time.
-pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
-    if !Record::exists(root) && !irqbalance::has_done_something(root) {
-        return Ok(None);
-    }
-    let _lock = Lock::take(root, "restore", wait)?;
-    let mut record = Record::load(root)?;
-    Trial::forget(root)?;
-    let mut undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
-    undone.irqbalance = irqbalance::back_to(root, &Kept::default());
-    // What was refused may be put back later; what is not there now may come back.
-    if !undone.failed() {
-        record.keep_only(&undone.absent);
-        record.save(root)?;
-    }
-    Ok(Some(undone))
-}
-
-/// Keeps what [`Options::trial`] has put on trial.
-pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
-    let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting");
-    if Trial::load(root)?.is_none() {
-        return Err(nothing);
-    }
-    let _lock = Lock::take(root, "confirm", wait)?;
-    match Trial::load(root)? {
-        None => Err(nothing),
-        Some(trial) if trial.over => {
-            Err(ApplyError::Confirm("too late: nobody confirmed apply --try in time, and it was put back"))
-        }
-        Some(trial) => {
-            let set = trial.has_set_something(root);
-            Trial::forget(root)?;
-            let nothing = "there is nothing to confirm: what apply --try was to set is as it was before it";
-            if set { Ok(()) } else { Err(ApplyError::Confirm(nothing)) }
-        }
-    }
-}
-
-/// Puts back what is on trial, if it still is; `None` if it was confirmed or ended meanwhile.
-pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
-    let _lock = Lock::take(root, "apply --try", wait)?;
-    match Trial::load(root)? {
-        Some(trial) if !trial.over => trial.put_back(root).map(Some),
-        _ => Ok(None),
-    }
-}
-
-/// Brings the machine back to these texts: channels first, since queues and vectors come and go with them.
-pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, ApplyError> {
-    let mut back = values::back_to(texts, &Host::read(root)?, why);
-    let changes = back.channels.iter().map(|(interface, now, first)| (interface.as_str(), *now, *first));
-    let channels = change_channels(root, changes);
-    if !channels.is_empty() {
-        back = values::back_to(texts, &Host::read(root)?, why);
-    }
-    let results = write_each(root, &back.writes, None, false);
-    Ok(Undone { channels, results, unchanged: back.unchanged, absent: back.absent, irqbalance: None })
 }
 
 /// A run that writes, under the lock.
