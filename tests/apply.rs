@@ -124,6 +124,38 @@ fn what_is_gone_at_restore_is_said_and_kept_for_later() {
     assert!(!machine.path("/run/nicpin/state.json").exists());
 }
 
+/// A first value that cannot be one is no value that is as it was.
+#[test]
+fn what_was_not_recorded_as_a_value_is_refused_and_the_record_kept() {
+    for (file, first, bad, expected) in [
+        ("vector combined 0", "fff", "x", "a mask of CPUs"),
+        ("vector combined 0", "fff", "1fff", "a mask of CPUs that this machine can have"),
+        ("rx-0 rps_flow_cnt", "0", "many", "a number"),
+    ] {
+        let machine = Copy::of("two-socket-mlx4");
+        let before = machine.snapshot();
+        assert_eq!(machine.nicpin(&["apply", "eth2", "--rfs", "4096"]).code, 0);
+        let key = format!("0000:82:00.0 port 0 {file}");
+        let record = machine.read("/run/nicpin/state.json");
+        let (good, broken) = (format!("\"{key}\": \"{first}\""), format!("\"{key}\": \"{bad}\""));
+        assert!(record.contains(&good), "{record}");
+        machine.write("/run/nicpin/state.json", &record.replacen(&good, &broken, 1));
+        let run = machine.nicpin(&["restore"]);
+        let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+        assert!(said.contains(&format!("<- {bad}: recorded of {key}, and not {expected}: ")), "{said}");
+        assert!(said.contains(" refused=1 absent=0"), "{said}");
+        // The others are back, and with the right value in the record this one is, too.
+        assert_eq!(machine.read("/proc/irq/73/smp_affinity").trim(), "fff");
+        machine.write("/run/nicpin/state.json", &record);
+        assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        for (path, entry) in machine.snapshot() {
+            let text = |entry: &support::tree::Entry| format!("{entry:?}").replace("\\n", "");
+            assert_eq!(text(&entry), text(&before[&path]), "{path}");
+        }
+    }
+}
+
 /// igb names its control vector after the interface, and the name follows.
 #[test]
 fn a_renamed_interface_is_restored_whole() {

@@ -43,6 +43,35 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     assert_eq!(machine.read(ETH0), before);
 }
 
+/// A driver that does not tell its channels now, as while the link is down, has not got those of before.
+#[test]
+fn channels_that_are_not_told_are_kept_for_the_next_restore() {
+    let machine = Copy::of("dl980");
+    let before = machine.read(ETH0);
+    assert_eq!(machine.nicpin(&["apply", "--channels", "auto", "eth0"]).code, 0);
+    let told = machine.read(ETH0);
+    machine.remove(ETH0);
+    let run = machine.nicpin(&["restore"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("port 0: channels; kept for the next restore\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("absent=1\n"), "{}", run.stdout);
+    machine.write(ETH0, &told);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.read(ETH0), before);
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    // What was recorded and means nothing is no reason to forget it.
+    assert_eq!(machine.nicpin(&["apply", "--channels", "auto", "eth0"]).code, 0);
+    let record = machine.read("/run/nicpin/state.json");
+    machine.write("/run/nicpin/state.json", &record.replace("max_rx", "most_rx"));
+    let run = machine.nicpin(&["restore"]);
+    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(said.contains("port 0 channels, and not channels: correct it in the record"), "{said}");
+    machine.write("/run/nicpin/state.json", &record);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.read(ETH0), before);
+}
+
 #[test]
 fn a_number_goes_as_far_as_the_card_does() {
     let machine = Copy::of("dl980");

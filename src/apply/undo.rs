@@ -8,9 +8,10 @@ use crate::apply::lock::Lock;
 use crate::apply::record::Record;
 use crate::apply::session::ApplyError;
 use crate::apply::trial::Trial;
-use crate::apply::values::{self, Texts};
+use crate::apply::values::{self, Back, Texts, Wrong};
 use crate::apply::write::{Written, write_each};
 use crate::host::{Host, Root};
+use crate::plan::Write;
 
 /// What was put back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -23,6 +24,10 @@ pub struct Undone {
     pub unchanged: usize,
     /// Values that the machine does not have now.
     pub absent: Vec<String>,
+    /// Values that are there and were not put back, by the names of the record; the reasons are with `channels` and
+    /// `results`.
+    #[serde(skip)]
+    pub(crate) refused: Vec<String>,
     /// What was undone about irqbalance; `None` where there was nothing to undo.
     pub irqbalance: Option<Balanced>,
 }
@@ -96,13 +101,26 @@ pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyErr
 /// Brings the machine back to these texts: channels first, since queues and vectors come and go with them.
 pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, ApplyError> {
     let mut back = values::back_to(texts, &Host::read(root)?, why);
-    let changes = back.channels.iter().map(|(interface, now, first)| (interface.as_str(), *now, *first));
-    let channels = change_channels(root, changes);
+    let changes = back.channels.iter().map(|other| (other.interface.as_str(), other.now, other.first));
+    let mut channels = change_channels(root, changes);
+    let refused = channels.iter().zip(&back.channels).filter(|(done, _)| done.refused.is_some());
+    let mut refused: Vec<String> = refused.map(|(_, other)| other.key.clone()).collect();
     if !channels.is_empty() {
         back = values::back_to(texts, &Host::read(root)?, why);
     }
-    let results = write_each(root, &back.writes, None, false);
-    Ok(Undone { channels, results, unchanged: back.unchanged, absent: back.absent, irqbalance: None })
+    let (keys, writes): (Vec<String>, Vec<Write>) = back.writes.into_iter().unzip();
+    let mut results = write_each(root, &writes, None, false);
+    refused.extend(keys.into_iter().zip(&results).filter(|(_, done)| done.failed()).map(|(key, _)| key));
+    for wrong in back.wrong {
+        let (why, Wrong { key, path, interface, text, .. }) = (wrong.words(), wrong);
+        refused.push(key);
+        match path {
+            Some(path) => results.push(Written::not_done(path, text, interface, why)),
+            None => channels.push(ChannelOutcome { interface, wanted: text, refused: Some(why) }),
+        }
+    }
+    let Back { unchanged, absent, .. } = back;
+    Ok(Undone { channels, results, unchanged, absent, refused, irqbalance: None })
 }
 
 pub(crate) fn any_changed(

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
 use crate::host::{Channels, FLOW_ENTRIES, Host, Interface, MaskFile, Vector};
 use crate::plan::{Plan, Write, WriteKind, WriteValue, queue_file, vector_file};
@@ -27,24 +28,69 @@ pub(crate) struct Value<'a> {
     pub(crate) irq: Option<u32>,
 }
 
+impl Value<'_> {
+    /// A recorded text as it is written now; what it should be, where it cannot be written.
+    fn written_as(&self, first: &str) -> Result<String, &'static str> {
+        let Some(now) = self.mask else {
+            let number = first.trim().parse::<u32>();
+            return number.map(|number| number.to_string()).map_err(|_| "a number");
+        };
+        let cpus = CpuSet::parse_mask(first).map_err(|_| "a mask of CPUs")?;
+        // As wide as the file is now, which is all that the kernel accepts.
+        cpus.to_mask(now.width).ok_or("a mask of CPUs that this machine can have")
+    }
+}
+
 /// What has to be written to be back where things were.
 #[derive(Debug, Default)]
 pub(crate) struct Back {
-    /// Cards that had other channels, with those that they have and those that they had. They come first: queues
-    /// and vectors are others afterwards.
-    pub(crate) channels: Vec<(String, Channels, Channels)>,
-    /// The writes.
-    pub(crate) writes: Vec<Write>,
+    /// Cards that had other channels. They come first: queues and vectors are others afterwards.
+    pub(crate) channels: Vec<OtherChannels>,
+    /// The writes, by the names of their values.
+    pub(crate) writes: Vec<(String, Write)>,
+    /// Texts that cannot be what was there.
+    pub(crate) wrong: Vec<Wrong>,
     /// How many values are as they were already.
     pub(crate) unchanged: usize,
     /// What was there and the machine does not have now.
     pub(crate) absent: Vec<String>,
 }
 
+/// A card that had other channels.
+#[derive(Debug)]
+pub(crate) struct OtherChannels {
+    pub(crate) key: String,
+    pub(crate) interface: String,
+    /// Those that it has.
+    pub(crate) now: Channels,
+    /// Those that it had.
+    pub(crate) first: Channels,
+}
+
+/// A text that is none for its value, or does not fit it.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) key: String,
+    /// The value's file; `None` for channels.
+    pub(crate) path: Option<String>,
+    pub(crate) interface: String,
+    pub(crate) text: String,
+    /// What it should be, in words.
+    expected: &'static str,
+}
+
+impl Wrong {
+    /// Why nothing can be put back from it, and the cure.
+    pub(crate) fn words(&self) -> String {
+        let Self { key, expected, .. } = self;
+        format!("recorded of {key}, and not {expected}: correct it in the record, or set the value by hand")
+    }
+}
+
 impl Back {
     /// Whether the machine is back already.
     pub(crate) fn is_there(&self) -> bool {
-        self.channels.is_empty() && self.writes.is_empty() && self.absent.is_empty()
+        self.channels.is_empty() && self.writes.is_empty() && self.wrong.is_empty() && self.absent.is_empty()
     }
 }
 
@@ -93,37 +139,43 @@ pub(crate) fn back_to(texts: &Texts, host: &Host, why: &str) -> Back {
     let mut left: BTreeMap<&str, &str> = texts.iter().map(|(k, text)| (k.as_str(), text.as_str())).collect();
     for value in host.interfaces.iter().flat_map(values).chain(host_values(host)) {
         let Some(first) = left.remove(value.key.as_str()) else { continue };
-        let text = match value.mask {
-            // As wide as the file is now, which is all that the kernel accepts.
-            Some(now) => match CpuSet::parse_mask(first) {
-                Ok(cpus) if cpus == now.cpus => None,
-                Ok(cpus) => cpus.to_mask(now.width),
-                Err(_) => None,
-            },
-            None => (first != value.text && first.trim().parse::<u32>().is_ok()).then(|| first.to_owned()),
-        };
-        match text {
-            Some(text) => back.writes.push(Write {
-                kind: value.kind,
-                path: value.path,
-                value: text.into(),
-                current: value.text.into(),
-                interface: value.interface.into(),
-                why: why.into(),
+        match value.written_as(first) {
+            Ok(text) if means_same(value.kind, &text, &value.text) => back.unchanged += 1,
+            Ok(text) => {
+                let write = Write {
+                    kind: value.kind,
+                    path: value.path,
+                    value: text.into(),
+                    current: value.text.into(),
+                    interface: value.interface.into(),
+                    why: why.into(),
+                };
+                back.writes.push((value.key, write));
+            }
+            Err(expected) => back.wrong.push(Wrong {
+                key: value.key,
+                path: Some(value.path),
+                interface: value.interface.to_owned(),
+                text: first.to_owned(),
+                expected,
             }),
-            None => back.unchanged += 1,
         }
     }
     for interface in &host.interfaces {
-        let Some(first) = left.remove(channels_key(interface).as_str()) else { continue };
-        match (Channels::parse(first), interface.channels) {
-            (Some(first), Some(now)) if !first.difference(&now).is_empty() => {
-                back.channels.push((interface.name.clone(), now, first));
+        // What is not told now may be told later.
+        let (key, Some(now)) = (channels_key(interface), interface.channels) else { continue };
+        let Some(text) = left.remove(key.as_str()) else { continue };
+        let interface = interface.name.clone();
+        match Channels::parse(text) {
+            Some(first) if first.difference(&now).is_empty() => back.unchanged += 1,
+            Some(first) => back.channels.push(OtherChannels { key, interface, now, first }),
+            None => {
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                back.wrong.push(Wrong { key, path: None, interface, text, expected: "channels" });
             }
-            _ => back.unchanged += 1,
         }
     }
-    back.writes.sort_by_key(|write| write.kind);
+    back.writes.sort_by_key(|(_, write)| write.kind);
     back.absent = left.into_keys().map(str::to_owned).collect();
     back
 }

@@ -135,6 +135,12 @@ fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Writt
 }
 
 impl Written {
+    /// A value that was not even tried.
+    pub(crate) fn not_done(path: String, value: String, interface: String, why: String) -> Self {
+        let outcome = Outcome::Refused;
+        Self { path, value, interface, outcome, was: None, instead: None, serving: None, detail: Some(why) }
+    }
+
     fn vanished(mut self, what: &str) -> Self {
         self.judge(Outcome::Vanished, format!("{what}; run again to plan anew"));
         self

@@ -261,7 +261,7 @@ pub struct Restored {
 impl Restored {
     /// Sums up what was put back.
     pub fn new(undone: Undone) -> Self {
-        let Undone { channels, results, unchanged, absent, irqbalance } = undone;
+        let Undone { channels, results, unchanged, absent, irqbalance, .. } = undone;
         let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
         let already = results.iter().filter(|result| result.outcome == Outcome::Already).count();
         let stays =
@@ -319,14 +319,20 @@ pub fn restored(restored: &Restored) -> String {
 
 /// What is not there now, a line for each port.
 fn absent(keys: &[String], then: &str) -> String {
-    let mut ports: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in keys {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`
-        let port = key.match_indices(' ').nth(2).map_or(key.as_str(), |(at, _)| &key[..at]);
-        *ports.entry(port).or_default() += 1;
+        let (port, value) =
+            key.match_indices(' ').nth(2).map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
+        ports.entry(port).or_default().push(value.trim());
     }
-    let line =
-        |(port, values)| wrap("not there now  ", &format!("{port}: {}; {then}", count(values, "value")));
+    let line = |(port, values): (&str, Vec<&str>)| {
+        let what = match values[..] {
+            [value] if !value.is_empty() => value.to_owned(),
+            _ => count(values.len(), "value"),
+        };
+        wrap("not there now  ", &format!("{port}: {what}; {then}"))
+    };
     ports.into_iter().map(line).collect()
 }
 
