@@ -3,6 +3,10 @@
 
 mod support;
 
+use nicpin::apply::{self, Options};
+use nicpin::host::Root;
+use nicpin::host::faults::{Answer, Deed, Touch};
+use nix::errno::Errno;
 use serde_json::Value;
 use support::run::{Copy, Run};
 
@@ -57,6 +61,39 @@ fn moved_by_another() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     because(&machine, &[], "moved-by-other", "apply had set ");
+}
+
+/// What nicpin itself has put back was not moved by another.
+#[test]
+fn put_back_by_a_restore_or_a_trial_that_was_refused_in_part() {
+    let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
+    let answer = move |Touch { deed, path, .. }: Touch<'_>| match deed {
+        Deed::Write if path == refused => Answer::Errno(Errno::EINVAL as i32),
+        _ => Answer::Done,
+    };
+    let wait = Options::default().wait;
+    for options in [&["apply"][..], &["apply", "--try", "3600"]] {
+        let machine = Copy::of("two-node");
+        assert_eq!(machine.nicpin(options).code, 0);
+        let planned = machine.read(refused);
+        let root = Root::open_with_faults(&machine.path("/"), answer).unwrap();
+        let undone = match options.len() {
+            1 => apply::restore(&root, wait).unwrap(),
+            _ => apply::end_trial(&root, wait).unwrap(),
+        };
+        assert!(undone.unwrap().failed());
+        let table = because(&machine, &[], "not-applied", "");
+        assert!(!table.stdout.contains(refused), "{}", table.stdout);
+        // And this one was.
+        machine.write(refused, "00\n");
+        let check = json(&machine, &["nic0"]);
+        let differs = check["differs"].as_array().unwrap();
+        let of = differs.iter().find(|difference| difference["path"] == refused).unwrap();
+        assert_eq!(of["reason"], "moved-by-other", "{of}");
+        machine.write(refused, &planned);
+        assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        assert!(!machine.path("/run/nicpin/state.json").exists());
+    }
 }
 
 #[test]

@@ -210,6 +210,9 @@ fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
     let undone = done.undone.as_ref().unwrap();
     assert!(undone.failed() && undone.results.len() == 3, "{undone:?}");
     assert_ne!(texts(&machine), before);
+    // What is back is not remembered as set.
+    let record: serde_json::Value = serde_json::from_str(&state(&machine).unwrap()).unwrap();
+    assert_eq!(record["last_set"].as_object().unwrap().len(), 1, "{record}");
     restored(&machine, &before, "after a failed undo");
 }
 

@@ -141,6 +141,25 @@ impl Record {
         &self.first_seen
     }
 
+    /// Forgets what was set of these values: they are as they were when the record was this one.
+    pub(crate) fn are_back<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>, then: &Self) {
+        for key in keys {
+            match then.last_set.get(key) {
+                Some(set) => _ = self.last_set.insert(key.clone(), set.clone()),
+                None => _ = self.last_set.remove(key),
+            }
+            // Queues come and go with channels.
+            if let Some(owner) = key.strip_suffix(" channels") {
+                self.queues.remove(owner);
+                self.queues
+                    .extend(then.queues.get_key_value(owner).map(|(owner, queues)| (owner.clone(), *queues)));
+            }
+        }
+        let is_of =
+            |owner: &str, key: &String| key.strip_prefix(owner).is_some_and(|rest| rest.starts_with(' '));
+        self.queues.retain(|owner, _| self.last_set.keys().any(|key| is_of(owner, key)));
+    }
+
     /// Forgets all but these first values, and everything that was set since.
     pub fn keep_only(&mut self, keys: &[String]) {
         self.first_seen.retain(|key, _| keys.contains(key));

@@ -153,7 +153,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         match again {
             Ok(again) => (host, planned) = again,
             Err(error) => {
-                session.take_back(&planned, &[], true)?;
+                session.take_back(&host, &planned, &[], true)?;
                 return Err(error);
             }
         }
@@ -174,7 +174,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         earlier: session.earlier.take(),
     };
     if options.atomic && done.failed() {
-        done.undone = session.take_back(&done.plan, &done.results, !done.channels.is_empty())?;
+        done.undone = session.take_back(&done.host, &done.plan, &done.results, !done.channels.is_empty())?;
     } else {
         session.record.settle(&done.host, &done.plan, &done.results);
         // The first values are safe; all that can be lost here is why a value differs.
@@ -266,6 +266,7 @@ impl<'a> Session<'a> {
     /// Takes back what this run has written, the last first, and then the channels; `None` unless it is to.
     fn take_back(
         &mut self,
+        host: &Host,
         plan: &Plan,
         written: &[Written],
         channels: bool,
@@ -286,6 +287,14 @@ impl<'a> Session<'a> {
             if self.options.trial.is_some() {
                 Trial::forget(self.root)?;
             }
+        } else {
+            let failed =
+                |path: &str| undone.results.iter().any(|result| result.path == path && result.failed());
+            let planned = values::planned(host, plan).into_iter().map(|(value, _)| value);
+            let back: Vec<String> =
+                planned.filter(|value| !failed(&value.path)).map(|value| value.key).collect();
+            self.record.are_back(&back, &self.found);
+            let _ = self.save();
         }
         Ok(Some(undone))
     }

@@ -72,6 +72,9 @@ impl Trial {
         undone.irqbalance = irqbalance::back_to(root, &self.told);
         if undone.complete() {
             self.record.save(root)?;
+        } else if let Ok(mut record) = Record::load(root) {
+            record.are_back(self.before.keys().filter(|key| !undone.refused.contains(key)), &self.record);
+            record.save(root)?;
         }
         self.over = true;
         self.save(root)?;

@@ -61,10 +61,14 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError
     let mut undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
     undone.irqbalance = irqbalance::back_to(root, &Kept::default());
     // What was refused may be put back later; what is not there now may come back.
-    if !undone.failed() {
+    if undone.failed() {
+        let keys: Vec<String> = record.first_seen().keys().cloned().collect();
+        let back = keys.iter().filter(|key| !undone.refused.contains(key));
+        record.are_back(back, &Record::default());
+    } else {
         record.keep_only(&undone.absent);
-        record.save(root)?;
     }
+    record.save(root)?;
     Ok(Some(undone))
 }
 
