@@ -3,11 +3,18 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
+use nicpin::apply::{self, ApplyError, Options};
+use nicpin::host::faults::{Answer, Deed, Touch};
+use nicpin::host::{Host, Root};
+use nicpin::policy::Policy;
+use nicpin::select::Selection;
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::run::Copy;
@@ -115,6 +122,103 @@ fn a_trial_with_nothing_to_set_can_be_confirmed() {
     assert_eq!(machine.nicpin(&["confirm"]).code, 0);
     watched_to_the_end(&machine);
     assert_eq!(texts(&machine), applied);
+}
+
+const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
+
+/// A trial whose time has ended, and of which the kernel did not take back one value.
+fn not_wholly_put_back(machine: &Copy) {
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let root = Root::open_with_faults(&machine.path("/"), |Touch { deed, path, .. }| match deed {
+        Deed::Write if path == REFUSED => Answer::Errno(Errno::EINVAL as i32),
+        _ => Answer::Done,
+    });
+    let undone = apply::end_trial(&root.unwrap(), Options::default().wait).unwrap().unwrap();
+    assert_eq!((undone.not_back, undone.complete()), (1, false));
+    watched_to_the_end(machine);
+}
+
+#[test]
+fn what_could_not_be_put_back_is_named_and_left_to_restore() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    not_wholly_put_back(&machine);
+    let late = machine.nicpin(&["confirm"]);
+    assert_eq!(late.code, 1);
+    let named = "put back, but 1 value could not be put back (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
+    assert!(late.stderr.contains(named) && late.stderr.contains("`nicpin restore`"), "{}", late.stderr);
+    assert_ne!(texts(&machine), before);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(texts(&machine), before);
+    assert!(machine.nicpin(&["confirm"]).stderr.contains("there is nothing to confirm"));
+}
+
+#[test]
+fn what_could_not_be_put_back_is_tried_again_by_the_next_apply() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    not_wholly_put_back(&machine);
+    let broken = machine.read(REFUSED);
+    machine.remove(REFUSED);
+    let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((run.code, &report["earlier"]["not_back"]), (0, &1.into()), "{report}");
+    let run = machine.nicpin(&["apply", "nic1"]);
+    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("1 value is not back: the next apply tries again not there now"), "{said}");
+    std::fs::write(machine.path(REFUSED), broken).unwrap();
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert!(run.stdout.starts_with("put back  1 value of an apply --try"), "{}", run.stdout);
+    for (path, text) in texts(&machine).iter().filter(|(path, _)| path.contains("/nic0/")) {
+        assert_eq!(text, &before[path], "{path}");
+    }
+    let again = machine.nicpin(&["apply", "nic1"]);
+    assert!(!again.stdout.contains("put back"), "{}", again.stdout);
+    // The record has what that apply has set meanwhile.
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(texts(&machine), before);
+}
+
+/// An apply that plans it is a later word than the trial's.
+#[test]
+fn what_could_not_be_put_back_and_is_applied_stays_applied() {
+    let machine = Copy::of("two-node");
+    not_wholly_put_back(&machine);
+    // It cannot be put back this time either, but it is planned.
+    let tried = Cell::new(0);
+    let root = Root::open_with_faults(&machine.path("/"), move |Touch { deed, path, .. }| {
+        let first = deed == Deed::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
+        if first { Answer::Errno(Errno::EINVAL as i32) } else { Answer::Done }
+    });
+    let done = apply::apply(&root.unwrap(), Options::default(), |root| {
+        let host = Host::read(root)?;
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        Ok::<_, ApplyError>((host, plan))
+    });
+    let done = done.unwrap();
+    assert!(done.earlier.is_some_and(|earlier| earlier.not_back == 1));
+    let applied = texts(&machine);
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert!(run.code == 0 && !run.stdout.contains("put back"), "{}", run.stdout);
+    assert_eq!(texts(&machine), applied);
+}
+
+#[test]
+fn a_terminal_is_told_what_could_not_be_put_back() {
+    let machine = Copy::of("two-node");
+    let (child, _master, _) = on_terminal(&machine, "1");
+    machine.remove(REFUSED);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.starts_with("put back nobody confirmed it in time; 1 value could not be put back (0000:21"),
+        "{said}"
+    );
+    assert!(machine.path("/run/nicpin/state.json").exists());
 }
 
 #[test]

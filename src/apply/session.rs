@@ -89,7 +89,7 @@ pub enum ApplyError {
     Irqbalance(#[from] RunningError),
     /// It cannot be confirmed.
     #[error("{0}")]
-    Confirm(&'static str),
+    Confirm(String),
 }
 
 /// Applies a plan, with everything that `nicpin apply` promises: one at a time, the first values safe before the
@@ -213,6 +213,7 @@ impl<'a> Session<'a> {
                 // It may have ended before its first write.
                 Some(_) => Some(trial.put_back(root)?).filter(|undone| !undone.had_nothing_to_do()),
             },
+            Some(trial) if trial.can_be_tried_again() => Some(trial.put_back(root)?),
             _ => None,
         };
         let record = Record::load(root)?;
@@ -238,7 +239,11 @@ impl<'a> Session<'a> {
     /// Puts the plan on trial, where that is wanted: after the record is safe and right before the first write, since
     /// from here on whoever finds the trial puts back what it may have set.
     fn put_on_trial(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
-        let Some(seconds) = self.options.trial else { return Ok(()) };
+        let Some(seconds) = self.options.trial else {
+            let planned = values::planned(host, plan).into_iter().map(|(value, _)| value.key).collect();
+            let earlier = Trial::load(self.root)?;
+            return Ok(earlier.map_or(Ok(()), |trial| trial.give_up(self.root, &planned))?);
+        };
         // Channels bring queues and vectors that are planned anew.
         let before = if plan.channels.is_empty() { values::written(host, plan) } else { self.before.clone() };
         let saved = Trial::new(seconds, before, self.found.clone(), self.told.clone()).save(self.root);
@@ -296,6 +301,6 @@ impl<'a> Session<'a> {
             self.record.are_back(&back, &self.found);
             let _ = self.save();
         }
-        Ok(Some(undone))
+        Ok(Some(undone.counted()))
     }
 }

@@ -1,18 +1,25 @@
 //! A plan on trial: what was there before is kept beside the record until somebody confirms. Whoever finds a trial
 //! that is over, or that nobody watches any more, puts everything back: the process that watches the time, else the
 //! next nicpin that writes.
+//!
+//! A trial that could not be put back wholly is over all the same: it cannot be confirmed any more. What is missing
+//! stays in it by name, and every later apply tries again before it writes, until that is back, is planned by an apply,
+//! or `nicpin restore` has put back what the first apply found. What irqbalance was told is left to `restore` then:
+//! a later apply may have told it more.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::irqbalance::{self, Kept};
+use crate::apply::irqbalance::{self, Balanced, Kept};
 use crate::apply::record::Record;
 use crate::apply::state::{StateError, StateFile};
 use crate::apply::values::{self, Texts};
 use crate::apply::{ApplyError, STATE_DIR, Undone, put_back};
 use crate::host::{FileError, Host, Root};
+use crate::wording::count;
 
 const FILE: StateFile = StateFile {
     name: "try.json",
@@ -29,8 +36,11 @@ pub struct Trial {
     pub seconds: u64,
     /// Whether it was put back, because nobody confirmed it in time.
     pub over: bool,
-    /// What there was before, of all that it may have set.
+    /// What there was before, of all that it may have set; when it is over, of what could not be put back.
     before: Texts,
+    /// Whether it is over, and irqbalance could not be told.
+    #[serde(default)]
+    untold: bool,
     /// The record that there was before.
     record: Record,
     /// What irqbalance had been told.
@@ -39,7 +49,7 @@ pub struct Trial {
 
 impl Trial {
     pub(crate) fn new(seconds: u64, before: Texts, record: Record, told: Kept) -> Self {
-        Self { schema: FILE.schema.to_owned(), seconds, over: false, before, record, told }
+        Self { schema: FILE.schema.to_owned(), seconds, over: false, before, untold: false, record, told }
     }
 
     /// Reads the trial; `None` where there is none.
@@ -66,19 +76,56 @@ impl Trial {
         self.before.is_empty() || told() || differs()
     }
 
+    /// Whether it is over, and something could not be put back that can be tried again.
+    pub(crate) fn can_be_tried_again(&self) -> bool {
+        self.over && !self.before.is_empty()
+    }
+
+    /// What was not put back when it was over, in words; `None` when everything was.
+    pub fn not_back(&self) -> Option<String> {
+        const NAMED: usize = 6;
+        if !self.over || self.before.is_empty() && !self.untold {
+            return None;
+        }
+        let mut names: Vec<&str> = self.untold.then_some("what irqbalance was told").into_iter().collect();
+        names.extend(self.before.keys().map(String::as_str));
+        let (many, more) = (names.len(), names.len().saturating_sub(NAMED));
+        names.truncate(NAMED);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        Some(format!(
+            "{} could not be put back ({}{more}); the next apply tries again, and `nicpin restore` puts back what the \
+             first apply found",
+            count(many, "value"),
+            names.join(", ")
+        ))
+    }
+
+    /// Leaves to an apply what it plans itself. Under the lock, before it writes.
+    pub(crate) fn give_up(mut self, root: &Root, planned: &BTreeSet<String>) -> Result<(), StateError> {
+        let many = self.before.len();
+        self.before.retain(|key, _| !planned.contains(key));
+        if self.before.len() < many { self.save(root) } else { Ok(()) }
+    }
+
     /// Puts back what there was before, under the lock. What could not be put back stays in the record.
     pub(crate) fn put_back(mut self, root: &Root) -> Result<Undone, ApplyError> {
+        let again = self.over;
         let mut undone = put_back(root, &self.before, "as it was before apply --try")?;
-        undone.irqbalance = irqbalance::back_to(root, &self.told);
-        if undone.complete() {
+        if !again {
+            undone.irqbalance = irqbalance::back_to(root, &self.told);
+            self.untold = undone.irqbalance.as_ref().is_some_and(Balanced::failed);
+        }
+        // Another apply may have added to the record since.
+        if undone.complete() && !again {
             self.record.save(root)?;
         } else if let Ok(mut record) = Record::load(root) {
             record.are_back(self.before.keys().filter(|key| !undone.refused.contains(key)), &self.record);
             record.save(root)?;
         }
         self.over = true;
+        self.before.retain(|key, _| undone.refused.contains(key) || undone.absent.contains(key));
         self.save(root)?;
-        Ok(undone)
+        Ok(undone.counted())
     }
 }
 

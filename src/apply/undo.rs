@@ -28,6 +28,8 @@ pub struct Undone {
     /// `results`.
     #[serde(skip)]
     pub(crate) refused: Vec<String>,
+    /// How many values are not as they were: refused, or not there now.
+    pub not_back: usize,
     /// What was undone about irqbalance; `None` where there was nothing to undo.
     pub irqbalance: Option<Balanced>,
 }
@@ -36,6 +38,14 @@ impl Undone {
     /// Whether everything is as it was.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
+    }
+
+    pub(crate) fn counted(mut self) -> Self {
+        let channels = self.channels.iter().filter(|channel| channel.refused.is_some()).count();
+        let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(Balanced::failed));
+        let results = self.results.iter().filter(|result| result.failed()).count();
+        self.not_back = results + channels + irqbalance + self.absent.len();
+        self
     }
 
     /// Whether all was as it was before that.
@@ -69,12 +79,12 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError
         record.keep_only(&undone.absent);
     }
     record.save(root)?;
-    Ok(Some(undone))
+    Ok(Some(undone.counted()))
 }
 
 /// Keeps what [`Options::trial`] has put on trial.
 pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
-    let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting");
+    let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting".to_owned());
     if Trial::load(root)?.is_none() {
         return Err(nothing);
     }
@@ -82,13 +92,15 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     match Trial::load(root)? {
         None => Err(nothing),
         Some(trial) if trial.over => {
-            Err(ApplyError::Confirm("too late: nobody confirmed apply --try in time, and it was put back"))
+            let left = trial.not_back().map(|left| format!(", but {left}")).unwrap_or_default();
+            let late = "too late: nobody confirmed apply --try in time, and it was put back";
+            Err(ApplyError::Confirm(format!("{late}{left}")))
         }
         Some(trial) => {
             let set = trial.has_set_something(root);
             Trial::forget(root)?;
             let nothing = "there is nothing to confirm: what apply --try was to set is as it was before it";
-            if set { Ok(()) } else { Err(ApplyError::Confirm(nothing)) }
+            if set { Ok(()) } else { Err(ApplyError::Confirm(nothing.to_owned())) }
         }
     }
 }
@@ -124,7 +136,7 @@ pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, 
         }
     }
     let Back { unchanged, absent, .. } = back;
-    Ok(Undone { channels, results, unchanged, absent, refused, irqbalance: None })
+    Ok(Undone { channels, results, unchanged, absent, refused, not_back: 0, irqbalance: None })
 }
 
 pub(crate) fn any_changed(

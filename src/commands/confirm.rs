@@ -16,6 +16,7 @@ use crate::apply::{Trial, Watch, confirm, end_trial};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::{Exit, open_to_write};
 use crate::host::Root;
+use crate::render;
 
 /// How often a trial is looked at.
 const BEAT: Duration = Duration::from_millis(100);
@@ -125,7 +126,10 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
             listening = false;
         }
     }
-    let over = Trial::load(&root)?.is_some();
-    out.push_str(if over { "put back: nobody confirmed it in time\n" } else { "kept\n" });
-    Ok(if over { Exit::Failed } else { exit })
+    let Some(trial) = Trial::load(&root)? else {
+        out.push_str("kept\n");
+        return Ok(exit);
+    };
+    out.push_str(&render::report::trial_over(&trial));
+    Ok(Exit::Failed)
 }

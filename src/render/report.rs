@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::apply::irqbalance::{self, Balanced};
-use crate::apply::{ChannelOutcome, Done, Evidence, Outcome, Proven, Undone, Written};
+use crate::apply::{ChannelOutcome, Done, Evidence, Outcome, Proven, Trial, Undone, Written};
 use crate::host::Role;
 use crate::plan::Note;
 use crate::plan::stored::Change;
@@ -145,9 +145,12 @@ impl Applied {
 pub fn applied(applied: &Applied) -> String {
     let mut out = String::new();
     if let Some(earlier) = &applied.earlier {
-        let text = format!("{} of an apply --try that nobody confirmed", values_of(earlier));
-        out.push_str(&wrap("put back  ", &text));
+        let (values, left) = (values_of(earlier), not_back(earlier, "the next apply tries again"));
+        out.push_str(&wrap("put back  ", &format!("{values} of an apply --try that nobody confirmed{left}")));
+        out.push_str(&channels(&earlier.channels));
+        out.push_str(&balanced(earlier.irqbalance.as_ref()));
         out.push_str(&failures(&earlier.results));
+        out.push_str(&absent(&earlier.absent, "could not be put back"));
     }
     for Change { interface, text, left_out, .. } in &applied.changes {
         let name = if interface.is_empty() { "machine" } else { interface };
@@ -163,7 +166,8 @@ pub fn applied(applied: &Applied) -> String {
     out.push_str(&balanced(applied.irqbalance.as_ref()));
     out.push_str(&results(&applied.results));
     if let Some(undone) = &applied.undone {
-        out.push_str(&wrap("put back  ", &format!("{}, since not all could be written", values_of(undone))));
+        let (values, left) = (values_of(undone), not_back(undone, "nicpin restore tries again"));
+        out.push_str(&wrap("put back  ", &format!("{values}, since not all could be written{left}")));
         out.push_str(&channels(&undone.channels));
         out.push_str(&balanced(undone.irqbalance.as_ref()));
         out.push_str(&failures(&undone.results));
@@ -334,6 +338,23 @@ fn absent(keys: &[String], then: &str) -> String {
         wrap("not there now  ", &format!("{port}: {what}; {then}"))
     };
     ports.into_iter().map(line).collect()
+}
+
+/// How a trial has ended that nobody confirmed.
+pub fn trial_over(trial: &Trial) -> String {
+    match trial.not_back() {
+        None => "put back: nobody confirmed it in time\n".to_owned(),
+        Some(left) => wrap("put back  ", &format!("nobody confirmed it in time; {left}")),
+    }
+}
+
+/// How many values are not back, and when that is tried again.
+fn not_back(undone: &Undone, again: &str) -> String {
+    match undone.not_back {
+        0 => String::new(),
+        1 => format!("; 1 value is not back: {again}"),
+        many => format!("; {many} values are not back: {again}"),
+    }
 }
 
 fn values_of(undone: &Undone) -> String {
