@@ -234,6 +234,31 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(0));
 }
 
+/// The first apply holds the lock before it has left a record.
+#[test]
+fn restore_and_confirm_wait_for_a_first_apply() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
+    lock.lock().unwrap();
+    for command in ["restore", "confirm"] {
+        let run = machine.nicpin(&[command, "--wait", "0"]);
+        assert!(run.code == 1 && run.stderr.contains("run/nicpin/lock: held by"), "{command}: {run:?}");
+    }
+    // It has nothing to do after all.
+    drop(lock);
+    assert!(machine.nicpin(&["restore"]).stdout.starts_with("nothing to restore"));
+    assert!(machine.nicpin(&["confirm"]).stderr.contains("there is nothing to confirm"));
+}
+
+#[test]
+fn restore_and_confirm_leave_nothing_where_nicpin_never_ran() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+    assert!(!machine.path("/run").exists());
+}
+
 #[test]
 fn a_link_that_leads_out_of_the_root_leads_nowhere() {
     let machine = Copy::of("two-node");

@@ -67,10 +67,19 @@ fn cure(error: &std::io::Error) -> &'static str {
     }
 }
 
+fn path() -> String {
+    format!("{STATE_DIR}/lock")
+}
+
 impl Lock {
+    /// Whether it was ever taken: without that, no nicpin has written or is writing.
+    pub fn exists(root: &Root) -> bool {
+        root.exists(&path())
+    }
+
     /// Takes the lock, waiting for whoever has it.
     pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
-        let path = format!("{STATE_DIR}/lock");
+        let path = path();
         let io = |answer| LockError::Io { path: root.outside(&path), answer };
         root.make_state_dir(STATE_DIR)?;
         let mut file = root.open_state(&path)?;

@@ -62,10 +62,15 @@ impl Undone {
 /// Puts back what the first apply found, as far as it is there; `None` where no apply has left a record. What is not
 /// there now is kept for the next time.
 pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
-    if !Record::exists(root) && !irqbalance::has_done_something(root) {
+    let is_something = || Record::exists(root) || irqbalance::has_done_something(root);
+    // A first apply may be about to save the record. Where nicpin never ran, no lock is made.
+    if !Lock::exists(root) && !is_something() {
         return Ok(None);
     }
     let _lock = Lock::take(root, "restore", wait)?;
+    if !is_something() {
+        return Ok(None);
+    }
     let mut record = Record::load(root)?;
     Trial::forget(root)?;
     let mut undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
@@ -85,7 +90,7 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError
 /// Keeps what [`Options::trial`] has put on trial.
 pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting".to_owned());
-    if Trial::load(root)?.is_none() {
+    if !Lock::exists(root) && Trial::load(root)?.is_none() {
         return Err(nothing);
     }
     let _lock = Lock::take(root, "confirm", wait)?;
