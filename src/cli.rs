@@ -290,7 +290,7 @@ pub struct CheckArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
 
-    /// Print nothing; the exit code tells
+    /// Print nothing but errors; the exit code tells
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -322,8 +322,9 @@ pub struct RestoreArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  nicpin apply --try 60; ping -c 3 192.0.2.1 && nicpin confirm
-  nicpin confirm                     keep what `apply --try` has set")]
+  nicpin confirm                     keep what `apply --try` has set
+  nicpin apply --try 60 < /dev/null && ping -c 3 192.0.2.1 && nicpin confirm
+                                     in a script, where nobody is there to press Enter")]
 pub struct ConfirmArgs {
     /// How long to wait for another nicpin that is writing
     #[command(flatten)]

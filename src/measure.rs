@@ -2,6 +2,7 @@
 //! local, throughput, and what it cost. Made from the growth of counters; its JSON form is `nicpin.measure/1`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -9,6 +10,9 @@ use crate::cpuset::CpuSet;
 use crate::host::{Role, Topology};
 use crate::plan::{InterfacePlan, Note};
 use crate::sample::{Growth, Traffic, Wanted};
+
+/// In less time than this, ticks say little.
+const SHORT: Duration = Duration::from_millis(100);
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.measure/1";
@@ -363,6 +367,10 @@ fn machine(topology: &Topology, subjects: &[Subject], growth: &Growth) -> Machin
 fn notes(growth: &Growth) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |code: &str, text: String| notes.push(Note::new(code, text));
+    if growth.elapsed < SHORT {
+        let text = "too short a time for shares of CPU time, which the kernel counts in ticks of 10 ms";
+        note("short", text.to_owned());
+    }
     if !growth.cpus_changed.is_empty() {
         let text =
             format!("CPUs {} went on or offline; what they did then is not counted", growth.cpus_changed);

@@ -45,7 +45,7 @@ fn examples(command: &Command) -> Vec<String> {
 fn words(example: &str) -> Vec<String> {
     let line = &example[example.find("nicpin").unwrap_or_else(|| panic!("no nicpin: {example}"))..];
     let line = line.split("  ").next().unwrap().trim();
-    let line = line.split([';', '|', '>']).next().unwrap();
+    let line = line.split([';', '|', '>', '<']).next().unwrap();
     line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
 }
 
@@ -225,6 +225,7 @@ fn completions_have_every_command_and_option() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = nicpin(&["completions", shell]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
+        assert!(!run.stdout.contains("await-confirm"), "{shell} offers what nicpin only gives to itself");
         for command in commands() {
             assert!(run.stdout.contains(command.get_name()), "{shell} lacks {}", command.get_name());
             for option in options(&command) {

@@ -114,7 +114,7 @@ impl Session<'_> {
     /// While a command runs: all of it, and how the command ended.
     fn during_command(&mut self) -> Result<(Growth, Ended)> {
         let running = child::start(&self.args.command, || Ok(()))?;
-        let line_each = self.args.seconds.filter(|_| self.args.format == ReportFormat::Json);
+        let line_each = self.args.seconds;
         let (mut whole, mut part) = (Growth::default(), Growth::default());
         loop {
             let left = line_each.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));

@@ -1,7 +1,5 @@
 //! The nodes of a machine, for people.
 
-use std::collections::BTreeMap;
-
 use crate::bandwidth::Rate;
 use crate::nodes::{Node, NodeInterface, Nodes};
 use crate::render::text::{WIDTH, columns, count, wrap};
@@ -86,21 +84,34 @@ fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&Node, &Node) -> String) -> S
     right(&rows)
 }
 
-/// Columns that are aligned to the right but for the first. Not cut: a matrix of many nodes is as wide as it is.
+/// Columns that are aligned to the right but for the first. Those that are more than a screen is wide stand below the
+/// others, each time after the first.
 fn right(rows: &[Vec<String>]) -> String {
-    let mut widths: BTreeMap<usize, usize> = BTreeMap::new();
-    for (column, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
-        let width = widths.entry(column).or_default();
-        *width = cell.chars().count().max(*width);
-    }
-    let mut out = String::new();
-    for row in rows {
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths.get(&column).copied().unwrap_or(0);
-            let text = if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
-            out.push_str(&text);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let (mut out, mut begin) = (String::new(), 1);
+    while begin < columns || begin == 1 {
+        let (mut end, mut room) = (begin, WIDTH.saturating_sub(width(0)));
+        while end < columns && (end == begin || width(end) + 2 <= room) {
+            room = room.saturating_sub(width(end) + 2);
+            end += 1;
         }
-        out.push('\n');
+        if begin > 1 {
+            out.push('\n');
+        }
+        for row in rows {
+            let name = row.first().map_or("", String::as_str);
+            out.push_str(&format!("{name:<0$}", width(0)));
+            for column in begin..end {
+                let cell = row.get(column).map_or("", String::as_str);
+                out.push_str(&format!("  {cell:>0$}", width(column)));
+            }
+            out.push('\n');
+        }
+        begin = end.max(2);
     }
     out
 }

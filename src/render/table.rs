@@ -6,7 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::host::Role;
 use crate::plan::{InterfacePlan, NodeSource, Note, Plan, VectorPlan};
 use crate::render::explain;
-use crate::render::text::{columns, count, ranges, speed, wrap};
+use crate::render::text::{WIDTH, columns, count, ranges, speed, wrap};
 
 /// The whole plan; with `masks`, also each file with its bytes.
 pub fn plan(plan: &Plan, masks: bool) -> String {
@@ -18,7 +18,15 @@ pub fn plan(plan: &Plan, masks: bool) -> String {
     if masks && !plan.writes.is_empty() {
         out.push_str("\nmasks\n");
         for write in &plan.writes {
-            out.push_str(&format!("  {}  {}  (now {})\n", write.path, write.value, write.current));
+            let line = format!("  {}  {}  (now {})\n", write.path, write.value, write.current);
+            if line.len() <= WIDTH {
+                out.push_str(&line);
+            } else {
+                // The masks of large machines, below each other.
+                let (path, now) = (format!("  {}  ", write.path), " ".repeat(write.path.len() - 1));
+                out.push_str(&wrap(&path, &write.value.to_string()));
+                out.push_str(&wrap(&format!("{now}(now "), &format!("{})", write.current)));
+            }
         }
     }
     out.push('\n');
