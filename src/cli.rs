@@ -232,7 +232,7 @@ Examples:
   nicpin apply --format json eth2    for provisioning: see `changed` in the output
   nicpin plan --format json > p.json; nicpin apply --plan p.json
   nicpin apply --atomic --prove 3    all or nothing, and where the interrupts then arrive
-  nicpin apply --try 60 eth2         put back after a minute, unless `nicpin confirm` (or Enter) comes")]
+  nicpin apply --try 60 eth2         put back in a minute unless `nicpin confirm` or Enter comes")]
 pub struct ApplyArgs {
     /// Which interfaces.
     #[command(flatten)]
