@@ -355,6 +355,28 @@ fn the_time_passes_on_a_terminal() {
 }
 
 #[test]
+fn a_terminal_puts_back_itself_when_nobody_watches_the_time() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    for (signal, seconds, why) in [
+        (Signal::SIGKILL, "3600", "the process that watched the time was killed"),
+        (Signal::SIGSTOP, "1", "nobody confirmed it in time"),
+    ] {
+        let (child, _master, _) = on_terminal(&machine, seconds);
+        let watcher = watcher(&machine);
+        kill(watcher, signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{signal}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("put back: {why}\n"));
+        assert_eq!(texts(&machine), before, "{signal}");
+        assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"), "{signal}");
+        let _ = kill(watcher, Signal::SIGCONT);
+        watched_to_the_end(&machine);
+        assert_eq!(texts(&machine), before, "{signal}");
+    }
+}
+
+#[test]
 fn a_lost_terminal_confirms_nothing() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);

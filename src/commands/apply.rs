@@ -70,7 +70,7 @@ fn apply(
     let seconds = args.prove.filter(|_| done.undone.is_none());
     let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds))).transpose()?;
     if let Some(watcher) = watcher {
-        watcher.go()?;
+        watcher.go(root)?;
     }
     Ok((done, proof))
 }

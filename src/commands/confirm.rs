@@ -17,11 +17,14 @@ use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::{Exit, open_to_write};
 use crate::host::Root;
 use crate::render;
+use crate::render::report::Ended;
 
 /// How often a trial is looked at.
 const BEAT: Duration = Duration::from_millis(100);
 /// How long to wait for another nicpin before what is on trial is put back. No apply takes so long.
 const LOCK: Duration = Duration::from_secs(3600);
+/// How long after the end of the time an apply on a terminal waits for what its watcher does.
+const GRACE: Duration = Duration::from_secs(2);
 /// What the apply says to its watcher when it has finished.
 const FINISHED: &str = "finished\n";
 
@@ -62,12 +65,14 @@ impl Watcher {
         }
     }
 
-    /// Lets the time begin.
-    pub(super) fn go(mut self) -> Result<()> {
-        self.stdin.write_all(FINISHED.as_bytes()).context(
-            "the process that watches --try has died; `nicpin confirm` keeps what was set, `nicpin restore` puts \
-             back what the first apply found",
-        )
+    /// Lets the time begin. If nobody watches it, all is put back at once.
+    pub(super) fn go(mut self, root: &Root) -> Result<()> {
+        if self.stdin.write_all(FINISHED.as_bytes()).is_err() && end_trial(root, LOCK)?.is_some() {
+            let left = Trial::load(root)?.and_then(|trial| trial.not_back());
+            let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
+            bail!("the process that watches --try has died; what was set was put back{left}");
+        }
+        Ok(())
     }
 }
 
@@ -109,7 +114,19 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         return Ok(exit);
     }
     let mut listening = true;
+    let mut ended = Ended::InTime;
+    // The watcher needs a moment to put back, and another nicpin may keep it waiting.
+    let late = Duration::from_secs(args.trial.unwrap_or_default()) + GRACE;
+    let start = Instant::now();
     while waits(&root) {
+        let watch = Watch::take(&root)?;
+        if watch.is_some() || start.elapsed() > late {
+            // Nobody watches the time, or whoever does has been stopped.
+            if end_trial(&root, LOCK)?.is_some() && watch.is_some() {
+                ended = Ended::Unwatched;
+            }
+            break;
+        }
         if !listening {
             std::thread::sleep(BEAT);
             continue;
@@ -130,6 +147,6 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&render::report::trial_over(&trial));
+    out.push_str(&render::report::trial_over(&trial, ended));
     Ok(Exit::Failed)
 }

@@ -340,11 +340,24 @@ fn absent(keys: &[String], then: &str) -> String {
     ports.into_iter().map(line).collect()
 }
 
+/// Why a trial was put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Nobody confirmed it.
+    InTime,
+    /// The process that watched the time is gone.
+    Unwatched,
+}
+
 /// How a trial has ended that nobody confirmed.
-pub fn trial_over(trial: &Trial) -> String {
+pub fn trial_over(trial: &Trial, ended: Ended) -> String {
+    let why = match ended {
+        Ended::InTime => "nobody confirmed it in time",
+        Ended::Unwatched => "the process that watched the time was killed",
+    };
     match trial.not_back() {
-        None => "put back: nobody confirmed it in time\n".to_owned(),
-        Some(left) => wrap("put back  ", &format!("nobody confirmed it in time; {left}")),
+        None => format!("put back: {why}\n"),
+        Some(left) => wrap("put back  ", &format!("{why}; {left}")),
     }
 }
 
