@@ -321,7 +321,8 @@ fn on_terminal(machine: &Copy, seconds: &str) -> (Child, std::os::fd::OwnedFd, S
     let pty = nix::pty::openpty(None, None).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command.args(["apply", "--try", seconds, "--root"]).arg(machine.path("/"));
-    let mut child = command.stdin(Stdio::from(pty.slave)).stdout(Stdio::piped()).spawn().unwrap();
+    command.stdin(Stdio::from(pty.slave)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
     let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
@@ -374,6 +375,39 @@ fn a_terminal_puts_back_itself_when_nobody_watches_the_time() {
         watched_to_the_end(&machine);
         assert_eq!(texts(&machine), before, "{signal}");
     }
+}
+
+/// What cannot be read was not confirmed: the machine goes back to what the first apply found.
+#[test]
+fn a_trial_that_cannot_be_read_is_put_back_in_time() {
+    for text in ["", "{}", "{\"schema\":\"nicpin.try/9\"}"] {
+        let machine = Copy::of("two-node");
+        let before = texts(&machine);
+        assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+        assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+        machine.write("/run/nicpin/try.json", text);
+        assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+        watched_to_the_end(&machine);
+        assert_eq!(texts(&machine), before);
+        assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"));
+        assert!(!machine.path("/run/nicpin/state.json").exists());
+    }
+}
+
+/// Where nothing can be put back, the terminal is told why.
+#[test]
+fn a_trial_that_cannot_be_put_back_is_an_error() {
+    let machine = Copy::of("two-node");
+    let (child, _master, _) = on_terminal(&machine, "1");
+    machine.write("/run/nicpin/state.json", "{}");
+    machine.write("/run/nicpin/try.json", "{}");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.contains("nobody confirmed it, and it cannot be put back: ") && said.contains("state.json"),
+        "{said}"
+    );
 }
 
 #[test]

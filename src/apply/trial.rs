@@ -52,6 +52,12 @@ impl Trial {
         Self { schema: FILE.schema.to_owned(), seconds, over: false, before, untold: false, record, told }
     }
 
+    /// One that is over, in the place of one that cannot be read; with what could not be put back.
+    pub(crate) fn ended(left: Texts, undone: &Undone) -> Self {
+        let untold = undone.irqbalance.as_ref().is_some_and(Balanced::failed);
+        Self { over: true, untold, ..Self::new(0, left, Record::default(), Kept::default()) }
+    }
+
     /// Reads the trial; `None` where there is none.
     pub fn load(root: &Root) -> Result<Option<Self>, StateError> {
         FILE.load(root)

@@ -7,6 +7,7 @@ use crate::apply::irqbalance::{self, Balanced, Kept};
 use crate::apply::lock::Lock;
 use crate::apply::record::Record;
 use crate::apply::session::ApplyError;
+use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
 use crate::apply::values::{self, Back, Texts, Wrong};
 use crate::apply::write::{Written, write_each};
@@ -71,10 +72,23 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError
     if !is_something() {
         return Ok(None);
     }
+    let (_, undone) = restore_first(root, || Trial::forget(root))?;
+    Ok(Some(undone))
+}
+
+/// Puts back what the record has, under the lock; also what it is, of what was not put back. No trial ends before the
+/// values are back: until `end` has been called, whoever watches one still has it put back.
+fn restore_first(
+    root: &Root,
+    end: impl FnOnce() -> Result<(), StateError>,
+) -> Result<(Texts, Undone), ApplyError> {
     let mut record = Record::load(root)?;
-    Trial::forget(root)?;
     let mut undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
     undone.irqbalance = irqbalance::back_to(root, &Kept::default());
+    end()?;
+    let left = record.first_seen().iter();
+    let left = left.filter(|(key, _)| undone.refused.contains(key) || undone.absent.contains(key));
+    let left: Texts = left.map(|(key, text)| (key.clone(), text.clone())).collect();
     // What was refused may be put back later; what is not there now may come back.
     if undone.failed() {
         let keys: Vec<String> = record.first_seen().keys().cloned().collect();
@@ -84,7 +98,7 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError
         record.keep_only(&undone.absent);
     }
     record.save(root)?;
-    Ok(Some(undone.counted()))
+    Ok((left, undone.counted()))
 }
 
 /// Keeps what [`Options::trial`] has put on trial.
@@ -111,11 +125,19 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
 }
 
 /// Puts back what is on trial, if it still is; `None` if it was confirmed or ended meanwhile.
+///
+/// A trial that cannot be read was not confirmed. What there was right before it is not known then, so the machine goes
+/// back to what the first apply found, as by [`restore`].
 pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
-    match Trial::load(root)? {
-        Some(trial) if !trial.over => trial.put_back(root).map(Some),
-        _ => Ok(None),
+    match Trial::load(root) {
+        Ok(Some(trial)) if !trial.over => trial.put_back(root).map(Some),
+        Ok(_) => Ok(None),
+        Err(_) => {
+            let (left, undone) = restore_first(root, || Ok(()))?;
+            Trial::ended(left, &undone).save(root)?;
+            Ok(Some(undone))
+        }
     }
 }
 

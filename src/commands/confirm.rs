@@ -97,9 +97,9 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
-/// Whether a trial is still to be confirmed.
+/// Whether a trial is still to be confirmed. One that cannot be read was not.
 fn waits(root: &Root) -> bool {
-    Trial::load(root).is_ok_and(|trial| trial.is_some_and(|trial| !trial.over))
+    Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
 
 /// On a terminal, waits for Enter or for the end of the trial.
@@ -110,7 +110,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
     }
     let root = open_to_write(cli)?;
     // Nothing was set.
-    if Trial::load(&root)?.is_none() {
+    if Trial::load(&root).is_ok_and(|trial| trial.is_none()) {
         return Ok(exit);
     }
     let mut listening = true;
@@ -122,7 +122,8 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         let watch = Watch::take(&root)?;
         if watch.is_some() || start.elapsed() > late {
             // Nobody watches the time, or whoever does has been stopped.
-            if end_trial(&root, LOCK)?.is_some() && watch.is_some() {
+            let undone = end_trial(&root, LOCK).context("nobody confirmed it, and it cannot be put back")?;
+            if undone.is_some() && watch.is_some() {
                 ended = Ended::Unwatched;
             }
             break;
