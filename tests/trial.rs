@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::host::faults::{Answer, Deed, Touch};
@@ -408,6 +409,26 @@ fn a_trial_that_cannot_be_put_back_is_an_error() {
         said.contains("nobody confirmed it, and it cannot be put back: ") && said.contains("state.json"),
         "{said}"
     );
+}
+
+/// The time begins when all is written, and not when the proof has ended.
+#[test]
+fn a_proof_takes_its_time_from_the_trial() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    let start = Instant::now();
+    let run = machine.nicpin(&["apply", "--try", "1", "--prove", "60"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("cut short the time of --try ends before that of --prove"), "{}", run.stdout);
+    assert!(run.stdout.contains("proof: proven=0 untried=16 disproved=0\n"), "{}", run.stdout);
+    watched_to_the_end(&machine);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!(texts(&machine), before);
+    // A proof that fits is not cut short.
+    let run = machine.nicpin(&["apply", "--try", "3600", "--prove", "1", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&report["proof_cut_short"], &report["trial"]), (&false.into(), &3600.into()));
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::apply::{ApplyError, Done, Options, Proof, Proven, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
-use crate::commands::confirm::Watcher;
+use crate::commands::confirm::{Watcher, waits};
 use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, unplannable};
 use crate::host::{Host, Root, Wants};
 use crate::plan::Plan;
@@ -23,9 +23,11 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
     let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
-        Ok((done, proof)) => {
+        Ok(Run { done, proof, written }) => {
             let unknown = unplannable(&args.select, &done.plan);
-            Applied::new(&done, args.trial, unknown).with_changes(changes).with_proof(proof)
+            let applied = Applied::new(&done, args.trial, unknown).with_changes(changes);
+            let (proof, cut_short) = proof.unzip();
+            applied.with_proof(proof).cut_short(cut_short.unwrap_or_default()).since(written.elapsed())
         }
         Err(error) => match error.downcast::<Misfit>() {
             Ok(Misfit(hash)) => Applied::nothing(hash, changes),
@@ -51,7 +53,7 @@ fn apply(
     root: &Root,
     stored: Option<&Plan>,
     changes: &mut Vec<Change>,
-) -> Result<(Done, Option<Vec<Proven>>)> {
+) -> Result<Run> {
     let options =
         Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
     let mut watcher = None;
@@ -67,27 +69,45 @@ fn apply(
             Ok(())
         },
     )?;
-    let seconds = args.prove.filter(|_| done.undone.is_none());
-    let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds))).transpose()?;
+    let written = Instant::now();
     if let Some(watcher) = watcher {
         watcher.go(root)?;
     }
-    Ok((done, proof))
+    let seconds = args.prove.filter(|_| done.undone.is_none());
+    let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
+    Ok(Run { proof: proof.transpose()?, done, written })
+}
+
+/// A plan that was applied.
+struct Run {
+    done: Done,
+    /// Where interrupts arrived, and whether the time of a trial ended before all that was asked for was seen.
+    proof: Option<(Vec<Proven>, bool)>,
+    /// When all was written.
+    written: Instant,
 }
 
 /// How often counters are looked at: often enough to end soon when everything is proven.
 const BEAT: Duration = Duration::from_millis(200);
 
-fn prove(root: &Root, done: &Done, time: Duration) -> Result<Vec<Proven>> {
+fn prove(root: &Root, done: &Done, time: Duration, trial: Option<u64>) -> Result<(Vec<Proven>, bool)> {
     let start = Instant::now();
+    // Before anything is put back, which would be no proof of what was set.
+    let end_of_trial =
+        trial.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds).saturating_sub(2 * BEAT));
     let mut proof = Proof::begin(root, done)?;
+    let mut cut_short = false;
     while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+        cut_short = start.elapsed() >= end_of_trial && waits(root);
+        if cut_short {
+            break;
+        }
         std::thread::sleep(BEAT.min(left));
         if proof.look(root)? {
             break;
         }
     }
-    Ok(proof.finish(root))
+    Ok((proof.finish(root), cut_short))
 }
 
 /// A plan file holds some kB; this is more than any machine has.

@@ -98,7 +98,7 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
 }
 
 /// Whether a trial is still to be confirmed. One that cannot be read was not.
-fn waits(root: &Root) -> bool {
+pub(super) fn waits(root: &Root) -> bool {
     Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
 

@@ -1,6 +1,7 @@
 //! What `apply` and `restore` have done, as values for JSON and as text.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -44,8 +45,13 @@ pub struct Applied {
     earlier: Option<Undone>,
     /// How many seconds the plan is on trial, if it is.
     trial: Option<u64>,
+    /// How many of them are left; for people, since it is another at every run.
+    #[serde(skip)]
+    left: Option<u64>,
     /// Where interrupts arrived, where that was waited for.
     proof: Option<Vec<Proven>>,
+    /// Whether that ended early, since the time of the trial does.
+    proof_cut_short: bool,
     /// What has changed since a stored plan was made.
     changes: Vec<Change>,
     /// Whether nothing was written, since a stored plan does not fit.
@@ -88,7 +94,9 @@ impl Applied {
             undone: undone.clone(),
             earlier: earlier.clone(),
             trial: trial.filter(|_| stays && !done.is_in_vain()),
+            left: trial,
             proof: None,
+            proof_cut_short: false,
             changes: Vec::new(),
             misfit: false,
             unknown,
@@ -113,7 +121,9 @@ impl Applied {
             undone: None,
             earlier: None,
             trial: None,
+            left: None,
             proof: None,
+            proof_cut_short: false,
             changes,
             misfit: true,
             unknown: Vec::new(),
@@ -130,6 +140,18 @@ impl Applied {
     #[must_use]
     pub fn with_proof(self, proof: Option<Vec<Proven>>) -> Self {
         Self { proof, ..self }
+    }
+
+    /// Also tells whether the proof ended early, since the time of the trial does.
+    #[must_use]
+    pub fn cut_short(self, cut_short: bool) -> Self {
+        Self { proof_cut_short: cut_short, ..self }
+    }
+
+    /// Also tells how much of the time of a trial is left when so much has passed.
+    #[must_use]
+    pub fn since(self, written: Duration) -> Self {
+        Self { left: self.trial.map(|seconds| seconds.saturating_sub(written.as_secs())), ..self }
     }
 
     /// Whether the planned state was not reached.
@@ -182,9 +204,13 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&wrap("pending   ", &text));
     }
     out.push_str(&applied.proof.as_deref().map(proof).unwrap_or_default());
-    if let Some(seconds) = applied.trial {
+    if applied.proof_cut_short {
+        let text = "the time of --try ends before that of --prove: nothing was watched for longer";
+        out.push_str(&wrap("cut short ", text));
+    }
+    if let (Some(_), Some(left)) = (applied.trial, applied.left) {
         let text =
-            format!("put back in {seconds} s, unless `nicpin confirm` (or Enter on this terminal) keeps it");
+            format!("put back in {left} s, unless `nicpin confirm` (or Enter on this terminal) keeps it");
         out.push_str(&wrap("on trial  ", &text));
     }
     out.push_str(&format!(
