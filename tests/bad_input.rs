@@ -3,6 +3,7 @@
 
 mod support;
 
+use nicpin::host::{Host, Root};
 use support::run::{Copy, fixture, nicpin};
 
 /// The run fails with one line that has all of these, and no file of the machine changes.
@@ -55,8 +56,8 @@ fn proc_interrupts_empty_torn_or_missing() {
     let whole = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", "");
     fails(&machine, &["apply"], 1, &["/proc/interrupts: has no header line", "cut short"]);
-    let cut = whole.find("virtio0-input.2").unwrap() - 80;
-    machine.write("/proc/interrupts", &whole[..cut]);
+    let torn = whole.find("virtio0-input.2").unwrap() - 80;
+    machine.write("/proc/interrupts", &format!("{}\n", &whole[..torn]));
     fails(&machine, &["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "try again"]);
     machine.remove("/proc/interrupts");
     fails(
@@ -65,6 +66,33 @@ fn proc_interrupts_empty_torn_or_missing() {
         1,
         &["/proc/interrupts: no such file or directory (ENOENT)", "/proc and /sys mounted"],
     );
+}
+
+/// Every line ends in a newline: a name that was cut short would be another vector's.
+#[test]
+fn proc_interrupts_cut_at_any_byte() {
+    let machine = Copy::of("two-socket-mlx4");
+    let root = Root::open(&machine.path("/")).unwrap();
+    let whole = machine.read("/proc/interrupts");
+    let header = whole.find('\n').unwrap() + 1;
+    for cut in 0..whole.len() {
+        machine.write("/proc/interrupts", &whole[..cut]);
+        let between_rows = cut > header && whole[..cut].ends_with('\n');
+        let read = Host::read(&root).map_err(|error| error.to_string());
+        assert_eq!(read.is_ok(), between_rows, "{cut}: {read:?}");
+    }
+    let in_a_name = whole.find("mlx4-3@").unwrap();
+    for (cut, has) in [
+        (header - 9, "/proc/interrupts: is cut off in line 1; try again"),
+        (header, "/proc/interrupts: has no row below its header"),
+        (in_a_name + 4, "/proc/interrupts: is cut off in line "),
+        (whole.len() - 1, "/proc/interrupts: is cut off in line "),
+    ] {
+        machine.write("/proc/interrupts", &whole[..cut]);
+        for command in ["plan", "apply", "check"] {
+            fails(&machine, &[command], 1, &[has]);
+        }
+    }
 }
 
 #[test]

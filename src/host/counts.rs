@@ -32,6 +32,9 @@ impl Counts {
 
     /// Reads the counts of these IRQs, and looks at no other row.
     pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Self, InterruptsError> {
+        if !text.is_empty() && !text.ends_with('\n') {
+            return Err(InterruptsError::CutOff { line: text.lines().count() });
+        }
         let cpus: Vec<u32> = columns(text).collect();
         if cpus.is_empty() {
             return Err(InterruptsError::NoHeader);
@@ -80,6 +83,8 @@ mod tests {
             Counts::parse(text, &BTreeSet::from([10])),
             Err(InterruptsError::Torn { line: 3, found: 2, expected: 3 })
         );
+        let cut = text.trim_end();
+        assert_eq!(Counts::parse(cut, &BTreeSet::new()), Err(InterruptsError::CutOff { line: 6 }));
         assert_eq!(Counts::parse("", &BTreeSet::new()), Err(InterruptsError::NoHeader));
     }
 }

@@ -57,6 +57,15 @@ pub enum InterruptsError {
     /// Nothing, or not even a header.
     #[error("has no header line with CPUs; is /proc a copy that was cut short?")]
     NoHeader,
+    /// Nothing behind the header. Every kernel counts something.
+    #[error("has no row below its header; is /proc a copy that was cut short?")]
+    NoRow,
+    /// The last line has no end, and every line that the kernel prints has one.
+    #[error("is cut off in line {line}; try again, or copy it again where /proc is a copy")]
+    CutOff {
+        /// The line, counted from one.
+        line: usize,
+    },
     /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
     #[error("line {line} has {found} counts for {expected} CPUs; it was torn while it was read, try again")]
     Torn {
@@ -180,11 +189,12 @@ pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
 struct Parser {
     cpus: usize,
     line: usize,
+    has_row: bool,
     read: Interrupts,
 }
 
 impl Parser {
-    /// Takes the whole lines at the start of a text, and how long they are; at the text's end all of it.
+    /// Takes the whole lines at the start of a text, and how long they are; at the text's end that has to be all of it.
     fn take(&mut self, text: &[u8], end: bool) -> Result<usize, InterruptsError> {
         let mut at = 0;
         for newline in memchr::memchr_iter(b'\n', text) {
@@ -192,8 +202,7 @@ impl Parser {
             at = newline + 1;
         }
         if end && at < text.len() {
-            self.line(&text[at..])?;
-            at = text.len();
+            return Err(InterruptsError::CutOff { line: self.line + 1 });
         }
         Ok(at)
     }
@@ -205,6 +214,7 @@ impl Parser {
             return if self.cpus == 0 { Err(InterruptsError::NoHeader) } else { Ok(()) };
         }
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { return Ok(()) };
+        self.has_row = true;
         // NMI, LOC, ERR and their like have no number and no handler; some have a single count.
         let label = std::str::from_utf8(line[..colon].trim_ascii_start()).unwrap_or_default();
         let Ok(irq) = label.parse() else { return Ok(()) };
@@ -228,7 +238,11 @@ impl Parser {
     }
 
     fn finish(self) -> Result<Interrupts, InterruptsError> {
-        if self.cpus == 0 { Err(InterruptsError::NoHeader) } else { Ok(self.read) }
+        match self.cpus {
+            0 => Err(InterruptsError::NoHeader),
+            _ if !self.has_row => Err(InterruptsError::NoRow),
+            _ => Ok(self.read),
+        }
     }
 }
 
@@ -372,6 +386,18 @@ mod tests {
     }
 
     #[test]
+    fn cut_off() {
+        for (text, line) in
+            [("   CPU0   CP", 1), ("   CPU0   CPU1   \n 9:  1  2  chip  eth0-rx", 2), ("   ", 1)]
+        {
+            assert_eq!(Interrupts::parse(text), Err(InterruptsError::CutOff { line }), "{text:?}");
+        }
+        for text in ["   CPU0   CPU1   \n", "   CPU0   CPU1   \n\n"] {
+            assert_eq!(Interrupts::parse(text), Err(InterruptsError::NoRow), "{text:?}");
+        }
+    }
+
+    #[test]
     fn counts_become_nothing_and_all_else_stays() {
         let text = "           CPU0       CPU2       \n  9:         17   12345678  IR-PCI-MSI 12091392-edge      eth0-rx-0\n\
                     LOC:     282584     282585   Local timer interrupts\nERR:         12\n 10:  4294967295  1\n";
@@ -379,7 +405,7 @@ mod tests {
                      LOC:          0          0   Local timer interrupts\nERR:          0\n 10:           0  0\n";
         assert_eq!(without_counts(text), zeros);
         assert_eq!(Interrupts::parse(text), Interrupts::parse(zeros));
-        let torn = "   CPU0   CPU1   \n  9:          1";
+        let torn = "   CPU0   CPU1   \n  9:          1\n";
         assert_eq!(Interrupts::parse(&without_counts(torn)), Interrupts::parse(torn));
         assert_eq!(without_counts(""), "");
     }

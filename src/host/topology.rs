@@ -124,9 +124,9 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
         }
     }
     if online.is_empty() {
-        // A dump without the CPUs' own files may still have a column for each that was online.
+        // A dump without the CPUs' own files may still have a column for each that was online, in a whole header.
         let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
-        online = Interrupts::cpus(&interrupts);
+        online = interrupts.split_once('\n').map(|(header, _)| Interrupts::cpus(header)).unwrap_or_default();
     }
     // The error of reading the file itself names the path and the cure.
     if online.is_empty() { read_set(root, &path, CpuSet::parse_list) } else { Ok(online) }

@@ -101,6 +101,7 @@ fn interrupts(text: &str) {
         }
         printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", row.irq, names(row));
     }
+    printed += " ERR: 0\n";
     let again = Interrupts::parse(&printed).expect("what the kernel would print can be read");
     let all =
         |read: &Interrupts| -> Vec<(u32, String)> { read.rows().map(|row| (row.irq, names(row))).collect() };
