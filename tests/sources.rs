@@ -4,9 +4,10 @@
 
 mod support;
 
-use nicpin::host::Source;
+use nicpin::host::{Host, Root, Source};
 use support::host::{codes, cpus as planned, of};
 use support::machine::{Card, Port, cpus};
+use support::run::Copy;
 use support::small::{Tree, card, two_nodes, vectors};
 use support::tree::put;
 
@@ -45,6 +46,24 @@ fn netlink_wins_over_a_name_and_the_plan_says_so() {
     }
     let run = tree.run(&["plan", "eth0", "--format", "json"]);
     assert!(run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree"));
+}
+
+/// e1000e names its receive vector for both ways.
+#[test]
+fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
+    let machine = Copy::of("four-node");
+    let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 76";
+    put(&machine.path("/"), "nicpin/netlink/nic3", told);
+    machine.write("/proc/irq/77/smp_affinity", "0001\n");
+    let host = Host::read(&Root::open(&machine.path("/")).unwrap()).unwrap();
+    let nic3 = host.interfaces.iter().find(|interface| interface.name == "nic3").unwrap();
+    assert_eq!(vectors(nic3), ["76=combined 0 netlink", "77=tx 0 name", "78=control"]);
+    assert_eq!(machine.nicpin(&["apply", "nic3"]).code, 0);
+    assert_eq!(machine.read("/proc/irq/77/smp_affinity"), machine.read("/proc/irq/76/smp_affinity"));
+    assert_eq!(machine.nicpin(&["check", "nic3"]).code, 0);
+    machine.write("/proc/irq/77/smp_affinity", "0001\n");
+    let run = machine.nicpin(&["check", "nic3"]);
+    assert!(run.code == 2 && run.stdout.contains("/proc/irq/77/smp_affinity"), "{}", run.stdout);
 }
 
 #[test]

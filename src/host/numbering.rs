@@ -1,7 +1,7 @@
 //! From the numbers in vectors' names to queues. Drivers number queues, vectors, or halves of both, and some
 //! cut the name before its number ends; what is left then is the order of the vectors.
 
-use crate::host::names::{Numbering, Role};
+use crate::host::names::{Named, Numbering, Role};
 use crate::host::vectors::Source;
 
 /// A vector whose name is understood, before its number has become a queue.
@@ -17,6 +17,21 @@ pub(crate) struct Found {
     pub(crate) numbering: Numbering,
     /// The number; `None` where the driver had no room for it.
     pub(crate) number: Option<u32>,
+    /// Whether the name holds the interface's.
+    pub(crate) names_interface: bool,
+}
+
+impl Found {
+    pub(crate) fn new(irq: u32, action: &str, named: Named<'_>) -> Self {
+        let Named { role, numbering, number, interface, .. } = named;
+        Self { irq, action: action.to_owned(), role, numbering, number, names_interface: interface.is_some() }
+    }
+
+    /// Whether the name by itself tells that this is a data vector of the interface, and of which queue. Others are a
+    /// function's, of which another interface or RDMA may have some.
+    pub(crate) fn tells_queue(&self) -> bool {
+        self.names_interface && matches!(self.numbering, Numbering::Queue | Numbering::Rank)
+    }
 }
 
 /// What a vector does, settled.
@@ -146,16 +161,13 @@ pub(crate) fn by_order(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::names::{Named, classify};
+    use crate::host::names::classify;
 
     /// What becomes of the vectors with these names, on consecutive IRQs.
     fn placed(driver: &str, several_tx: bool, names: &[&str]) -> Vec<String> {
         let found: Vec<Found> = (98..)
             .zip(names)
-            .map(|(irq, name)| {
-                let Named { role, numbering, number, .. } = classify(Some(driver), name).unwrap();
-                Found { irq, action: (*name).to_owned(), role, numbering, number }
-            })
+            .map(|(irq, name)| Found::new(irq, name, classify(Some(driver), name).unwrap()))
             .collect();
         let text = |placed: Option<Placed>| match placed {
             None => "?".to_owned(),
@@ -181,10 +193,7 @@ mod tests {
         ] {
             let found: Vec<Found> = (98..)
                 .take(vectors)
-                .map(|irq| {
-                    let Named { role, numbering, number, .. } = classify(Some(driver), name).unwrap();
-                    Found { irq, action: name.to_owned(), role, numbering, number }
-                })
+                .map(|irq| Found::new(irq, name, classify(Some(driver), name).unwrap()))
                 .collect();
             let mut placed = place(&found, tx > 1);
             by_order(Some(driver), &found, &mut placed, rx, tx);

@@ -49,13 +49,20 @@ pub(crate) fn settle(
             continue;
         };
         // Vectors that netlink does not list: control, idle, XDP.
-        match taken(placed, told) {
-            None => settled.vectors.push((irq, found.action, placed)),
-            Some(other) => settled.contradictions.push(format!(
-                "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is left alone",
-                found.action,
-                words(placed)
-            )),
+        let Some(other) = taken(placed, told) else {
+            settled.vectors.push((irq, found.action, placed));
+            continue;
+        };
+        // e1000e tells both ways of the receive vector, and nothing of the transmit vector.
+        let stays = found.tells_queue() && placed.source == Source::Name;
+        settled.contradictions.push(format!(
+            "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is {}",
+            found.action,
+            words(placed),
+            if stays { "placed with that queue" } else { "left alone" }
+        ));
+        if stays {
+            settled.vectors.push((irq, found.action, placed));
         }
     }
     settled
@@ -111,7 +118,7 @@ fn words(placed: Placed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::names::{Named, classify};
+    use crate::host::names::classify;
     use crate::host::netlink::Answer;
     use crate::host::numbering;
 
@@ -119,10 +126,7 @@ mod tests {
     fn settled(driver: &str, names: &[&str], told: &str) -> Vec<String> {
         let found: Vec<Found> = (98..)
             .zip(names)
-            .filter_map(|(irq, name)| {
-                let Named { role, numbering, number, .. } = classify(Some(driver), name)?;
-                Some(Found { irq, action: (*name).to_owned(), role, numbering, number })
-            })
+            .filter_map(|(irq, name)| Some(Found::new(irq, name, classify(Some(driver), name)?)))
             .collect();
         let placed = numbering::place(&found, true);
         let told = Answer::parse(told).unwrap().by_irq();
@@ -169,8 +173,48 @@ mod tests {
             settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], told),
             [
                 "98 combined 1 Netlink",
+                "99 combined 1 Name",
                 "IRQ 98 (e0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
-                "IRQ 99 (e0-TxRx-1) is combined 1 by its name, which is IRQ 98 by netlink; it is left alone",
+                "IRQ 99 (e0-TxRx-1) is combined 1 by its name, which is IRQ 98 by netlink; it is placed with that queue",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_vector_that_netlink_leaves_out_stays_what_its_name_tells() {
+        let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 98\n";
+        assert_eq!(
+            settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], told),
+            [
+                "100 control Name",
+                "98 combined 0 Netlink",
+                "99 tx 0 Name",
+                "IRQ 98 (e0-rx-0) is combined 0 by netlink and rx 0 by its name",
+                "IRQ 99 (e0-tx-0) is tx 0 by its name, which is IRQ 98 by netlink; it is placed with that queue",
+            ]
+        );
+        // Beyond the queues in use; the flow director's, which looks like a queue's.
+        assert_eq!(
+            settled("ice", &["ice-e0-TxRx-0", "ice-e0-TxRx-1", "ice-0000:82:00.0:ctrl-TxRx-0"], told),
+            ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
+        );
+        // A function's vectors without a queue of this interface are RDMA's, or another interface's.
+        assert_eq!(
+            settled("mlx5_core", &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"], told),
+            [
+                "98 combined 0 Netlink",
+                "IRQ 98 (mlx5_comp1@pci:0000:82:00.0) is combined 0 by netlink and combined 1 by its name",
+                "IRQ 99 (mlx5_comp0@pci:0000:82:00.0) is combined 0 by its name, which is IRQ 98 by netlink; \
+                 it is left alone",
+            ]
+        );
+        // Names that were cut off are only an order.
+        assert_eq!(
+            settled("bnxt_en", &["eno12399np0-TxRx-", "eno12399np0-TxRx-"], &told.replace("98", "99")),
+            [
+                "99 combined 0 Netlink",
+                "IRQ 99 (eno12399np0-TxRx-) is combined 0 by netlink and combined 1 by its name",
+                "IRQ 98 (eno12399np0-TxRx-) is combined 0 by its name, which is IRQ 99 by netlink; it is left alone",
             ]
         );
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::CpuSet;
 use crate::host::interfaces::{Interface, MaskFile, parse_mask_file};
 use crate::host::interrupts::{Handlers, Row};
-use crate::host::names::{Dialect, Named, Numbering, Role};
+use crate::host::names::{Dialect, Numbering, Role};
 use crate::host::netlink::{Answer, Served};
 use crate::host::numbering::{self, Found, Placed};
 use crate::host::root::{FileError, Root};
@@ -178,9 +178,9 @@ fn understand(
 ) -> Option<(usize, Found)> {
     let each = actions.iter().flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
     let told = each.filter_map(|(action, (port, dialect))| {
-        let Named { role, numbering, number, interface, .. } = dialect.classify(action)?;
-        let owner = owner(interfaces, dialects, *port, interface, numbering)?;
-        Some((owner, Found { irq, action: action.clone(), role, numbering, number }))
+        let named = dialect.classify(action)?;
+        let owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
+        Some((owner, Found::new(irq, action, named)))
     });
     told.min_by_key(|(_, found)| found.role == Role::Control)
 }
