@@ -96,6 +96,56 @@ fn proc_interrupts_cut_at_any_byte() {
 }
 
 #[test]
+fn a_vector_without_files_is_named() {
+    let machine = Copy::of("two-socket-mlx4");
+    machine.remove("/proc/irq/73");
+    let run = machine.nicpin(&["plan", "eth2", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let note = &plan["interfaces"][0]["notes"][0];
+    assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
+    let text = note["text"].as_str().unwrap();
+    assert!(text.contains(": 73 (mlx4-3@0000:82:00.0); run again to plan them"), "{text}");
+    // With none left there is nothing to prove, asked for or not.
+    for irq in [71, 72, 74, 75, 76] {
+        machine.remove(&format!("/proc/irq/{irq}"));
+    }
+    assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    for args in [&["check"][..], &["check", "eth2"], &["apply"]] {
+        let run = machine.nicpin(args);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(
+            run.stdout.contains("eth2: none of its queue vectors can be read"),
+            "{args:?}: {}",
+            run.stdout
+        );
+    }
+}
+
+#[test]
+fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
+    for (gone, code) in [("/proc", "no-proc"), ("/proc/irq", "no-proc-irq")] {
+        let machine = Copy::of("two-socket-mlx4");
+        machine.remove(gone);
+        let run = machine.nicpin(&["plan", "--format", "json"]);
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((run.code, &plan["notes"][0]["code"]), (0, &code.into()));
+        let table = machine.nicpin(&["plan"]).stdout;
+        assert!(
+            table.contains(&format!("there is no {gone} below this root, so no vector is known")),
+            "{table}"
+        );
+        assert!(!table.contains("has requested no queue vector"), "{table}");
+        let run = machine.nicpin(&["check"]);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(run.stdout.contains("could not tell  eth2: ") && run.stdout.contains(gone), "{}", run.stdout);
+        assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
+        let has = [&*format!("{gone}: no such file or directory (ENOENT)"), "/proc and /sys mounted"];
+        fails(&machine, &["apply"], 1, &has);
+        fails(&machine, &["apply", "eth2"], 1, &has);
+    }
+}
+
+#[test]
 fn masks_and_lists_with_rubbish() {
     for (path, text, has) in [
         ("/proc/irq/36/smp_affinity", "zz\n", "`zz` is not a CPU mask"),

@@ -6,14 +6,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
+use nix::errno::Errno;
 
 use crate::apply::{ApplyError, Done, Options, Proof, Proven, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, unplannable};
-use crate::host::{Host, Root, Wants};
-use crate::plan::Plan;
+use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, untold};
+use crate::host::{FileError, Host, Root, Wants};
 use crate::plan::stored::{self, Change, Fitted};
+use crate::plan::{Note, Plan};
 use crate::render;
 use crate::render::report::Applied;
 
@@ -24,7 +25,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let mut changes = Vec::new();
     let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
         Ok(Run { done, proof, written }) => {
-            let unknown = unplannable(&args.select, &done.plan);
+            let unknown = untold(&args.select, &done.plan);
             let applied = Applied::new(&done, args.trial, unknown).with_changes(changes);
             let (proof, cut_short) = proof.unzip();
             applied.with_proof(proof).cut_short(cut_short.unwrap_or_default()).since(written.elapsed())
@@ -60,9 +61,13 @@ fn apply(
     let done = apply_when_safe(
         root,
         options,
-        |root| match stored {
-            Some(stored) => fit(root, stored, args.force, changes),
-            None => read_and_plan_to(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default()),
+        |root| {
+            let (purpose, wants) = (Purpose::Write, Wants::default());
+            let planned = match stored {
+                Some(stored) => fit(root, stored, args.force, changes),
+                None => read_and_plan_to(purpose, cli, root, &args.select, &args.policy, wants),
+            };
+            sighted(root, planned?)
         },
         || {
             watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
@@ -85,6 +90,15 @@ struct Run {
     proof: Option<(Vec<Proven>, bool)>,
     /// When all was written.
     written: Instant,
+}
+
+/// Refuses to steer packets around vectors of which nothing is known.
+fn sighted(root: &Root, (host, plan): (Host, Plan)) -> Result<(Host, Plan)> {
+    let blind = plan.interfaces.iter().flat_map(|interface| &interface.notes).any(Note::is_unreadable);
+    match host.missing().filter(|_| blind) {
+        Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }.into()),
+        None => Ok((host, plan)),
+    }
 }
 
 /// How often counters are looked at: often enough to end soon when everything is proven.

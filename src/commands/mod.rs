@@ -27,7 +27,7 @@ use anyhow::{Context as _, Result, anyhow};
 use crate::binding::BindingError;
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
 use crate::host::{Host, Queues, Root, Wants};
-use crate::plan::Plan;
+use crate::plan::{Note, Plan};
 use crate::policy::Policy;
 use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
 use crate::render::check::Unplannable;
@@ -228,12 +228,19 @@ fn read_host(
 
 /// Interfaces that were asked for and cannot be planned, and why not.
 fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
-    if select.selectors.is_empty() {
-        return Vec::new();
-    }
+    if select.selectors.is_empty() { Vec::new() } else { noted(plan, Note::is_unplannable) }
+}
+
+/// The same, and those that nobody asked for by name whose vectors cannot be read: then nothing is proven.
+fn untold(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
+    if select.selectors.is_empty() { noted(plan, Note::is_unreadable) } else { unplannable(select, plan) }
+}
+
+/// The interfaces with such a note.
+fn noted(plan: &Plan, says: impl Fn(&Note) -> bool) -> Vec<Unplannable> {
     let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
     notes
-        .filter(|(_, note)| note.is_unplannable())
+        .filter(|(_, note)| says(note))
         .map(|(interface, note)| Unplannable {
             interface: interface.name.clone(),
             reason: note.code.clone(),

@@ -52,6 +52,8 @@ pub struct Interface {
     pub vectors: Vec<Vector>,
     /// Requested vectors of the device whose names say nothing that nicpin knows.
     pub unknown_vectors: Vec<UnknownVector>,
+    /// Requested vectors of the device without files in `/proc/irq`: they went away while they were read.
+    pub vanished_vectors: Vec<UnknownVector>,
     /// Where netlink and the name of a vector say different things: both answers, in words. Netlink is believed.
     pub contradictions: Vec<String>,
     /// The interface under which the vectors of a shared device are listed, when it is not this one.
@@ -209,6 +211,7 @@ fn read_interface(
         vmbus: read_vmbus(root, link)?,
         vectors: Vec::new(),
         unknown_vectors: Vec::new(),
+        vanished_vectors: Vec::new(),
         contradictions: Vec::new(),
         shares_vectors_of: None,
     };

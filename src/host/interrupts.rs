@@ -18,7 +18,7 @@ use crate::host::torn::again_while;
 /// Where the kernel tells of every IRQ.
 pub const INTERRUPTS: &str = "/proc/interrupts";
 /// Where it tells of each (`Documentation/ABI/testing/sysfs-kernel-irq`).
-const IRQS: &str = "/sys/kernel/irq";
+pub(super) const IRQS: &str = "/sys/kernel/irq";
 
 /// The handlers of a machine's IRQs, read when they are asked for.
 #[derive(Debug)]

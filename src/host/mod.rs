@@ -48,6 +48,9 @@ use crate::cpuset::CpuSet;
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
+/// Where each IRQ has its files.
+const IRQ_FILES: &str = "/proc/irq";
+
 /// A machine as it was when it was read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Host {
@@ -67,6 +70,8 @@ pub struct Host {
     pub memory: BTreeMap<u32, u64>,
     /// Whether this is a dump of `/sys` alone, which knows of no vector.
     pub without_proc: bool,
+    /// Whether handlers of IRQs are listed, and `/proc/irq` is not there to tell where they run.
+    pub without_irqs: bool,
     /// Who else writes affinities.
     pub writers: Writers,
     /// Whether every socket that waits polls its card by itself (`net.core.busy_read`, `net.core.busy_poll`).
@@ -105,11 +110,21 @@ impl Host {
             hints,
             memory,
             without_proc,
+            without_irqs: !without_proc && without_irqs(root),
             stacked,
             flow_entries: interfaces::read_number(root, FLOW_ENTRIES)?,
             writers: Writers::read(root)?,
             sockets_poll: wants.polling && polling::sockets_poll(root)?,
         })
+    }
+
+    /// The directory for want of which nothing can be told of any vector; `None` where it is there.
+    pub fn missing(&self) -> Option<&'static str> {
+        match (self.without_proc, self.without_irqs) {
+            (true, _) => Some("/proc"),
+            (_, true) => Some(IRQ_FILES),
+            _ => None,
+        }
     }
 }
 
@@ -158,6 +173,10 @@ impl Wants {
     /// Whatever a command or a policy may ask for.
     pub const EVERYTHING: Self =
         Self { hints: true, interrupts: true, memory: true, polling: true, queues: Queues::Steering };
+}
+
+fn without_irqs(root: &Root) -> bool {
+    !root.exists(IRQ_FILES) && [INTERRUPTS, interrupts::IRQS].iter().any(|listed| root.exists(listed))
 }
 
 fn read_hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {

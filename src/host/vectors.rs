@@ -58,7 +58,7 @@ pub enum Source {
     Order,
 }
 
-/// A requested IRQ of the device whose name is not understood.
+/// A requested IRQ of the device of which only its name is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownVector {
     /// Its IRQ number.
@@ -144,7 +144,10 @@ fn read_device(
         let settled = sources::settle(found.into_iter().zip(placed).collect(), &told[&port], action);
         for (irq, action, placed) in settled.vectors {
             let node = foreign_node(root, interface, irq)?;
-            interface.vectors.extend(read_vector(root, irq, action, placed, node)?);
+            match read_vector(root, irq, &action, placed, node)? {
+                Some(vector) => interface.vectors.push(vector),
+                None => interface.vanished_vectors.push(UnknownVector { irq, action }),
+            }
         }
         interface.unknown_vectors.extend(settled.unknown);
         interface.contradictions = settled.contradictions;
@@ -252,7 +255,7 @@ fn owner(
 fn read_vector(
     root: &Root,
     irq: u32,
-    action: String,
+    action: &str,
     placed: Placed,
     node: Option<u32>,
 ) -> Result<Option<Vector>, FileError> {
@@ -269,7 +272,7 @@ fn read_vector(
     };
     Ok(Some(Vector {
         irq,
-        action,
+        action: action.to_owned(),
         role: placed.role,
         queue: placed.queue,
         source: placed.source,

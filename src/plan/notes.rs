@@ -2,7 +2,9 @@
 
 use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
 use crate::plan::place::Places;
-use crate::plan::plan::{NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD, queue_file};
+use crate::plan::plan::{
+    NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD, VECTORS_UNREADABLE, queue_file,
+};
 use crate::plan::{Work, active_queues};
 use crate::policy::{ChannelCount, Scope, Xps};
 use crate::select::Selection;
@@ -53,7 +55,21 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
         return notes;
     }
     let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
-    if let Some(owner) = &interface.shares_vectors_of {
+    let vanished = &interface.vanished_vectors;
+    if let (Some(missing), None) = (host.missing(), &interface.vmbus) {
+        let text = format!(
+            "nothing is known of its vectors, since there is no {missing} below this root; mount it, or have it \
+             in the copy"
+        );
+        notes.push(Note::new(VECTORS_UNREADABLE, text));
+    } else if !vanished.is_empty() && !has_queues {
+        let text = format!(
+            "none of its queue vectors can be read: their files in /proc/irq are not there, for {}; run again, or \
+             have them in the copy",
+            named(vanished)
+        );
+        notes.push(Note::new(VECTORS_UNREADABLE, text));
+    } else if let Some(owner) = &interface.shares_vectors_of {
         let text = format!(
             "its vectors are those of {owner}, with which it shares the device; they are planned there"
         );
@@ -82,6 +98,13 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
             "the driver has requested no queue vector while the interface is down; there is nothing to place yet"
         };
         notes.push(Note::new(NO_VECTORS, text));
+    }
+    if host.missing().is_none() && has_queues && !vanished.is_empty() {
+        let text = format!(
+            "went away while they were read, or have no /proc/irq files: {}; run again to plan them",
+            named(vanished)
+        );
+        notes.push(Note::new("vectors-vanished", text));
     }
     if !interface.contradictions.is_empty() {
         let text = format!(
@@ -236,8 +259,9 @@ pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::new("nothing-to-do", "no interface with a device behind it is up or has vectors"));
     }
-    if host.without_proc {
-        notes.push(Note::new("no-proc", "there is no /proc below this root, so no vector is known"));
+    if let Some(missing) = host.missing() {
+        let code = if host.without_proc { "no-proc" } else { "no-proc-irq" };
+        notes.push(Note::new(code, format!("there is no {missing} below this root, so no vector is known")));
     }
     if host.topology.online.len() == 1 {
         notes.push(Note::new("one-cpu", "there is one CPU, which takes every interrupt whatever is planned"));

@@ -352,6 +352,8 @@ pub struct Note {
 
 /// The code of a note on an interface that has no queue vectors.
 pub(crate) const NO_VECTORS: &str = "no-vectors";
+/// The code of a note on an interface whose vectors have no files to read.
+pub(crate) const VECTORS_UNREADABLE: &str = "vectors-unreadable";
 /// The code of a note on an interface whose vectors' names say nothing to nicpin.
 pub(crate) const VECTORS_NOT_UNDERSTOOD: &str = "vectors-not-understood";
 
@@ -416,8 +418,13 @@ impl Note {
         self
     }
 
-    /// Whether it says that there are no vectors to plan, or none that are understood.
+    /// Whether it says that there are no vectors to plan, or none that are understood or can be read.
     pub(crate) fn is_unplannable(&self) -> bool {
-        [NO_VECTORS, VECTORS_NOT_UNDERSTOOD].contains(&self.code.as_str())
+        [NO_VECTORS, VECTORS_NOT_UNDERSTOOD].contains(&self.code.as_str()) || self.is_unreadable()
+    }
+
+    /// Whether it says that an interface's vectors cannot be read, whatever was asked for.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.code == VECTORS_UNREADABLE
     }
 }

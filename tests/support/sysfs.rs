@@ -32,6 +32,7 @@ impl Machine {
         if let Some(entries) = self.flow_entries {
             put(dir, "proc/sys/net/core/rps_sock_flow_entries", &entries.to_string());
         }
+        make_dir(dir, "proc/irq");
         put(dir, "proc/interrupts", self.interrupts().trim_end_matches('\n'));
     }
 
