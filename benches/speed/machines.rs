@@ -5,9 +5,10 @@ use crate::support::machine::{Card, Kernel, Machine, Port};
 /// How large a machine is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
-    /// Logical CPUs, two threads a core: 2 to 4,096.
+    /// Logical CPUs, two threads a core as far as each node still gets a core: 2 to 4,096.
     pub(crate) cpus: u32,
-    /// NUMA nodes, each with an equal share of the CPUs: 1 to 32.
+    /// NUMA nodes, the first ones with a core more where they cannot be shared out, the last ones with memory only
+    /// where there are more nodes than CPUs: 1 to 32.
     pub(crate) nodes: u32,
     /// Network cards, dealt over the nodes: 1 to 32.
     pub(crate) cards: u32,
@@ -31,16 +32,21 @@ impl Size {
         f64::from(2 * self.vectors() + self.cards * self.cpus)
     }
 
-    /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores, every vector allowed
+    /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores of a node, every vector allowed
     /// everywhere and served by the first node, as drivers and the kernel leave it.
     pub(crate) fn machine(self) -> Machine {
         let Self { cpus, nodes, cards, queues, irq_files } = self;
-        assert!(cpus >= 2 && cpus % 2 == 0 && nodes >= 1 && cpus / 2 % nodes == 0, "{self:?}");
-        let cores = cpus / 2;
-        let share = cores / nodes;
+        let cores = cpus.div_ceil(2).max(cpus.min(nodes));
+        let first_core = |node: u32| node * (cores / nodes) + node.min(cores % nodes);
+        let share = first_core(1);
         let lists: Vec<String> = (0..nodes)
-            .map(|node| (node * share, (node + 1) * share - 1))
-            .map(|(first, last)| format!("{first}-{last},{}-{}", first + cores, last + cores))
+            .map(|node| {
+                let own = first_core(node)..first_core(node + 1);
+                let siblings = own.start + cores..(own.end + cores).min(cpus);
+                let ranges = [own, siblings].into_iter().filter(|range| !range.is_empty());
+                let texts = ranges.map(|range| format!("{}-{}", range.start, range.end - 1));
+                texts.collect::<Vec<_>>().join(",")
+            })
             .collect();
         let mut machine = Machine::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
         machine.kernel = Kernel::V6_14;
@@ -48,7 +54,11 @@ impl Size {
         machine.irq_files = irq_files;
         machine.nohz_full = Some(vec![]);
         machine.cores = machine.groups(|cpu| cpu % cores);
-        machine.l3 = machine.groups(|cpu| cpu % cores / 8);
+        machine.l3 = machine.groups(|cpu| {
+            let core = cpu % cores;
+            let node = (0..nodes).rev().find(|&node| first_core(node) <= core).unwrap();
+            node * cores + (core - first_core(node)) / 8
+        });
         machine.set_distances(|from, to| if from == to { 10 } else { 20 + from.abs_diff(to) });
         let everywhere: Vec<u32> = (0..cpus).collect();
         let serving: Vec<u32> = (0..share).collect();
