@@ -3,15 +3,26 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+mod properties {
+    // Modules of a test, all of them used from here.
+    #![allow(unreachable_pub)]
+    pub mod machines;
+    pub mod rules;
+}
+
+use std::collections::BTreeSet;
 
 use nicpin::cpuset::{CpuSet, MaskWidth};
-use nicpin::host::{Host, Interrupts, MaskFile, Role, names};
+use nicpin::host::{Host, Interrupts, MaskFile, names};
 use nicpin::plan::Plan;
 use nicpin::policy::{Policy, Settings};
-use proptest::collection::{btree_set, vec};
+use properties::machines::{large_machines, machines, machines_with_one_card};
+use properties::rules::{
+    Placed, placed_by_the_rules, queues_stay_together, usable_candidates_only, xps_is_a_partition,
+};
+use proptest::collection::btree_set;
 use proptest::prelude::*;
-use support::host::{add, machine, mask, plan, plan_with};
+use support::host::{add, mask, plan, plan_with};
 
 fn cpu_sets() -> impl Strategy<Value = BTreeSet<u32>> {
     btree_set(0_u32..4200, 0..40)
@@ -59,128 +70,14 @@ proptest! {
     }
 }
 
-#[derive(Debug, Clone)]
-struct Card {
-    node: Option<u32>,
-    queues: u32,
-    pcie: u64,
-    idle: u32,
-    split: bool,
-}
-
-fn machines() -> impl Strategy<Value = Host> {
-    let card = (proptest::option::weighted(0.8, 0_u32..9), 1_u32..24, 0_u64..4, 0_u32..3, any::<bool>());
-    let card = card.prop_map(|(node, queues, pcie, idle, split)| Card { node, queues, pcie, idle, split });
-    let shape = (1_u32..9, 1_u32..9, 1_u32..3, 1_u32..5);
-    (shape, vec(card, 0..9), btree_set(0_u32..128, 0..12), btree_set(0_u32..128, 0..6)).prop_map(
-        |((nodes, cores, threads, per_l3), cards, isolated, offline)| {
-            let mut host = machine(nodes, cores, threads, per_l3);
-            for (at, card) in cards.iter().enumerate() {
-                add(&mut host, &format!("eth{at}"), card.node, card.queues);
-                let interface = host.interfaces.last_mut().unwrap();
-                interface.device.pcie_mtps = card.pcie * 8000;
-                let active = card.queues.saturating_sub(card.idle).max(1) as usize;
-                interface.rx_queues.truncate(active);
-                interface.tx_queues.truncate(active);
-                if card.split {
-                    let tx = interface.vectors.iter().map(|v| nicpin::host::Vector {
-                        irq: v.irq + 150,
-                        role: Role::Tx,
-                        ..v.clone()
-                    });
-                    let tx: Vec<_> = tx.collect();
-                    interface.vectors.iter_mut().for_each(|v| v.role = Role::Rx);
-                    interface.vectors.extend(tx);
-                }
-            }
-            take_offline(&mut host, &offline.into_iter().collect());
-            host.topology.isolated =
-                isolated.into_iter().collect::<CpuSet>().intersection(&host.topology.online);
-            host
-        },
-    )
-}
-
-/// Machines of any size and numbering: up to 4,096 CPUs on up to 32 nodes, with up to 32 cards.
-fn large_machines() -> impl Strategy<Value = Host> {
-    let shape = (1_u32..33, 1_u32..65, 1_u32..5, 1_u32..17, 0_usize..33, any::<u32>());
-    shape.prop_map(|(nodes, cores, threads, per_l3, cards, seed)| {
-        let cores = cores.min(4096 / nodes / threads);
-        let mut host = machine(nodes, cores.max(1), threads, per_l3);
-        let mut random = seed;
-        let mut next = |end: u32| {
-            // A linear congruential generator: the same machine for the same seed.
-            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (random >> 8) % end
-        };
-        let end = host.topology.possible;
-        let mut names: Vec<u32> = (0..end).collect();
-        for at in (1..end).rev() {
-            names.swap(at as usize, next(at + 1) as usize);
-        }
-        renumber(&mut host, &names);
-        let offline = (0..end / 8).map(|_| next(end)).collect();
-        take_offline(&mut host, &offline);
-        let isolated: CpuSet = (0..end / 8).map(|_| next(end)).collect();
-        host.topology.isolated = isolated.intersection(&host.topology.online);
-        for at in 0..cards {
-            let node = Some(next(nodes + 2)).filter(|&node| node <= nodes);
-            let queues = 1 + next(64);
-            add(&mut host, &format!("eth{at}"), node, queues);
-            host.interfaces[at].device.pcie_mtps = u64::from(next(4)) * 8000;
-        }
-        host
-    })
-}
-
-/// Gives every CPU another number.
-fn renumber(host: &mut Host, names: &[u32]) {
-    let topology = &mut host.topology;
-    let sets = topology.cores.iter_mut().chain(&mut topology.l3_domains);
-    for set in sets.chain(topology.nodes.values_mut().map(|node| &mut node.cpus)) {
-        *set = set.iter().map(|cpu| names[cpu as usize]).collect();
-    }
-    topology.cores.sort_by_key(CpuSet::first);
-    topology.l3_domains.sort_by_key(CpuSet::first);
-}
-
-/// Takes CPUs offline, but for the last one.
-fn take_offline(host: &mut Host, offline: &CpuSet) {
-    let topology = &mut host.topology;
-    let left = topology.online.difference(offline);
-    if left.is_empty() {
-        return;
-    }
-    topology.online = left.clone();
-    for set in topology.cores.iter_mut().chain(&mut topology.l3_domains) {
-        *set = set.intersection(&left);
-    }
-    topology.cores.retain(|core| !core.is_empty());
-    topology.l3_domains.retain(|domain| !domain.is_empty());
-    for node in topology.nodes.values_mut() {
-        node.cpus = node.cpus.intersection(&left);
-    }
-}
-
-/// Active queues on each core, and which interfaces they are of.
-fn on_cores(host: &Host, plan: &Plan) -> BTreeMap<usize, Vec<(String, u32)>> {
-    let mut cores: BTreeMap<usize, Vec<(String, u32)>> = BTreeMap::new();
-    let numbered = host.topology.cores.iter().enumerate();
-    let core_of: BTreeMap<u32, usize> =
-        numbered.flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
-    for interface in &plan.interfaces {
-        let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
-        for vector in active {
-            let cpu = vector.cpus.as_ref().and_then(CpuSet::first).unwrap();
-            let core = core_of[&cpu];
-            let queue = (interface.name.clone(), vector.queue.unwrap());
-            let on = cores.entry(core).or_default();
-            if !on.contains(&queue) {
-                on.push(queue);
-            }
-        }
-    }
-    cores
+/// A plan with its interfaces by name and their vectors by IRQ; the hash heeds the order in which they are told.
+fn in_order(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    plan.hash.clear();
+    plan.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+    plan.interfaces.iter_mut().for_each(|interface| interface.vectors.sort_by_key(|vector| vector.irq));
+    plan.writes.sort_by(|a, b| a.path.cmp(&b.path));
+    plan
 }
 
 /// The machine after the plan's writes.
@@ -211,65 +108,6 @@ fn after(host: &Host, plan: &Plan) -> Host {
     host
 }
 
-/// Rules 1 and 2.
-fn usable_candidates_only(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
-    for interface in &plan.interfaces {
-        prop_assert!(
-            interface.candidates.is_subset(&host.topology.online) && !interface.candidates.is_empty()
-        );
-        let overruled = interface.notes.iter().any(|note| note.code == "no-usable-cpu");
-        prop_assert!(overruled || !interface.candidates.intersects(&host.topology.isolated));
-        for vector in &interface.vectors {
-            let cpus = vector.cpus.as_ref().unwrap();
-            prop_assert!(cpus.len() == 1 && cpus.is_subset(&interface.candidates));
-        }
-        if let (Some(node), false) = (interface.node, overruled) {
-            prop_assert!(interface.candidates.is_subset(&host.topology.nodes[&node].cpus));
-        }
-        prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code == "node-unknown"));
-    }
-    Ok(())
-}
-
-/// Rules 3 and 4: a core has a second queue only when one of its interfaces had no free candidate core left.
-fn even(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
-    let cores = on_cores(host, plan);
-    for queues in cores.values().filter(|queues| queues.len() > 1) {
-        let full = queues.iter().any(|(name, _)| {
-            let candidates = &plan.interfaces.iter().find(|i| i.name == *name).unwrap().candidates;
-            let own = host.topology.cores.iter().enumerate().filter(|(_, core)| core.intersects(candidates));
-            own.into_iter().all(|(core, _)| cores.contains_key(&core))
-        });
-        prop_assert!(full, "{:?}", queues);
-    }
-    Ok(())
-}
-
-/// Rule 3: the receive and transmit vectors of a queue.
-fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
-    for interface in &plan.interfaces {
-        let mut cpus = BTreeMap::new();
-        for vector in &interface.vectors {
-            let cpu = cpus.entry(vector.queue).or_insert_with(|| vector.cpus.clone());
-            prop_assert_eq!(&*cpu, &vector.cpus);
-        }
-    }
-    Ok(())
-}
-
-/// Rule 6: every online CPU sends on exactly one queue.
-fn xps_is_a_partition(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
-    for interface in plan.interfaces.iter().filter(|i| i.tx_queues.len() > 1) {
-        let mut all = CpuSet::new();
-        for cpus in interface.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref()) {
-            prop_assert!(!all.intersects(cpus));
-            all = all.union(cpus);
-        }
-        prop_assert_eq!(&all, &host.topology.online);
-    }
-    Ok(())
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
@@ -280,7 +118,45 @@ proptest! {
 
     #[test]
     fn no_core_has_two_queues_while_a_candidate_of_its_interfaces_has_none(host in machines()) {
-        even(&host, &plan(&host))?;
+        let plan = plan(&host);
+        Placed::new(&host, &plan).even()?;
+    }
+
+    #[test]
+    fn the_core_of_cpu_0_is_used_last(host in machines()) {
+        let plan = plan(&host);
+        Placed::new(&host, &plan).cpu0_is_last()?;
+    }
+
+    #[test]
+    fn fast_cores_are_used_before_slow_ones(host in machines()) {
+        let plan = plan(&host);
+        Placed::new(&host, &plan).fast_cores_are_first()?;
+    }
+
+    #[test]
+    fn first_threads_are_used_before_siblings(host in machines()) {
+        let plan = plan(&host);
+        Placed::new(&host, &plan).first_threads_are_first()?;
+    }
+
+    #[test]
+    fn a_card_alone_is_spread_over_l3_domains(host in machines_with_one_card()) {
+        let plan = plan(&host);
+        placed_by_the_rules(&host, &plan)?;
+        Placed::new(&host, &plan).spread_over_l3()?;
+    }
+
+    #[test]
+    fn the_order_of_directories_does_not_matter(host in machines(), seed in any::<u32>()) {
+        let mut shuffled = host.clone();
+        let key = |number: u32| (number ^ seed).wrapping_mul(0x9e37_79b1);
+        shuffled.interfaces.sort_by_key(|interface| key(interface.vectors[0].irq));
+        for interface in &mut shuffled.interfaces {
+            interface.vectors.sort_by_key(|vector| key(vector.irq));
+            interface.device.irqs.sort_by_key(|&irq| key(irq));
+        }
+        prop_assert_eq!(in_order(&plan(&shuffled)), in_order(&plan(&host)));
     }
 
     #[test]
@@ -366,18 +242,25 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn every_rule_holds_on_large_machines_of_any_numbering(host in large_machines()) {
         let plan = plan(&host);
         usable_candidates_only(&host, &plan)?;
-        even(&host, &plan)?;
+        placed_by_the_rules(&host, &plan)?;
         queues_stay_together(&plan)?;
         xps_is_a_partition(&host, &plan)?;
         let moved = after(&host, &plan);
         prop_assert_eq!(&support::host::plan(&moved).writes, &[]);
+        let mut alone = host;
+        alone.interfaces.truncate(1);
+        Placed::new(&alone, &support::host::plan(&alone)).spread_over_l3()?;
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn a_card_that_chooses_last_moves_nobody(host in large_machines(), queues in 1_u32..64) {

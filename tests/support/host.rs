@@ -45,7 +45,7 @@ pub fn mask(host: &Host, cpus: &CpuSet) -> MaskFile {
     MaskFile::parse(&cpus.to_mask(width).unwrap()).unwrap()
 }
 
-/// A card with `queues` combined queues, its vectors allowed everywhere and served by CPU 0.
+/// A card with `queues` combined queues, its vectors allowed everywhere and served by the first CPU.
 pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interface {
     let everywhere = mask(host, &host.topology.online);
     let off = mask(host, &CpuSet::new());
@@ -71,7 +71,10 @@ pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interfac
             .map(|index| TxQueue { index, xps_cpus: (queues > 1).then(|| off.clone()), has_xps_rxqs: false })
             .collect(),
         vectors: (0..queues)
-            .map(|queue| vector(irq + queue, Role::Combined, Some(queue), &everywhere))
+            .map(|queue| Vector {
+                serving: everywhere.cpus.first().map(CpuSet::single),
+                ..vector(irq + queue, Role::Combined, Some(queue), &everywhere)
+            })
             .collect(),
         ..Interface::default()
     }

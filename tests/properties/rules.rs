@@ -1,0 +1,217 @@
+//! The rules by which queues are placed, as assertions on a machine and its plan.
+
+use std::collections::BTreeMap;
+
+use nicpin::cpuset::CpuSet;
+use nicpin::host::{Host, Role};
+use nicpin::plan::{InterfacePlan, Plan};
+use proptest::prelude::*;
+
+/// Where the active queues of a plan are.
+pub struct Placed<'a> {
+    host: &'a Host,
+    plan: &'a Plan,
+    /// By core: each of its queues, with its interface (by number) and its CPU.
+    queues: Vec<Vec<(usize, u32)>>,
+    /// By interface: the cores that have a candidate.
+    candidates: Vec<Vec<usize>>,
+    /// By core: 0 for the fastest kind.
+    speeds: Vec<usize>,
+}
+
+impl<'a> Placed<'a> {
+    pub fn new(host: &'a Host, plan: &'a Plan) -> Self {
+        let cores = &host.topology.cores;
+        let core_of: BTreeMap<u32, usize> =
+            cores.iter().enumerate().flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
+        let mut queues = vec![Vec::new(); cores.len()];
+        for (at, interface) in plan.interfaces.iter().enumerate() {
+            for cpu in active(interface).into_values() {
+                queues[core_of[&cpu]].push((at, cpu));
+            }
+        }
+        let own = |interface: &InterfacePlan| {
+            let mut own: Vec<usize> = interface.candidates.iter().map(|cpu| core_of[&cpu]).collect();
+            own.sort_unstable();
+            own.dedup();
+            own
+        };
+        let classes = &host.topology.speed_classes;
+        let speed = |core: &CpuSet| classes.iter().position(|class| class.intersects(core)).unwrap_or(0);
+        Self {
+            host,
+            plan,
+            queues,
+            candidates: plan.interfaces.iter().map(own).collect(),
+            speeds: cores.iter().map(speed).collect(),
+        }
+    }
+
+    /// A core has its last queue from an interface that had no better core left: each one that is `better` than this
+    /// core has as many queues, of the interface's candidates.
+    fn best_was_taken(&self, better: impl Fn(usize, usize) -> bool) -> Result<(), TestCaseError> {
+        for (core, queues) in self.queues.iter().enumerate().filter(|(_, queues)| !queues.is_empty()) {
+            let full = |&(interface, _): &(usize, u32)| {
+                let others = self.candidates[interface].iter().filter(|&&other| better(other, core));
+                others.into_iter().all(|&other| self.queues[other].len() >= queues.len())
+            };
+            prop_assert!(queues.iter().any(full), "core {}: {:?}", self.host.topology.cores[core], queues);
+        }
+        Ok(())
+    }
+
+    /// Rules 3 and 4: a core has a second queue only when one of its interfaces had no free candidate core left, and
+    /// a third only when each of those had two.
+    pub fn even(&self) -> Result<(), TestCaseError> {
+        for queues in self.queues.iter().filter(|queues| queues.len() > 1) {
+            let full = |&(interface, _): &(usize, u32)| {
+                self.candidates[interface].iter().all(|&other| self.queues[other].len() + 1 >= queues.len())
+            };
+            prop_assert!(queues.iter().any(full), "{:?}", queues);
+        }
+        Ok(())
+    }
+
+    /// Rule 3: the core of CPU 0 has as many queues as another one only when that is so of all.
+    pub fn cpu0_is_last(&self) -> Result<(), TestCaseError> {
+        let of_cpu0 = |core: usize| self.host.topology.cores[core].contains(0);
+        self.best_was_taken(|other, core| of_cpu0(core) && !of_cpu0(other))
+    }
+
+    /// Rule 3: fast cores before slow ones.
+    pub fn fast_cores_are_first(&self) -> Result<(), TestCaseError> {
+        let of_cpu0 = |core: usize| self.host.topology.cores[core].contains(0);
+        self.best_was_taken(|other, core| self.speeds[other] < self.speeds[core] && !of_cpu0(other))
+    }
+
+    /// Rule 3: the queues of a core are on its first thread, then on the next, and so on again.
+    pub fn first_threads_are_first(&self) -> Result<(), TestCaseError> {
+        for (core, queues) in self.host.topology.cores.iter().zip(&self.queues) {
+            let Some(&(first, _)) = queues.first() else { continue };
+            let threads = core.intersection(&self.plan.interfaces[first].candidates);
+            let on = |cpu: u32| queues.iter().filter(|&&(_, at)| at == cpu).count();
+            let counts: Vec<usize> = threads.iter().map(on).collect();
+            prop_assert_eq!(counts.iter().sum::<usize>(), queues.len(), "another thread of core {}", core);
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            prop_assert!(
+                most - least <= 1 && counts.is_sorted_by(|a, b| a >= b),
+                "core {}: {:?}",
+                core,
+                counts
+            );
+        }
+        Ok(())
+    }
+
+    /// Rule 3, where there is one card: of two L3 domains of cores of one speed, the one that has more queues for its
+    /// size has not more with one queue less, unless the cores of the other one are taken.
+    pub fn spread_over_l3(&self) -> Result<(), TestCaseError> {
+        let topology = &self.host.topology;
+        for candidates in &self.candidates {
+            let domains: Vec<Domain> =
+                topology.l3_domains.iter().filter_map(|domain| self.domain(domain, candidates)).collect();
+            for (full, other) in domains.iter().flat_map(|a| domains.iter().map(move |b| (a, b))) {
+                let comparable = full.speed == other.speed && full.node == other.node && full.queues > 0;
+                if !comparable || other.least >= full.most {
+                    continue;
+                }
+                // The planner counts in 1/4096 of a queue for each CPU.
+                let (left, right) = ((full.queues - 1) * other.size, other.queues * full.size);
+                prop_assert!(left * 4096 <= right * 4096 + full.size * other.size, "{:?} {:?}", full, other);
+            }
+        }
+        Ok(())
+    }
+
+    /// A domain whose candidate cores are of one speed.
+    fn domain(&self, cpus: &CpuSet, candidates: &[usize]) -> Option<Domain> {
+        let topology = &self.host.topology;
+        let cores: Vec<usize> =
+            candidates.iter().copied().filter(|&core| topology.cores[core].intersects(cpus)).collect();
+        let speed = self.speeds[*cores.first()?];
+        let other = |core: &usize| !topology.cores[*core].contains(0);
+        let least = cores.iter().filter(|core| other(core)).map(|&core| self.queues[core].len()).min()?;
+        cores.iter().all(|&core| self.speeds[core] == speed).then(|| Domain {
+            speed,
+            node: topology.node_of(cpus.first().unwrap()),
+            size: cpus.len(),
+            queues: cores.iter().map(|&core| self.queues[core].len()).sum(),
+            most: cores.iter().map(|&core| self.queues[core].len()).max().unwrap(),
+            least,
+        })
+    }
+}
+
+/// What an L3 domain has taken.
+#[derive(Debug)]
+struct Domain {
+    speed: usize,
+    node: Option<u32>,
+    /// Its CPUs.
+    size: usize,
+    queues: usize,
+    /// Queues on its fullest candidate core, and on its emptiest but for the one of CPU 0.
+    most: usize,
+    least: usize,
+}
+
+/// The CPU of each active queue.
+fn active(interface: &InterfacePlan) -> BTreeMap<u32, u32> {
+    let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
+    active.map(|v| (v.queue.unwrap(), v.cpus.as_ref().and_then(CpuSet::first).unwrap())).collect()
+}
+
+/// All of rules 3 and 4 but for the L3 domains, which several cards fill together.
+pub fn placed_by_the_rules(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+    let placed = Placed::new(host, plan);
+    placed.even()?;
+    placed.cpu0_is_last()?;
+    placed.fast_cores_are_first()?;
+    placed.first_threads_are_first()
+}
+
+/// Rules 1 and 2.
+pub fn usable_candidates_only(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+    let kept_free = host.topology.isolated_or_nohz();
+    for interface in &plan.interfaces {
+        prop_assert!(
+            interface.candidates.is_subset(&host.topology.online) && !interface.candidates.is_empty()
+        );
+        let overruled = interface.notes.iter().any(|note| note.code == "no-usable-cpu");
+        prop_assert!(overruled || !interface.candidates.intersects(&kept_free));
+        for vector in &interface.vectors {
+            let cpus = vector.cpus.as_ref().unwrap();
+            prop_assert!(cpus.len() == 1 && cpus.is_subset(&interface.candidates));
+        }
+        if let (Some(node), false) = (interface.node, overruled) {
+            prop_assert!(interface.candidates.is_subset(&host.topology.nodes[&node].cpus));
+        }
+        prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code == "node-unknown"));
+    }
+    Ok(())
+}
+
+/// Rule 3: the receive and transmit vectors of a queue.
+pub fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
+    for interface in &plan.interfaces {
+        let mut cpus = BTreeMap::new();
+        for vector in &interface.vectors {
+            let cpu = cpus.entry(vector.queue).or_insert_with(|| vector.cpus.clone());
+            prop_assert_eq!(&*cpu, &vector.cpus);
+        }
+    }
+    Ok(())
+}
+
+/// Rule 6: every online CPU sends on exactly one queue.
+pub fn xps_is_a_partition(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+    for interface in plan.interfaces.iter().filter(|i| i.tx_queues.len() > 1) {
+        let mut all = CpuSet::new();
+        for cpus in interface.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref()) {
+            prop_assert!(!all.intersects(cpus));
+            all = all.union(cpus);
+        }
+        prop_assert_eq!(&all, &host.topology.online);
+    }
+    Ok(())
+}
