@@ -6,6 +6,7 @@ mod support;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -116,7 +117,7 @@ const ERRNOS: [Errno; 15] = [
 
 fn outcome(kind: WriteKind, errno: Errno) -> Outcome {
     match (kind, errno) {
-        (WriteKind::Vector, Errno::EPERM | Errno::EIO) => Outcome::Managed,
+        (WriteKind::Vector, Errno::EIO) => Outcome::Managed,
         (_, Errno::EIO | Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => Outcome::Vanished,
         _ => Outcome::Refused,
     }
@@ -137,7 +138,14 @@ fn every_errno_at_every_write() {
             assert_eq!(done.results.len(), plan.writes.len(), "{what}");
             for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
                 assert_eq!(result.path, write.path, "{what}");
-                if at == position {
+                if position == 0 && [Errno::EROFS, Errno::EACCES, Errno::EPERM].contains(&errno) {
+                    // Nobody may write here: it is the same for all.
+                    assert_eq!(result.outcome, Outcome::Refused, "{what}");
+                    let detail = result.detail.as_deref().unwrap();
+                    let all = format!("; nothing was written after {} was refused", plan.writes[0].path);
+                    assert!(detail.contains(&format!("({errno:?}): ")) && detail.ends_with(&all), "{detail}");
+                    assert_eq!(read(&machine, &write.path), *write.current, "{what}");
+                } else if at == position {
                     assert_eq!(result.outcome, outcome(write.kind, errno), "{what}");
                     let detail = result.detail.as_deref().unwrap();
                     assert!(detail.contains(&format!("({errno:?}): ")), "{what}: {detail}");
@@ -155,6 +163,47 @@ fn every_errno_at_every_write() {
             restored(&machine, &before, &what);
         }
     }
+}
+
+#[test]
+fn a_vector_that_the_kernel_manages_stops_nothing() {
+    let machine = machine();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    // Between the plan and the write: the plan leaves alone what has no write bits.
+    let (path, first) = (machine.path(&plan.writes[0].path), plan.writes[0].path.clone());
+    let root = Root::open_with_faults(&at(&machine), move |Touch { deed, path: touched, .. }| {
+        if deed != Deed::Write || touched != first {
+            return Answer::Done;
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+        Answer::Errno(Errno::EPERM as i32)
+    });
+    let done = run(&root.unwrap(), Options::default()).unwrap();
+    assert_eq!(done.results[0].outcome, Outcome::Managed);
+    assert!(!done.failed() && done.results[1..].iter().all(nicpin::apply::Written::changed));
+}
+
+/// One message for what is said of all, and every value in the JSON.
+#[test]
+fn the_same_refusals_are_one_message() {
+    let machine = machine();
+    let root = Root::open_with_faults(&at(&machine), |Touch { deed, .. }| match deed {
+        Deed::Write => Answer::Errno(Errno::EROFS as i32),
+        _ => Answer::Done,
+    });
+    let done = run(&root.unwrap(), on_trial()).unwrap();
+    assert!(done.results.iter().all(|result| result.outcome == Outcome::Refused));
+    let report = Applied::new(&done, Some(3600), Vec::new());
+    let text = nicpin::render::report::applied(&report);
+    assert_eq!(text.lines().filter(|line| line.starts_with("refused")).count(), 1, "{text}");
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let files = "refused IRQs 27-34,36-43; nic0 rps_cpus of rx 0-3; nic1 rps_cpus of rx 0-3; nic0 rps_flow_cnt of rx 0-3;";
+    assert!(said.contains(files) && said.contains("; /proc/sys/net/core/rps_sock_flow_entries: "), "{text}");
+    assert!(said.contains("read-only file system (EROFS): it is mounted read-only; run outside"), "{text}");
+    let json = nicpin::render::json(&report).unwrap();
+    assert_eq!(json.matches("\"refused\",").count(), done.results.len(), "{json}");
+    // Nothing is on trial either.
+    assert!(!text.contains("on trial") && !machine.path("/run/nicpin/try.json").exists(), "{text}");
 }
 
 /// Also where the failure comes when part of the work is done: with --atomic none of it stays.

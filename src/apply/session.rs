@@ -11,7 +11,7 @@ use crate::apply::state::StateError;
 use crate::apply::trial::{Trial, Watch};
 use crate::apply::undo::{Undone, any_changed, any_failed, put_back};
 use crate::apply::values::{self, Texts};
-use crate::apply::write::{Written, undo_all, write_each};
+use crate::apply::write::{Written, undo_all, write_plan};
 use crate::host::{FileError, Host, Root};
 use crate::plan::Plan;
 
@@ -163,7 +163,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let stop = stop || options.atomic && told.as_ref().is_some_and(Balanced::failed);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     let instead = Instead::new(&host.topology, &planned);
-    let results = write_each(root, writes, Some(&instead), options.atomic);
+    let results = write_plan(root, writes, Some(&instead), options.atomic);
     let mut done = Done {
         host,
         plan: planned,

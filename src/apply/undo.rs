@@ -152,7 +152,7 @@ pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, 
         back = values::back_to(texts, &Host::read(root)?, why);
     }
     let (keys, writes): (Vec<String>, Vec<Write>) = back.writes.into_iter().unzip();
-    let mut results = write_each(root, &writes, None, false);
+    let mut results = write_each(root, &writes);
     refused.extend(keys.into_iter().zip(&results).filter(|(_, done)| done.failed()).map(|(key, _)| key));
     for wrong in back.wrong {
         let (why, Wrong { key, path, interface, text, .. }) = (wrong.words(), wrong);

@@ -80,25 +80,70 @@ impl Written {
 /// Performs writes in order and reads each back, without the lock and the record that an undo needs: what
 /// [`apply()`](super::apply()) does last, to be measured by itself.
 pub fn write_all(root: &Root, writes: &[Write]) -> Vec<Written> {
-    write_each(root, writes, None, false)
+    write_plan(root, writes, None, false)
 }
 
-/// Performs writes in order. One that fails does not stop those after it, unless that is asked for. `instead` knows
-/// where a vector goes for which there is no room.
-pub(crate) fn write_each(
+/// Performs a plan's writes in order. One that fails does not stop those after it, unless that is asked for, or what
+/// refuses the first vector would refuse them all: steering for vectors that did not move would be worse than none.
+/// `instead` knows where a vector goes for which there is no room.
+pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
     instead: Option<&Instead<'_>>,
     stop: bool,
 ) -> Vec<Written> {
     let mut all: Vec<Written> = Vec::new();
-    for write in writes {
-        all.push(write_one(root, write, instead));
-        if stop && all.last().is_some_and(Written::failed) {
+    let mut is_first = true;
+    for (at, write) in writes.iter().enumerate() {
+        let (written, errno) = write_one(root, write, instead);
+        let for_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
+        is_first &= write.kind != WriteKind::Vector || written.outcome == Outcome::Already;
+        let failed = written.failed();
+        all.push(written);
+        if failed && stop {
+            break;
+        }
+        if for_all {
+            refuse_rest(&mut all, &writes[at + 1..]);
             break;
         }
     }
     all
+}
+
+/// Performs writes in order, as many as can be.
+pub(crate) fn write_each(root: &Root, writes: &[Write]) -> Vec<Written> {
+    writes.iter().map(|write| write_one(root, write, None).0).collect()
+}
+
+/// Whether the answer is about who writes and where, and not about one vector. One that the kernel manages itself is
+/// refused with EPERM, too, but has no write bits then.
+fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
+    write.kind == WriteKind::Vector
+        && match errno {
+            Errno::EROFS => true,
+            Errno::EACCES | Errno::EPERM => has_write_bits(root, &write.path),
+            _ => false,
+        }
+}
+
+fn has_write_bits(root: &Root, path: &str) -> bool {
+    let mode = root.parse_with_mode(path, true, |_, mode| Ok(mode));
+    mode.is_ok_and(|mode| mode.is_some_and(|mode| mode & 0o200 != 0))
+}
+
+/// What was refused last is refused for all.
+fn refuse_rest(all: &mut Vec<Written>, rest: &[Write]) {
+    let more = if all.iter().any(Written::changed) { " more" } else { "" };
+    let Some(last) = all.last_mut() else { return };
+    let detail = last.detail.take().unwrap_or_default();
+    let why = format!("{detail}; nothing{more} was written after {} was refused", last.path);
+    last.detail = Some(why.clone());
+    let refused = |write: &Write| {
+        let (path, value) = (write.path.clone(), write.value.to_string());
+        Written::not_done(path, value, write.interface.to_string(), why.clone())
+    };
+    all.extend(rest.iter().map(refused));
 }
 
 /// Takes writes back, the last one first.
@@ -107,10 +152,11 @@ pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[Written]) -> Ve
     let back = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
     let back = back
         .filter_map(|(write, written)| Some(Write { value: written.was.clone()?.into(), ..write.clone() }));
-    back.map(|write| write_one(root, &write, None)).collect()
+    back.map(|write| write_one(root, &write, None).0).collect()
 }
 
-fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Written {
+/// Also the kernel's answer, where it did not take the value itself.
+fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> (Written, Option<Errno>) {
     let mut written = Written {
         path: write.path.clone(),
         value: write.value.to_string(),
@@ -123,15 +169,13 @@ fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Writt
     };
     let was = match read(root, write) {
         Ok(Some(text)) => text.trim().to_owned(),
-        Ok(None) => return written.vanished("the file is gone"),
-        Err(error) => return written.refused(error.to_string()),
+        Ok(None) => return (written.vanished("the file is gone"), None),
+        Err(error) => return (written.refused(error.to_string()), None),
     };
     let same = means_same(write.kind, &was, &written.value);
     written.was = Some(was);
-    if !same {
-        written.perform(root, write, instead);
-    }
-    written
+    let errno = if same { None } else { written.perform(root, write, instead) };
+    (written, errno)
 }
 
 impl Written {
@@ -155,11 +199,13 @@ impl Written {
         (self.outcome, self.detail) = (outcome, Some(detail));
     }
 
-    fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>) {
+    fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Option<Errno> {
         let value = self.value.clone();
-        match put(root, &write.path, &value) {
+        let answer = put(root, &write.path, &value);
+        let errno = answer.as_ref().err().and_then(errno);
+        match answer {
             Ok(()) => self.read_back(root, write, &value),
-            Err(error) if write.kind == WriteKind::Vector && errno(&error) == Some(Errno::ENOSPC) => {
+            Err(error) if write.kind == WriteKind::Vector && errno == Some(Errno::ENOSPC) => {
                 self.elsewhere(root, write, instead, &error);
             }
             Err(error) => {
@@ -167,6 +213,7 @@ impl Written {
                 self.judge(outcome, detail);
             }
         }
+        errno
     }
 
     /// The CPU has no room for another vector: the next CPU that has.
@@ -265,8 +312,11 @@ fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
     let words = errno_words(error);
     let refused = |cure: &str| (Outcome::Refused, format!("{words}: {cure}"));
     match (write.kind, errno(error)) {
-        // EPERM since 6.12, EIO before; EIO is also what an IRQ gives that went away under the open file.
-        (WriteKind::Vector, Some(Errno::EPERM | Errno::EIO)) if root.exists(&write.path) => {
+        // EPERM since 6.12, which also takes its write bits off it; EIO before, and also from an IRQ that went away
+        // under the open file.
+        (WriteKind::Vector, Some(errno @ (Errno::EPERM | Errno::EIO)))
+            if root.exists(&write.path) && (errno == Errno::EIO || !has_write_bits(root, &write.path)) =>
+        {
             (Outcome::Managed, format!("{words}: the kernel manages this vector and lets nobody move it"))
         }
         (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(&write.path) => {

@@ -1,5 +1,7 @@
 //! What `apply` and `restore` have done, as values for JSON and as text.
 
+mod outcomes;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use crate::render::check::Unplannable;
 use crate::render::table::note;
 use crate::render::text::{count, ranges, wrap};
 use crate::shell::word;
+
+use outcomes::{failures, results};
 
 /// What `apply` has done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -427,34 +431,4 @@ fn balanced(balanced: Option<&Balanced>) -> String {
         Done::Refused => ("refused   ", format!("irqbalance: {detail}")),
     };
     wrap(what, &text)
-}
-
-/// Writes that went well, counted by interface; the others with their reasons.
-fn results(results: &[Written]) -> String {
-    let mut changed: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut out = failures(results);
-    for result in results {
-        if let (Some(_), Some(detail)) = (&result.instead, &result.detail) {
-            out.push_str(&wrap("instead   ", &format!("{}: {detail}", result.path)));
-        }
-        if result.changed() {
-            *changed.entry(&result.interface).or_default() += 1;
-        }
-    }
-    for (interface, changes) in changed {
-        let name = if interface.is_empty() { "machine" } else { interface };
-        out.push_str(&format!("changed   {name}: {}\n", count(changes, "value")));
-    }
-    out
-}
-
-/// A line for each write that did not reach its value.
-fn failures(results: &[Written]) -> String {
-    let failed = results.iter().filter(|result| !result.changed() && result.outcome != Outcome::Already);
-    let line = |result: &Written| {
-        let detail = result.detail.as_deref().unwrap_or_default();
-        let outcome = format!("{:?}", result.outcome).to_lowercase();
-        wrap(&format!("{outcome:<10}"), &format!("{} <- {}: {detail}", result.path, result.value))
-    };
-    failed.map(line).collect()
 }
