@@ -148,6 +148,31 @@ fn ignore_writes_and_says_what_will_happen() {
     assert_eq!(machine.read("/proc/irq/36/smp_affinity"), "02");
 }
 
+/// An earlier apply had it leave them alone, which still holds.
+#[test]
+fn ignore_says_what_was_banned_before() {
+    let machine = machine(611, &[9]);
+    good(&machine, &["apply"]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(
+        text.contains(
+            "is ignored: it leaves 16 of the 16 planned IRQs alone, as an earlier apply has told it, until it restarts \
+             or restore takes that back"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("elsewhere") && !text.contains("--irqbalance ban"), "{text}");
+    // Only those of one card; and what it knows nothing of after a restart is not said.
+    good(&machine, &["restore"]);
+    good(&machine, &["apply", "nic0"]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(text.contains("it leaves 8 of the 16 planned IRQs alone"), "{text}");
+    assert!(text.contains("it will move the other 8 elsewhere"), "{text}");
+    restart(&machine, 9999, &[]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(text.contains("it will move the 16 planned IRQs elsewhere"), "{text}");
+}
+
 /// A tree has no service, and the machine that the test runs on is not asked.
 #[test]
 fn nobody_is_told_for_a_tree_without_an_answer_and_nothing_is_stopped() {

@@ -161,6 +161,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
     let told = if stop { None } else { irqbalance::before_writes(root, &host, &planned) };
     let stop = stop || options.atomic && told.as_ref().is_some_and(Balanced::failed);
+    irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     let instead = Instead::new(&host.topology, &planned);
     let results = write_plan(root, writes, Some(&instead), options.atomic);

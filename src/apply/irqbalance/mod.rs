@@ -124,6 +124,35 @@ pub fn before_writes(root: &Root, host: &Host, plan: &Plan) -> Option<Balanced> 
     })
 }
 
+/// The note of a plan that says what irqbalance will do.
+const NOTE: &str = "irqbalance-running";
+
+/// Corrects what a plan that ignores irqbalance says of it: what an earlier apply has told it still holds, and a plan
+/// is made without asking.
+pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
+    let balancer = plan.irqbalance.as_ref().filter(|balancer| balancer.action == Balancer::Ignore);
+    let Some(BalancerPlan { pid, irqs, .. }) = balancer else { return };
+    if !Kept::load(root).is_ok_and(|kept| kept.knows(root, *pid)) {
+        return;
+    }
+    let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else { return };
+    let left_alone = irqs.iter().filter(|irq| now.banned.contains(irq)).count();
+    let rest = match irqs.len() - left_alone {
+        _ if left_alone == 0 => return,
+        0 => String::new(),
+        rest => format!("; it will move the other {rest} elsewhere"),
+    };
+    let text = format!(
+        "irqbalance runs (process {pid}) and is ignored: it leaves {left_alone} of the {} planned IRQs alone, as an \
+         earlier apply has told it, until it restarts or restore takes that back{rest}",
+        irqs.len()
+    );
+    if let Some(note) = plan.notes.iter_mut().find(|note| note.code == NOTE) {
+        note.text = text;
+        note.cure = note.cure.take().filter(|_| !rest.is_empty());
+    }
+}
+
 fn ban(root: &Root, host: &Host, plan: &Plan, balancer: &BalancerPlan) -> Result<Balanced, Failure> {
     let daemon = Daemon::new(root, balancer.pid);
     let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
