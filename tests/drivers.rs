@@ -5,7 +5,11 @@
 mod support;
 
 use nicpin::host::{Host, Interface, Role, Root, Source};
+use nicpin::policy::Policy;
+use nicpin::select::Selection;
 use support::machine::{Card, Kernel, Machine, Port, cpus};
+use support::small::{Tree, two_nodes};
+use support::tree::put;
 
 fn read(machine: &Machine) -> Host {
     let dir = tempfile::tempdir().unwrap();
@@ -214,6 +218,60 @@ fn two_ports_of_one_function() {
     let host = read(&machine);
     assert_eq!(vectors(&host.interfaces[0]), ["31=Rx 0", "34=Rx 1", "30=Control", "33=Control"]);
     assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
+}
+
+/// Names that hold no interface do not tell which port's each vector is, and all of them are in use.
+#[test]
+fn vectors_of_several_ports_are_planned_with_the_first() {
+    let mut machine = Machine::new(&["0-3", "4-7"]);
+    let names: Vec<String> = (1..=6).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    machine.cards.push(card("mlx4_core", "eth0", 3, 3, 30, &names).port(Port::new("eth'1", 10_000, 3, 3)));
+    let host = read(&machine);
+    let eth0 = &host.interfaces[0];
+    assert!(eth0.vectors.iter().all(|vector| !eth0.is_idle(vector)));
+    let note = |selectors: &[&str], name: &str| {
+        let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
+        let selection = Selection::new(&host, &selectors, false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        let planned = plan.interfaces.into_iter().find(|planned| planned.name == name).unwrap();
+        planned.notes.into_iter().find(|note| note.code.starts_with("vectors-")).unwrap()
+    };
+    let owners = note(&[], "eth0");
+    assert_eq!((&*owners.code, owners.cure), ("vectors-of-several", None));
+    assert!(owners.text.contains("those of eth'1"), "{}", owners.text);
+    let sharers = note(&[], "eth'1");
+    assert_eq!((&*sharers.code, sharers.cure), ("vectors-shared", None));
+    let alone = note(&["eth'1"], "eth'1");
+    assert!(alone.text.contains("those of eth0") && alone.text.contains("planned there"), "{}", alone.text);
+    assert_eq!(alone.cure.as_deref(), Some("nicpin plan eth0"));
+}
+
+/// Sub-functions share vectors among themselves, and not with the function that they are on.
+#[test]
+fn the_vectors_of_sub_functions_are_the_first_one_s() {
+    let tree = Tree::of(&two_nodes([card(
+        "mlx5_core",
+        "eth0",
+        1,
+        1,
+        30,
+        &["mlx5_async0@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"],
+    )]));
+    let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0";
+    for n in [2, 3] {
+        tree.add(&format!("{function}/mlx5_core.sf.{n}"), "auxiliary", "mlx5_core.sf", &format!("sf{n}"), 1);
+    }
+    let names = [0, 1].map(|n| format!("mlx5_sf_comp{n}@pci:0000:82:00.0"));
+    tree.interrupts(40, "PCI-MSI 0-edge    ", &names.each_ref().map(String::as_str));
+    for irq in [40, 41] {
+        put(tree.dir(), &format!("{function}/msi_irqs/{irq}"), "msix");
+    }
+    let host = tree.host();
+    let of = |name: &str| host.interfaces.iter().find(|interface| interface.name == name).unwrap();
+    assert_eq!((vectors(of("eth0")).len(), vectors(of("sf2")).len()), (2, 2));
+    assert_eq!(of("sf3").shares_vectors_of.as_deref(), Some("sf2"));
+    assert!(of("eth0").sharers.is_empty() && of("sf2").vectors.iter().all(|v| !of("sf2").is_idle(v)));
 }
 
 #[test]

@@ -58,6 +58,19 @@ pub struct Interface {
     pub contradictions: Vec<String>,
     /// The interface under which the vectors of a shared device are listed, when it is not this one.
     pub shares_vectors_of: Option<String>,
+    /// Those whose vectors are among this one's, since names do not tell which are whose.
+    pub sharers: Vec<Sharer>,
+}
+
+/// An interface whose vectors are listed under another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sharer {
+    /// Its name.
+    pub name: String,
+    /// How many receive queues it has in use.
+    pub rx: usize,
+    /// How many transmit queues it has in use.
+    pub tx: usize,
 }
 
 /// The device on a bus that an interface belongs to.
@@ -214,6 +227,7 @@ fn read_interface(
         vanished_vectors: Vec::new(),
         contradictions: Vec::new(),
         shares_vectors_of: None,
+        sharers: Vec::new(),
     };
     Ok(root.exists(path).then_some(interface))
 }

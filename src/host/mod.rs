@@ -31,7 +31,7 @@ use interrupts::Handlers;
 
 pub use counts::{CountRow, Counts};
 pub use ethtool::Channels;
-pub use interfaces::{Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
+pub use interfaces::{Device, Interface, MaskFile, RxQueue, Sharer, Stacked, TxQueue, VmbusChannel};
 pub use interrupts::{INTERRUPTS, Interrupts};
 pub use names::Role;
 pub use others::Others;

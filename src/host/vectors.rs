@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::host::interfaces::{Interface, MaskFile, parse_mask_file};
+use crate::host::interfaces::{Interface, MaskFile, Sharer, parse_mask_file};
 use crate::host::interrupts::{Handlers, Row};
 use crate::host::names::{Dialect, Numbering, Role};
 use crate::host::netlink::{Answer, Served};
@@ -75,9 +75,12 @@ impl Vector {
 }
 
 impl Interface {
-    /// Whether a queue vector serves no queue in use now: cards keep vectors beyond the active queues.
+    /// Whether a queue vector serves no queue in use now: cards keep vectors beyond the active queues. Where several
+    /// interfaces have their vectors here, the queues of all of them count.
     pub fn is_idle(&self, vector: &Vector) -> bool {
-        let (rx, tx) = (self.rx_queues.len(), self.tx_queues.len());
+        let of =
+            |own: usize, others: fn(&Sharer) -> usize| own + self.sharers.iter().map(others).sum::<usize>();
+        let (rx, tx) = (of(self.rx_queues.len(), |o| o.rx), of(self.tx_queues.len(), |o| o.tx));
         let queues = match vector.role {
             Role::Control => return false,
             Role::Combined => rx.max(tx),
@@ -135,6 +138,7 @@ fn read_device(
         actions.extend((!names.is_empty()).then(|| (irq, names.join(", "))));
     }
     let action = |irq: u32| actions.get(&irq).cloned();
+    let mut data: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for &port in ports {
         let interface = &mut interfaces[port];
         let found = found.remove(&port).unwrap_or_default();
@@ -143,6 +147,9 @@ fn read_device(
         numbering::by_order(interface.driver.as_deref(), &found, &mut placed, rx, tx);
         let settled = sources::settle(found.into_iter().zip(placed).collect(), &told[&port], action);
         for (irq, action, placed) in settled.vectors {
+            if placed.role != Role::Control {
+                data.entry(port).or_default().push(action.clone());
+            }
             let node = foreign_node(root, interface, irq)?;
             match read_vector(root, irq, &action, placed, node)? {
                 Some(vector) => interface.vectors.push(vector),
@@ -153,11 +160,30 @@ fn read_device(
         interface.contradictions = settled.contradictions;
         let order = |v: &Vector| (v.role == Role::Control, v.queue, v.role, v.irq);
         interface.vectors.sort_by_key(order);
-        if port != first && interfaces[port].vectors.is_empty() && !interfaces[first].vectors.is_empty() {
-            interfaces[port].shares_vectors_of = Some(interfaces[first].name.clone());
-        }
     }
+    share(interfaces, &dialects, &data);
     Ok(())
+}
+
+/// Tells whose the vectors are of those that got none, where names do not hold an interface: `data` is the names of
+/// each port's queue vectors.
+fn share(interfaces: &mut [Interface], dialects: &[(usize, Dialect)], data: &BTreeMap<usize, Vec<String>>) {
+    for (port, dialect) in dialects.iter().filter(|(port, _)| !data.contains_key(port)) {
+        let holds_one = |name: &String| {
+            dialects.iter().any(|(_, of)| of.classify(name).is_some_and(|named| named.interface.is_some()))
+        };
+        let nobodys = |owner: &&usize| data[owner].iter().any(|name| !holds_one(name));
+        // Its driver names its vectors alike; sub-functions without vectors of their own have their parent's.
+        let own = |name: &String| dialect.classify(name).is_some_and(|named| named.role != Role::Control);
+        let alike = |owner: &&usize| nobodys(owner) && data[owner].iter().any(own);
+        let owners = || dialects.iter().map(|(owner, _)| owner).filter(|owner| data.contains_key(owner));
+        let parent = || owners().find(nobodys).filter(|_| interfaces[*port].vectors.is_empty());
+        let Some(&owner) = owners().find(alike).or_else(parent) else { continue };
+        let Interface { name, rx_queues, tx_queues, .. } = &interfaces[*port];
+        let sharer = Sharer { name: name.clone(), rx: rx_queues.len(), tx: tx_queues.len() };
+        interfaces[owner].sharers.push(sharer);
+        interfaces[*port].shares_vectors_of = Some(interfaces[owner].name.clone());
+    }
 }
 
 /// The node of a vector that another device than the interface's own raises: an interface over two PCI functions,

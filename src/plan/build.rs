@@ -33,7 +33,7 @@ pub(crate) fn build(
     let mut settings = Settings::default();
     let mut interfaces = Vec::new();
     for work in chosen {
-        let mut interface = interface(host, places, work, shared);
+        let mut interface = interface(host, places, work, shared, selection);
         settings.gather(host, work.interface, &interface);
         interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
         interfaces.push(interface);
@@ -73,14 +73,20 @@ pub(crate) fn summary(host: &Host) -> HostSummary {
     }
 }
 
-fn interface(host: &Host, places: &Places, work: &Work<'_>, shared: &Shared) -> InterfacePlan {
+fn interface(
+    host: &Host,
+    places: &Places,
+    work: &Work<'_>,
+    shared: &Shared,
+    selection: &Selection,
+) -> InterfacePlan {
     let interface = work.interface;
     let name = &interface.name;
     let vectors: Vec<VectorPlan> = interface.vectors.iter().map(|v| vector(host, places, work, v)).collect();
     let (rx_queues, rps_note) = queues::rx(host, places, work, shared.flow_queues);
     let tx_queues = queues::tx(host, places, work);
     let mut notes = work.candidates.notes.clone();
-    notes.extend(notes::of_interface(host, places, work));
+    notes.extend(notes::of_interface(host, places, work, selection));
     notes.extend(rps_note);
     let free = work.candidates.near.difference(&shared.busy);
     let plain = free.difference(&host.topology.isolated_or_nohz());

@@ -47,65 +47,19 @@ pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> 
 }
 
 /// Notes about one interface.
-pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec<Note> {
+pub(crate) fn of_interface(
+    host: &Host,
+    places: &Places,
+    work: &Work<'_>,
+    selection: &Selection,
+) -> Vec<Note> {
     let interface = work.interface;
     let mut notes = Vec::new();
     if work.choice.skip {
         notes.push(Note::new("skipped", "the policy leaves this interface alone"));
         return notes;
     }
-    let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
-    let vanished = &interface.vanished_vectors;
-    if let (Some(missing), None) = (host.missing(), &interface.vmbus) {
-        let text = format!(
-            "nothing is known of its vectors, since there is no {missing} below this root; mount it, or have it \
-             in the copy"
-        );
-        notes.push(Note::new(VECTORS_UNREADABLE, text));
-    } else if !vanished.is_empty() && !has_queues {
-        let text = format!(
-            "none of its queue vectors can be read: their files in /proc/irq are not there, for {}; run again, or \
-             have them in the copy",
-            named(vanished)
-        );
-        notes.push(Note::new(VECTORS_UNREADABLE, text));
-    } else if let Some(owner) = &interface.shares_vectors_of {
-        let text = format!(
-            "its vectors are those of {owner}, with which it shares the device; they are planned there"
-        );
-        notes.push(Note::new("vectors-shared", text));
-    } else if !interface.unknown_vectors.is_empty() {
-        let names = named(&interface.unknown_vectors);
-        let note = if has_queues {
-            let text = format!("left alone, since their names say nothing that nicpin knows: {names}");
-            Note::new("unknown-vectors", text)
-        } else {
-            let driver = interface.driver.as_deref().unwrap_or("its driver");
-            let text = format!(
-                "the vectors of {driver} are not understood, so the interface is left alone: {names}"
-            );
-            Note::new(VECTORS_NOT_UNDERSTOOD, text)
-        };
-        notes.push(note);
-    } else if let (Some(channels), false) = (&interface.vmbus, has_queues) {
-        notes.push(vmbus_channels(&interface.device.address, channels));
-    } else if !has_queues {
-        let text = if interface.device.irqs.is_empty() {
-            "the device has no vectors of its own; there is nothing to place"
-        } else if interface.state == "up" {
-            "the driver has requested no queue vector; there is nothing to place"
-        } else {
-            "the driver has requested no queue vector while the interface is down; there is nothing to place yet"
-        };
-        notes.push(Note::new(NO_VECTORS, text));
-    }
-    if host.missing().is_none() && has_queues && !vanished.is_empty() {
-        let text = format!(
-            "went away while they were read, or have no /proc/irq files: {}; run again to plan them",
-            named(vanished)
-        );
-        notes.push(Note::new("vectors-vanished", text));
-    }
+    notes.extend(of_vectors(host, work, selection));
     if !interface.contradictions.is_empty() {
         let text = format!(
             "netlink and the names of vectors disagree, and netlink is believed: {}",
@@ -141,10 +95,80 @@ pub(crate) fn of_interface(host: &Host, places: &Places, work: &Work<'_>) -> Vec
         notes.push(Note::new("xps-rxqs-set", text).with_cure(cure));
     }
     notes.extend(hint(host, work));
+    let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
     let isolated = host.topology.isolated_or_nohz().intersection(&work.candidates.cpus);
     if has_queues && !isolated.is_empty() && work.candidates.source != NodeSource::Unknown {
         let text = format!("CPUs {isolated} take interrupts although they are isolated or nohz_full");
         notes.push(Note::new("isolated-cpus-used", text));
+    }
+    notes
+}
+
+/// Which of an interface's vectors are known, and whose they are.
+fn of_vectors(host: &Host, work: &Work<'_>, selection: &Selection) -> Vec<Note> {
+    let interface = work.interface;
+    let mut notes = Vec::new();
+    let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
+    let vanished = &interface.vanished_vectors;
+    if let (Some(missing), None) = (host.missing(), &interface.vmbus) {
+        let text = format!(
+            "nothing is known of its vectors, since there is no {missing} below this root; mount it, or have it \
+             in the copy"
+        );
+        notes.push(Note::new(VECTORS_UNREADABLE, text));
+    } else if !vanished.is_empty() && !has_queues {
+        let text = format!(
+            "none of its queue vectors can be read: their files in /proc/irq are not there, for {}; run again, or \
+             have them in the copy",
+            named(vanished)
+        );
+        notes.push(Note::new(VECTORS_UNREADABLE, text));
+    } else if let Some(owner) = &interface.shares_vectors_of {
+        let text = format!(
+            "its vectors are those of {owner}, with which it shares the device; they are planned there"
+        );
+        let note = Note::new("vectors-shared", text);
+        let planned = selection.names.contains(owner);
+        notes.push(if planned { note } else { note.with_cure(format!("nicpin plan {}", word(owner))) });
+    } else if !interface.unknown_vectors.is_empty() {
+        let names = named(&interface.unknown_vectors);
+        let note = if has_queues {
+            let text = format!("left alone, since their names say nothing that nicpin knows: {names}");
+            Note::new("unknown-vectors", text)
+        } else {
+            let driver = interface.driver.as_deref().unwrap_or("its driver");
+            let text = format!(
+                "the vectors of {driver} are not understood, so the interface is left alone: {names}"
+            );
+            Note::new(VECTORS_NOT_UNDERSTOOD, text)
+        };
+        notes.push(note);
+    } else if let (Some(channels), false) = (&interface.vmbus, has_queues) {
+        notes.push(vmbus_channels(&interface.device.address, channels));
+    } else if !has_queues {
+        let text = if interface.device.irqs.is_empty() {
+            "the device has no vectors of its own; there is nothing to place"
+        } else if interface.state == "up" {
+            "the driver has requested no queue vector; there is nothing to place"
+        } else {
+            "the driver has requested no queue vector while the interface is down; there is nothing to place yet"
+        };
+        notes.push(Note::new(NO_VECTORS, text));
+    }
+    if !interface.sharers.is_empty() {
+        let others: Vec<&str> = interface.sharers.iter().map(|other| &*other.name).collect();
+        let text = format!(
+            "among its vectors are those of {}: names do not tell which are whose, and all are planned here",
+            others.join(", ")
+        );
+        notes.push(Note::new("vectors-of-several", text));
+    }
+    if host.missing().is_none() && has_queues && !vanished.is_empty() {
+        let text = format!(
+            "went away while they were read, or have no /proc/irq files: {}; run again to plan them",
+            named(vanished)
+        );
+        notes.push(Note::new("vectors-vanished", text));
     }
     notes
 }
