@@ -147,9 +147,13 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
 
 #[test]
 fn masks_and_lists_with_rubbish() {
+    let wider = format!("{}0\n", "00000000,".repeat(2048));
     for (path, text, has) in [
         ("/proc/irq/36/smp_affinity", "zz\n", "`zz` is not a CPU mask"),
         ("/proc/irq/36/smp_affinity", "", "it is empty"),
+        ("/proc/irq/36/smp_affinity", ",,,\n", "a group has no digits"),
+        ("/proc/irq/36/smp_affinity", "000000000f\n", "more than eight digits"),
+        ("/sys/class/net/nic0/queues/rx-0/rps_cpus", &wider, "wider than any kernel's"),
         ("/proc/irq/36/effective_affinity_list", "0-\n", "`0-` is not a CPU list"),
         ("/sys/class/net/nic0/queues/rx-0/rps_cpus", "0,000000000\n", "more than eight digits"),
         ("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n", "`many` is not a number"),

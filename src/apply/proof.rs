@@ -68,7 +68,7 @@ impl Proof {
             let queues = interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle);
             watched.extend(queues.filter_map(|vector: &VectorPlan| {
                 let other = instead.get(vector_file(vector.irq).as_str());
-                let other = other.and_then(|mask| CpuSet::parse_mask(mask).ok());
+                let other = other.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
                 Some(Proven {
                     interface: interface.name.clone(),
                     role: vector.role,
@@ -100,7 +100,7 @@ impl Proof {
     pub fn finish(mut self, root: &Root) -> Vec<Proven> {
         for vector in &mut self.watched {
             let text = read_affinity(root, &vector_file(vector.irq)).ok().flatten();
-            match text.and_then(|text| CpuSet::parse_mask(&text).ok()) {
+            match text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok()) {
                 Some(cpus) if cpus == vector.cpus => {}
                 // One that could not be moved is served where it was.
                 Some(_) if vector.verdict == Evidence::Elsewhere => {}
@@ -143,7 +143,8 @@ impl Proven {
 
     fn is_served_here(&self, root: &Root) -> bool {
         let path = format!("/proc/irq/{}/effective_affinity", self.irq);
-        let serving = root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_mask(&text).ok());
+        let serving =
+            root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_kernel_mask(&text).ok());
         serving.is_some_and(|serving| !serving.is_empty() && serving.is_subset(&self.cpus))
     }
 }

@@ -125,7 +125,7 @@ fn reason(
         return (Reason::IrqRecreated, Some(detail));
     }
     let held = set.instead.as_ref().unwrap_or(&set.value);
-    let offline = CpuSet::parse_mask(held).unwrap_or_default().difference(&host.topology.online);
+    let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default().difference(&host.topology.online);
     if write.kind.is_mask() && !offline.is_empty() {
         return (Reason::CpuOffline, Some(format!("apply had set CPU {offline}")));
     }

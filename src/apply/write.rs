@@ -301,7 +301,7 @@ fn errno(error: &io::Error) -> Option<Errno> {
 /// Whether two texts of a file mean the same: masks as sets, numbers as numbers.
 pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
     if kind.is_mask() {
-        matches!((CpuSet::parse_mask(a), CpuSet::parse_mask(b)), (Ok(a), Ok(b)) if a == b)
+        matches!((CpuSet::parse_kernel_mask(a), CpuSet::parse_kernel_mask(b)), (Ok(a), Ok(b)) if a == b)
     } else {
         matches!((a.trim().parse::<u64>(), b.trim().parse::<u64>()), (Ok(a), Ok(b)) if a == b)
     }
@@ -352,7 +352,7 @@ fn serving_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> 
         return None;
     }
     let path = write.path.replace("smp_affinity", "effective_affinity");
-    let serving = CpuSet::parse_mask(&root.read_opt(&path).ok()??).ok()?;
-    let allowed = CpuSet::parse_mask(value).unwrap_or_default();
+    let serving = CpuSet::parse_kernel_mask(&root.read_opt(&path).ok()??).ok()?;
+    let allowed = CpuSet::parse_kernel_mask(value).unwrap_or_default();
     (!serving.is_empty() && !serving.is_subset(&allowed)).then_some(serving)
 }

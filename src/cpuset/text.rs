@@ -96,6 +96,32 @@ impl CpuSet {
         Ok(set)
     }
 
+    /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), and refuses what no
+    /// kernel prints, so that a file that is torn or from elsewhere is not taken for a mask.
+    pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
+        let trimmed = trim(text);
+        if let Some(set) = parse_full_groups(trimmed.as_bytes()) {
+            return Ok(set);
+        }
+        let error = |reason: &str| Err(CpuSetError::new(trimmed, MASK, reason));
+        if trimmed.is_empty() {
+            return error("it is empty");
+        }
+        if trimmed.bytes().any(|byte| byte != b',' && !byte.is_ascii_hexdigit()) {
+            return error("a character is not a hex digit");
+        }
+        if trimmed.split(',').any(str::is_empty) {
+            return error("a group has no digits");
+        }
+        if trimmed.split(',').any(|group| group.len() > 8) {
+            return error("a group has more than eight digits");
+        }
+        if trimmed.split(',').count() > MAX_CPUS as usize / 32 {
+            return error("it is wider than any kernel's");
+        }
+        Self::parse_mask(trimmed)
+    }
+
     /// Whether a mask of this width can hold all CPUs.
     pub fn fits(&self, width: MaskWidth) -> bool {
         self.last().is_none_or(|last| last < width.digits * 4)
@@ -284,6 +310,29 @@ mod tests {
         }
         for bad in ["", "\n", "g", "0-1", "1 2", "000000001,0", "f0zz", "0x"] {
             assert!(CpuSet::parse_mask(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    /// What people type may be shorter or longer than what kernels print.
+    #[test]
+    fn masks_of_kernels() {
+        let widest = format!("80000000{}", ",00000000".repeat(2047));
+        for good in ["0", "fff\n", "00000000,000000f0", "ff,00000000,00000001", "1,0", "F00", &widest] {
+            assert_eq!(CpuSet::parse_kernel_mask(good), CpuSet::parse_mask(good), "{good:?}");
+        }
+        let wider = format!("0,{widest}");
+        for (bad, reason) in [
+            (",,,", "a group has no digits"),
+            ("ff,,00000001", "a group has no digits"),
+            ("1,", "a group has no digits"),
+            ("000000000000000000000f", "more than eight digits"),
+            ("000000001,00000000", "more than eight digits"),
+            (&*wider, "wider than any kernel's"),
+            ("0xf00", "not a hex digit"),
+            ("\n", "it is empty"),
+        ] {
+            let error = CpuSet::parse_kernel_mask(bad).unwrap_err().to_string();
+            assert!(error.contains(reason) && !error.contains('\n'), "{bad:?}: {error}");
         }
     }
 

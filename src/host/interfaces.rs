@@ -413,7 +413,7 @@ pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileEr
 impl MaskFile {
     /// Parses what a mask file holds.
     pub fn parse(text: &str) -> Result<Self, crate::cpuset::CpuSetError> {
-        let cpus = CpuSet::parse_mask(text)?;
+        let cpus = CpuSet::parse_kernel_mask(text)?;
         let text: Arc<str> = text.trim_matches(|c: char| c.is_whitespace() || c == '\0').into();
         let width =
             MaskWidth::of_valid(&text).unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));

@@ -281,7 +281,7 @@ pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>, FileE
 
 /// A CPU mask file, or `None` where the machine has none.
 pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
-    read_set_opt(root, path, CpuSet::parse_mask)
+    read_set_opt(root, path, CpuSet::parse_kernel_mask)
 }
 
 type Parse = fn(&str) -> Result<CpuSet, crate::cpuset::CpuSetError>;

@@ -14,7 +14,7 @@ const TRIES: usize = 5;
 pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<String>, FileError> {
     let nowhere = |read: &Result<Option<String>, FileError>| {
         let Ok(Some(text)) = read else { return false };
-        CpuSet::parse_mask(text).is_ok_and(|cpus| cpus.is_empty())
+        CpuSet::parse_kernel_mask(text).is_ok_and(|cpus| cpus.is_empty())
     };
     again_while(nowhere, || root.read_opt(path))
 }

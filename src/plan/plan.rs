@@ -315,7 +315,7 @@ impl Wanted<'_> {
     /// Whether a text of the file means this.
     pub(crate) fn is(self, text: &str) -> bool {
         match self {
-            Self::Cpus(cpus) => CpuSet::parse_mask(text).is_ok_and(|held| held == *cpus),
+            Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
             Self::Count(count) => text.trim().parse() == Ok(count),
         }
     }
