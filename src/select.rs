@@ -212,7 +212,11 @@ fn nearest(host: &Host, selector: &str) -> String {
     };
     let mut names: Vec<String> = host.interfaces.iter().filter_map(of).collect();
     if kind.is_empty() {
-        names.extend(host.stacked.iter().map(|s| s.name.clone()));
+        let stacked = host.stacked.iter().filter(|stacked| !below(host, &stacked.name).is_empty());
+        names.extend(stacked.map(|stacked| stacked.name.clone()));
+        let of_one = |device: &String| host.interfaces.iter().any(|i| i.device.address == *device);
+        let rdma = host.others.rdma.iter().filter(|rdma| rdma.device.as_ref().is_some_and(of_one));
+        names.extend(rdma.map(|rdma| rdma.name.clone()));
     }
     names.dedup();
     let likeness = |name: &String| strsim::jaro_winkler(name, typed);
@@ -231,7 +235,8 @@ fn nearest(host: &Host, selector: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Device, Interface, Stacked};
+    use crate::host::others::Rdma;
+    use crate::host::{Device, Interface, Others, Stacked};
 
     fn host() -> Host {
         let interface = |name: &str, address: &str, driver: &str, node| Interface {
@@ -256,6 +261,12 @@ mod tests {
                 stacked("bond0.5", &["bond0"]),
                 stacked("br0", &["veth0"]),
             ],
+            others: Others {
+                rdma: [("mlx5_0", Some("0000:3b:00.0")), ("mlx5_1", Some("0000:5e:00.0")), ("rxe0", None)]
+                    .map(|(name, device)| Rdma { name: name.into(), device: device.map(str::to_owned) })
+                    .into(),
+                ..Others::default()
+            },
             ..Host::default()
         }
     }
@@ -287,9 +298,21 @@ mod tests {
     }
 
     #[test]
+    fn names_that_stand_for_interfaces_are_among_the_nearest() {
+        for (typed, nearest) in
+            [("mlx5_9", "nearest are mlx5_0, "), ("bond1", "nearest are bond0, bond0.5, ")]
+        {
+            let error = Selection::new(&host(), &[typed.to_owned()], false).unwrap_err().to_string();
+            assert!(error.contains(nearest) && error.ends_with(" (of 6)"), "{error}");
+            // Nothing that stands for none.
+            assert!(["mlx5_1", "rxe0", "br0"].iter().all(|none| !error.contains(none)), "{error}");
+        }
+    }
+
+    #[test]
     fn what_matches_nothing_names_the_nearest() {
         for (selector, expected) in [
-            ("eht1", "no interface matches `eht1`; there is eth1, eth10, eth2, bond0, bond0.5, br0"),
+            ("eht1", "no interface matches `eht1`; there is eth1, eth10, eth2, bond0, bond0.5, mlx5_0"),
             (
                 "driver:mlx4_core",
                 "no interface matches `driver:mlx4_core`; there is driver:mlx5_core, driver:igb",
