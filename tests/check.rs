@@ -182,6 +182,24 @@ fn what_cannot_be_told() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
+/// An interface that nobody asked for is no fault, and not passed over either.
+#[test]
+fn what_is_not_understood_is_said_to_be_left_alone() {
+    let machine = Copy::of("two-socket-mlx4");
+    machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("mlx4-", "acme-"));
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    let line = "left alone  eth2: the vectors of mlx4_en are not understood";
+    assert!(run.stdout.starts_with(line), "{}", run.stdout);
+    let check = json(&machine, &[]);
+    assert_eq!((&check["verdict"], &check["left_alone"][0]["interface"]), (&"same".into(), &"eth2".into()));
+    let quiet = machine.nicpin(&["check", "-q"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (0, ""));
+    // Asked for, it cannot be told.
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 1);
+}
+
 /// Whether something differs does not depend on the record; why it does is not told by one that others may write.
 #[test]
 fn a_record_that_cannot_be_believed_gives_no_reasons() {

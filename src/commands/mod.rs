@@ -236,6 +236,15 @@ fn untold(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     if select.selectors.is_empty() { noted(plan, Note::is_unreadable) } else { unplannable(select, plan) }
 }
 
+/// Interfaces that nobody asked for by name, which are up and whose vectors are not understood.
+fn left_alone(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
+    let mut left =
+        if select.selectors.is_empty() { noted(plan, Note::is_not_understood) } else { Vec::new() };
+    let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.state == "up");
+    left.retain(|one| up(&one.interface));
+    left
+}
+
 /// The interfaces with such a note.
 fn noted(plan: &Plan, says: impl Fn(&Note) -> bool) -> Vec<Unplannable> {
     let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));

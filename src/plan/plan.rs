@@ -420,7 +420,12 @@ impl Note {
 
     /// Whether it says that there are no vectors to plan, or none that are understood or can be read.
     pub(crate) fn is_unplannable(&self) -> bool {
-        [NO_VECTORS, VECTORS_NOT_UNDERSTOOD].contains(&self.code.as_str()) || self.is_unreadable()
+        self.code == NO_VECTORS || self.is_not_understood() || self.is_unreadable()
+    }
+
+    /// Whether it says that an interface's vectors have names that say nothing.
+    pub(crate) fn is_not_understood(&self) -> bool {
+        self.code == VECTORS_NOT_UNDERSTOOD
     }
 
     /// Whether it says that an interface's vectors cannot be read, whatever was asked for.

@@ -26,6 +26,8 @@ pub struct Check {
     channels: Vec<ChannelChange>,
     /// Interfaces that were asked for and cannot be told, and why.
     unknown: Vec<Unplannable>,
+    /// Interfaces that nobody asked for by name, which are up and cannot be planned, and why.
+    left_alone: Vec<Unplannable>,
 }
 
 /// An interface that was asked for and cannot be planned.
@@ -58,6 +60,7 @@ impl Check {
         differs: Vec<Difference>,
         instead: Vec<Instead>,
         unknown: Vec<Unplannable>,
+        left_alone: Vec<Unplannable>,
     ) -> Self {
         let verdict = match (differs.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
             (_, false) => Verdict::CouldNotTell,
@@ -73,6 +76,7 @@ impl Check {
             instead,
             channels: plan.channels.clone(),
             unknown,
+            left_alone,
         }
     }
 }
@@ -108,6 +112,9 @@ pub fn check(check: &Check) -> String {
     }
     for Unplannable { interface, reason, text } in &check.unknown {
         out.push_str(&wrap("could not tell  ", &format!("{interface}: {text} ({reason})")));
+    }
+    for Unplannable { interface, text, .. } in &check.left_alone {
+        out.push_str(&wrap("left alone  ", &format!("{interface}: {text}")));
     }
     out.push_str(&match check.verdict {
         Verdict::Same => format!("same: {} as planned\n", count(check.same, "value")),
