@@ -178,7 +178,9 @@ fn what_cannot_be_told() {
     assert!(table.stdout.contains("(no-vectors)"), "{}", table.stdout);
     let quiet = machine.nicpin(&["check", "-q", "eth0"]);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
-    // Not asked for, it is not missed.
+    // Not asked for, it is missed only where apply has set its vectors.
+    assert_eq!(machine.nicpin(&["check"]).code, 1);
+    machine.remove("/run/nicpin/state.json");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
@@ -210,4 +212,26 @@ fn a_record_that_cannot_be_believed_gives_no_reasons() {
     machine.set_mode("/run/nicpin/state.json", 0o644);
     machine.write("/run/nicpin/state.json", "{");
     because(&machine, &[], "not-applied", "");
+}
+
+/// Vectors that apply has set and that are gone are not as planned, whoever took them.
+#[test]
+fn a_card_that_has_lost_its_vectors_cannot_be_told() {
+    let machine = applied("two-socket-mlx4");
+    let kept = machine.read("/proc/interrupts");
+    let kept: Vec<&str> = kept.lines().filter(|line| !line.contains("mlx4")).collect();
+    machine.write("/proc/interrupts", &(kept.join("\n") + "\n"));
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert!(run.stdout.starts_with("could not tell  eth2: "), "{}", run.stdout);
+    assert_eq!(machine.nicpin(&["check", "eth0"]).code, 0);
+}
+
+#[test]
+fn what_was_named_and_is_not_there_is_said() {
+    let machine = applied("two-node");
+    let run = machine.nicpin(&["check", "--if-present", "nic0", "nic7"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(run.stdout.starts_with("note  no interface matches `nic7`\nsame: "), "{}", run.stdout);
+    assert_eq!(json(&machine, &["--if-present", "nic7"])["notes"][0]["code"], "not-present");
 }

@@ -136,6 +136,12 @@ impl Record {
         }
     }
 
+    /// Whether apply has set vectors of an interface.
+    pub(crate) fn has_vectors_of(&self, interface: &Interface) -> bool {
+        let start = format!("{} vector ", owner(interface));
+        self.last_set.keys().any(|key| key.starts_with(&start))
+    }
+
     /// The first values.
     pub(crate) fn first_seen(&self) -> &Texts {
         &self.first_seen

@@ -2,18 +2,22 @@
 
 use anyhow::Result;
 
-use crate::apply::differences;
+use crate::apply::{Record, differences};
 use crate::cli::{CheckArgs, Cli, ReportFormat};
-use crate::commands::{Exit, left_alone, read_and_plan, untold};
-use crate::host::{Root, Wants};
+use crate::commands::{Exit, left_alone, noted, read_and_plan, untold};
+use crate::host::{Host, Root, Wants};
+use crate::plan::{NO_VECTORS, Plan};
 use crate::render;
-use crate::render::check::{Check, Verdict};
+use crate::render::check::{Check, Unplannable, Verdict};
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
     let (differs, instead) = differences(&root, &host, &plan);
-    let (unknown, left_alone) = (untold(&args.select, &plan), left_alone(&args.select, &plan));
+    let (mut unknown, left_alone) = (untold(&args.select, &plan), left_alone(&args.select, &plan));
+    if args.select.selectors.is_empty() {
+        unknown.extend(lost(&root, &host, &plan));
+    }
     let check = Check::new(&plan, differs, instead, unknown, left_alone);
     if !args.quiet {
         out.push_str(&match args.format {
@@ -26,4 +30,19 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
         Verdict::Differs => Exit::Differs,
         Verdict::CouldNotTell => Exit::Failed,
     })
+}
+
+/// Interfaces that are up without vectors, and had some that apply has set: nothing can be told of those.
+fn lost(root: &Root, host: &Host, plan: &Plan) -> Vec<Unplannable> {
+    let mut without = noted(plan, |note| note.code == NO_VECTORS);
+    if without.is_empty() {
+        return without;
+    }
+    let record = Record::load(root).unwrap_or_default();
+    let had = |name: &str| {
+        let interface = host.interfaces.iter().find(|interface| interface.name == name);
+        interface.is_some_and(|interface| interface.state == "up" && record.has_vectors_of(interface))
+    };
+    without.retain(|interface| had(&interface.interface));
+    without
 }

@@ -9,11 +9,12 @@ use crate::shell::word;
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
 pub(crate) fn change(places: &Places, work: &Work<'_>) -> Option<ChannelChange> {
-    let current = work.interface.channels.filter(|_| !work.choice.skip && !work.interface.channels_fixed)?;
+    let current = work.interface.channels.filter(|_| !work.choice.skip)?;
     let cores = u32::try_from(work.core_count(places, &work.candidates.cpus)).unwrap_or(u32::MAX);
     let most = current.max_receiving();
     let (count, why) = match work.choice.channels {
         ChannelCount::Keep => return None,
+        ChannelCount::Auto if work.interface.channels_fixed => return None,
         ChannelCount::Auto if cores > most => {
             (most, format!("as many as the card can have, for {cores} candidate cores"))
         }

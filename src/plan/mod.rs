@@ -24,7 +24,7 @@ pub use plan::{
     BalancerPlan, ChannelChange, Held, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note,
     Plan, RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Wanted, Write, WriteKind, WriteValue,
 };
-pub(crate) use plan::{queue_file, vector_file};
+pub(crate) use plan::{NO_VECTORS, queue_file, vector_file};
 
 use std::collections::{BTreeMap, BTreeSet};
 

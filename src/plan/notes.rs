@@ -1,5 +1,7 @@
 //! What a plan's reader should know beside the values.
 
+use std::collections::BTreeMap;
+
 use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
 use crate::plan::place::Places;
 use crate::plan::plan::{
@@ -252,7 +254,7 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
     };
     match (work.interface.channels, wanted) {
         (Some(channels), Some(wanted)) if wanted == channels.receiving() => None,
-        (channels, _) if channels.is_none() || work.interface.channels_fixed => {
+        (channels, wanted) if channels.is_none() || wanted.is_none() && work.interface.channels_fixed => {
             let why =
                 if work.interface.channels_fixed { "takes no other number" } else { "does not tell its own" };
             let text = format!("the policy wants {asked}; the driver {why}, so they stay as they are");
@@ -271,6 +273,38 @@ fn named(vectors: &[UnknownVector]) -> String {
     names.join(", ")
 }
 
+/// Network cards that nobody asked for and of which nothing is planned, where it is no secret why.
+fn not_planned(host: &Host, selection: &Selection) -> Option<Note> {
+    if selection.asked || host.missing().is_some() {
+        return None;
+    }
+    let down = host.interfaces.iter().filter(|interface| !selection.names.contains(&interface.name));
+    let down: Vec<&str> = down.map(|interface| interface.name.as_str()).collect();
+    let mut by_driver: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+    for card in &host.others.cards {
+        by_driver.entry(card.driver.as_deref()).or_default().push(&card.address);
+    }
+    let mut parts = Vec::new();
+    if !down.is_empty() {
+        parts.push(format!("{} (down, no vectors requested)", few(&down)));
+    }
+    parts.extend(by_driver.iter().map(|(driver, cards)| match driver {
+        Some(driver) => format!("{} (driver {driver}, no interface here)", few(cards)),
+        None => format!("{} (no driver)", few(cards)),
+    }));
+    let text = format!("not planned: {}", parts.join(", "));
+    (!parts.is_empty()).then(|| Note::new("not-planned", text))
+}
+
+/// The first few names of many.
+fn few(names: &[&str]) -> String {
+    const NAMED: usize = 4;
+    match names.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {}", names[..NAMED].join(", "), count(more, "other")),
+    }
+}
+
 /// Notes about the machine.
 pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -283,6 +317,7 @@ pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::new("nothing-to-do", "no interface with a device behind it is up or has vectors"));
     }
+    notes.extend(not_planned(host, selection));
     if let Some(missing) = host.missing() {
         let code = if host.without_proc { "no-proc" } else { "no-proc-irq" };
         notes.push(Note::new(code, format!("there is no {missing} below this root, so no vector is known")));

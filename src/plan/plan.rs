@@ -418,6 +418,11 @@ impl Note {
         self
     }
 
+    /// Whether it says that something that was named is not there.
+    pub(crate) fn is_absent(&self) -> bool {
+        ["not-present", "no-device"].contains(&self.code.as_str())
+    }
+
     /// Whether it says that there are no vectors to plan, or none that are understood or can be read.
     pub(crate) fn is_unplannable(&self) -> bool {
         self.code == NO_VECTORS || self.is_not_understood() || self.is_unreadable()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::apply::{Difference, Instead, Reason};
-use crate::plan::{ChannelChange, Plan};
+use crate::plan::{ChannelChange, Note, Plan};
 use crate::render::text::{columns, count, wrap};
 
 /// What `check` says.
@@ -26,6 +26,8 @@ pub struct Check {
     channels: Vec<ChannelChange>,
     /// Interfaces that were asked for and cannot be told, and why.
     unknown: Vec<Unplannable>,
+    /// What was named and is not there.
+    notes: Vec<Note>,
     /// Interfaces that nobody asked for by name, which are up and cannot be planned, and why.
     left_alone: Vec<Unplannable>,
 }
@@ -76,6 +78,7 @@ impl Check {
             instead,
             channels: plan.channels.clone(),
             unknown,
+            notes: plan.notes.iter().filter(|note| note.is_absent()).cloned().collect(),
             left_alone,
         }
     }
@@ -113,6 +116,9 @@ pub fn check(check: &Check) -> String {
     for Unplannable { interface, reason, text } in &check.unknown {
         out.push_str(&wrap("could not tell  ", &format!("{interface}: {text} ({reason})")));
     }
+    for note in &check.notes {
+        out.push_str(&wrap("note  ", &note.text));
+    }
     for Unplannable { interface, text, .. } in &check.left_alone {
         out.push_str(&wrap("left alone  ", &format!("{interface}: {text}")));
     }
@@ -120,7 +126,13 @@ pub fn check(check: &Check) -> String {
         Verdict::Same => format!("same: {} as planned\n", count(check.same, "value")),
         Verdict::Differs => {
             let differs = check.differs.len() + check.channels.len();
-            format!("differs: {differs} of {}; nicpin apply mends it\n", check.same + differs)
+            let refused = check.differs.iter().all(|difference| difference.reason == Reason::KernelRefused);
+            let cure = if refused && check.channels.is_empty() {
+                "the kernel refused what apply wrote"
+            } else {
+                "nicpin apply mends it"
+            };
+            format!("differs: {differs} of {}; {cure}\n", check.same + differs)
         }
         Verdict::CouldNotTell => {
             "could not tell: not everything that was asked for can be planned\n".to_owned()
