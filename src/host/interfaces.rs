@@ -365,7 +365,11 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>,
             }
             rx.push(RxQueue {
                 index,
-                rps_cpus: read_mask_file(root, &format!("{queue}/rps_cpus"))?,
+                rps_cpus: {
+                    let path = format!("{queue}/rps_cpus");
+                    let last = rx.last().and_then(|last: &RxQueue| last.rps_cpus.as_ref());
+                    root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?
+                },
                 rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
             });
         } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
@@ -376,7 +380,10 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>,
             let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
             tx.push(TxQueue {
                 index,
-                xps_cpus: read_xps(root, &format!("{queue}/xps_cpus"))?,
+                xps_cpus: {
+                    let last = tx.last().and_then(|last: &TxQueue| last.xps_cpus.as_ref());
+                    read_xps(root, &format!("{queue}/xps_cpus"), last)?
+                },
                 has_xps_rxqs: root.parse_opt(&format!("{queue}/xps_rxqs"), names_one)?.unwrap_or_default(),
             });
         }
@@ -387,19 +394,25 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>,
 }
 
 /// `xps_cpus`, which the kernel refuses to read on a single queue: dumps then hold an empty file.
-fn read_xps(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
-    let parse =
-        |text: &str| Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text)?) });
+fn read_xps(root: &Root, path: &str, last: Option<&MaskFile>) -> Result<Option<MaskFile>, FileError> {
+    let parse = |text: &str| {
+        Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text, last)?) })
+    };
     Ok(root.parse_opt(path, parse)?.flatten())
 }
 
-/// A mask file, or `None` where the machine has none or does not let it be read now.
-pub(crate) fn read_mask_file(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
-    root.parse_opt(path, |text| parse_mask_file(root, path, text))
-}
-
-pub(crate) fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
-    MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string()))
+/// A mask file; the one that was read before it holds the same in most cases, and is shared then: on a machine of 4,096
+/// CPUs each text has a kilobyte.
+pub(crate) fn parse_mask_file(
+    root: &Root,
+    path: &str,
+    text: &str,
+    last: Option<&MaskFile>,
+) -> Result<MaskFile, FileError> {
+    match last.filter(|last| *last.text == *text.trim_ascii_end()) {
+        Some(last) => Ok(last.clone()),
+        None => MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string())),
+    }
 }
 
 /// A file that holds one number, or `None` where the machine has none.

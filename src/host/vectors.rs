@@ -151,7 +151,8 @@ fn read_device(
                 data.entry(port).or_default().push(action.clone());
             }
             let node = foreign_node(root, interface, irq)?;
-            match read_vector(root, irq, &action, placed, node)? {
+            let last = interface.vectors.last().map(|last| &last.allowed);
+            match read_vector(root, irq, &action, placed, node, last)? {
                 Some(vector) => interface.vectors.push(vector),
                 None => interface.vanished_vectors.push(UnknownVector { irq, action }),
             }
@@ -284,10 +285,11 @@ fn read_vector(
     action: &str,
     placed: Placed,
     node: Option<u32>,
+    last: Option<&MaskFile>,
 ) -> Result<Option<Vector>, FileError> {
     let path = format!("/proc/irq/{irq}");
     let allowed_path = format!("{path}/smp_affinity");
-    let parse = |text: &str, mode| Ok((parse_mask_file(root, &allowed_path, text)?, mode));
+    let parse = |text: &str, mode| Ok((parse_mask_file(root, &allowed_path, text, last)?, mode));
     let read = || root.parse_with_mode(&allowed_path, true, parse);
     // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((allowed, _))) if allowed.cpus.is_empty());
