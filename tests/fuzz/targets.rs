@@ -95,8 +95,11 @@ fn interrupts(text: &str) {
     let mut printed = header.concat() + "\n";
     for row in read.rows() {
         let counts = " 0".repeat(cpus.len());
-        // Names that begin or end in blanks can not be told from the columns beside them.
-        if row.actions().any(|action| action.contains("  ") || action.trim() != action) {
+        // Names that begin or end in blanks, or are like the column before them, can not be told from that.
+        let is_column =
+            |action: &str| ["-edge", "-fasteoi", "-level"].iter().any(|end| action.ends_with(end));
+        let odd = |action: &str| action.contains("  ") || action.trim() != action || is_column(action);
+        if row.actions().any(odd) {
             return;
         }
         printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", row.irq, names(row));
