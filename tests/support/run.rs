@@ -133,3 +133,14 @@ impl Copy {
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
+
+/// Runs it with exit code 0, and gives what it prints with each run of blanks as one.
+pub fn good(machine: &Copy, args: &[&str]) -> String {
+    let run = machine.nicpin(args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {}", run.stdout);
+    words(&run)
+}
+
+pub fn words(run: &Run) -> String {
+    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
