@@ -210,8 +210,7 @@ impl<'a> Session<'a> {
         let earlier = match Trial::load(root)? {
             Some(trial) if !trial.over => match Watch::take(root)? {
                 None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
-                // Whoever watched it is dead.
-                // It may have ended before its first write.
+                // Whoever watched it is dead, perhaps since before the first write.
                 Some(_) => Some(trial.put_back(root)?).filter(|undone| !undone.had_nothing_to_do()),
             },
             Some(trial) if trial.can_be_tried_again() => Some(trial.put_back(root)?),
@@ -241,9 +240,9 @@ impl<'a> Session<'a> {
     /// from here on whoever finds the trial puts back what it may have set.
     fn put_on_trial(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
         let Some(seconds) = self.options.trial else {
+            let Some(earlier) = Trial::load(self.root)? else { return Ok(()) };
             let planned = values::planned(host, plan).into_iter().map(|(value, _)| value.key).collect();
-            let earlier = Trial::load(self.root)?;
-            return Ok(earlier.map_or(Ok(()), |trial| trial.give_up(self.root, &planned))?);
+            return Ok(earlier.give_up(self.root, &planned)?);
         };
         // Channels bring queues and vectors that are planned anew.
         let before = if plan.channels.is_empty() { values::written(host, plan) } else { self.before.clone() };

@@ -58,8 +58,7 @@ pub(super) fn subjects(host: &Host, select: &SelectArgs) -> Result<(Vec<Subject>
     // Which queue has which vector is in the plan, whatever the policy makes of it.
     let plan = crate::plan::plan(host, &crate::policy::Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(Subject::planned));
-    let missing = ["not-present", "no-device", "nothing-to-do"];
-    let notes = plan.notes.into_iter().filter(|note| missing.contains(&note.code.as_str()));
+    let notes = plan.notes.into_iter().filter(|note| note.is_absent() || note.code == "nothing-to-do");
     Ok((subjects, notes.collect()))
 }
 

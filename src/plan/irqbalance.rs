@@ -7,13 +7,14 @@ use crate::host::writers::irqbalance::{Arguments, Irqbalance, SCRIPT_PATH};
 use crate::plan::plan::{BalancerPlan, Note, Plan};
 use crate::policy::Balancer;
 
-const CODE: &str = "irqbalance-running";
+/// The code of the note that says what it will do.
+pub(crate) const IRQBALANCE_RUNNING: &str = "irqbalance-running";
 
 /// Adds it to a plan of a machine on which irqbalance runs.
 pub(crate) fn add(host: &Host, action: Balancer, plan: &mut Plan) {
     // A stored plan may have one that has ended since.
     plan.irqbalance = None;
-    plan.notes.retain(|note| note.code != CODE);
+    plan.notes.retain(|note| note.code != IRQBALANCE_RUNNING);
     let Some(running) = &host.writers.irqbalance else { return };
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     // A line that two interfaces share is planned once, and named with both.
@@ -68,7 +69,7 @@ fn note(running: &Irqbalance, plan: &BalancerPlan) -> Note {
             (text, Some("nicpin apply --irqbalance ban".to_owned()))
         }
     };
-    let note = Note::new(CODE, text);
+    let note = Note::new(IRQBALANCE_RUNNING, text);
     match cure {
         Some(cure) => note.with_cure(cure),
         None => note,

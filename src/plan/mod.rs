@@ -20,6 +20,7 @@ mod steer;
 pub mod stored;
 mod value;
 
+pub(crate) use irqbalance::IRQBALANCE_RUNNING;
 pub use plan::{
     BalancerPlan, ChannelChange, Held, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note,
     Plan, RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Wanted, Write, WriteKind, WriteValue,

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::apply::state::StateError;
 use crate::host::{Host, Root};
-use crate::plan::{BalancerPlan, Plan};
+use crate::plan::{BalancerPlan, IRQBALANCE_RUNNING, Plan};
 use crate::policy::Balancer;
 
 pub use kept::{Kept, KeptIrq};
@@ -124,9 +124,6 @@ pub fn before_writes(root: &Root, host: &Host, plan: &Plan) -> Option<Balanced> 
     })
 }
 
-/// The note of a plan that says what irqbalance will do.
-const NOTE: &str = "irqbalance-running";
-
 /// Corrects what a plan that ignores irqbalance says of it: what an earlier apply has told it still holds, and a plan
 /// is made without asking.
 pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
@@ -147,7 +144,7 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
          earlier apply has told it, until it restarts or restore takes that back{rest}",
         irqs.len()
     );
-    if let Some(note) = plan.notes.iter_mut().find(|note| note.code == NOTE) {
+    if let Some(note) = plan.notes.iter_mut().find(|note| note.code == IRQBALANCE_RUNNING) {
         note.text = text;
         note.cure = note.cure.take().filter(|_| !rest.is_empty());
     }
