@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use nicpin::cli::Cli;
-use nicpin::commands::{self, Exit};
+use nicpin::commands;
+use nicpin::report::exit::Exit;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(Cli::complete(std::env::args_os())) {

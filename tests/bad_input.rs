@@ -3,7 +3,7 @@
 
 mod support;
 
-use nicpin::host::{Host, Root};
+use nicpin::root::Root;
 use support::run::{Copy, fixture, nicpin};
 
 /// The run fails with one line that has all of these, and no file of the machine changes.
@@ -78,7 +78,8 @@ fn proc_interrupts_cut_at_any_byte() {
     for cut in 0..whole.len() {
         machine.write("/proc/interrupts", &whole[..cut]);
         let between_rows = cut > header && whole[..cut].ends_with('\n');
-        let read = Host::read(&root).map_err(|error| error.to_string());
+        let read =
+            nicpin::read::machine(&root, nicpin::read::Wants::default()).map_err(|error| error.to_string());
         assert_eq!(read.is_ok(), between_rows, "{cut}: {read:?}");
     }
     let in_a_name = whole.find("mlx4-3@").unwrap();
@@ -386,7 +387,7 @@ fn renames_elsewhere_do_not_disturb_reading_a_tree() {
                 std::fs::rename(&names[1], &names[0]).unwrap();
             }
         });
-        let root = nicpin::host::Root::open(&fixture("dl980")).unwrap();
+        let root = nicpin::root::Root::open(&fixture("dl980")).unwrap();
         let read = (0..20_000).map(|_| root.read("/sys/class/net/eth3/dev_port"));
         let failed = read.filter_map(Result::err).map(|error| error.to_string()).next();
         done.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use support::captured::{Captured, assert_same_plans, plan};
-use support::machine::{Card, Machine, Port};
+use support::machine::{Card, MachineSpec, Port};
 use support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
 use support::tree::{Entry, put};
 
@@ -226,7 +226,7 @@ fn a_big_machine_fits_in_a_mail() {
     let nodes: Vec<String> =
         (0..8).map(|n| format!("{}-{},{}-{}", n * 16, n * 16 + 15, 128 + n * 16, 143 + n * 16)).collect();
     let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
-    let mut machine = Machine::new(&nodes);
+    let mut machine = MachineSpec::new(&nodes);
     machine.cores = machine.groups(|cpu| cpu % 128);
     machine.l3 = machine.groups(|cpu| cpu % 128 / 8);
     machine.irq_digits = 4;
@@ -342,8 +342,8 @@ fn a_capture_holds_only_what_is_read() {
     let machine = identified();
     let captured = Captured::of(&machine.path("/"));
     let unpacked = captured.unpack();
-    let root = nicpin::host::Root::open_recording(&unpacked).unwrap();
-    nicpin::host::Host::read_for(&root, nicpin::host::Wants::EVERYTHING).unwrap();
+    let root = nicpin::root::Root::open_recording(&unpacked).unwrap();
+    nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
     let asked = root.recorded().paths;
     for (path, entry) in support::tree::entries(&unpacked) {
         let real = asked.iter().any(|asked| *asked == path || root.canonical(asked).as_ref() == Some(&path));

@@ -4,8 +4,8 @@
 mod support;
 
 use nicpin::apply::{self, Options};
-use nicpin::host::Root;
-use nicpin::host::faults::{Answer, Deed, Touch};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use serde_json::Value;
 use support::run::{Copy, Run};
@@ -67,9 +67,9 @@ fn moved_by_another() {
 #[test]
 fn put_back_by_a_restore_or_a_trial_that_was_refused_in_part() {
     let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
-    let answer = move |Touch { deed, path, .. }: Touch<'_>| match deed {
-        Deed::Write if path == refused => Answer::Errno(Errno::EINVAL as i32),
-        _ => Answer::Done,
+    let answer = move |FileAccess { deed, path, .. }: FileAccess<'_>| match deed {
+        FileAction::Write if path == refused => InjectedAnswer::Errno(Errno::EINVAL as i32),
+        _ => InjectedAnswer::Done,
     };
     let wait = Options::default().wait;
     for options in [&["apply"][..], &["apply", "--try", "3600"]] {

@@ -26,7 +26,7 @@ fn hyper_v_channels_are_listed_and_left_alone() {
     let note = notes.iter().find(|note| note.code == "vmbus-channels").unwrap();
     assert!(note.text.contains("14 -> 0, 20 -> 5"), "{}", note.text);
     let cure = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
-    assert_eq!(note.cure.as_deref(), Some(cure.as_str()));
+    assert_eq!(note.fix.as_deref(), Some(cure.as_str()));
     assert!(plan.writes.is_empty());
     assert_eq!(tree.run(&["plan", "eth0"]).code, 0);
 }

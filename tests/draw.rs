@@ -10,21 +10,21 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use nicpin::picture::Picture;
+use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::render::svg::picture;
-use nicpin::select::Selection;
+use nicpin::report::picture::Picture;
 use roxmltree::{Document, Node};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::host::{add, machine};
-use support::machine::{Card, Machine, Port, cpus};
+use support::machine::{Card, MachineSpec, Port, cpus};
 use support::run::{Copy, FIXTURES, fixture, nicpin};
 
 /// Two sockets of 64 cores with two threads, an L3 cache for every eight cores, and four cards of up to 64 queues.
-fn two_large_sockets() -> Machine {
-    let mut machine = Machine::new(&["0-63,128-191", "64-127,192-255"]);
+fn two_large_sockets() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-63,128-191", "64-127,192-255"]);
     machine.cores = machine.groups(|cpu| cpu % 128);
     machine.l3 = machine.groups(|cpu| cpu % 128 / 8);
     machine.set_distances(|from, to| if from == to { 10 } else { 32 });
@@ -100,7 +100,7 @@ fn every_cpu_and_every_queue_is_in_the_picture() {
             assert_eq!(told.keys().copied().collect::<BTreeSet<_>>(), online, "{name}");
             for interface in &plan.interfaces {
                 for vector in interface.vectors.iter().filter(|v| v.queue.is_some() && !v.idle) {
-                    let stays = vector.serving.as_ref();
+                    let stays = vector.effective.as_ref();
                     let cpus = if then { vector.cpus.as_ref().or(stays) } else { stays };
                     let queue = vector.queue.unwrap().to_string();
                     for cpu in cpus.unwrap().iter() {

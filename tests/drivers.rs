@@ -4,17 +4,18 @@
 
 mod support;
 
-use nicpin::host::{Host, Interface, Role, Root, Source};
+use nicpin::machine::Selection;
+use nicpin::machine::{Interface, Machine, Role, Source};
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
-use support::machine::{Card, Kernel, Machine, Port, cpus};
+use nicpin::root::Root;
+use support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use support::small::{Tree, two_nodes};
 use support::tree::put;
 
-fn read(machine: &Machine) -> Host {
+fn read(machine: &MachineSpec) -> Machine {
     let dir = tempfile::tempdir().unwrap();
     machine.write(dir.path());
-    Host::read(&Root::open(dir.path()).unwrap()).unwrap()
+    nicpin::read::machine(&Root::open(dir.path()).unwrap(), nicpin::read::Wants::default()).unwrap()
 }
 
 fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&str]) -> Card {
@@ -25,7 +26,7 @@ fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&
 
 /// `irq=role queue` of each vector, in the plan's order.
 fn vectors(interface: &Interface) -> Vec<String> {
-    let text = |v: &nicpin::host::Vector| match v.queue {
+    let text = |v: &nicpin::machine::Vector| match v.queue {
         Some(queue) => format!("{}={:?} {queue}", v.irq, v.role),
         None => format!("{}=Control", v.irq),
     };
@@ -144,7 +145,7 @@ fn every_driver_by_its_names() {
         ),
         ("e1000e", 1, 1, vec!["e0-rx-0", "e0-tx-0", "e0"], vec!["98=Rx 0", "99=Tx 0", "100=Control"]),
     ] {
-        let mut machine = Machine::new(&["0-3"]);
+        let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card(driver, "e0", rx, tx, 98, &names));
         let host = read(&machine);
         assert_eq!(vectors(&host.interfaces[0]), expected, "{driver}");
@@ -154,7 +155,7 @@ fn every_driver_by_its_names() {
 
 #[test]
 fn virtio_through_its_pci_parent() {
-    let mut machine = Machine::new(&["0-1", "2-3"]);
+    let mut machine = MachineSpec::new(&["0-1", "2-3"]);
     let names =
         ["virtio7-config", "virtio7-input.0", "virtio7-output.0", "virtio7-input.1", "virtio7-output.1"];
     let mut virtio = card("virtio_net", "ens3", 2, 2, 40, &names);
@@ -170,7 +171,7 @@ fn virtio_through_its_pci_parent() {
 /// Other tools look for `eth1` in the text of /proc/interrupts and take eth10's vectors, too.
 #[test]
 fn eth1_is_not_eth10() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     for (at, name) in ["eth1", "eth10", "eth1.5"].into_iter().enumerate() {
         let at = u32::try_from(at).unwrap();
         let mut card = card("r8169", name, 1, 1, 50 + at, &[name]);
@@ -186,7 +187,7 @@ fn eth1_is_not_eth10() {
 
 #[test]
 fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     let mut card = card("e1000", "eth1", 1, 1, 19, &["uhci_hcd:usb5, eth1"]);
     card.msi = false;
     machine.cards.push(card);
@@ -197,14 +198,14 @@ fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
 
 #[test]
 fn names_from_before_a_rename_belong_to_the_device() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     machine.cards.push(card("ixgbe", "ens1f0", 2, 2, 30, &["eth4-TxRx-0", "eth4-TxRx-1"]));
     assert_eq!(vectors(&read(&machine).interfaces[0]), ["30=Combined 0", "31=Combined 1"]);
 }
 
 #[test]
 fn two_ports_of_one_function() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     // Names without an interface: the vectors are the first port's, and the second says so.
     let names = ["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"];
     machine.cards.push(card("mlx4_core", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
@@ -212,7 +213,7 @@ fn two_ports_of_one_function() {
     assert_eq!(vectors(&host.interfaces[0]).len(), 3);
     assert_eq!(host.interfaces[1].shares_vectors_of.as_deref(), Some("eth0"));
     // Names with one: each port has its own.
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     let names = ["eth0", "eth0-Rx0", "eth1-Rx0", "eth0-FWeventq", "eth0-Rx1", "eth1-Rx1"];
     machine.cards.push(card("cxgb4", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
     let host = read(&machine);
@@ -223,7 +224,7 @@ fn two_ports_of_one_function() {
 /// Names that hold no interface do not tell which port's each vector is, and all of them are in use.
 #[test]
 fn vectors_of_several_ports_are_planned_with_the_first() {
-    let mut machine = Machine::new(&["0-3", "4-7"]);
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     let names: Vec<String> = (1..=6).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     machine.cards.push(card("mlx4_core", "eth0", 3, 3, 30, &names).port(Port::new("eth'1", 10_000, 3, 3)));
@@ -238,13 +239,13 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
         planned.notes.into_iter().find(|note| note.code.starts_with("vectors-")).unwrap()
     };
     let owners = note(&[], "eth0");
-    assert_eq!((&*owners.code, owners.cure), ("vectors-of-several", None));
+    assert_eq!((&*owners.code, owners.fix), ("vectors-of-several", None));
     assert!(owners.text.contains("those of eth'1"), "{}", owners.text);
     let sharers = note(&[], "eth'1");
-    assert_eq!((&*sharers.code, sharers.cure), ("vectors-shared", None));
+    assert_eq!((&*sharers.code, sharers.fix), ("vectors-shared", None));
     let alone = note(&["eth'1"], "eth'1");
     assert!(alone.text.contains("those of eth0") && alone.text.contains("planned there"), "{}", alone.text);
-    assert_eq!(alone.cure.as_deref(), Some("nicpin plan eth0"));
+    assert_eq!(alone.fix.as_deref(), Some("nicpin plan eth0"));
 }
 
 /// Sub-functions share vectors among themselves, and not with the function that they are on.
@@ -276,7 +277,7 @@ fn the_vectors_of_sub_functions_are_the_first_one_s() {
 
 #[test]
 fn what_is_not_understood_is_kept_apart_with_its_names() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     machine.cards.push(card("atlantic", "eth0", 4, 4, 30, &["eth0", "eth0", "eth0"]));
     let mut other = card("newdriver", "eth1", 2, 2, 40, &["newdriver:queue_0", "newdriver:queue_1"]);
     other.address = "0000:83:00.0".to_owned();
@@ -289,7 +290,7 @@ fn what_is_not_understood_is_kept_apart_with_its_names() {
 
 #[test]
 fn a_vector_without_a_handler_is_not_there() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     machine.cards.push(card("igb", "eth0", 2, 2, 30, &["", "", ""]));
     let host = read(&machine);
     assert!(host.interfaces[0].vectors.is_empty() && host.interfaces[0].unknown_vectors.is_empty());
@@ -297,7 +298,7 @@ fn a_vector_without_a_handler_is_not_there() {
 
 #[test]
 fn vectors_beyond_the_queues_in_use_are_idle() {
-    let mut machine = Machine::new(&["0-3"]);
+    let mut machine = MachineSpec::new(&["0-3"]);
     let names = ["mlx5_comp0@pci:0000:82:00.0", "mlx5_comp1@pci:0000:82:00.0", "mlx5_comp2@pci:0000:82:00.0"];
     machine.cards.push(card("mlx5_core", "eth0", 2, 2, 30, &names));
     let host = read(&machine);
@@ -308,14 +309,14 @@ fn vectors_beyond_the_queues_in_use_are_idle() {
 #[test]
 fn every_kernels_dialect_reads_alike() {
     for kernel in [Kernel::V2_6, Kernel::V4_2, Kernel::V6_2, Kernel::V6_14] {
-        let mut machine = Machine::new(&["0-3"]);
+        let mut machine = MachineSpec::new(&["0-3"]);
         machine.kernel = kernel;
         machine.cards.push(card("ixgbe", "eth0", 2, 2, 30, &["eth0-TxRx-0", "eth0-TxRx-1"]));
         let host = read(&machine);
         assert_eq!(vectors(&host.interfaces[0]), ["30=Combined 0", "31=Combined 1"], "{kernel:?}");
         let first = &host.interfaces[0].vectors[0];
         assert_eq!(
-            (first.role, first.source, first.allowed.cpus.to_string()),
+            (first.role, first.source, first.affinity.cpus.to_string()),
             (Role::Combined, Source::Name, "0-3".into())
         );
     }
@@ -345,7 +346,7 @@ fn names_that_tell_their_driver_do_without_it() {
             vec!["99=Rx 0", "98=Tx 0"],
         ),
     ] {
-        let mut machine = Machine::new(&["0-3"]);
+        let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card(driver, "e0", 2, 2, 98, &names));
         assert_eq!(vectors(&read(&machine).interfaces[0]), expected, "{driver} {names:?}");
     }
@@ -361,7 +362,7 @@ fn pcie_bandwidth_in_every_spelling() {
         ("Unknown", 8, 0),
         ("16.0 GT/s PCIe", 255, 0),
     ] {
-        let mut machine = Machine::new(&["0-3"]);
+        let mut machine = MachineSpec::new(&["0-3"]);
         let mut card = card("igb", "eth0", 1, 1, 30, &["eth0"]);
         card.max_link = Some((speed.to_owned(), width));
         machine.cards.push(card);
@@ -372,11 +373,12 @@ fn pcie_bandwidth_in_every_spelling() {
 #[test]
 fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
     let dir = tempfile::tempdir().unwrap();
-    let mut machine = Machine::new(&["0-7"]);
+    let mut machine = MachineSpec::new(&["0-7"]);
     machine.isolated = cpus("6");
     machine.write(dir.path());
     support::tree::put(dir.path(), "/sys/fs/cgroup/cpuset.cpus.isolated", "2-3");
-    let host = Host::read(&Root::open(dir.path()).unwrap()).unwrap();
+    let host =
+        nicpin::read::machine(&Root::open(dir.path()).unwrap(), nicpin::read::Wants::default()).unwrap();
     assert_eq!(host.topology.isolated.to_string(), "2-3,6");
 }
 
@@ -384,11 +386,14 @@ fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
 fn kinds_of_cores_by_pmu_and_by_capacity() {
     let classes = |files: &[(&str, &str)]| -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
-        Machine::new(&["0-3"]).write(dir.path());
+        MachineSpec::new(&["0-3"]).write(dir.path());
         for (path, text) in files {
             support::tree::put(dir.path(), path, text);
         }
-        let topology = Host::read(&Root::open(dir.path()).unwrap()).unwrap().topology;
+        let topology =
+            nicpin::read::machine(&Root::open(dir.path()).unwrap(), nicpin::read::Wants::default())
+                .unwrap()
+                .topology;
         topology.speed_classes.iter().map(ToString::to_string).collect()
     };
     assert_eq!(

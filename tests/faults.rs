@@ -10,14 +10,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
-use nicpin::apply::{self, ApplyError, Done, Options, Outcome};
+use nicpin::apply::{self, ApplyError, ApplyOutcome, Options, Outcome};
 use nicpin::cpuset::CpuSet;
-use nicpin::host::faults::{Answer, Deed, Touch};
-use nicpin::host::{Host, Root};
+use nicpin::machine::Machine;
+use nicpin::machine::Selection;
 use nicpin::plan::{Plan, WriteKind};
 use nicpin::policy::{Policy, Rfs, Rps, Settings};
-use nicpin::render::report::Applied;
-use nicpin::select::Selection;
+use nicpin::render::applied::Applied;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use support::run::Copy;
 
@@ -29,12 +30,12 @@ fn machine() -> Copy {
     machine
 }
 
-fn planned(root: &Root) -> Result<(Host, Plan), ApplyError> {
+fn planned(root: &Root) -> Result<(Machine, Plan), ApplyError> {
     planned_for(root, &[])
 }
 
-fn planned_for(root: &Root, selectors: &[String]) -> Result<(Host, Plan), ApplyError> {
-    let host = Host::read(root)?;
+fn planned_for(root: &Root, selectors: &[String]) -> Result<(Machine, Plan), ApplyError> {
+    let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
     let selection = Selection::new(&host, selectors, false).unwrap();
     let rps = Some(Rps::Cpus(CpuSet::parse_list("0-7").unwrap()));
     let options = Settings { rfs: Some(Rfs::Entries(4096)), rps, ..Settings::default() };
@@ -43,7 +44,7 @@ fn planned_for(root: &Root, selectors: &[String]) -> Result<(Host, Plan), ApplyE
     Ok((host, plan))
 }
 
-fn run(root: &Root, options: Options) -> Result<Done, ApplyError> {
+fn run(root: &Root, options: Options) -> Result<ApplyOutcome, ApplyError> {
     apply::apply(root, options, planned)
 }
 
@@ -75,16 +76,16 @@ fn state(machine: &Copy) -> Option<String> {
 
 /// A root on which the n-th write of a value, counted from 0, is answered so, and so are those after it of the same
 /// file.
-fn answering(root: &Path, position: usize, answer: Answer) -> Root {
+fn answering(root: &Path, position: usize, answer: InjectedAnswer) -> Root {
     let (seen, target) = (Cell::new(0), RefCell::new(None::<String>));
-    Root::open_with_faults(root, move |Touch { deed, path, .. }| {
-        if deed != Deed::Write {
-            return Answer::Done;
+    Root::open_with_faults(root, move |FileAccess { deed, path, .. }| {
+        if deed != FileAction::Write {
+            return InjectedAnswer::Done;
         }
         if seen.replace(seen.get() + 1) == position {
             *target.borrow_mut() = Some(path.to_owned());
         }
-        if target.borrow().as_deref() == Some(path) { answer } else { Answer::Done }
+        if target.borrow().as_deref() == Some(path) { answer } else { InjectedAnswer::Done }
     })
     .unwrap()
 }
@@ -133,7 +134,7 @@ fn every_errno_at_every_write() {
     for errno in ERRNOS {
         for (position, write) in plan.writes.iter().enumerate() {
             let what = format!("{errno:?} at write {position}, {}", write.path);
-            let root = answering(&at(&machine), position, Answer::Errno(errno as i32));
+            let root = answering(&at(&machine), position, InjectedAnswer::Errno(errno as i32));
             let done = run(&root, Options::default()).unwrap();
             assert_eq!(done.results.len(), plan.writes.len(), "{what}");
             for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
@@ -171,30 +172,30 @@ fn a_vector_that_the_kernel_manages_stops_nothing() {
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
     // Between the plan and the write: the plan leaves alone what has no write bits.
     let (path, first) = (machine.path(&plan.writes[0].path), plan.writes[0].path.clone());
-    let root = Root::open_with_faults(&at(&machine), move |Touch { deed, path: touched, .. }| {
-        if deed != Deed::Write || touched != first {
-            return Answer::Done;
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, path: touched, .. }| {
+        if deed != FileAction::Write || touched != first {
+            return InjectedAnswer::Done;
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
-        Answer::Errno(Errno::EPERM as i32)
+        InjectedAnswer::Errno(Errno::EPERM as i32)
     });
     let done = run(&root.unwrap(), Options::default()).unwrap();
     assert_eq!(done.results[0].outcome, Outcome::Managed);
-    assert!(!done.failed() && done.results[1..].iter().all(nicpin::apply::Written::changed));
+    assert!(!done.failed() && done.results[1..].iter().all(nicpin::apply::WriteResult::changed));
 }
 
 /// One message for what is said of all, and every value in the JSON.
 #[test]
 fn the_same_refusals_are_one_message() {
     let machine = machine();
-    let root = Root::open_with_faults(&at(&machine), |Touch { deed, .. }| match deed {
-        Deed::Write => Answer::Errno(Errno::EROFS as i32),
-        _ => Answer::Done,
+    let root = Root::open_with_faults(&at(&machine), |FileAccess { deed, .. }| match deed {
+        FileAction::Write => InjectedAnswer::Errno(Errno::EROFS as i32),
+        _ => InjectedAnswer::Done,
     });
     let done = run(&root.unwrap(), on_trial()).unwrap();
     assert!(done.results.iter().all(|result| result.outcome == Outcome::Refused));
     let report = Applied::new(&done, Some(3600), Vec::new());
-    let text = nicpin::render::report::applied(&report);
+    let text = nicpin::render::applied::applied(&report);
     assert_eq!(text.lines().filter(|line| line.starts_with("refused")).count(), 1, "{text}");
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let files = "refused IRQs 27-34,36-43; nic0 rps_cpus of rx 0-3; nic1 rps_cpus of rx 0-3; nic0 rps_flow_cnt of rx 0-3;";
@@ -213,8 +214,11 @@ fn all_or_nothing_at_every_write() {
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
     let before = texts(&machine);
     for position in 0..plan.writes.len() {
-        for answer in [Answer::Errno(Errno::EINVAL as i32), Answer::Errno(Errno::ENOENT as i32), Answer::Lost]
-        {
+        for answer in [
+            InjectedAnswer::Errno(Errno::EINVAL as i32),
+            InjectedAnswer::Errno(Errno::ENOENT as i32),
+            InjectedAnswer::Lost,
+        ] {
             let what = format!("{answer:?} at write {position}");
             let done = run(&answering(&at(&machine), position, answer), atomic()).unwrap();
             assert_eq!(done.results.len(), position + 1, "{what}: writing went on");
@@ -238,7 +242,8 @@ fn all_or_nothing_keeps_an_earlier_apply() {
     let machine = machine();
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
     let (before, record) = (texts(&machine), state(&machine));
-    let done = run(&answering(&at(&machine), 5, Answer::Errno(Errno::EINVAL as i32)), atomic()).unwrap();
+    let done =
+        run(&answering(&at(&machine), 5, InjectedAnswer::Errno(Errno::EINVAL as i32)), atomic()).unwrap();
     assert!(done.undone.unwrap().complete());
     assert_eq!((texts(&machine), state(&machine)), (before, record));
 }
@@ -249,10 +254,10 @@ fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
     let before = texts(&machine);
     let writes = Cell::new(0);
     // The third write is refused, and so is the first one when it is taken back.
-    let root = Root::open_with_faults(&at(&machine), move |Touch { deed, .. }| {
-        let refused = deed == Deed::Write
-            && [2, 4].contains(&writes.replace(writes.get() + usize::from(deed == Deed::Write)));
-        if refused { Answer::Errno(Errno::EINVAL as i32) } else { Answer::Done }
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, .. }| {
+        let refused = deed == FileAction::Write
+            && [2, 4].contains(&writes.replace(writes.get() + usize::from(deed == FileAction::Write)));
+        if refused { InjectedAnswer::Errno(Errno::EINVAL as i32) } else { InjectedAnswer::Done }
     })
     .unwrap();
     let done = run(&root, atomic()).unwrap();
@@ -353,12 +358,12 @@ fn a_crash_at_every_step_of_a_trial() {
 fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
     let steps = Rc::new(Cell::new(0));
     let count = Rc::clone(&steps);
-    let root = Root::open_with_faults(&at(machine), move |Touch { deed, .. }| {
+    let root = Root::open_with_faults(&at(machine), move |FileAccess { deed, .. }| {
         if !deed.changes() {
-            return Answer::Done;
+            return InjectedAnswer::Done;
         }
         count.set(count.get() + 1);
-        if count.get() > step { Answer::Errno(Errno::EIO as i32) } else { Answer::Done }
+        if count.get() > step { InjectedAnswer::Errno(Errno::EIO as i32) } else { InjectedAnswer::Done }
     })
     .unwrap();
     run(&root);
@@ -370,25 +375,26 @@ fn nothing_is_written_before_the_record_is_safe() {
     let machine = machine();
     let log = Rc::new(RefCell::new(Vec::new()));
     let writes = Rc::clone(&log);
-    let root = Root::open_with_faults(&at(&machine), move |Touch { deed, path, .. }| {
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, path, .. }| {
         if deed.changes() {
             writes.borrow_mut().push((deed, path.to_owned()));
         }
-        Answer::Done
+        InjectedAnswer::Done
     })
     .unwrap();
     run(&root, Options::default()).unwrap();
     let log = log.borrow();
-    let first_write = log.iter().position(|(deed, _)| *deed == Deed::Write).unwrap();
-    let saved = log.iter().position(|(deed, path)| *deed == Deed::Replace && path.ends_with("/state.json"));
+    let first_write = log.iter().position(|(deed, _)| *deed == FileAction::Write).unwrap();
+    let saved =
+        log.iter().position(|(deed, path)| *deed == FileAction::Replace && path.ends_with("/state.json"));
     assert!(saved.is_some_and(|saved| saved < first_write), "{log:?}");
     // And where it cannot be made safe, nothing is written at all.
-    for deed in [Deed::MakeDir, Deed::Keep, Deed::Replace] {
+    for deed in [FileAction::MakeDir, FileAction::Keep, FileAction::Replace] {
         for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
             let machine = self::machine();
             let before = texts(&machine);
             let root = Root::open_with_faults(&at(&machine), move |touch| {
-                if touch.deed == deed { Answer::Errno(errno as i32) } else { Answer::Done }
+                if touch.deed == deed { InjectedAnswer::Errno(errno as i32) } else { InjectedAnswer::Done }
             })
             .unwrap();
             let error = run(&root, Options::default()).unwrap_err().to_string();
@@ -403,13 +409,13 @@ fn a_kernel_that_is_busy_is_asked_again() {
     for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
         let machine = machine();
         let asked = Cell::new(0);
-        let root = Root::open_with_faults(&at(&machine), move |Touch { deed, .. }| {
-            let busy = deed == Deed::Write && asked.replace(asked.get() + 1) % 4 != 3;
-            if busy { Answer::Errno(errno as i32) } else { Answer::Done }
+        let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, .. }| {
+            let busy = deed == FileAction::Write && asked.replace(asked.get() + 1) % 4 != 3;
+            if busy { InjectedAnswer::Errno(errno as i32) } else { InjectedAnswer::Done }
         })
         .unwrap();
         let done = run(&root, Options::default()).unwrap();
-        assert!(!done.failed() && done.results.iter().all(nicpin::apply::Written::changed), "{errno:?}");
+        assert!(!done.failed() && done.results.iter().all(nicpin::apply::WriteResult::changed), "{errno:?}");
     }
 }
 
@@ -418,7 +424,7 @@ fn a_kernel_that_is_busy_is_asked_again() {
 fn a_write_that_is_lost_is_seen() {
     let machine = machine();
     let before = texts(&machine);
-    let done = run(&answering(&at(&machine), 0, Answer::Lost), Options::default()).unwrap();
+    let done = run(&answering(&at(&machine), 0, InjectedAnswer::Lost), Options::default()).unwrap();
     assert_eq!(done.results[0].outcome, Outcome::Refused);
     let detail = done.results[0].detail.as_deref().unwrap();
     assert!(detail.starts_with("the kernel accepted it and holds 03 instead"), "{detail}");
@@ -437,9 +443,13 @@ fn files_that_cannot_be_read_back() {
             for nth in [2, 3] {
                 let (path, reads) = (write.path.clone(), Cell::new(0));
                 let root = Root::open_with_faults(&at(&machine), move |touch| {
-                    let read = touch.deed == Deed::Read && touch.path == path;
+                    let read = touch.deed == FileAction::Read && touch.path == path;
                     reads.set(reads.get() + usize::from(read));
-                    if read && reads.get() == nth { Answer::Errno(errno as i32) } else { Answer::Done }
+                    if read && reads.get() == nth {
+                        InjectedAnswer::Errno(errno as i32)
+                    } else {
+                        InjectedAnswer::Done
+                    }
                 })
                 .unwrap();
                 let done = run(&root, Options::default()).unwrap();
@@ -469,10 +479,10 @@ fn vectors_for_which_there_is_no_room() {
         let machine = Copy::in_memory("x460");
         let before = texts(&machine);
         let full_cpus = CpuSet::parse_list(full).unwrap();
-        let no_room = move |touch: Touch<'_>| {
-            let vector = touch.deed == Deed::Write && touch.path == "/proc/irq/177/smp_affinity";
+        let no_room = move |touch: FileAccess<'_>| {
+            let vector = touch.deed == FileAction::Write && touch.path == "/proc/irq/177/smp_affinity";
             let full = vector && CpuSet::parse_mask(touch.value).unwrap().is_subset(&full_cpus);
-            if full { Answer::Errno(Errno::ENOSPC as i32) } else { Answer::Done }
+            if full { InjectedAnswer::Errno(Errno::ENOSPC as i32) } else { InjectedAnswer::Done }
         };
         let root = Root::open_with_faults(&at(&machine), no_room).unwrap();
         let done = run(&root, Options::default()).unwrap();

@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use nicpin::host::{Host, Root, Wants};
+use nicpin::read::Wants;
+use nicpin::root::Root;
 
-use support::machine::{Card, Kernel, Machine, Port, cpus};
+use support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use support::machines;
 use support::tree::{Entry, entries, names};
 
@@ -54,7 +55,7 @@ fn built_trees_are_what_the_builder_writes() {
 /// bytes: all but the counts in `/proc/interrupts` and the rows of what is no card.
 #[test]
 fn the_builder_writes_what_the_kernel_does() {
-    let mut machine = Machine::new(&["0-3", "4-7"]);
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     machine.kernel = Kernel::V6_2;
     machine.nohz_full = Some(vec![]);
     machine.set_distances(|from, to| if from == to { 10 } else { 21 });
@@ -108,7 +109,8 @@ fn every_tree_is_built_or_captured() {
 fn a_tree_holds_only_what_is_read() {
     for name in trees() {
         let root = Root::open_recording(&FIXTURES.join(&name)).unwrap();
-        let host = Host::read_for(&root, Wants::EVERYTHING).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let host =
+            nicpin::read::machine(&root, Wants::EVERYTHING).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!host.interfaces.is_empty(), "{name} has no interface");
         let asked = root.recorded().paths;
         let read: BTreeSet<String> =

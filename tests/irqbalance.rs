@@ -8,10 +8,10 @@ mod support;
 use std::collections::BTreeSet;
 
 use nicpin::apply::{self, Options};
-use nicpin::host::faults::{Answer, Deed, Touch};
-use nicpin::host::{Host, Root};
+use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use support::run::{Copy, good, words};
 use support::tree::put;
 
@@ -350,12 +350,12 @@ fn atomic_takes_back_the_bans_of_this_apply() {
     good(&machine, &["apply", "nic0"]);
     assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
     let options = Options { atomic: true, ..Options::default() };
-    let root = Root::open_with_faults(&machine.path("/"), |touch: Touch<'_>| {
-        let refused = touch.deed == Deed::Write && touch.path.ends_with("/xps_cpus");
-        if refused { Answer::Errno(nix::libc::EINVAL) } else { Answer::Done }
+    let root = Root::open_with_faults(&machine.path("/"), |touch: FileAccess<'_>| {
+        let refused = touch.deed == FileAction::Write && touch.path.ends_with("/xps_cpus");
+        if refused { InjectedAnswer::Errno(nix::libc::EINVAL) } else { InjectedAnswer::Done }
     });
     let done = apply::apply(&root.unwrap(), options, |root| {
-        let host = Host::read(root)?;
+        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
         Ok::<_, apply::ApplyError>((host, plan))

@@ -7,9 +7,10 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use nicpin::host::Counts;
-use nicpin::measure::{Measure, Subject};
-use nicpin::sample::{Counters, Growth, Sample, Softirqs, Softnet, Times, Values};
+use nicpin::machine::growth::Growth;
+use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
+use nicpin::machine::sample::{Softirqs, Softnet, Times};
+use nicpin::report::measure::{Measure, MeasuredInterface};
 use serde_json::Value;
 use support::host::{add, machine, plan};
 use support::run::{Copy, fixture, nicpin};
@@ -20,8 +21,9 @@ fn measure(from: &Sample, to: &Sample) -> Measure {
     let mut host = machine(2, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 2);
     add(&mut host, "eth1", Some(1), 2);
-    let mut subjects: Vec<Subject> = plan(&host).interfaces.iter().map(Subject::planned).collect();
-    subjects.push(Subject::without_device("veth0", "a veth or a tunnel"));
+    let mut subjects: Vec<MeasuredInterface> =
+        plan(&host).interfaces.iter().map(MeasuredInterface::planned).collect();
+    subjects.push(MeasuredInterface::without_device("veth0", "a veth or a tunnel"));
     Measure::new(&host.topology, &subjects, &Growth::between(from, to))
 }
 
@@ -30,16 +32,16 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
     for (irq, row) in [32, 33, 332, 333].iter().zip(rows) {
         text += &format!("{irq}: {} {} {} {} PCI-MSI {irq}-edge  a\n", row[0], row[1], row[2], row[3]);
     }
-    let values = |times: u64| Values {
+    let values = |times: u64| InterfaceCounts {
         rx_bytes: bytes * times,
         rx_packets: bytes * times / 1000,
         rx_dropped: u64::from(work),
-        ..Values::default()
+        ..InterfaceCounts::default()
     };
     let ticks = u64::from(work);
     Sample {
         at: Duration::from_secs(seconds),
-        interrupts: Counts::parse(&text, &BTreeSet::from([32, 33, 332, 333])).unwrap(),
+        interrupts: nicpin::read::counts::parse(&text, &BTreeSet::from([32, 33, 332, 333])).unwrap(),
         times: (0..4).map(|cpu| (cpu, Times { busy: ticks * 2, irq: 0, softirq: ticks })).collect(),
         softirqs: (0..4).map(|cpu| (cpu, Softirqs { net_rx: work, net_tx: 0 })).collect(),
         softnet: (0..4)

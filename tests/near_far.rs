@@ -4,8 +4,8 @@
 
 mod support;
 
-use nicpin::compare::{Comparison, Run, Side, Spread};
 use nicpin::cpuset::NodeSet;
+use nicpin::report::compare::{ComparedRun, Comparison, Side, Spread};
 use support::host::set;
 use support::run::{Copy, fixture, nicpin};
 
@@ -19,7 +19,7 @@ fn the_median_lies_between() {
 }
 
 fn side(node: u32, cpus: &str, runs: &[(f64, u64, u64)]) -> Side {
-    let run = |&(wall, local, remote): &(f64, u64, u64)| Run {
+    let run = |&(wall, local, remote): &(f64, u64, u64)| ComparedRun {
         wall_seconds: wall,
         cpu_seconds: wall / 2.0,
         busy_cpu_seconds: wall * 2.0,
@@ -27,7 +27,7 @@ fn side(node: u32, cpus: &str, runs: &[(f64, u64, u64)]) -> Side {
         gbit_per_busy_cpu_second: (wall > 1.5).then_some(10.0),
         local_interrupts: local,
         remote_interrupts: remote,
-        ..Run::default()
+        ..ComparedRun::default()
     };
     Side { nodes: NodeSet::single(node), cpus: set(cpus), runs: runs.iter().map(run).collect() }
 }

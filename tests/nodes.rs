@@ -10,8 +10,8 @@
 
 mod support;
 
-use nicpin::bandwidth::Course;
 use nicpin::cpuset::CpuSet;
+use nicpin::read::bandwidth::BandwidthTest;
 use nicpin::sys;
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq, str};
@@ -139,13 +139,13 @@ fn what_would_be_measured() {
     let mut host = machine(2, 4, 2, 4);
     host.topology.isolated = set("3,11");
     let free = |node: u32| Some(if node == 0 { 8 << 20 } else { 100 << 10 });
-    let course = Course::new(&host, &set("0-3,5-6,8-15"), &set("0-1"), free, Some(32 << 20));
+    let course = BandwidthTest::new(&host, &set("0-3,5-6,8-15"), &set("0-1"), free, Some(32 << 20));
     // Eight times the caches; or a quarter of what is free.
     assert_eq!(course.memory, [(0, 256 << 20), (1, 25 << 20)]);
     // A CPU of each core that this process may use.
     assert_eq!(course.readers, [(0, set("0-2")), (1, set("5-6,12,15"))]);
     assert_eq!(course.pairs(), 4);
-    let course = Course::new(&host, &set("3"), &set("0"), |_| Some(1000), None);
+    let course = BandwidthTest::new(&host, &set("3"), &set("0"), |_| Some(1000), None);
     assert_eq!((course.memory, course.readers), (vec![], vec![(0, set("3"))]));
 }
 
@@ -156,7 +156,7 @@ fn a_rate_is_measured() {
         Err(error) => return eprintln!("SKIPPED a_rate_is_measured: get_mempolicy: {error}"),
     };
     let cpus: CpuSet = sys::affinity().unwrap();
-    let course = Course { memory: vec![(node, 4 << 20)], readers: vec![(node, cpus.clone())] };
+    let course = BandwidthTest { memory: vec![(node, 4 << 20)], readers: vec![(node, cpus.clone())] };
     let mut told = Vec::new();
     let rates = course.run(|done| told.push(done)).unwrap();
     assert_eq!((rates.len(), rates[0].threads, rates[0].memory_of), (1, cpus.len(), node));

@@ -3,26 +3,26 @@
 
 mod support;
 
-use nicpin::apply::{self, ApplyError, Done, Evidence, Options, Proof, Proven};
-use nicpin::host::{Host, Root};
+use nicpin::apply::{self, ApplyError, ApplyOutcome, Evidence, Options, Proof, VectorProof};
+use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::render::report::{Applied, applied};
-use nicpin::select::Selection;
+use nicpin::render::applied::{Applied, applied};
+use nicpin::root::Root;
 use support::run::Copy;
 
 /// An applied machine whose counters can be moved.
-struct Machine {
+struct MachineSpec {
     tree: Copy,
     root: Root,
-    done: Done,
+    done: ApplyOutcome,
 }
 
-impl Machine {
+impl MachineSpec {
     fn new() -> Self {
         let tree = Copy::of("two-node");
         let root = Root::open(&tree.path("/")).unwrap();
         let done = apply::apply(&root, Options::default(), |root| {
-            let host = Host::read(root)?;
+            let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
             let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
             let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
             Ok::<_, ApplyError>((host, plan))
@@ -35,7 +35,8 @@ impl Machine {
     /// The IRQ of a receive queue, and the CPU that is planned for it.
     fn rx(&self, queue: u32) -> (u32, u32) {
         let vectors = &self.done.plan.interfaces[0].vectors;
-        let is = |v: &&nicpin::plan::VectorPlan| v.queue == Some(queue) && v.role == nicpin::host::Role::Rx;
+        let is =
+            |v: &&nicpin::plan::PlannedVector| v.queue == Some(queue) && v.role == nicpin::machine::Role::Rx;
         let vector = vectors.iter().find(is).unwrap();
         (vector.irq, vector.cpus.as_ref().unwrap().first().unwrap())
     }
@@ -67,18 +68,18 @@ impl Machine {
         Proof::begin(&self.root, &self.done).unwrap()
     }
 
-    fn finish(&self, proof: Proof) -> Vec<Proven> {
+    fn finish(&self, proof: Proof) -> Vec<VectorProof> {
         proof.finish(&self.root)
     }
 }
 
-fn of(proof: &[Proven], irq: u32) -> &Proven {
+fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
     proof.iter().find(|vector| vector.irq == irq).unwrap()
 }
 
 #[test]
 fn every_vector_is_proven_when_each_has_fired_where_it_should() {
-    let machine = Machine::new();
+    let machine = MachineSpec::new();
     let mut proof = machine.proof();
     assert!(!proof.look(&machine.root).unwrap());
     for vector in machine.done.plan.interfaces[0].vectors.iter().filter(|vector| vector.queue.is_some()) {
@@ -95,7 +96,7 @@ fn every_vector_is_proven_when_each_has_fired_where_it_should() {
 
 #[test]
 fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
-    let machine = Machine::new();
+    let machine = MachineSpec::new();
     let mut proof = machine.proof();
     let (irq, cpu) = machine.rx(1);
     machine.fire(irq, cpu, 1);
@@ -112,7 +113,7 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
 /// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
 #[test]
 fn the_interrupt_that_moves_a_vector_is_no_disproof() {
-    let machine = Machine::new();
+    let machine = MachineSpec::new();
     let (irq, cpu) = machine.rx(0);
     let effective = format!("/proc/irq/{irq}/effective_affinity");
     // In two looks or in one.
@@ -134,7 +135,7 @@ fn the_interrupt_that_moves_a_vector_is_no_disproof() {
 
 #[test]
 fn interrupts_that_arrive_elsewhere_are_a_failure() {
-    let machine = Machine::new();
+    let machine = MachineSpec::new();
     let (irq, cpu) = machine.rx(0);
     let mut proof = machine.proof();
     machine.fire(irq, cpu, 5);
@@ -153,7 +154,7 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
 
 #[test]
 fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
-    let machine = Machine::new();
+    let machine = MachineSpec::new();
     let ((moved, cpu), (gone, _)) = (machine.rx(0), machine.rx(1));
     let mut proof = machine.proof();
     machine.fire(moved, cpu, 5);
@@ -168,7 +169,7 @@ fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
 
 #[test]
 fn counters_begin_anew_at_two_to_the_thirty_two() {
-    let machine = Machine::new();
+    let machine = MachineSpec::new();
     let (irq, cpu) = machine.rx(0);
     machine.fire(irq, cpu, u32::MAX - 10);
     let mut proof = machine.proof();

@@ -13,9 +13,11 @@ mod properties {
 use std::collections::BTreeSet;
 
 use nicpin::cpuset::{CpuSet, MaskWidth};
-use nicpin::host::{Host, Interrupts, MaskFile, names};
+use nicpin::machine::{Machine, MaskFile};
 use nicpin::plan::Plan;
 use nicpin::policy::{Policy, Settings};
+use nicpin::read::interrupts::Interrupts;
+use nicpin::read::names;
 use properties::machines::{large_machines, machines, machines_with_one_card};
 use properties::rules::{
     Placed, placed_by_the_rules, queues_stay_together, usable_candidates_only, xps_is_a_partition,
@@ -81,7 +83,7 @@ fn in_order(plan: &Plan) -> Plan {
 }
 
 /// The machine after the plan's writes.
-fn after(host: &Host, plan: &Plan) -> Host {
+fn after(host: &Machine, plan: &Plan) -> Machine {
     let mut host = host.clone();
     for write in &plan.writes {
         let parts: Vec<&str> = write.path.split('/').collect();
@@ -90,7 +92,7 @@ fn after(host: &Host, plan: &Plan) -> Host {
         match parts[..] {
             ["", "proc", "irq", irq, "smp_affinity"] => {
                 let vector = interface.vectors.iter_mut().find(|v| v.irq.to_string() == irq).unwrap();
-                (vector.serving, vector.allowed) = (Some(file.cpus.clone()), file);
+                (vector.effective, vector.affinity) = (Some(file.cpus.clone()), file);
             }
             ["", "sys", "class", "net", _, "queues", queue, "rps_cpus"] => {
                 let queue =

@@ -5,7 +5,7 @@
 mod support;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Channels, Role};
+use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
 use nicpin::policy::{Group, Rfs, Rps, Scope, Settings, Xps};
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set, vector};
@@ -86,7 +86,7 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_cure_is_named() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(cpus(eth0), ["4", "5", "6", "7", "4", "5"]);
     assert_eq!(codes(eth0), ["queues-exceed-cores"]);
-    assert_eq!(eth0.notes[0].cure.as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(eth0.notes[0].fix.as_deref(), Some("ethtool -L eth0 combined 4"));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn rule_4_link_speed_link_state_and_irq_numbers_do_not_change_the_plan() {
     add(&mut host, "eth1", Some(0), 4);
     let before = plan(&host);
     host.interfaces[0].speed_mbps = None;
-    host.interfaces[0].state = "down".to_owned();
+    host.interfaces[0].link = "down".to_owned();
     for (vector, irq) in host.interfaces[0].vectors.iter_mut().zip([902, 99, 100]) {
         vector.irq = irq;
     }
@@ -226,7 +226,7 @@ fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
     let mut host = machine(1, 6, 1, 6);
     add(&mut host, "eth0", Some(0), 2);
     host.interfaces[0].vectors[1].movable = false;
-    host.interfaces[0].vectors[1].serving = Some(set("1"));
+    host.interfaces[0].vectors[1].effective = Some(set("1"));
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["2", "-"]);
     assert_eq!(codes(of(&plan, "eth0")), ["kernel-managed"]);
@@ -256,15 +256,15 @@ fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
     add(&mut host, "eth0", Some(0), 2);
     let everywhere = mask(&host, &host.topology.online);
     let mut control = vector(90, Role::Control, None, &everywhere);
-    control.serving = Some(set("7"));
+    control.effective = Some(set("7"));
     host.interfaces[0].vectors.push(control);
-    let of_control = |host: &nicpin::host::Host| plan(host).interfaces[0].vectors[2].cpus.clone();
+    let of_control = |host: &nicpin::machine::Machine| plan(host).interfaces[0].vectors[2].cpus.clone();
     assert_eq!(of_control(&host), None);
     host.topology.isolated = set("6-7");
     let moved = of_control(&host).unwrap();
     assert_eq!(moved, set("0"), "the CPU with the fewest queues");
     // Once there, it stays.
-    host.interfaces[0].vectors[2].serving = Some(moved);
+    host.interfaces[0].vectors[2].effective = Some(moved);
     assert_eq!(of_control(&host), None);
 }
 
@@ -311,7 +311,7 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
     let more = plan(&host);
     assert_eq!(rps_of(&more, "eth0"), ["", ""]);
     assert_eq!(codes(of(&more, "eth0")), ["more-queues-possible"]);
-    assert_eq!(of(&more, "eth0").notes[0].cure.as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(of(&more, "eth0").notes[0].fix.as_deref(), Some("ethtool -L eth0 combined 4"));
     channels.max_combined = 2;
     host.interfaces[0].channels = Some(channels);
     assert_eq!(rps_of(&plan(&host), "eth0"), ["6", "7"]);
@@ -379,11 +379,11 @@ fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_amo
 fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() {
     let mut host = machine(1, 4, 1, 4);
     add(&mut host, "eth0", Some(0), 1);
-    host.interfaces[0].vectors[0].serving = Some(set("1"));
+    host.interfaces[0].vectors[0].effective = Some(set("1"));
     add(&mut host, "eth1", Some(0), 1);
     let text = "[[rule]]\nmatch = { name = 'eth0' }\nset = { skip = true }\n";
     let policy = nicpin::policy::Policy::parse(text).unwrap();
-    let selection = nicpin::select::Selection::new(&host, &[], false).unwrap();
+    let selection = nicpin::machine::Selection::new(&host, &[], false).unwrap();
     let plan = nicpin::plan::plan(&host, &policy, &selection);
     assert!(plan.writes.iter().all(|write| &*write.interface == "eth1"));
     assert_eq!(cpus(of(&plan, "eth1")), ["2"]);

@@ -13,12 +13,14 @@ mod support;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output, Stdio};
 
-use nicpin::binding::{Binding, Memory, Place, Wish};
 use nicpin::cpuset::{CpuSet, NodeSet};
-use nicpin::host::{Host, Root, Wants};
+use nicpin::machine::Machine;
+use nicpin::machine::Selection;
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::plan::{Plan, plan};
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
+use nicpin::read::Wants;
+use nicpin::root::Root;
 use nicpin::sys::{self, MemoryPolicy};
 use snapbox::{assert_data_eq, str};
 use support::host::{add, machine, set};
@@ -143,11 +145,11 @@ fn a_command_runs_on_this_machine_only() {
     assert_eq!(nicpin(&["run", "nic0"]).code, 64);
 }
 
-fn planned(host: &Host) -> Plan {
+fn planned(host: &Machine) -> Plan {
     plan(host, &Policy::default(), &Selection::new(host, &[], false).unwrap())
 }
 
-fn bind(host: &Host, name: &str, wish: &Wish) -> Binding {
+fn bind(host: &Machine, name: &str, wish: &BindingRequest) -> Binding {
     Binding::new(host, &planned(host), name, &[name.to_owned()], wish).unwrap()
 }
 
@@ -157,10 +159,10 @@ fn workers_are_those_of_the_plan() {
     let mut seen = [0, 0];
     for name in FIXTURES {
         let root = Root::open(&fixture(name)).unwrap();
-        let host = Host::read_for(&root, Wants { memory: true, ..Wants::default() }).unwrap();
+        let host = nicpin::read::machine(&root, Wants { memory: true, ..Wants::default() }).unwrap();
         for interface in planned(&host).interfaces {
             let Some(node) = interface.node else { continue };
-            let binding = bind(&host, &interface.name, &Wish::default());
+            let binding = bind(&host, &interface.name, &BindingRequest::default());
             let own = &host.topology.nodes[&node].cpus;
             let enough = interface.worker_cpus.len() * 2 >= own.len();
             assert_eq!(&binding.cpus, if enough { &interface.worker_cpus } else { own }, "{name}");
@@ -176,14 +178,17 @@ fn isolated_cpus_are_for_those_who_name_them() {
     let mut host = machine(2, 8, 1, 8);
     add(&mut host, "eth0", Some(1), 3);
     (host.topology.isolated, host.topology.nohz_full) = (set("15"), set("14"));
-    let binding = bind(&host, "eth0", &Wish::default());
+    let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!(binding.cpus, set("11-13"));
     assert!(binding.why.ends_with("; 14-15 left out: isolated or nohz_full"), "{}", binding.why);
-    let named = Wish { cpus: Some(set("14-15")), ..Wish::default() };
+    let named = BindingRequest { cpus: Some(set("14-15")), ..BindingRequest::default() };
     assert_eq!(bind(&host, "eth0", &named).cpus, set("14-15"));
     // All of a node isolated: there is nothing else on it.
     host.topology.isolated = set("0-7");
-    assert_eq!(bind(&host, "eth0", &Wish { place: Place::Far, ..Wish::default() }).cpus, set("0-7"));
+    assert_eq!(
+        bind(&host, "eth0", &BindingRequest { place: NodeChoice::Far, ..BindingRequest::default() }).cpus,
+        set("0-7")
+    );
 }
 
 #[test]
@@ -192,7 +197,7 @@ fn a_node_without_memory_borrows_the_nearests() {
     add(&mut host, "eth0", Some(1), 1);
     host.memory = [(0, 1024), (1, 0)].into();
     host.topology.nodes.get_mut(&1).unwrap().distances = [(0, 30), (1, 10), (2, 20)].into();
-    let binding = bind(&host, "eth0", &Wish::default());
+    let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!((&binding.nodes, &binding.memory_nodes), (&set("1"), &set("2")));
     assert_eq!(binding.notes, ["node 1 has no memory; node 2 is the nearest that has"]);
 }
@@ -202,9 +207,12 @@ fn a_card_near_to_several_nodes_is_near_to_all_of_them() {
     let mut host = machine(4, 2, 1, 2);
     add(&mut host, "eth0", None, 1);
     host.interfaces[0].device.local_cpus = Some(set("4-7"));
-    let binding = bind(&host, "eth0", &Wish::default());
+    let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!((&binding.nodes, &binding.cpus), (&set("2-3"), &set("5-7")));
-    assert_eq!(bind(&host, "eth0", &Wish { place: Place::Far, ..Wish::default() }).nodes, set("0"));
+    assert_eq!(
+        bind(&host, "eth0", &BindingRequest { place: NodeChoice::Far, ..BindingRequest::default() }).nodes,
+        set("0")
+    );
 }
 
 /// In a thread of its own; what it starts inherits.
@@ -217,8 +225,11 @@ fn what_a_bound_thread_starts_is_bound() {
             return eprintln!("SKIPPED what_a_bound_thread_starts_is_bound: get_mempolicy: {error}");
         }
     };
-    for (memory, word) in [(Memory::Bind, "bind:"), (Memory::Preferred, "prefer:"), (Memory::Local, "local")]
-    {
+    for (memory, word) in [
+        (MemoryBinding::Bind, "bind:"),
+        (MemoryBinding::Preferred, "prefer:"),
+        (MemoryBinding::Local, "local"),
+    ] {
         let binding = Binding {
             nodes: memory_nodes.clone(),
             cpus: cpus.clone(),
@@ -228,7 +239,8 @@ fn what_a_bound_thread_starts_is_bound() {
             memory_nodes: memory_nodes.clone(),
             notes: vec![],
         };
-        let word = if memory == Memory::Local { word.to_owned() } else { format!("{word}{memory_nodes}") };
+        let word =
+            if memory == MemoryBinding::Local { word.to_owned() } else { format!("{word}{memory_nodes}") };
         let bound = std::thread::spawn(move || {
             assert_eq!(binding.take().unwrap(), binding.cpus);
             assert_eq!(sys::memory_policy().unwrap(), binding.policy());
@@ -244,7 +256,8 @@ fn what_a_bound_thread_starts_is_bound() {
 
 /// An interface of this machine; `None`, and a line about it, where there is none.
 fn interface_here(test: &str) -> Option<String> {
-    let host = Host::read(&Root::open("/".as_ref()).unwrap()).unwrap();
+    let host =
+        nicpin::read::machine(&Root::open("/".as_ref()).unwrap(), nicpin::read::Wants::default()).unwrap();
     let name = host.interfaces.first().map(|interface| interface.name.clone());
     if name.is_none() {
         eprintln!("SKIPPED {test}: this machine has no interface with a device behind it");
@@ -271,9 +284,10 @@ fn run_here(interface: &str, command: &[&str]) -> Output {
 #[test]
 fn the_command_is_bound_and_its_end_is_its_own() {
     let Some(name) = interface_here("the_command_is_bound_and_its_end_is_its_own") else { return };
-    let host = Host::read(&Root::open("/".as_ref()).unwrap()).unwrap();
+    let host =
+        nicpin::read::machine(&Root::open("/".as_ref()).unwrap(), nicpin::read::Wants::default()).unwrap();
     let names: Vec<String> = vec![name.clone()];
-    let wish = Wish { place: Place::Node(0), ..Wish::default() };
+    let wish = BindingRequest { place: NodeChoice::Node(0), ..BindingRequest::default() };
     let expected = Binding::new(&host, &planned(&host), &name, &names, &wish).unwrap();
 
     let said = run_here(&name, &["cat", "/proc/self/status", "/proc/self/numa_maps"]);

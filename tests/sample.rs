@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use nicpin::host::Counts;
-use nicpin::sample::{Counters, Growth, Sample, Softirqs, Softnet, Times, Values};
+use nicpin::machine::growth::Growth;
+use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
+use nicpin::machine::sample::{Softirqs, Softnet, Times};
 use proptest::prelude::*;
 
 const ALL: [u32; 3] = [40, 41, 42];
@@ -13,7 +14,7 @@ const ALL: [u32; 3] = [40, 41, 42];
 /// A sample with these rows in `/proc/interrupts`, taken after so many seconds.
 fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
     let text = format!("      {header}\n{}\n", rows.join("\n"));
-    let interrupts = Counts::parse(&text, &ALL.into()).unwrap();
+    let interrupts = nicpin::read::counts::parse(&text, &ALL.into()).unwrap();
     Sample { at: Duration::from_secs(seconds), interrupts, ..Sample::default() }
 }
 
@@ -51,7 +52,7 @@ fn a_number_with_another_use_is_left_out_and_named() {
 }
 
 fn carrying(index: u32, rx_bytes: u64, rx_packets: u64) -> Sample {
-    let values = Values { rx_bytes, rx_packets, ..Values::default() };
+    let values = InterfaceCounts { rx_bytes, rx_packets, ..InterfaceCounts::default() };
     let interfaces = BTreeMap::from([("veth0".to_owned(), Counters { index, values })]);
     Sample { interfaces, ..Sample::default() }
 }

@@ -3,13 +3,13 @@
 
 mod support;
 
-use nicpin::host::{Host, Role};
+use nicpin::machine::Selection;
+use nicpin::machine::{Machine, Role};
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::{Group, Per, Policy, Rps, Scope, Settings, Widen};
-use nicpin::select::Selection;
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
 
-fn with(host: &Host, options: Settings) -> Plan {
+fn with(host: &Machine, options: Settings) -> Plan {
     plan_with(host, options, &[])
 }
 
@@ -39,7 +39,7 @@ fn hybrid_cores_fast_ones_first() {
 }
 
 /// Two packages of two nodes each (sub-NUMA clustering): 0 and 1 are 12 apart, the other package 21.
-fn clustered() -> Host {
+fn clustered() -> Machine {
     let mut host = machine(4, 4, 1, 4);
     host.topology.packages = vec![set("0-7"), set("8-15")];
     for (id, node) in &mut host.topology.nodes {
@@ -172,13 +172,13 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     let plan = plan(&host);
     let note = &of(&plan, "eth0").notes[0];
     assert_eq!(note.code, "xps-rxqs-set");
-    assert_eq!(note.cure.as_deref(), Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs"));
+    assert_eq!(note.fix.as_deref(), Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs"));
     host.interfaces[0].name = "e;0".to_owned();
     host.interfaces[0].tx_queues[5].has_xps_rxqs = true;
     let plan = support::host::plan(&host);
     let cure =
         "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
-    assert_eq!(of(&plan, "e;0").notes[0].cure.as_deref(), Some(cure));
+    assert_eq!(of(&plan, "e;0").notes[0].fix.as_deref(), Some(cure));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn the_score_counts_what_is_now_and_what_is_planned() {
     for (interface, cpus) in host.interfaces.clone().iter().zip([["3", "11"], ["4", "3"]]) {
         let at = host.interfaces.iter().position(|i| i.name == interface.name).unwrap();
         for (vector, cpu) in host.interfaces[at].vectors.iter_mut().zip(cpus) {
-            vector.serving = Some(set(cpu));
+            vector.effective = Some(set(cpu));
         }
     }
     let plan = plan(&host);

@@ -9,7 +9,8 @@ mod support;
 use std::collections::BTreeSet;
 
 use machines::Size;
-use nicpin::host::{Host, Role, Root};
+use nicpin::machine::Role;
+use nicpin::root::Root;
 
 /// Both ends of CPUs and nodes, and all that does not divide.
 const CPUS: [u32; 12] = [2, 3, 4, 5, 7, 12, 16, 31, 33, 100, 127, 4095];
@@ -49,7 +50,8 @@ fn odd_machines_are_read_and_planned() {
         let (cpus, nodes, cards, queues) = size;
         let size = Size::new(size, true);
         size.machine().write(dir.path());
-        let host = Host::read(&Root::open(dir.path()).unwrap()).unwrap();
+        let host =
+            nicpin::read::machine(&Root::open(dir.path()).unwrap(), nicpin::read::Wants::default()).unwrap();
         assert_eq!(host.topology.online.len(), cpus as usize, "{size:?}");
         assert_eq!(host.topology.nodes.len(), nodes as usize, "{size:?}");
         let plan = support::host::plan(&host);

@@ -4,7 +4,8 @@
 
 mod support;
 
-use nicpin::host::{Host, Root, Source};
+use nicpin::machine::Source;
+use nicpin::root::Root;
 use support::host::{codes, cpus as planned, of};
 use support::machine::{Card, Port, cpus};
 use support::run::Copy;
@@ -55,7 +56,9 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 76";
     put(&machine.path("/"), "nicpin/netlink/nic3", told);
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
-    let host = Host::read(&Root::open(&machine.path("/")).unwrap()).unwrap();
+    let host =
+        nicpin::read::machine(&Root::open(&machine.path("/")).unwrap(), nicpin::read::Wants::default())
+            .unwrap();
     let nic3 = host.interfaces.iter().find(|interface| interface.name == "nic3").unwrap();
     assert_eq!(vectors(nic3), ["76=combined 0 netlink", "77=tx 0 name", "78=control"]);
     assert_eq!(machine.nicpin(&["apply", "nic3"]).code, 0);
@@ -79,7 +82,7 @@ fn a_driver_that_names_no_irq_over_netlink_is_read_by_its_names() {
     let tree = Tree::of(&two_nodes([card]));
     let eth0 = &tree.host().interfaces[0];
     assert_eq!(vectors(eth0), ["31=rx 0 name", "32=tx 0 name", "33=rx 1 name", "34=tx 1 name", "30=control"]);
-    assert_eq!(eth0.netlink.as_ref().unwrap().queues.len(), 4);
+    assert_eq!(eth0.netdev.as_ref().unwrap().queues.len(), 4);
     assert!(eth0.contradictions.is_empty());
 }
 

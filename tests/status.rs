@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Host, Polling};
-use nicpin::sample::Growth;
-use nicpin::status::{RowState, Status, Verdict, Watched};
+use nicpin::machine::growth::Growth;
+use nicpin::machine::{Machine, Polling};
+use nicpin::report::status::{InterfaceState, Status, VectorState, Watched};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::host::{add, machine, mask, plan, set};
@@ -131,14 +131,14 @@ fn colour_is_for_terminals() {
 }
 
 /// A card on node 1 of two, each vector where the plan wants it.
-fn in_planned_state() -> Host {
+fn in_planned_state() -> Machine {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth2", Some(1), 4);
     settle(&mut host);
     host
 }
 
-fn settle(host: &mut Host) {
+fn settle(host: &mut Machine) {
     let planned = plan(host);
     let masks: BTreeMap<u32, CpuSet> = planned.interfaces[0]
         .vectors
@@ -153,7 +153,7 @@ fn settle(host: &mut Host) {
     let interface = &mut host.interfaces[0];
     for vector in &mut interface.vectors {
         if let Some((allowed, serving)) = masks.get(&vector.irq) {
-            (vector.allowed, vector.serving) = (allowed.clone(), Some(serving.clone()));
+            (vector.affinity, vector.effective) = (allowed.clone(), Some(serving.clone()));
         }
     }
     for (tx, xps) in interface.tx_queues.iter_mut().zip(steering) {
@@ -170,18 +170,19 @@ fn seen(counts: &[(u32, u32, u64)]) -> Growth {
     growth
 }
 
-fn status(host: &Host, growth: Option<&Growth>) -> Status {
+fn status(host: &Machine, growth: Option<&Growth>) -> Status {
     Status::new(host, &plan(host), growth.map(Watched), true, &std::collections::BTreeSet::new())
 }
 
-fn irqs(host: &Host) -> Vec<u32> {
+fn irqs(host: &Machine) -> Vec<u32> {
     host.interfaces[0].vectors.iter().map(|vector| vector.irq).collect()
 }
 
 /// The interrupts of all vectors arrive where they are served.
-fn all_arrive(host: &Host) -> Growth {
+fn all_arrive(host: &Machine) -> Growth {
     let vectors = host.interfaces[0].vectors.iter();
-    let counts: Vec<_> = vectors.map(|v| (v.irq, v.serving.as_ref().unwrap().first().unwrap(), 10)).collect();
+    let counts: Vec<_> =
+        vectors.map(|v| (v.irq, v.effective.as_ref().unwrap().first().unwrap(), 10)).collect();
     seen(&counts)
 }
 
@@ -192,16 +193,16 @@ fn proof_is_interrupts_where_planned() {
         nicpin::render::status::status(status, false, false, nicpin::render::style::Paint::default())
     };
     let unwatched = status(&host, None);
-    assert_eq!(unwatched.verdict, Some(Verdict::NotProven));
+    assert_eq!(unwatched.state, Some(InterfaceState::NotProven));
     assert_eq!((unwatched.seconds, unwatched.interfaces[0].per_second), (None, None));
 
     let quiet = status(&host, Some(&seen(&irqs(&host).iter().map(|&irq| (irq, 0, 0)).collect::<Vec<_>>())));
-    assert_eq!(quiet.verdict, Some(Verdict::NotProven));
+    assert_eq!(quiet.state, Some(InterfaceState::NotProven));
     assert_eq!((quiet.interfaces[0].per_second, quiet.interfaces[0].proven), (Some(0.0), Some(0)));
     assert!(text(&quiet).contains("1 interface had no interrupt in 2.0 s: not proven"), "{}", text(&quiet));
 
     let busy = status(&host, Some(&all_arrive(&host)));
-    assert_eq!(busy.verdict, Some(Verdict::Proven));
+    assert_eq!(busy.state, Some(InterfaceState::Proven));
     let card = &busy.interfaces[0];
     assert_eq!((card.per_second, card.proven, card.local), (Some(20.0), Some(4), Some(4)));
     assert_eq!((card.max_per_cpu, card.max_per_core, card.on_isolated, card.drift), (1, 1, 0, 0));
@@ -210,9 +211,9 @@ fn proof_is_interrupts_where_planned() {
 
     // One queue in use is proof for that queue, and the others are not held against it.
     let irq = irqs(&host)[2];
-    let cpu = host.interfaces[0].vectors[2].serving.as_ref().unwrap().first().unwrap();
+    let cpu = host.interfaces[0].vectors[2].effective.as_ref().unwrap().first().unwrap();
     let one = status(&host, Some(&seen(&[(irq, cpu, 3)])));
-    assert_eq!((one.verdict, one.interfaces[0].proven), (Some(Verdict::Proven), Some(1)));
+    assert_eq!((one.state, one.interfaces[0].proven), (Some(InterfaceState::Proven), Some(1)));
 }
 
 #[test]
@@ -221,9 +222,12 @@ fn interrupts_on_other_cpus_than_planned_are_told() {
     let mut growth = all_arrive(&host);
     growth.interrupts.get_mut(&irqs(&host)[1]).unwrap().insert(0, 7);
     let status = status(&host, Some(&growth));
-    assert_eq!(status.verdict, Some(Verdict::Elsewhere));
+    assert_eq!(status.state, Some(InterfaceState::Elsewhere));
     let row = &status.interfaces[0].vectors[1];
-    assert_eq!((row.state, row.why.as_deref()), (RowState::Elsewhere, Some("interrupts arrived on CPU 0")));
+    assert_eq!(
+        (row.state, row.why.as_deref()),
+        (VectorState::Elsewhere, Some("interrupts arrived on CPU 0"))
+    );
 }
 
 #[test]
@@ -231,26 +235,26 @@ fn what_differs_says_how_and_what_mends_it() {
     let mut host = in_planned_state();
     let everywhere = mask(&host, &set("0-7"));
     let vectors = &mut host.interfaces[0].vectors;
-    let planned = vectors[2].serving.clone();
+    let planned = vectors[2].effective.clone();
     // Moved to the other node; allowed there but served well; set, and not moved yet.
-    (vectors[0].allowed, vectors[0].serving) = (everywhere.clone(), Some(set("0")));
-    vectors[2].allowed = everywhere;
-    vectors[3].serving = Some(set("1"));
+    (vectors[0].affinity, vectors[0].effective) = (everywhere.clone(), Some(set("0")));
+    vectors[2].affinity = everywhere;
+    vectors[3].effective = Some(set("1"));
     let status = status(&host, None);
     let card = &status.interfaces[0];
     let rows: Vec<_> = card.vectors.iter().map(|row| (row.state, row.why.as_deref())).collect();
     assert_eq!(
         rows,
         [
-            (RowState::Drift, Some("served on node 0")),
-            (RowState::AsPlanned, None),
-            (RowState::Drift, Some("allowed elsewhere, too")),
-            (RowState::Pending, Some("CPU 1 serves until it fires")),
+            (VectorState::Drift, Some("served on node 0")),
+            (VectorState::AsPlanned, None),
+            (VectorState::Drift, Some("allowed elsewhere, too")),
+            (VectorState::Pending, Some("CPU 1 serves until it fires")),
         ]
     );
-    assert_eq!(card.vectors[2].serving, planned);
-    assert_eq!((status.verdict, card.drift, card.local), (Some(Verdict::Drift), 2, Some(2)));
-    assert_eq!(card.cure.as_deref(), Some("nicpin apply eth2"));
+    assert_eq!(card.vectors[2].effective, planned);
+    assert_eq!((status.state, card.drift, card.local), (Some(InterfaceState::Drift), 2, Some(2)));
+    assert_eq!(card.fix.as_deref(), Some("nicpin apply eth2"));
     assert_eq!(status.differ, 2);
 }
 
@@ -258,22 +262,22 @@ fn what_differs_says_how_and_what_mends_it() {
 fn vectors_that_cannot_be_moved_are_apart() {
     let mut host = in_planned_state();
     for vector in &mut host.interfaces[0].vectors {
-        (vector.movable, vector.allowed, vector.serving) = (
+        (vector.movable, vector.affinity, vector.effective) = (
             false,
-            mask(&Host { topology: machine(2, 4, 1, 4).topology, ..Host::default() }, &set("0")),
+            mask(&Machine { topology: machine(2, 4, 1, 4).topology, ..Machine::default() }, &set("0")),
             Some(set("0")),
         );
     }
     settle(&mut host);
     let status = status(&host, None);
     let card = &status.interfaces[0];
-    assert_eq!((card.unmovable, card.drift, card.local, &card.cure), (4, 0, Some(0), &None));
-    assert_eq!(status.verdict, Some(Verdict::LeftAlone));
+    assert_eq!((card.unmovable, card.drift, card.local, &card.fix), (4, 0, Some(0), &None));
+    assert_eq!(status.state, Some(InterfaceState::LeftAlone));
 }
 
 #[test]
 fn polling_that_goes_round_the_vectors_is_said() {
-    let codes = |host: &Host| -> BTreeSet<String> {
+    let codes = |host: &Machine| -> BTreeSet<String> {
         let status = status(host, None);
         let notes = status.interfaces[0].notes.iter().chain(&status.notes);
         notes.map(|note| note.code.clone()).collect()

@@ -5,15 +5,16 @@ mod support;
 
 use std::path::Path;
 
-use nicpin::host::{Root, Topology};
-use support::machine::Machine;
+use nicpin::machine::Topology;
+use nicpin::root::Root;
+use support::machine::MachineSpec;
 use support::tree::put;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
 
 fn read(dir: &Path) -> Topology {
-    Topology::read(&Root::open(dir).unwrap()).unwrap()
+    nicpin::read::topology::read(&Root::open(dir).unwrap()).unwrap()
 }
 
 fn shown(sets: &[nicpin::cpuset::CpuSet]) -> Vec<String> {
@@ -80,7 +81,7 @@ fn new_file_names() {
 #[test]
 fn offline_cpus_are_nowhere() {
     let dir = tempfile::tempdir().unwrap();
-    let mut machine = Machine::new(&["0-3", "4-7"]);
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     machine.online = vec![0, 2, 5, 6, 7];
     machine.isolated = vec![4, 5];
     machine.write(dir.path());

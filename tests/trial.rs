@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nicpin::apply::{self, ApplyError, Options};
-use nicpin::host::faults::{Answer, Deed, Touch};
-use nicpin::host::{Host, Root};
+use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -130,9 +130,9 @@ const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 /// A trial whose time has ended, and of which the kernel did not take back one value.
 fn not_wholly_put_back(machine: &Copy) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let root = Root::open_with_faults(&machine.path("/"), |Touch { deed, path, .. }| match deed {
-        Deed::Write if path == REFUSED => Answer::Errno(Errno::EINVAL as i32),
-        _ => Answer::Done,
+    let root = Root::open_with_faults(&machine.path("/"), |FileAccess { deed, path, .. }| match deed {
+        FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
+        _ => InjectedAnswer::Done,
     });
     let undone = apply::end_trial(&root.unwrap(), Options::default().wait).unwrap().unwrap();
     assert_eq!((undone.not_back, undone.complete()), (1, false));
@@ -188,12 +188,12 @@ fn what_could_not_be_put_back_and_is_applied_stays_applied() {
     not_wholly_put_back(&machine);
     // It cannot be put back this time either, but it is planned.
     let tried = Cell::new(0);
-    let root = Root::open_with_faults(&machine.path("/"), move |Touch { deed, path, .. }| {
-        let first = deed == Deed::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
-        if first { Answer::Errno(Errno::EINVAL as i32) } else { Answer::Done }
+    let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { deed, path, .. }| {
+        let first = deed == FileAction::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
+        if first { InjectedAnswer::Errno(Errno::EINVAL as i32) } else { InjectedAnswer::Done }
     });
     let done = apply::apply(&root.unwrap(), Options::default(), |root| {
-        let host = Host::read(root)?;
+        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
         Ok::<_, ApplyError>((host, plan))

@@ -1,6 +1,6 @@
 //! Machines of any size, as values and as trees.
 
-use crate::support::machine::{Card, Kernel, Machine, Port};
+use crate::support::machine::{Card, Kernel, MachineSpec, Port};
 
 /// How large a machine is.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl Size {
 
     /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores of a node, every vector allowed
     /// everywhere and served by the first node, as drivers and the kernel leave it.
-    pub(crate) fn machine(self) -> Machine {
+    pub(crate) fn machine(self) -> MachineSpec {
         let Self { cpus, nodes, cards, queues, irq_files } = self;
         let cores = cpus.div_ceil(2).max(cpus.min(nodes));
         let first_core = |node: u32| node * (cores / nodes) + node.min(cores % nodes);
@@ -48,7 +48,7 @@ impl Size {
                 texts.collect::<Vec<_>>().join(",")
             })
             .collect();
-        let mut machine = Machine::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut machine = MachineSpec::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
         machine.kernel = Kernel::V6_14;
         machine.irq_digits = 5;
         machine.irq_files = irq_files;

@@ -31,10 +31,12 @@ use std::hint::black_box;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use nicpin::host::{Host, Interrupts, Root};
+use nicpin::machine::Machine;
+use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
+use nicpin::read::interrupts::Interrupts;
+use nicpin::root::Root;
 
 use machines::Size;
 use timing::{Against, Program, against, growth};
@@ -139,7 +141,7 @@ struct Tree {
     bare: Bare,
     /// A list of the same.
     list: tempfile::NamedTempFile,
-    host: Host,
+    host: Machine,
 }
 
 /// What was measured on one machine.
@@ -165,7 +167,7 @@ impl Tree {
         let dir = if place.is_dir() { tempfile::tempdir_in(place) } else { tempfile::tempdir() }.unwrap();
         size.machine().write(dir.path());
         let root = Root::open_recording(dir.path()).unwrap();
-        Host::read(&root).unwrap();
+        nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap();
         let recorded = root.recorded();
         let below = |path: &String| dir.path().join(&path[1..]);
         let bare = Bare {
@@ -176,14 +178,19 @@ impl Tree {
         bare.list_in(list.path());
         drop((root, recorded));
         // As nicpin has it in its memory: not with a record's parts in between.
-        let host = Host::read(&Root::open(dir.path()).unwrap()).unwrap();
+        let host =
+            nicpin::read::machine(&Root::open(dir.path()).unwrap(), nicpin::read::Wants::default()).unwrap();
         Self { size, dir, bare, list, host }
     }
 
     fn row(&self) -> Row {
         let turns = if self.size.cpus > 1000 { 5 } else { 25 };
         let root = Root::open(self.dir.path()).unwrap();
-        let read = against(turns, || drop(black_box(Host::read(&root).unwrap())), || self.bare.read());
+        let read = against(
+            turns,
+            || drop(black_box(nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap())),
+            || self.bare.read(),
+        );
         let text = std::fs::read_to_string(self.dir.path().join("proc/interrupts")).unwrap();
         let parse = against(
             turns,

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::host::ethtool::set_channels;
-use crate::host::root::errno_words;
-use crate::host::{Channels, Root};
+use crate::machine::Channels;
+use crate::read::ethtool::set_channels;
+use crate::root::Root;
+use crate::root::errno_words;
 
 /// How long a driver may take to have its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ pub(crate) fn change_channels<'a>(
 
 fn change_one(root: &Root, interface: &str, wanted: Channels) -> Result<(), String> {
     set_channels(root, interface, &wanted).map_err(|error| {
-        let cure = match error.raw_os_error() {
+        let fix = match error.raw_os_error() {
             Some(nix::libc::EPERM | nix::libc::EACCES) => "run as root",
             Some(nix::libc::EINVAL) => {
                 "the RSS table, flow rules or XDP may use a queue that would go; ethtool -X INTERFACE default resets the table"
@@ -45,7 +46,7 @@ fn change_one(root: &Root, interface: &str, wanted: Channels) -> Result<(), Stri
             Some(nix::libc::EBUSY) => "the card is busy; run again",
             _ => "the driver does not take it",
         };
-        format!("{}: {cure}", errno_words(&error))
+        format!("{}: {fix}", errno_words(&error))
     })?;
     // A tree has no driver that would make queues.
     if !root.is_real() {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::apply::STATE_DIR;
-use crate::host::root::errno_words;
-use crate::host::{FileError, Root};
+use crate::root::errno_words;
+use crate::root::{FileError, Root};
 
-/// Held while it lives; the kernel lets go of it when the process ends, however it ends.
+/// DecidedBy while it lives; the kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -26,7 +26,7 @@ impl Drop for Lock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The state directory or the lock file could not be made.
-    #[error("{}: {}: {}", path.display(), errno_words(answer), cure(answer))]
+    #[error("{}: {}: {}", path.display(), errno_words(answer), fix(answer))]
     Io {
         /// The directory or file, the root included.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum LockError {
     NotOwn(FileError),
     /// Another process has it.
     #[error("{}: held by {holder} for more than {seconds} s: let it finish, or give --wait SECONDS", path.display())]
-    Held {
+    DecidedBy {
         /// The lock file, the root included.
         path: PathBuf,
         /// The process that has it, as it describes itself.
@@ -57,7 +57,7 @@ impl From<FileError> for LockError {
     }
 }
 
-fn cure(error: &std::io::Error) -> &'static str {
+fn fix(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
             "only root can apply and restore; `nicpin plan` and `check` need no root"
@@ -95,7 +95,7 @@ impl Lock {
                     let mut holder = String::new();
                     let told = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
                     let holder = if told { holder.trim().to_owned() } else { "another process".to_owned() };
-                    return Err(LockError::Held {
+                    return Err(LockError::DecidedBy {
                         path: root.outside(&path),
                         holder,
                         seconds: wait.as_secs(),

@@ -4,29 +4,29 @@
 //! [`apply()`] and [`restore`] are all that a program needs that embeds nicpin.
 
 mod channels;
-mod instead;
+mod fallback;
 pub mod irqbalance;
 mod lock;
 mod proof;
 mod reasons;
 mod record;
 mod session;
+mod settings;
 mod state;
 mod trial;
 mod undo;
-mod values;
 mod write;
 
 pub use channels::ChannelOutcome;
 pub use lock::{Lock, LockError};
-pub use proof::{Evidence, Proof, Proven};
-pub use reasons::{Difference, Instead, Reason, differences};
+pub use proof::{Evidence, Proof, VectorProof};
+pub use reasons::{Difference, Fallback, Reason, differences};
 pub use record::Record;
-pub use session::{ApplyError, Done, Options, apply, apply_when_safe};
+pub use session::{ApplyError, ApplyOutcome, Options, apply, apply_when_safe};
 pub use state::StateError;
-pub use trial::{Trial, Watch};
-pub use undo::{Undone, confirm, end_trial, restore};
-pub use write::{Outcome, Written, write_all};
+pub use trial::{Trial, TrialWatch};
+pub use undo::{RestoreOutcome, confirm, end_trial, restore};
+pub use write::{Outcome, WriteResult, write_all};
 
 use undo::put_back;
 

@@ -5,23 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::apply::session::Done;
+use crate::apply::session::ApplyOutcome;
 use crate::cpuset::CpuSet;
-use crate::host::torn::read_affinity;
-use crate::host::{Counts, FileError, Role, Root};
-use crate::plan::{VectorPlan, vector_file};
+use crate::machine::paths::affinity_file;
+use crate::machine::{Counts, Role};
+use crate::plan::PlannedVector;
+use crate::read::counts::counts;
+use crate::read::torn::read_affinity;
+use crate::root::{FileError, Root};
 
 /// The queue vectors of a plan, watched.
 #[derive(Debug)]
 pub struct Proof {
-    watched: Vec<Proven>,
+    watched: Vec<VectorProof>,
     irqs: BTreeSet<u32>,
     last: Counts,
 }
 
 /// What the counters said of one vector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Proven {
+pub struct VectorProof {
     /// The interface.
     pub interface: String,
     /// What the vector does.
@@ -59,17 +62,17 @@ pub enum Evidence {
 
 impl Proof {
     /// Begins to count. Vectors that no queue uses are not watched: nothing arrives there.
-    pub fn begin(root: &Root, done: &Done) -> Result<Self, FileError> {
+    pub fn begin(root: &Root, done: &ApplyOutcome) -> Result<Self, FileError> {
         let instead: BTreeMap<&str, &str> = (done.results.iter())
             .filter_map(|written| Some((written.path.as_str(), written.instead.as_deref()?)))
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
             let queues = interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle);
-            watched.extend(queues.filter_map(|vector: &VectorPlan| {
-                let other = instead.get(vector_file(vector.irq).as_str());
+            watched.extend(queues.filter_map(|vector: &PlannedVector| {
+                let other = instead.get(affinity_file(vector.irq).as_str());
                 let other = other.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
-                Some(Proven {
+                Some(VectorProof {
                     interface: interface.name.clone(),
                     role: vector.role,
                     queue: vector.queue,
@@ -82,13 +85,13 @@ impl Proof {
             }));
         }
         let irqs = watched.iter().map(|vector| vector.irq).collect();
-        let last = Counts::read(root, &irqs)?;
+        let last = counts(root, &irqs)?;
         Ok(Self { watched, irqs, last })
     }
 
     /// Looks at the counters again; whether every vector is proven.
     pub fn look(&mut self, root: &Root) -> Result<bool, FileError> {
-        let now = Counts::read(root, &self.irqs)?;
+        let now = counts(root, &self.irqs)?;
         for vector in &mut self.watched {
             vector.look(root, &self.last, &now);
         }
@@ -97,9 +100,9 @@ impl Proof {
     }
 
     /// What was seen, and whether each vector is still allowed where it was put.
-    pub fn finish(mut self, root: &Root) -> Vec<Proven> {
+    pub fn finish(mut self, root: &Root) -> Vec<VectorProof> {
         for vector in &mut self.watched {
-            let text = read_affinity(root, &vector_file(vector.irq)).ok().flatten();
+            let text = read_affinity(root, &affinity_file(vector.irq)).ok().flatten();
             match text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok()) {
                 Some(cpus) if cpus == vector.cpus => {}
                 // One that could not be moved is served where it was.
@@ -112,7 +115,7 @@ impl Proof {
     }
 }
 
-impl Proven {
+impl VectorProof {
     fn look(&mut self, root: &Root, last: &Counts, now: &Counts) {
         let (Some(before), Some(after)) = (last.rows.get(&self.irq), now.rows.get(&self.irq)) else { return };
         if before.whose != after.whose {
@@ -143,8 +146,8 @@ impl Proven {
 
     fn is_served_here(&self, root: &Root) -> bool {
         let path = format!("/proc/irq/{}/effective_affinity", self.irq);
-        let serving =
+        let effective =
             root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_kernel_mask(&text).ok());
-        serving.is_some_and(|serving| !serving.is_empty() && serving.is_subset(&self.cpus))
+        effective.is_some_and(|effective| !effective.is_empty() && effective.is_subset(&self.cpus))
     }
 }

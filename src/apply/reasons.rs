@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::apply::record::{Irq, Record, Set};
-use crate::apply::values::{self, Value, owner};
+use crate::apply::record::{Irq, LastSet, Record};
+use crate::apply::settings;
+use crate::apply::settings::{KernelSetting, owner};
 use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
-use crate::host::{Host, Root};
+use crate::machine::Machine;
 use crate::plan::{Plan, Write};
+use crate::root::Root;
 
 /// Why a value differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -47,7 +49,7 @@ pub struct Difference {
 
 /// A value that is not as planned because the kernel had no room for it, and that apply has put next to it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Instead {
+pub struct Fallback {
     /// The file.
     pub path: String,
     /// What the plan wants.
@@ -57,14 +59,14 @@ pub struct Instead {
 }
 
 /// What differs from a plan and why, and what was put elsewhere because it had to be.
-pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, Vec<Instead>) {
+pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Difference>, Vec<Fallback>) {
     if plan.writes.is_empty() {
         return (Vec::new(), Vec::new());
     }
     // Whether anything differs does not depend on the record; without one that can be believed no reason is known.
     let record = Record::load(root).unwrap_or_default();
-    let values: Vec<(Value<'_>, String)> = values::planned(host, plan);
-    let by_path: BTreeMap<&str, &Value<'_>> =
+    let values: Vec<(KernelSetting<'_>, String)> = settings::planned(machine, plan);
+    let by_path: BTreeMap<&str, &KernelSetting<'_>> =
         values.iter().map(|(value, _)| (value.path.as_str(), value)).collect();
     let recreated = values.iter().filter(|(value, _)| {
         let then = record.last_set.get(&value.key).and_then(|set| set.irq);
@@ -76,19 +78,19 @@ pub fn differences(root: &Root, host: &Host, plan: &Plan) -> (Vec<Difference>, V
     for write in &plan.writes {
         let set = by_path.get(write.path.as_str()).and_then(|value| record.last_set.get(&value.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
-        if let Some(Set { value, instead: Some(other), .. }) = set
+        if let Some(LastSet { value, instead: Some(other), .. }) = set
             && same(value, &write.value.text())
             && same(other, &write.current)
         {
             let (planned, holds) = (write.value.to_string(), write.current.to_string());
-            instead.push(Instead { path: write.path.clone(), planned, holds });
+            instead.push(Fallback { path: write.path.clone(), planned, holds });
             continue;
         }
         let anew = match by_path.get(write.path.as_str()).and_then(|value| value.irq) {
             Some(irq) => set.and_then(|set| made_anew(set.irq, Irq::now(root, irq))),
             None => recreated.contains(&*write.interface).then(|| "with its vectors".to_owned()),
         };
-        let (reason, detail) = reason(&record, host, write, set, anew);
+        let (reason, detail) = reason(&record, machine, write, set, anew);
         differences.push(Difference { write: write.clone(), reason, detail });
     }
     (differences, instead)
@@ -106,12 +108,12 @@ fn made_anew(then: Option<Irq>, now: Irq) -> Option<String> {
 
 fn reason(
     record: &Record,
-    host: &Host,
+    machine: &Machine,
     write: &Write,
-    set: Option<&Set>,
+    set: Option<&LastSet>,
     anew: Option<String>,
 ) -> (Reason, Option<String>) {
-    let interface = host.interfaces.iter().find(|interface| *interface.name == *write.interface);
+    let interface = machine.interfaces.iter().find(|interface| *interface.name == *write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
     let then = interface.and_then(|interface| record.queues.get(&owner(interface)).copied());
     if let (Some((rx, tx)), Some((then_rx, then_tx))) = (now, then)
@@ -125,7 +127,7 @@ fn reason(
         return (Reason::IrqRecreated, Some(detail));
     }
     let held = set.instead.as_ref().unwrap_or(&set.value);
-    let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default().difference(&host.topology.online);
+    let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default().difference(&machine.topology.online);
     if write.kind.is_mask() && !offline.is_empty() {
         return (Reason::CpuOffline, Some(format!("apply had set CPU {offline}")));
     }

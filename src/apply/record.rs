@@ -1,16 +1,18 @@
 //! The first values ever seen, by device and queue, so that `restore` finds them whatever IRQ numbers and names
-//! things have by then; and what apply last set, so that `check` can tell why something differs. Written durably
+//! things have by then; and what apply last set, so that `check` can tell why something differs. WriteResult durably
 //! before the first write; the first values are never overwritten by later runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::apply::settings;
+use crate::apply::settings::{Texts, channels_key, owner};
 use crate::apply::state::{StateError, StateFile};
-use crate::apply::values::{self, Texts, channels_key, owner};
-use crate::apply::write::{Outcome, Written};
-use crate::host::{Channels, Host, Interface, Root};
+use crate::apply::write::{Outcome, WriteResult};
+use crate::machine::{Channels, Interface, Machine};
 use crate::plan::Plan;
+use crate::root::Root;
 
 const FILE: StateFile = StateFile {
     name: "state.json",
@@ -27,7 +29,7 @@ pub struct Record {
     first_seen: Texts,
     /// What apply last set, by the same names.
     #[serde(default)]
-    pub(crate) last_set: BTreeMap<String, Set>,
+    pub(crate) last_set: BTreeMap<String, LastSet>,
     /// How many receive and transmit queues an interface had when it was last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
@@ -35,7 +37,7 @@ pub struct Record {
 
 /// What apply last wanted of a value, and got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Set {
+pub(crate) struct LastSet {
     /// What the plan wanted.
     pub(crate) value: String,
     /// What the file was given instead, the kernel having no room for that.
@@ -89,30 +91,30 @@ impl Record {
     }
 
     /// Adds the present values of a plan's interfaces where none were seen before, and what the plan is going to set.
-    pub fn add(&mut self, root: &Root, host: &Host, plan: &Plan) {
+    pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         // What came with changed channels goes with them when they are put back.
-        let other_channels: BTreeSet<String> = (host.interfaces.iter())
+        let other_channels: BTreeSet<String> = (machine.interfaces.iter())
             .filter(|interface| !self.has_first_channels(interface))
             .map(|interface| owner(interface) + " ")
             .collect();
-        for (key, text) in values::texts(host, plan) {
+        for (key, text) in settings::texts(machine, plan) {
             if !other_channels.iter().any(|owner| key.starts_with(owner)) || key.ends_with(" channels") {
                 self.first_seen.entry(key).or_insert(text);
             }
         }
-        for (value, wanted) in values::planned(host, plan) {
+        for (value, wanted) in settings::planned(machine, plan) {
             let irq = value.irq.map(|irq| Irq::now(root, irq));
             match self.last_set.get_mut(&value.key) {
                 // The same as before; what became of it stands until it is written anew.
                 Some(set) if set.value == wanted => set.irq = irq,
                 _ => {
-                    let set = Set { value: wanted, instead: None, refused: None, irq };
+                    let set = LastSet { value: wanted, instead: None, refused: None, irq };
                     self.last_set.insert(value.key, set);
                 }
             }
         }
         for planned in &plan.interfaces {
-            let interface = host.interfaces.iter().find(|interface| interface.name == planned.name);
+            let interface = machine.interfaces.iter().find(|interface| interface.name == planned.name);
             self.queues.extend(interface.map(|i| (owner(i), (i.rx_queues.len(), i.tx_queues.len()))));
         }
     }
@@ -123,10 +125,10 @@ impl Record {
     }
 
     /// Notes what became of a plan's writes.
-    pub fn settle(&mut self, host: &Host, plan: &Plan, written: &[Written]) {
-        let by_path: BTreeMap<&str, &Written> =
+    pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
+        let by_path: BTreeMap<&str, &WriteResult> =
             written.iter().map(|written| (written.path.as_str(), written)).collect();
-        for (value, _) in values::planned(host, plan) {
+        for (value, _) in settings::planned(machine, plan) {
             let Some(set) = self.last_set.get_mut(&value.key) else { continue };
             let written = by_path.get(value.path.as_str());
             set.instead = written.and_then(|written| written.instead.clone());

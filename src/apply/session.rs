@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use crate::apply::channels::{ChannelOutcome, change_channels};
-use crate::apply::instead::Instead;
-use crate::apply::irqbalance::{self, Balanced, Kept, RunningError};
+use crate::apply::fallback::Fallbacks;
+use crate::apply::irqbalance::{self, IrqbalanceOutcome, IrqbalanceRecord, RunningError};
 use crate::apply::lock::{Lock, LockError};
 use crate::apply::record::Record;
+use crate::apply::settings;
+use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
-use crate::apply::trial::{Trial, Watch};
-use crate::apply::undo::{Undone, any_changed, any_failed, put_back};
-use crate::apply::values::{self, Texts};
-use crate::apply::write::{Written, undo_all, write_plan};
-use crate::host::{FileError, Host, Root};
+use crate::apply::trial::{Trial, TrialWatch};
+use crate::apply::undo::{RestoreOutcome, any_changed, any_failed, put_back};
+use crate::apply::write::{WriteResult, undo_all, write_plan};
+use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::root::{FileError, Root};
 
 /// How to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,24 +36,24 @@ impl Default for Options {
 
 /// A plan that was applied.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Done {
+pub struct ApplyOutcome {
     /// The machine as it was before the writes, after channels changed.
-    pub host: Host,
+    pub machine: Machine,
     /// The plan: where channels changed, the one for the new queues.
     pub plan: Plan,
     /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
     /// What was done about irqbalance before the first write; `None` where there was nothing to do.
-    pub irqbalance: Option<Balanced>,
+    pub irqbalance: Option<IrqbalanceOutcome>,
     /// Each write, in the plan's order; with [`Options::atomic`], up to the first that failed.
-    pub results: Vec<Written>,
+    pub results: Vec<WriteResult>,
     /// What was taken back, where [`Options::atomic`] made it so.
-    pub undone: Option<Undone>,
+    pub undone: Option<RestoreOutcome>,
     /// An earlier trial that nobody confirmed and that was put back first.
-    pub earlier: Option<Undone>,
+    pub earlier: Option<RestoreOutcome>,
 }
 
-impl Done {
+impl ApplyOutcome {
     /// Whether something was not written that could have been.
     pub fn failed(&self) -> bool {
         any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
@@ -99,16 +101,16 @@ pub enum ApplyError {
 /// queues and vectors are others. A refused write is an outcome, not an error.
 ///
 /// ```
-/// use nicpin::{apply::{self, ApplyError, Options}, host::{Host, Root}, policy::Policy, select::Selection};
+/// use nicpin::{apply::{self, Options}, machine::Selection, policy::Policy, read::{self, Wants}, root::Root};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # std::process::Command::new("cp").args(["-r", "fixtures/two-node/."]).arg(dir.path()).status()?;
 /// let root = Root::open(dir.path())?; // a copy of a machine; "/" is this one
 /// let done = apply::apply(&root, Options::default(), |root| {
-///     let host = Host::read(root)?;
-///     let selection = Selection::new(&host, &["nic0".to_owned()], false).map_err(std::io::Error::other)?;
-///     let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
-///     Ok::<_, Box<dyn std::error::Error>>((host, plan))
+///     let machine = read::machine(root, Wants::default())?;
+///     let selection = Selection::new(&machine, &["nic0".to_owned()], false).map_err(std::io::Error::other)?;
+///     let plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
+///     Ok::<_, Box<dyn std::error::Error>>((machine, plan))
 /// })?;
 /// assert!(!done.failed() && done.results.iter().all(|written| written.changed()));
 ///
@@ -119,8 +121,8 @@ pub enum ApplyError {
 pub fn apply<E: From<ApplyError>>(
     root: &Root,
     options: Options,
-    plan: impl FnMut(&Root) -> Result<(Host, Plan), E>,
-) -> Result<Done, E> {
+    plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
+) -> Result<ApplyOutcome, E> {
     apply_when_safe(root, options, plan, || Ok(()))
 }
 
@@ -128,45 +130,45 @@ pub fn apply<E: From<ApplyError>>(
 pub fn apply_when_safe<E: From<ApplyError>>(
     root: &Root,
     options: Options,
-    mut plan: impl FnMut(&Root) -> Result<(Host, Plan), E>,
+    mut plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     safe: impl FnOnce() -> Result<(), E>,
-) -> Result<Done, E> {
+) -> Result<ApplyOutcome, E> {
     let mut session = Session::begin(root, options)?;
-    let (mut host, mut planned) = plan(root)?;
+    let (mut machine, mut planned) = plan(root)?;
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
-    session.remember(&host, &planned)?;
+    session.remember(&machine, &planned)?;
     if let Err(error) = safe() {
         session.forget_plan();
         return Err(error);
     }
-    session.put_on_trial(&host, &planned)?;
+    session.put_on_trial(&machine, &planned)?;
     let changes =
         planned.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
     let channels = change_channels(root, changes);
     if !channels.is_empty() {
         // Other queues and vectors now: everything else is planned for them. What came with them goes with them
         // when the channels are put back, and is not for the record.
-        let again = plan(root).and_then(|(host, plan)| {
-            session.note(&host, &plan)?;
-            Ok((host, plan))
+        let again = plan(root).and_then(|(machine, plan)| {
+            session.note(&machine, &plan)?;
+            Ok((machine, plan))
         });
         match again {
-            Ok(again) => (host, planned) = again,
+            Ok(again) => (machine, planned) = again,
             Err(error) => {
-                session.take_back(&host, &planned, &[], true)?;
+                session.take_back(&machine, &planned, &[], true)?;
                 return Err(error);
             }
         }
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
-    let told = if stop { None } else { irqbalance::before_writes(root, &host, &planned) };
-    let stop = stop || options.atomic && told.as_ref().is_some_and(Balanced::failed);
+    let told = if stop { None } else { irqbalance::before_writes(root, &machine, &planned) };
+    let stop = stop || options.atomic && told.as_ref().is_some_and(IrqbalanceOutcome::failed);
     irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
-    let instead = Instead::new(&host.topology, &planned);
+    let instead = Fallbacks::new(&machine.topology, &planned);
     let results = write_plan(root, writes, Some(&instead), options.atomic);
-    let mut done = Done {
-        host,
+    let mut done = ApplyOutcome {
+        machine,
         plan: planned,
         channels,
         irqbalance: told,
@@ -175,9 +177,10 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         earlier: session.earlier.take(),
     };
     if options.atomic && done.failed() {
-        done.undone = session.take_back(&done.host, &done.plan, &done.results, !done.channels.is_empty())?;
+        done.undone =
+            session.take_back(&done.machine, &done.plan, &done.results, !done.channels.is_empty())?;
     } else {
-        session.record.settle(&done.host, &done.plan, &done.results);
+        session.record.settle(&done.machine, &done.plan, &done.results);
         // The first values are safe; all that can be lost here is why a value differs.
         let _ = session.save();
         if options.trial.is_some() && done.is_in_vain() {
@@ -199,8 +202,8 @@ struct Session<'a> {
     /// What there was before this run.
     before: Texts,
     /// What irqbalance had been told before this run.
-    told: Kept,
-    earlier: Option<Undone>,
+    told: IrqbalanceRecord,
+    earlier: Option<RestoreOutcome>,
     _lock: Lock,
 }
 
@@ -208,7 +211,7 @@ impl<'a> Session<'a> {
     fn begin(root: &'a Root, options: Options) -> Result<Self, ApplyError> {
         let lock = Lock::take(root, "apply", options.wait)?;
         let earlier = match Trial::load(root)? {
-            Some(trial) if !trial.over => match Watch::take(root)? {
+            Some(trial) if !trial.over => match TrialWatch::take(root)? {
                 None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
                 // Whoever watched it is dead, perhaps since before the first write.
                 Some(_) => Some(trial.put_back(root)?).filter(|undone| !undone.had_nothing_to_do()),
@@ -219,14 +222,14 @@ impl<'a> Session<'a> {
         let record = Record::load(root)?;
         let (found, saved) = (record.clone(), record.clone());
         // One that cannot be read is refused when irqbalance is to be told.
-        let told = Kept::load(root).unwrap_or_default();
+        let told = IrqbalanceRecord::load(root).unwrap_or_default();
         Ok(Self { root, options, record, found, saved, before: Texts::new(), told, earlier, _lock: lock })
     }
 
     /// Keeps what there is now, durably.
-    fn remember(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
-        self.before = values::texts(host, plan);
-        self.note(host, plan)
+    fn remember(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+        self.before = settings::texts(machine, plan);
+        self.note(machine, plan)
     }
 
     /// Nothing will be written: the record is as it was. If that cannot be, it holds more first values than it has
@@ -238,14 +241,15 @@ impl<'a> Session<'a> {
 
     /// Puts the plan on trial, where that is wanted: after the record is safe and right before the first write, since
     /// from here on whoever finds the trial puts back what it may have set.
-    fn put_on_trial(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
+    fn put_on_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let Some(seconds) = self.options.trial else {
             let Some(earlier) = Trial::load(self.root)? else { return Ok(()) };
-            let planned = values::planned(host, plan).into_iter().map(|(value, _)| value.key).collect();
+            let planned = settings::planned(machine, plan).into_iter().map(|(value, _)| value.key).collect();
             return Ok(earlier.give_up(self.root, &planned)?);
         };
         // Channels bring queues and vectors that are planned anew.
-        let before = if plan.channels.is_empty() { values::written(host, plan) } else { self.before.clone() };
+        let before =
+            if plan.channels.is_empty() { settings::written(machine, plan) } else { self.before.clone() };
         let saved = Trial::new(seconds, before, self.found.clone(), self.told.clone()).save(self.root);
         if saved.is_err() {
             // It may be there all the same, and not yet synced.
@@ -255,8 +259,8 @@ impl<'a> Session<'a> {
         Ok(saved?)
     }
 
-    fn note(&mut self, host: &Host, plan: &Plan) -> Result<(), ApplyError> {
-        self.record.add(self.root, host, plan);
+    fn note(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+        self.record.add(self.root, machine, plan);
         Ok(self.save()?)
     }
 
@@ -271,15 +275,18 @@ impl<'a> Session<'a> {
     /// Takes back what this run has written, the last first, and then the channels; `None` unless it is to.
     fn take_back(
         &mut self,
-        host: &Host,
+        machine: &Machine,
         plan: &Plan,
-        written: &[Written],
+        written: &[WriteResult],
         channels: bool,
-    ) -> Result<Option<Undone>, ApplyError> {
+    ) -> Result<Option<RestoreOutcome>, ApplyError> {
         if !self.options.atomic {
             return Ok(None);
         }
-        let mut undone = Undone { results: undo_all(self.root, &plan.writes, written), ..Undone::default() };
+        let mut undone = RestoreOutcome {
+            results: undo_all(self.root, &plan.writes, written),
+            ..RestoreOutcome::default()
+        };
         if channels {
             let rest = put_back(self.root, &self.before, "as it was before this apply")?;
             undone.channels = rest.channels;
@@ -295,7 +302,7 @@ impl<'a> Session<'a> {
         } else {
             let failed =
                 |path: &str| undone.results.iter().any(|result| result.path == path && result.failed());
-            let planned = values::planned(host, plan).into_iter().map(|(value, _)| value);
+            let planned = settings::planned(machine, plan).into_iter().map(|(value, _)| value);
             let back: Vec<String> =
                 planned.filter(|value| !failed(&value.path)).map(|value| value.key).collect();
             self.record.are_back(&back, &self.found);

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::STATE_DIR;
-use crate::host::root::errno_words;
-use crate::host::{FileError, Root};
+use crate::root::errno_words;
+use crate::root::{FileError, Root};
 
 /// One of the files, and what follows when it cannot be used.
 pub(crate) struct StateFile {

@@ -13,13 +13,16 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::irqbalance::{self, Balanced, Kept};
+use crate::apply::irqbalance::{self, IrqbalanceOutcome, IrqbalanceRecord};
 use crate::apply::record::Record;
+use crate::apply::settings;
+use crate::apply::settings::Texts;
 use crate::apply::state::{StateError, StateFile};
-use crate::apply::values::{self, Texts};
-use crate::apply::{ApplyError, STATE_DIR, Undone, put_back};
-use crate::host::{FileError, Host, Root};
-use crate::wording::count;
+use crate::apply::{ApplyError, RestoreOutcome, STATE_DIR, put_back};
+use crate::read;
+use crate::read::Wants;
+use crate::report::wording::count;
+use crate::root::{FileError, Root};
 
 const FILE: StateFile = StateFile {
     name: "try.json",
@@ -44,18 +47,18 @@ pub struct Trial {
     /// The record that there was before.
     record: Record,
     /// What irqbalance had been told.
-    told: Kept,
+    told: IrqbalanceRecord,
 }
 
 impl Trial {
-    pub(crate) fn new(seconds: u64, before: Texts, record: Record, told: Kept) -> Self {
+    pub(crate) fn new(seconds: u64, before: Texts, record: Record, told: IrqbalanceRecord) -> Self {
         Self { schema: FILE.schema.to_owned(), seconds, over: false, before, untold: false, record, told }
     }
 
     /// One that is over, in the place of one that cannot be read; with what could not be put back.
-    pub(crate) fn ended(left: Texts, undone: &Undone) -> Self {
-        let untold = undone.irqbalance.as_ref().is_some_and(Balanced::failed);
-        Self { over: true, untold, ..Self::new(0, left, Record::default(), Kept::default()) }
+    pub(crate) fn ended(left: Texts, undone: &RestoreOutcome) -> Self {
+        let untold = undone.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
+        Self { over: true, untold, ..Self::new(0, left, Record::default(), IrqbalanceRecord::default()) }
     }
 
     /// Reads the trial; `None` where there is none.
@@ -75,10 +78,12 @@ impl Trial {
     /// Whether there is something to keep: an apply that ended before its first write has set nothing. One that found
     /// everything as planned has set all that it wanted.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let told = || Kept::load(root).map_or(true, |told| told != self.told);
+        let told = || IrqbalanceRecord::load(root).map_or(true, |told| told != self.told);
         // Where it cannot be told, it is the user's word that counts.
-        let differs =
-            || Host::read(root).map_or(true, |host| !values::back_to(&self.before, &host, "").is_there());
+        let differs = || {
+            read::machine(root, Wants::default())
+                .map_or(true, |machine| !settings::back_to(&self.before, &machine, "").is_there())
+        };
         self.before.is_empty() || told() || differs()
     }
 
@@ -114,12 +119,12 @@ impl Trial {
     }
 
     /// Puts back what there was before, under the lock. What could not be put back stays in the record.
-    pub(crate) fn put_back(mut self, root: &Root) -> Result<Undone, ApplyError> {
+    pub(crate) fn put_back(mut self, root: &Root) -> Result<RestoreOutcome, ApplyError> {
         let again = self.over;
         let mut undone = put_back(root, &self.before, "as it was before apply --try")?;
         if !again {
             undone.irqbalance = irqbalance::back_to(root, &self.told);
-            self.untold = undone.irqbalance.as_ref().is_some_and(Balanced::failed);
+            self.untold = undone.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
         }
         // Another apply may have added to the record since.
         if undone.complete() && !again {
@@ -135,11 +140,11 @@ impl Trial {
     }
 }
 
-/// Held by the process that watches the time; the kernel lets go of it when that ends, however it ends.
+/// DecidedBy by the process that watches the time; the kernel lets go of it when that ends, however it ends.
 #[derive(Debug)]
-pub struct Watch(#[allow(dead_code)] File);
+pub struct TrialWatch(#[allow(dead_code)] File);
 
-impl Watch {
+impl TrialWatch {
     /// Begins to watch; `None` while another process does.
     pub fn take(root: &Root) -> Result<Option<Self>, FileError> {
         let path = format!("{STATE_DIR}/try.lock");

@@ -3,24 +3,27 @@
 use std::time::Duration;
 
 use crate::apply::channels::{ChannelOutcome, change_channels};
-use crate::apply::irqbalance::{self, Balanced, Kept};
+use crate::apply::irqbalance::{self, IrqbalanceOutcome, IrqbalanceRecord};
 use crate::apply::lock::Lock;
 use crate::apply::record::Record;
 use crate::apply::session::ApplyError;
+use crate::apply::settings;
+use crate::apply::settings::{RestorePlan, Texts, UnusableText};
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
-use crate::apply::values::{self, Back, Texts, Wrong};
-use crate::apply::write::{Written, write_each};
-use crate::host::{Host, Root};
+use crate::apply::write::{WriteResult, write_each};
 use crate::plan::Write;
+use crate::read;
+use crate::read::Wants;
+use crate::root::Root;
 
 /// What was put back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Undone {
+pub struct RestoreOutcome {
     /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
     /// Each write, in the order in which it was done.
-    pub results: Vec<Written>,
+    pub results: Vec<WriteResult>,
     /// How many values were as before without a write.
     pub unchanged: usize,
     /// Values that the machine does not have now.
@@ -32,10 +35,10 @@ pub struct Undone {
     /// How many values are not as they were: refused, or not there now.
     pub not_back: usize,
     /// What was undone about irqbalance; `None` where there was nothing to undo.
-    pub irqbalance: Option<Balanced>,
+    pub irqbalance: Option<IrqbalanceOutcome>,
 }
 
-impl Undone {
+impl RestoreOutcome {
     /// Whether everything is as it was.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
@@ -43,7 +46,7 @@ impl Undone {
 
     pub(crate) fn counted(mut self) -> Self {
         let channels = self.channels.iter().filter(|channel| channel.refused.is_some()).count();
-        let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(Balanced::failed));
+        let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed));
         let results = self.results.iter().filter(|result| result.failed()).count();
         self.not_back = results + channels + irqbalance + self.absent.len();
         self
@@ -62,7 +65,7 @@ impl Undone {
 
 /// Puts back what the first apply found, as far as it is there; `None` where no apply has left a record. What is not
 /// there now is kept for the next time.
-pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
+pub fn restore(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, ApplyError> {
     let is_something = || Record::exists(root) || irqbalance::has_done_something(root);
     // A first apply may be about to save the record. Where nicpin never ran, no lock is made.
     if !Lock::exists(root) && !is_something() {
@@ -81,10 +84,10 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError
 fn restore_first(
     root: &Root,
     end: impl FnOnce() -> Result<(), StateError>,
-) -> Result<(Texts, Undone), ApplyError> {
+) -> Result<(Texts, RestoreOutcome), ApplyError> {
     let mut record = Record::load(root)?;
     let mut undone = put_back(root, record.first_seen(), "as it was before the first apply")?;
-    undone.irqbalance = irqbalance::back_to(root, &Kept::default());
+    undone.irqbalance = irqbalance::back_to(root, &IrqbalanceRecord::default());
     end()?;
     let left = record.first_seen().iter();
     let left = left.filter(|(key, _)| undone.refused.contains(key) || undone.absent.contains(key));
@@ -128,7 +131,7 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
 ///
 /// A trial that cannot be read was not confirmed. What there was right before it is not known then, so the machine goes
 /// back to what the first apply found, as by [`restore`].
-pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyError> {
+pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
     match Trial::load(root) {
         Ok(Some(trial)) if !trial.over => trial.put_back(root).map(Some),
@@ -142,46 +145,46 @@ pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Undone>, ApplyErr
 }
 
 /// Brings the machine back to these texts: channels first, since queues and vectors come and go with them.
-pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<Undone, ApplyError> {
-    let mut back = values::back_to(texts, &Host::read(root)?, why);
+pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<RestoreOutcome, ApplyError> {
+    let mut back = settings::back_to(texts, &read::machine(root, Wants::default())?, why);
     let changes = back.channels.iter().map(|other| (other.interface.as_str(), other.now, other.first));
     let mut channels = change_channels(root, changes);
     let refused = channels.iter().zip(&back.channels).filter(|(done, _)| done.refused.is_some());
     let mut refused: Vec<String> = refused.map(|(_, other)| other.key.clone()).collect();
     if !channels.is_empty() {
-        back = values::back_to(texts, &Host::read(root)?, why);
+        back = settings::back_to(texts, &read::machine(root, Wants::default())?, why);
     }
     let (keys, writes): (Vec<String>, Vec<Write>) = back.writes.into_iter().unzip();
     let mut results = write_each(root, &writes);
     refused.extend(keys.into_iter().zip(&results).filter(|(_, done)| done.failed()).map(|(key, _)| key));
     for wrong in back.wrong {
-        let (why, Wrong { key, path, interface, text, .. }) = (wrong.words(), wrong);
+        let (why, UnusableText { key, path, interface, text, .. }) = (wrong.words(), wrong);
         refused.push(key);
         match path {
-            Some(path) => results.push(Written::not_done(path, text, interface, why)),
+            Some(path) => results.push(WriteResult::not_done(path, text, interface, why)),
             None => channels.push(ChannelOutcome { interface, wanted: text, refused: Some(why) }),
         }
     }
-    let Back { unchanged, absent, .. } = back;
-    Ok(Undone { channels, results, unchanged, absent, refused, not_back: 0, irqbalance: None })
+    let RestorePlan { unchanged, absent, .. } = back;
+    Ok(RestoreOutcome { channels, results, unchanged, absent, refused, not_back: 0, irqbalance: None })
 }
 
 pub(crate) fn any_changed(
     channels: &[ChannelOutcome],
-    irqbalance: Option<&Balanced>,
-    results: &[Written],
+    irqbalance: Option<&IrqbalanceOutcome>,
+    results: &[WriteResult],
 ) -> bool {
     channels.iter().any(|channel| channel.refused.is_none())
         || irqbalance.is_some_and(|told| told.changed)
-        || results.iter().any(Written::changed)
+        || results.iter().any(WriteResult::changed)
 }
 
 pub(crate) fn any_failed(
     channels: &[ChannelOutcome],
-    irqbalance: Option<&Balanced>,
-    results: &[Written],
+    irqbalance: Option<&IrqbalanceOutcome>,
+    results: &[WriteResult],
 ) -> bool {
     channels.iter().any(|channel| channel.refused.is_some())
-        || irqbalance.is_some_and(Balanced::failed)
-        || results.iter().any(Written::failed)
+        || irqbalance.is_some_and(IrqbalanceOutcome::failed)
+        || results.iter().any(WriteResult::failed)
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::instead::Instead;
+use crate::apply::fallback::Fallbacks;
 use crate::cpuset::CpuSet;
-use crate::host::root::errno_words;
-use crate::host::torn::read_affinity;
-use crate::host::{FileError, Root};
 use crate::plan::{Write, WriteKind};
+use crate::read::torn::read_affinity;
+use crate::root::errno_words;
+use crate::root::{FileError, Root};
 
 /// How long the kernel is given to finish what it is at: EBUSY, EAGAIN and EINTR are asked again after each.
 const PATIENCE: [Duration; 4] = [
@@ -23,7 +23,7 @@ const PATIENCE: [Duration; 4] = [
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteResult {
     /// The file, from `/` whatever the root.
     pub path: String,
     /// What was to be written.
@@ -40,8 +40,8 @@ pub struct Written {
     pub instead: Option<String>,
     /// The CPUs that serve the vector until its next interrupt, while they are not yet the new ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub serving: Option<CpuSet>,
-    /// The kernel's answer in words, and the cure.
+    pub effective: Option<CpuSet>,
+    /// The kernel's answer in words, and the fix.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
 }
@@ -50,7 +50,7 @@ pub struct Written {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Written, and read back as written.
+    /// WriteResult, and read back as written.
     Changed,
     /// The same, and the old CPU serves until the next interrupt moves the vector (`irq_move_masked_irq`): the new
     /// CPUs are allowed, which is all that a write can do. No failure.
@@ -65,7 +65,7 @@ pub enum Outcome {
     Vanished,
 }
 
-impl Written {
+impl WriteResult {
     /// Whether the planned value was not reached and could have been.
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Refused | Outcome::Vanished)
@@ -79,7 +79,7 @@ impl Written {
 
 /// Performs writes in order and reads each back, without the lock and the record that an undo needs: what
 /// [`apply()`](super::apply()) does last, to be measured by itself.
-pub fn write_all(root: &Root, writes: &[Write]) -> Vec<Written> {
+pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
     write_plan(root, writes, None, false)
 }
 
@@ -89,10 +89,10 @@ pub fn write_all(root: &Root, writes: &[Write]) -> Vec<Written> {
 pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
-    instead: Option<&Instead<'_>>,
+    instead: Option<&Fallbacks<'_>>,
     stop: bool,
-) -> Vec<Written> {
-    let mut all: Vec<Written> = Vec::new();
+) -> Vec<WriteResult> {
+    let mut all: Vec<WriteResult> = Vec::new();
     let mut is_first = true;
     for (at, write) in writes.iter().enumerate() {
         let (written, errno) = write_one(root, write, instead);
@@ -112,7 +112,7 @@ pub(crate) fn write_plan(
 }
 
 /// Performs writes in order, as many as can be.
-pub(crate) fn write_each(root: &Root, writes: &[Write]) -> Vec<Written> {
+pub(crate) fn write_each(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
     writes.iter().map(|write| write_one(root, write, None).0).collect()
 }
 
@@ -133,21 +133,21 @@ fn has_write_bits(root: &Root, path: &str) -> bool {
 }
 
 /// What was refused last is refused for all.
-fn refuse_rest(all: &mut Vec<Written>, rest: &[Write]) {
-    let more = if all.iter().any(Written::changed) { " more" } else { "" };
+fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
+    let more = if all.iter().any(WriteResult::changed) { " more" } else { "" };
     let Some(last) = all.last_mut() else { return };
     let detail = last.detail.take().unwrap_or_default();
     let why = format!("{detail}; nothing{more} was written after {} was refused", last.path);
     last.detail = Some(why.clone());
     let refused = |write: &Write| {
         let (path, value) = (write.path.clone(), write.value.to_string());
-        Written::not_done(path, value, write.interface.to_string(), why.clone())
+        WriteResult::not_done(path, value, write.interface.to_string(), why.clone())
     };
     all.extend(rest.iter().map(refused));
 }
 
 /// Takes writes back, the last one first.
-pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[Written]) -> Vec<Written> {
+pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[WriteResult]) -> Vec<WriteResult> {
     let done = writes.iter().zip(written).rev();
     let back = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
     let back = back
@@ -156,15 +156,15 @@ pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[Written]) -> Ve
 }
 
 /// Also the kernel's answer, where it did not take the value itself.
-fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> (Written, Option<Errno>) {
-    let mut written = Written {
+fn write_one(root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>) -> (WriteResult, Option<Errno>) {
+    let mut written = WriteResult {
         path: write.path.clone(),
         value: write.value.to_string(),
         interface: write.interface.to_string(),
         outcome: Outcome::Already,
         was: None,
         instead: None,
-        serving: None,
+        effective: None,
         detail: None,
     };
     let was = match read(root, write) {
@@ -178,11 +178,11 @@ fn write_one(root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> (Writ
     (written, errno)
 }
 
-impl Written {
+impl WriteResult {
     /// A value that was not even tried.
     pub(crate) fn not_done(path: String, value: String, interface: String, why: String) -> Self {
         let outcome = Outcome::Refused;
-        Self { path, value, interface, outcome, was: None, instead: None, serving: None, detail: Some(why) }
+        Self { path, value, interface, outcome, was: None, instead: None, effective: None, detail: Some(why) }
     }
 
     fn vanished(mut self, what: &str) -> Self {
@@ -199,7 +199,7 @@ impl Written {
         (self.outcome, self.detail) = (outcome, Some(detail));
     }
 
-    fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>) -> Option<Errno> {
+    fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>) -> Option<Errno> {
         let value = self.value.clone();
         let answer = put(root, &write.path, &value);
         let errno = answer.as_ref().err().and_then(errno);
@@ -217,7 +217,7 @@ impl Written {
     }
 
     /// The CPU has no room for another vector: the next CPU that has.
-    fn elsewhere(&mut self, root: &Root, write: &Write, instead: Option<&Instead<'_>>, error: &io::Error) {
+    fn elsewhere(&mut self, root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>, error: &io::Error) {
         let words = errno_words(error);
         for other in instead.iter().flat_map(|instead| instead.of(write)) {
             let held = self.was.as_ref().is_some_and(|was| means_same(write.kind, was, &other.mask));
@@ -255,8 +255,8 @@ impl Written {
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
         match read(root, write) {
             Ok(Some(text)) if means_same(write.kind, &text, value) => {
-                self.serving = serving_elsewhere(root, write, value);
-                self.outcome = if self.serving.is_some() { Outcome::Pending } else { Outcome::Changed };
+                self.effective = serving_elsewhere(root, write, value);
+                self.outcome = if self.effective.is_some() { Outcome::Pending } else { Outcome::Changed };
             }
             Ok(Some(text)) => self.judge(
                 Outcome::Refused,
@@ -310,7 +310,7 @@ pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
 /// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
 fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
     let words = errno_words(error);
-    let refused = |cure: &str| (Outcome::Refused, format!("{words}: {cure}"));
+    let refused = |fix: &str| (Outcome::Refused, format!("{words}: {fix}"));
     match (write.kind, errno(error)) {
         // EPERM since 6.12, which also takes its write bits off it; EIO before, and also from an IRQ that went away
         // under the open file.
@@ -352,7 +352,7 @@ fn serving_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> 
         return None;
     }
     let path = write.path.replace("smp_affinity", "effective_affinity");
-    let serving = CpuSet::parse_kernel_mask(&root.read_opt(&path).ok()??).ok()?;
+    let effective = CpuSet::parse_kernel_mask(&root.read_opt(&path).ok()??).ok()?;
     let allowed = CpuSet::parse_kernel_mask(value).unwrap_or_default();
-    (!serving.is_empty() && !serving.is_subset(&allowed)).then_some(serving)
+    (!effective.is_empty() && !effective.is_subset(&allowed)).then_some(effective)
 }

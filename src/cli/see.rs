@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::binding::Memory;
 use crate::cli::{PolicyArgs, ReportFormat, SelectArgs};
+use crate::plan::binding::MemoryBinding;
 
 /// `nicpin status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The worst interface comes first. Of each vector: where it is planned, where the kernel
-may deliver it (allowed) and where it delivers it (serving). OK takes proof: interrupts
+may deliver it (allowed) and where it delivers it (effective). OK takes proof: interrupts
 that arrived where planned while they were watched.
 
 Exit codes: 0 it could be told, whatever it is; 1 it could not. `check` has an exit code
@@ -147,7 +147,7 @@ pub struct CompareArgs {
 
     /// How firmly CMD's memory is bound to the node
     #[arg(long, value_enum, default_value_t)]
-    pub memory: Memory,
+    pub memory: MemoryBinding,
 
     /// How to print it
     #[arg(long, value_enum, default_value_t)]

@@ -42,7 +42,7 @@ letter, and a CPU says which of its queues it takes: A3 is queue 3 of interface 
 at a CPU for all of them.
 
 Examples:
-  nicpin draw -o host.svg                  this machine, for a browser
+  nicpin draw -o machine.svg                  this machine, for a browser
   nicpin draw eth2 > eth2.svg              one card
   nicpin draw --root fixtures/dl980 -o dl980.svg
   nicpin draw --irq-cores 2 -o two.svg     as it would be with other options")]

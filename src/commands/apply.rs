@@ -8,15 +8,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 
-use crate::apply::{ApplyError, Done, Options, Proof, Proven, apply_when_safe};
+use crate::apply::{ApplyError, ApplyOutcome, Options, Proof, VectorProof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::{Exit, Purpose, open_to_write, read_and_plan_to, untold};
-use crate::host::{FileError, Host, Root, Wants};
+use crate::commands::{Purpose, open_to_write, read_and_plan_to, untold};
+use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
+use crate::read;
+use crate::read::Wants;
 use crate::render;
-use crate::render::report::Applied;
+use crate::render::applied::Applied;
+use crate::report::exit::Exit;
+use crate::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
@@ -24,7 +28,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
     let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
-        Ok(Run { done, proof, written }) => {
+        Ok(ApplyRun { done, proof, written }) => {
             let unknown = untold(&args.select, &done.plan);
             let applied = Applied::new(&done, args.trial, unknown).with_changes(changes);
             let (proof, cut_short) = proof.unzip();
@@ -36,7 +40,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
         },
     };
     out.push_str(&match args.format {
-        ReportFormat::Table => render::report::applied(&applied),
+        ReportFormat::Table => render::applied::applied(&applied),
         ReportFormat::Json => render::json(&applied)?,
     });
     Ok(if applied.failed() {
@@ -54,7 +58,7 @@ fn apply(
     root: &Root,
     stored: Option<&Plan>,
     changes: &mut Vec<Change>,
-) -> Result<Run> {
+) -> Result<ApplyRun> {
     let options =
         Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
     let mut watcher = None;
@@ -80,31 +84,36 @@ fn apply(
     }
     let seconds = args.prove.filter(|_| done.undone.is_none());
     let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
-    Ok(Run { proof: proof.transpose()?, done, written })
+    Ok(ApplyRun { proof: proof.transpose()?, done, written })
 }
 
 /// A plan that was applied.
-struct Run {
-    done: Done,
+struct ApplyRun {
+    done: ApplyOutcome,
     /// Where interrupts arrived, and whether the time of a trial ended before all that was asked for was seen.
-    proof: Option<(Vec<Proven>, bool)>,
+    proof: Option<(Vec<VectorProof>, bool)>,
     /// When all was written.
     written: Instant,
 }
 
 /// Refuses to steer packets around vectors of which nothing is known.
-fn sighted(root: &Root, (host, plan): (Host, Plan)) -> Result<(Host, Plan)> {
+fn sighted(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
     let blind = plan.interfaces.iter().flat_map(|interface| &interface.notes).any(Note::is_unreadable);
-    match host.missing().filter(|_| blind) {
+    match machine.missing().filter(|_| blind) {
         Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }.into()),
-        None => Ok((host, plan)),
+        None => Ok((machine, plan)),
     }
 }
 
 /// How often counters are looked at: often enough to end soon when everything is proven.
 const BEAT: Duration = Duration::from_millis(200);
 
-fn prove(root: &Root, done: &Done, time: Duration, trial: Option<u64>) -> Result<(Vec<Proven>, bool)> {
+fn prove(
+    root: &Root,
+    done: &ApplyOutcome,
+    time: Duration,
+    trial: Option<u64>,
+) -> Result<(Vec<VectorProof>, bool)> {
     let start = Instant::now();
     // Before anything is put back, which would be no proof of what was set.
     let end_of_trial =
@@ -152,10 +161,10 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-fn fit(root: &Root, stored: &Plan, force: bool, found: &mut Vec<Change>) -> Result<(Host, Plan)> {
-    let host = Host::read(root).map_err(ApplyError::from)?;
-    let Fitted { plan, changes } = stored::fit(stored, &host);
+fn fit(root: &Root, stored: &Plan, force: bool, found: &mut Vec<Change>) -> Result<(Machine, Plan)> {
+    let machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;
+    let Fitted { plan, changes } = stored::fit(stored, &machine);
     let fits = changes.is_empty();
     *found = changes;
-    if fits || force { Ok((host, plan)) } else { Err(Misfit(stored.hash.clone()).into()) }
+    if fits || force { Ok((machine, plan)) } else { Err(Misfit(stored.hash.clone()).into()) }
 }

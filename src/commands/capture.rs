@@ -6,10 +6,11 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use anyhow::{Result, bail};
 
 use crate::cli::{CaptureArgs, Cli};
+use crate::commands::CONFIG;
 use crate::commands::output::write_file;
-use crate::commands::{CONFIG, Exit};
-use crate::host::capture::Capture;
-use crate::host::root::errno_words;
+use crate::read::capture::Capture;
+use crate::report::exit::Exit;
+use crate::root::errno_words;
 
 pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {

@@ -4,19 +4,22 @@ use anyhow::Result;
 
 use crate::apply::{Record, differences};
 use crate::cli::{CheckArgs, Cli, ReportFormat};
-use crate::commands::{Exit, left_alone, noted, read_and_plan, untold};
-use crate::host::{Host, Root, Wants};
+use crate::commands::{left_alone, noted, read_and_plan, untold};
+use crate::machine::Machine;
 use crate::plan::{NO_VECTORS, Plan};
+use crate::read::Wants;
 use crate::render;
-use crate::render::check::{Check, Unplannable, Verdict};
+use crate::render::check::{Check, CheckState, Unplannable};
+use crate::report::exit::Exit;
+use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
-    let (differs, instead) = differences(&root, &host, &plan);
+    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
+    let (differs, instead) = differences(&root, &machine, &plan);
     let (mut unknown, left_alone) = (untold(&args.select, &plan), left_alone(&args.select, &plan));
     if args.select.selectors.is_empty() {
-        unknown.extend(lost(&root, &host, &plan));
+        unknown.extend(lost(&root, &machine, &plan));
     }
     let check = Check::new(&plan, differs, instead, unknown, left_alone);
     if !args.quiet {
@@ -26,22 +29,22 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
         });
     }
     Ok(match check.verdict {
-        Verdict::Same => Exit::Planned,
-        Verdict::Differs => Exit::Differs,
-        Verdict::CouldNotTell => Exit::Failed,
+        CheckState::Same => Exit::Planned,
+        CheckState::Differs => Exit::Differs,
+        CheckState::CouldNotTell => Exit::Failed,
     })
 }
 
 /// Interfaces that are up without vectors, and had some that apply has set: nothing can be told of those.
-fn lost(root: &Root, host: &Host, plan: &Plan) -> Vec<Unplannable> {
+fn lost(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
     let mut without = noted(plan, |note| note.code == NO_VECTORS);
     if without.is_empty() {
         return without;
     }
     let record = Record::load(root).unwrap_or_default();
     let had = |name: &str| {
-        let interface = host.interfaces.iter().find(|interface| interface.name == name);
-        interface.is_some_and(|interface| interface.state == "up" && record.has_vectors_of(interface))
+        let interface = machine.interfaces.iter().find(|interface| interface.name == name);
+        interface.is_some_and(|interface| interface.link == "up" && record.has_vectors_of(interface))
     };
     without.retain(|interface| had(&interface.interface));
     without

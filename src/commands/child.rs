@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::host::root::errno_words;
+use crate::root::errno_words;
 
 /// A command that runs.
 pub(super) struct Running {
@@ -18,7 +18,7 @@ pub(super) struct Running {
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
+pub(super) struct ChildExit {
     pub(super) status: ExitStatus,
     /// How long it ran.
     pub(super) wall: Duration,
@@ -26,9 +26,9 @@ pub(super) struct Ended {
 
 impl Running {
     /// Waits, at most so long; `None` while it goes on running.
-    pub(super) fn wait(&self, time: Duration) -> Result<Option<Ended>> {
+    pub(super) fn wait(&self, time: Duration) -> Result<Option<ChildExit>> {
         match self.ended.recv_timeout(time) {
-            Ok((status, wall)) => Ok(Some(Ended { status: status?, wall })),
+            Ok((status, wall)) => Ok(Some(ChildExit { status: status?, wall })),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(error @ RecvTimeoutError::Disconnected) => Err(error.into()),
         }

@@ -6,29 +6,33 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::binding::{Binding, Place, Wish};
 use crate::cli::{Cli, CompareArgs, PolicyArgs, ReportFormat};
-use crate::commands::watch::{Progress, STEP, Watch};
-use crate::commands::{Exit, NotThisMachine, Purpose, child, read_host};
-use crate::compare::{Comparison, Run, Side};
-use crate::host::{Host, Root, Wants};
-use crate::measure::{Measure, Subject};
+use crate::commands::watch::{Progress, STEP, Sampler};
+use crate::commands::{NotThisMachine, Purpose, child, read_host};
+use crate::machine::Machine;
+use crate::machine::Selection;
+use crate::machine::growth::Growth;
+use crate::machine::selection::without_device;
 use crate::plan::Note;
+use crate::plan::binding::{Binding, BindingRequest, NodeChoice};
 use crate::policy::Policy;
+use crate::read::Wants;
 use crate::render;
-use crate::sample::Growth;
-use crate::select::{Selection, without_device};
+use crate::report::compare::{ComparedRun, Comparison, Side};
+use crate::report::exit::Exit;
+use crate::report::measure::{Measure, MeasuredInterface};
+use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (host, policy) = read_host(
+    let (machine, policy) = read_host(
         Purpose::Look,
         cli,
         &root,
         &PolicyArgs::default(),
         Wants { memory: true, ..Wants::default() },
     )?;
-    let Sides { near, far, subjects, mut notes } = sides(&host, &policy, args)?;
+    let Sides { near, far, subjects, mut notes } = sides(&machine, &policy, args)?;
     if !root.is_real() {
         let text = "a command runs on this machine, not on what --root names";
         return Err(NotThisMachine(text).into());
@@ -39,7 +43,7 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     for turn in 1..=args.runs {
         for ((binding, name), side) in places.iter().zip(&mut sides) {
             progress.say(&format!("{name}, run {turn} of {}", args.runs));
-            let (run, told) = run_once(&root, &host, &subjects, &args.command, binding)
+            let (run, told) = run_once(&root, &machine, &subjects, &args.command, binding)
                 .with_context(|| format!("{name}, run {turn} of {}", args.runs))?;
             side.runs.push(run);
             notes.extend(told.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
@@ -60,12 +64,12 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
 struct Sides {
     near: Binding,
     far: Binding,
-    subjects: Vec<Subject>,
+    subjects: Vec<MeasuredInterface>,
     notes: Vec<Note>,
 }
 
-fn sides(host: &Host, policy: &Policy, args: &CompareArgs) -> Result<Sides> {
-    let virtual_kind = without_device(host, &args.interface);
+fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides> {
+    let virtual_kind = without_device(machine, &args.interface);
     if let (Some(kind), None, _) | (Some(kind), _, None) = (&virtual_kind, args.near, args.far) {
         bail!(
             "`{}` is {kind} and has no node, so nothing is near it or far from it; name nodes with --near N --far N",
@@ -75,22 +79,27 @@ fn sides(host: &Host, policy: &Policy, args: &CompareArgs) -> Result<Sides> {
     let names = match virtual_kind {
         Some(_) => Vec::new(),
         None => {
-            Selection::new(host, std::slice::from_ref(&args.interface), false)?.names.into_iter().collect()
+            Selection::new(machine, std::slice::from_ref(&args.interface), false)?.names.into_iter().collect()
         }
     };
     // Everything that takes interrupts, so that the command keeps clear of it.
-    let mut all = Selection::new(host, &[], false)?;
+    let mut all = Selection::new(machine, &[], false)?;
     all.names.extend(names.iter().cloned());
-    let plan = crate::plan::plan(host, policy, &all);
-    let binding = |place: Place| {
-        let wish = Wish { place, cpus: None, memory: args.memory };
-        Binding::new(host, &plan, &args.interface, &names, &wish)
+    let plan = crate::plan::plan(machine, policy, &all);
+    let binding = |place: NodeChoice| {
+        let wish = BindingRequest { place, cpus: None, memory: args.memory };
+        Binding::new(machine, &plan, &args.interface, &names, &wish)
     };
-    let near = binding(args.near.map_or(Place::Near, Place::Node))?;
-    let far = binding(args.far.map_or(Place::Far, Place::Node))?;
+    let near = binding(args.near.map_or(NodeChoice::Near, NodeChoice::Node))?;
+    let far = binding(args.far.map_or(NodeChoice::Far, NodeChoice::Node))?;
     let subjects = match virtual_kind {
-        Some(kind) => vec![Subject::without_device(&args.interface, &kind)],
-        None => plan.interfaces.iter().filter(|i| names.contains(&i.name)).map(Subject::planned).collect(),
+        Some(kind) => vec![MeasuredInterface::without_device(&args.interface, &kind)],
+        None => plan
+            .interfaces
+            .iter()
+            .filter(|i| names.contains(&i.name))
+            .map(MeasuredInterface::planned)
+            .collect(),
     };
     Ok(Sides { notes: notes(&near, &far), near, far, subjects })
 }
@@ -113,12 +122,12 @@ fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
 
 fn run_once(
     root: &Root,
-    host: &Host,
-    subjects: &[Subject],
+    machine: &Machine,
+    subjects: &[MeasuredInterface],
     command: &[OsString],
     binding: &Binding,
-) -> Result<(Run, Vec<Note>)> {
-    let mut watch = Watch::begin(root, Subject::wanted(subjects))?;
+) -> Result<(ComparedRun, Vec<Note>)> {
+    let mut watch = Sampler::begin(root, MeasuredInterface::wanted(subjects))?;
     let before = children_cpu()?;
     let running = child::start(command, || Ok(binding.take().map(drop)?))?;
     let mut whole = Growth::default();
@@ -132,8 +141,8 @@ fn run_once(
     if let Some(failure) = child::failure(command, ended.status) {
         bail!(failure);
     }
-    let measure = Measure::new(&host.topology, subjects, &whole);
-    Ok((Run::new(&measure, ended.wall, children_cpu()?.saturating_sub(before)), measure.notes))
+    let measure = Measure::new(&machine.topology, subjects, &whole);
+    Ok((ComparedRun::new(&measure, ended.wall, children_cpu()?.saturating_sub(before)), measure.notes))
 }
 
 /// CPU time of all commands that have ended, and of what they waited for.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 
 use crate::cli::{Cli, CompletionsArgs};
-use crate::commands::Exit;
+use crate::report::exit::Exit;
 
 pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
     let mut script = Vec::new();

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::apply::{Trial, Watch, confirm, end_trial};
+use crate::apply::{Trial, TrialWatch, confirm, end_trial};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
-use crate::commands::{Exit, open_to_write};
-use crate::host::Root;
+use crate::commands::open_to_write;
 use crate::render;
-use crate::render::report::Ended;
+use crate::render::applied::TrialEnd;
+use crate::report::exit::Exit;
+use crate::root::Root;
 
 /// How often a trial is looked at.
 const BEAT: Duration = Duration::from_millis(100);
@@ -80,7 +81,7 @@ impl Watcher {
 pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     let root = open_to_write(cli)?;
-    let _watch = Watch::take(&root)?.ok_or_else(|| anyhow!("another apply --try is waiting"))?;
+    let _watch = TrialWatch::take(&root)?.ok_or_else(|| anyhow!("another apply --try is waiting"))?;
     let mut stdout = std::io::stdout();
     stdout.write_all(b"ready\n").and_then(|()| stdout.flush())?;
     let mut said = String::new();
@@ -114,17 +115,17 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         return Ok(exit);
     }
     let mut listening = true;
-    let mut ended = Ended::InTime;
+    let mut ended = TrialEnd::InTime;
     // The watcher needs a moment to put back, and another nicpin may keep it waiting.
     let late = Duration::from_secs(args.trial.unwrap_or_default()) + GRACE;
     let start = Instant::now();
     while waits(&root) {
-        let watch = Watch::take(&root)?;
+        let watch = TrialWatch::take(&root)?;
         if watch.is_some() || start.elapsed() > late {
             // Nobody watches the time, or whoever does has been stopped.
             let undone = end_trial(&root, LOCK).context("nobody confirmed it, and it cannot be put back")?;
             if undone.is_some() && watch.is_some() {
-                ended = Ended::Unwatched;
+                ended = TrialEnd::Unwatched;
             }
             break;
         }
@@ -148,6 +149,6 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&render::report::trial_over(&trial, ended));
+    out.push_str(&render::applied::trial_over(&trial, ended));
     Ok(Exit::Failed)
 }

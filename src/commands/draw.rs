@@ -3,15 +3,17 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, DrawArgs};
-use crate::commands::{Exit, output, read_and_plan};
-use crate::host::{Root, Wants};
-use crate::picture::Picture;
+use crate::commands::{output, read_and_plan};
+use crate::read::Wants;
 use crate::render;
+use crate::report::exit::Exit;
+use crate::report::picture::Picture;
+use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
-    let svg = render::svg::picture(&Picture::new(&host, &plan));
+    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
+    let svg = render::svg::picture(&Picture::new(&machine, &plan));
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,
         None => out.push_str(&svg),

@@ -6,11 +6,13 @@
 
 use anyhow::Result;
 
-use crate::apply::irqbalance::Kept;
+use crate::apply::irqbalance::IrqbalanceRecord;
 use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
-use crate::commands::{Exit, read_and_plan};
-use crate::host::interrupts::Handlers;
-use crate::host::{Root, Wants};
+use crate::commands::read_and_plan;
+use crate::read::Wants;
+use crate::read::interrupts::Handlers;
+use crate::report::exit::Exit;
+use crate::root::Root;
 
 const NET: &str = "/sys/class/net";
 const PCI: &str = "/sys/bus/pci/devices/";
@@ -25,7 +27,7 @@ pub(super) fn run(cli: &Cli, args: &IrqbalancePolicyArgs, out: &mut String) -> R
 
 /// Whether the last apply planned this IRQ, and it is still what it was.
 fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
-    let kept = Kept::load(root)?;
+    let kept = IrqbalanceRecord::load(root)?;
     let Some(was) = kept.planned.get(&args.irq) else { return Ok(false) };
     let address = args.device.trim_end_matches('/').strip_prefix(PCI);
     if address.is_some_and(|address| address != was.device) {

@@ -3,9 +3,10 @@
 use anyhow::Result;
 use clap::CommandFactory as _;
 
+use crate::cli::manual::{Page, pages};
 use crate::cli::{Cli, ManArgs};
-use crate::commands::{Exit, output};
-use crate::manual::{Page, pages};
+use crate::commands::output;
+use crate::report::exit::Exit;
 
 pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
     let pages = pages(Cli::command())?;

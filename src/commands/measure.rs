@@ -6,15 +6,19 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::cli::{Cli, MeasureArgs, PolicyArgs, ReportFormat, SelectArgs};
-use crate::commands::child::{self, Ended};
-use crate::commands::watch::{STEP, Watch};
-use crate::commands::{Exit, Purpose, read_host};
-use crate::host::{Host, Root, Wants};
-use crate::measure::{Measure, Subject};
+use crate::commands::child::{self, ChildExit};
+use crate::commands::watch::{STEP, Sampler};
+use crate::commands::{Purpose, read_host};
+use crate::machine::Machine;
+use crate::machine::Selection;
+use crate::machine::growth::Growth;
+use crate::machine::selection::without_device;
 use crate::plan::Note;
+use crate::read::Wants;
 use crate::render;
-use crate::sample::Growth;
-use crate::select::{Selection, without_device};
+use crate::report::exit::Exit;
+use crate::report::measure::{Measure, MeasuredInterface};
+use crate::root::Root;
 
 const SAMPLE: Duration = Duration::from_secs(1);
 
@@ -23,10 +27,10 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
     if root.is_capture() {
         bail!("{}: a capture has no counters; measure on the machine itself", cli.root.display());
     }
-    let (host, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), Wants::default())?;
-    let (subjects, notes) = subjects(&host, &args.select)?;
-    let watch = Watch::begin(&root, Subject::wanted(&subjects))?;
-    let mut session = Session { host: &host, subjects: &subjects, notes: &notes, watch, args };
+    let (machine, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), Wants::default())?;
+    let (subjects, notes) = subjects(&machine, &args.select)?;
+    let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
+    let mut session = MeasureSession { machine: &machine, subjects: &subjects, notes: &notes, watch, args };
     if args.command.is_empty() {
         session.samples()?;
         return Ok(Exit::Planned);
@@ -42,38 +46,41 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
 }
 
 /// What is measured, and what was asked for and is not there.
-pub(super) fn subjects(host: &Host, select: &SelectArgs) -> Result<(Vec<Subject>, Vec<Note>)> {
+pub(super) fn subjects(
+    machine: &Machine,
+    select: &SelectArgs,
+) -> Result<(Vec<MeasuredInterface>, Vec<Note>)> {
     let mut subjects = Vec::new();
     let mut selectors = Vec::new();
     for selector in &select.selectors {
-        match without_device(host, selector) {
-            Some(kind) => subjects.push(Subject::without_device(selector, &kind)),
+        match without_device(machine, selector) {
+            Some(kind) => subjects.push(MeasuredInterface::without_device(selector, &kind)),
             None => selectors.push(selector.clone()),
         }
     }
     if !subjects.is_empty() && selectors.is_empty() {
         return Ok((subjects, Vec::new()));
     }
-    let selection = Selection::new(host, &selectors, select.if_present)?;
+    let selection = Selection::new(machine, &selectors, select.if_present)?;
     // Which queue has which vector is in the plan, whatever the policy makes of it.
-    let plan = crate::plan::plan(host, &crate::policy::Policy::default(), &selection);
-    subjects.extend(plan.interfaces.iter().map(Subject::planned));
+    let plan = crate::plan::plan(machine, &crate::policy::Policy::default(), &selection);
+    subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
     let notes = plan.notes.into_iter().filter(|note| note.is_absent() || note.code == "nothing-to-do");
     Ok((subjects, notes.collect()))
 }
 
 /// A measuring that goes on.
-struct Session<'a> {
-    host: &'a Host,
-    subjects: &'a [Subject],
+struct MeasureSession<'a> {
+    machine: &'a Machine,
+    subjects: &'a [MeasuredInterface],
     notes: &'a [Note],
-    watch: Watch<'a>,
+    watch: Sampler<'a>,
     args: &'a MeasureArgs,
 }
 
-impl Session<'_> {
+impl MeasureSession<'_> {
     fn measure(&self, growth: &Growth) -> Measure {
-        let mut measure = Measure::new(&self.host.topology, self.subjects, growth);
+        let mut measure = Measure::new(&self.machine.topology, self.subjects, growth);
         measure.notes.extend_from_slice(self.notes);
         measure
     }
@@ -111,7 +118,7 @@ impl Session<'_> {
     }
 
     /// While a command runs: all of it, and how the command ended.
-    fn during_command(&mut self) -> Result<(Growth, Ended)> {
+    fn during_command(&mut self) -> Result<(Growth, ChildExit)> {
         let running = child::start(&self.args.command, || Ok(()))?;
         let line_each = self.args.seconds;
         let (mut whole, mut part) = (Growth::default(), Growth::default());

@@ -24,27 +24,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow};
 
-use crate::binding::BindingError;
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
-use crate::host::{Host, Queues, Root, Wants};
+use crate::machine::Machine;
+use crate::machine::{SelectError, Selection};
+use crate::plan::binding::BindingError;
 use crate::plan::{Note, Plan};
 use crate::policy::Policy;
 use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
+use crate::read;
+use crate::read::{Queues, Wants};
 use crate::render::check::Unplannable;
-use crate::select::{SelectError, Selection};
-
-/// The exit codes. There are no others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// In the planned state.
-    Planned = 0,
-    /// The planned state could not be reached, or not be told.
-    Failed = 1,
-    /// Differs from the plan, or was changed where that was asked for.
-    Differs = 2,
-    /// The command line makes no sense.
-    Usage = 64,
-}
+use crate::report::exit::Exit;
+use crate::root::Root;
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
@@ -122,7 +113,7 @@ fn open_to_write(cli: &Cli) -> Result<Root> {
 }
 
 /// A policy file: how an error names it, and its text; `None` where there is none.
-type File = (String, Option<String>);
+type PolicyFile = (String, Option<String>);
 
 /// What a command is going to do, which decides how much it has to believe what it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +124,7 @@ enum Purpose {
     Write,
 }
 
-fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<File> {
+fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<PolicyFile> {
     // A file named on the command line is this process's, not the machine's below the root.
     let Some(path) = &cli.config else {
         let text = match purpose {
@@ -149,7 +140,7 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<File> {
     Ok((path.display().to_string(), Some(believed.map_or_else(|| top.read(&absolute), Ok)?)))
 }
 
-fn parse_policy((name, text): &File, args: &PolicyArgs) -> Result<Policy> {
+fn parse_policy((name, text): &PolicyFile, args: &PolicyArgs) -> Result<Policy> {
     let mut policy = match text {
         Some(text) => Policy::parse(text).map_err(|error| match error.span() {
             Some(span) => anyhow!("{name}: {}: {}", place(text, span.start), error.message()),
@@ -163,7 +154,7 @@ fn parse_policy((name, text): &File, args: &PolicyArgs) -> Result<Policy> {
 }
 
 /// Refuses CPU lists that reach beyond the machine: in the file with their place, on the command line as usage.
-fn check_cpus((name, text): &File, policy: &Policy, possible: u32) -> Result<()> {
+fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u32) -> Result<()> {
     if let Some(text) = text {
         check_file(text, possible)
             .map_err(|(span, error)| anyhow!("{name}: {}: {error}", place(text, span.start)))?;
@@ -187,9 +178,9 @@ fn read_and_plan(
     select: &SelectArgs,
     args: &PolicyArgs,
     wants: Wants,
-) -> Result<(ManuallyDrop<Host>, ManuallyDrop<Plan>)> {
-    let (host, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args, wants)?;
-    Ok((ManuallyDrop::new(host), ManuallyDrop::new(plan)))
+) -> Result<(ManuallyDrop<Machine>, ManuallyDrop<Plan>)> {
+    let (machine, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args, wants)?;
+    Ok((ManuallyDrop::new(machine), ManuallyDrop::new(plan)))
 }
 
 fn read_and_plan_to(
@@ -199,16 +190,16 @@ fn read_and_plan_to(
     select: &SelectArgs,
     args: &PolicyArgs,
     wants: Wants,
-) -> Result<(Host, Plan)> {
+) -> Result<(Machine, Plan)> {
     // Interfaces that were not asked for take their room, and nothing is written to their queues.
     let queues = if select.selectors.is_empty() { Queues::Steering } else { Queues::Numbers };
-    let (mut host, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
-    let selection = Selection::new(&host, &select.selectors, select.if_present)?;
+    let (mut machine, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
+    let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
     if queues == Queues::Numbers {
-        host.read_queue_values(root, &selection.names)?;
+        read::read_queue_settings(root, &mut machine, &selection.names)?;
     }
-    let plan = crate::plan::plan(&host, &policy, &selection);
-    Ok((host, plan))
+    let plan = crate::plan::plan(&machine, &policy, &selection);
+    Ok((machine, plan))
 }
 
 /// Reads the machine and what is wanted of it, and the policy for it.
@@ -218,12 +209,12 @@ fn read_host(
     root: &Root,
     args: &PolicyArgs,
     wants: Wants,
-) -> Result<(Host, Policy)> {
+) -> Result<(Machine, Policy)> {
     let file = read_policy_file(cli, root, purpose)?;
     let policy = parse_policy(&file, args)?;
-    let host = Host::read_for(root, Wants { hints: policy.wants_hints(), ..wants })?;
-    check_cpus(&file, &policy, host.topology.possible)?;
-    Ok((host, policy))
+    let machine = read::machine(root, Wants { hints: policy.wants_hints(), ..wants })?;
+    check_cpus(&file, &policy, machine.topology.possible)?;
+    Ok((machine, policy))
 }
 
 /// Interfaces that were asked for and cannot be planned, and why not.
@@ -240,7 +231,7 @@ fn untold(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
 fn left_alone(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     let mut left =
         if select.selectors.is_empty() { noted(plan, Note::is_not_understood) } else { Vec::new() };
-    let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.state == "up");
+    let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.link == "up");
     left.retain(|one| up(&one.interface));
     left
 }

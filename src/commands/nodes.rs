@@ -4,15 +4,19 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::{Context as _, Result};
 
-use crate::bandwidth::{Course, Rate};
 use crate::cli::{Cli, NodesArgs, PolicyArgs, ReportFormat};
-use crate::commands::{Exit, NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
-use crate::host::memory::Usage;
-use crate::host::topology::l3_size;
-use crate::host::{Host, Root, Wants};
-use crate::nodes::Nodes;
+use crate::commands::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
+use crate::machine::Machine;
+use crate::machine::Selection;
+use crate::read;
+use crate::read::Wants;
+use crate::read::bandwidth::{BandwidthTest, Rate};
+use crate::read::memory;
+use crate::read::topology::l3_size;
 use crate::render;
-use crate::select::Selection;
+use crate::report::exit::Exit;
+use crate::report::nodes::Nodes;
+use crate::root::Root;
 use crate::sys;
 
 pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit> {
@@ -22,14 +26,14 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     }
     let file = read_policy_file(cli, &root, Purpose::Look)?;
     let policy = parse_policy(&file, &PolicyArgs::default())?;
-    let host = Host::read_for(&root, Wants { memory: true, ..Wants::default() })?;
-    check_cpus(&file, &policy, host.topology.possible)?;
-    let names = host.interfaces.iter().map(|interface| interface.name.clone()).collect();
-    let plan = crate::plan::plan(&host, &policy, &Selection { names, ..Selection::default() });
-    let usage = host.topology.nodes.keys().map(|&node| Ok((node, Usage::read(&root, node)?)));
-    let mut nodes = Nodes::new(&host, &plan, usage.collect::<Result<_>>()?);
+    let machine = read::machine(&root, Wants { memory: true, ..Wants::default() })?;
+    check_cpus(&file, &policy, machine.topology.possible)?;
+    let names = machine.interfaces.iter().map(|interface| interface.name.clone()).collect();
+    let plan = crate::plan::plan(&machine, &policy, &Selection { names, ..Selection::default() });
+    let usage = machine.topology.nodes.keys().map(|&node| Ok((node, memory::usage(&root, node)?)));
+    let mut nodes = Nodes::new(&machine, &plan, usage.collect::<Result<_>>()?);
     if args.bandwidth {
-        nodes.bandwidth = Some(measure(&root, &host, &nodes)?);
+        nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
     }
     out.push_str(&match args.format {
         ReportFormat::Table => render::nodes::nodes(&nodes),
@@ -38,20 +42,21 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     Ok(Exit::Planned)
 }
 
-fn measure(root: &Root, host: &Host, nodes: &Nodes) -> Result<Vec<Rate>> {
+fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
     let words = "the kernel, or a container's seccomp profile, lets nobody choose memory by node";
     let allowed = sys::allowed_nodes().context(words)?;
     let with_memory = allowed.intersection(&nodes.ids());
     let free = |id: u32| nodes.nodes.iter().find(|node| node.node == id).and_then(|node| node.usage.free_kib);
     // Of the node that has most.
     let mut caches = None;
-    for node in host.topology.nodes.values() {
-        let domains = host.topology.l3_domains.iter().filter(|domain| domain.intersects(&node.cpus)).count();
+    for node in machine.topology.nodes.values() {
+        let domains =
+            machine.topology.l3_domains.iter().filter(|domain| domain.intersects(&node.cpus)).count();
         let Some(cpu) = node.cpus.first() else { continue };
         let size = l3_size(root, cpu)?;
         caches = caches.max(size.map(|size| size * domains as u64));
     }
-    let course = Course::new(host, &sys::affinity()?, &with_memory, free, caches);
+    let course = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
     let (pairs, terminal) = (course.pairs(), io::stderr().is_terminal());
     // Nothing is lost when nobody reads it.
     let say = |text: &str| _ = if terminal { write!(io::stderr(), "\r{text}\x1b[K") } else { Ok(()) };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::host::root::errno_words;
+use crate::root::errno_words;
 
 /// Writes a whole file; one that is there is replaced with `force` only.
 pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {

@@ -3,17 +3,19 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::{Exit, read_and_plan, unplannable};
-use crate::host::{Root, Wants};
+use crate::commands::{read_and_plan, unplannable};
+use crate::read::Wants;
 use crate::render;
+use crate::report::exit::Exit;
+use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants { memory: args.workers, ..Wants::default() };
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants)?;
+    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants)?;
     out.push_str(&match args.format {
         PlanFormat::Table if args.explain => render::explain::plan(&plan),
-        PlanFormat::Table if args.workers => render::workers::plan(&host, &plan),
+        PlanFormat::Table if args.workers => render::workers::plan(&machine, &plan),
         PlanFormat::Table => render::table::plan(&plan, args.masks),
         PlanFormat::Json => render::json(&*plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),

@@ -6,16 +6,17 @@ use anyhow::Result;
 
 use crate::apply::restore;
 use crate::cli::{Cli, ReportFormat, RestoreArgs};
-use crate::commands::{Exit, open_to_write};
+use crate::commands::open_to_write;
 use crate::render;
-use crate::render::report::Restored;
+use crate::render::applied::Restored;
+use crate::report::exit::Exit;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
     let undone = restore(&root, Duration::from_secs(args.lock.wait))?;
     let restored = Restored::new(undone.unwrap_or_default());
     out.push_str(&match args.format {
-        ReportFormat::Table => render::report::restored(&restored),
+        ReportFormat::Table => render::applied::restored(&restored),
         ReportFormat::Json => render::json(&restored)?,
     });
     Ok(if restored.failed() { Exit::Failed } else { Exit::Planned })

@@ -6,15 +6,19 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::binding::{Binding, BindingError, Wish};
 use crate::cli::{Cli, PolicyArgs, RunArgs};
-use crate::commands::{Exit, NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
-use crate::host::root::errno_words;
-use crate::host::{Host, Root, Wants};
+use crate::commands::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
+use crate::machine::Machine;
+use crate::machine::Selection;
 use crate::plan::Plan;
+use crate::plan::binding::{Binding, BindingError, BindingRequest};
 use crate::policy::check::possible_cpus;
+use crate::read;
+use crate::read::Wants;
 use crate::render;
-use crate::select::Selection;
+use crate::report::exit::Exit;
+use crate::root::Root;
+use crate::root::errno_words;
 
 pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -43,7 +47,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
 
 /// What a program that uses an interface can be bound by.
 pub(super) struct User {
-    host: Host,
+    machine: Machine,
     /// Of every interface that takes interrupts.
     plan: Plan,
     selector: String,
@@ -55,22 +59,22 @@ impl User {
     pub(super) fn read(cli: &Cli, root: &Root, selector: &str) -> Result<Self> {
         let file = read_policy_file(cli, root, Purpose::Look)?;
         let policy = parse_policy(&file, &PolicyArgs::default())?;
-        let host =
-            Host::read_for(root, Wants { hints: policy.wants_hints(), memory: true, ..Wants::default() })?;
-        check_cpus(&file, &policy, host.topology.possible)?;
-        let own = Selection::new(&host, &[selector.to_owned()], false)?;
-        let mut all = Selection::new(&host, &[], false)?;
+        let machine =
+            read::machine(root, Wants { hints: policy.wants_hints(), memory: true, ..Wants::default() })?;
+        check_cpus(&file, &policy, machine.topology.possible)?;
+        let own = Selection::new(&machine, &[selector.to_owned()], false)?;
+        let mut all = Selection::new(&machine, &[], false)?;
         all.names.extend(own.names.iter().cloned());
-        let plan = crate::plan::plan(&host, &policy, &all);
-        Ok(Self { host, plan, selector: selector.to_owned(), names: own.names.into_iter().collect() })
+        let plan = crate::plan::plan(&machine, &policy, &all);
+        Ok(Self { machine, plan, selector: selector.to_owned(), names: own.names.into_iter().collect() })
     }
 
     /// The CPUs and the memory for such a wish.
-    pub(super) fn binding(&self, wish: &Wish) -> Result<Binding> {
+    pub(super) fn binding(&self, wish: &BindingRequest) -> Result<Binding> {
         if let Some(cpus) = &wish.cpus {
-            possible_cpus("--cpus", cpus, self.host.topology.possible)?;
+            possible_cpus("--cpus", cpus, self.machine.topology.possible)?;
         }
-        let binding = Binding::new(&self.host, &self.plan, &self.selector, &self.names, wish);
+        let binding = Binding::new(&self.machine, &self.plan, &self.selector, &self.names, wish);
         binding.map_err(|error: BindingError| error.into())
     }
 }

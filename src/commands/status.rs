@@ -6,16 +6,18 @@ use anyhow::{Result, anyhow};
 
 use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
-use crate::commands::watch::Watch;
-use crate::commands::{Exit, Misspelt, read_and_plan, unplannable};
-use crate::host::{Root, Wants};
+use crate::commands::watch::Sampler;
+use crate::commands::{Misspelt, read_and_plan, unplannable};
+use crate::machine::SelectError;
 use crate::plan::Note;
 use crate::policy::Settings;
+use crate::read::Wants;
+use crate::read::sample::CounterSelection;
 use crate::render;
 use crate::render::style::Paint;
-use crate::sample::Wanted;
-use crate::select::SelectError;
-use crate::status::{Status, Watched};
+use crate::report::exit::Exit;
+use crate::report::status::{Status, Watched};
+use crate::root::Root;
 
 /// Long enough for a queue in use to be seen, short enough to wait for.
 const LIVE: Duration = Duration::from_secs(1);
@@ -23,18 +25,19 @@ const LIVE: Duration = Duration::from_secs(1);
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants { polling: true, ..Wants::default() };
-    let (host, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants).map_err(misspelt)?;
+    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants).map_err(misspelt)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
-    let wanted = Wanted { irqs: vectors.map(|vector| vector.irq).collect(), ..Wanted::default() };
+    let wanted =
+        CounterSelection { irqs: vectors.map(|vector| vector.irq).collect(), ..CounterSelection::default() };
     let time = args.seconds.unwrap_or(if root.is_real() { LIVE } else { Duration::ZERO });
     let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None
     } else {
-        Some(Watch::begin(&root, wanted)?.over(time, false)?)
+        Some(Sampler::begin(&root, wanted)?.over(time, false)?)
     };
     let told =
         plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
-    let mut status = Status::new(&host, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
+    let mut status = Status::new(&machine, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
     if args.policy.settings() != Settings::default() {
         let text = "judged by the options that were given; apply needs the same ones to mend it";
         status.notes.push(Note::new("options", text));

@@ -3,30 +3,33 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::host::{FileError, Root};
-use crate::sample::{Growth, Sample, Wanted};
+use crate::machine::growth::Growth;
+use crate::machine::sample::Sample;
+use crate::read::sample;
+use crate::read::sample::CounterSelection;
+use crate::root::{FileError, Root};
 
 /// How often a sample is taken while a longer time is watched, so that no counter goes round unseen.
 pub(super) const STEP: Duration = Duration::from_secs(1);
 
 /// Counters that are watched.
-pub(super) struct Watch<'a> {
+pub(super) struct Sampler<'a> {
     root: &'a Root,
-    wanted: Wanted,
+    wanted: CounterSelection,
     began: Instant,
     last: Sample,
 }
 
-impl<'a> Watch<'a> {
-    pub(super) fn begin(root: &'a Root, wanted: Wanted) -> Result<Self, FileError> {
+impl<'a> Sampler<'a> {
+    pub(super) fn begin(root: &'a Root, wanted: CounterSelection) -> Result<Self, FileError> {
         let began = Instant::now();
-        let last = Sample::read(root, &wanted, began)?;
+        let last = sample::sample(root, &wanted, began)?;
         Ok(Self { root, wanted, began, last })
     }
 
     /// What happened since the last step.
     pub(super) fn step(&mut self) -> Result<Growth, FileError> {
-        let now = Sample::read(self.root, &self.wanted, self.began)?;
+        let now = sample::sample(self.root, &self.wanted, self.began)?;
         let growth = Growth::between(&self.last, &now);
         self.last = now;
         Ok(growth)

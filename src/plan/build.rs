@@ -1,16 +1,16 @@
 //! From placed queues to the plan: what each vector and queue should be, why, and which writes that takes.
 
 use crate::cpuset::CpuSet;
-use crate::host::{Host, Role, Vector};
-use crate::plan::differences::Settings;
+use crate::machine::Selection;
+use crate::machine::{Machine, Role, Vector};
+use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
-use crate::plan::place::{Places, Taken};
+use crate::plan::place::Locations;
 use crate::plan::plan::{
-    Held, HostSummary, InterfacePlan, NodeSource, NodeSummary, Plan, SCHEMA, Seat, VectorPlan,
+    DecidedBy, HostSummary, NodeSource, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::{Work, channels, notes, queues, score};
 use crate::policy::{Rfs, Scope};
-use crate::select::Selection;
 
 /// What concerns all interfaces that take part, chosen or not.
 pub(crate) struct Shared {
@@ -24,73 +24,73 @@ pub(crate) struct Shared {
 
 /// Builds the plan of the chosen interfaces, in their order.
 pub(crate) fn build(
-    host: &Host,
-    places: &Places,
+    machine: &Machine,
+    places: &Locations,
     chosen: &[&Work<'_>],
     shared: &Shared,
     selection: &Selection,
 ) -> Plan {
-    let mut settings = Settings::default();
+    let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
     for work in chosen {
-        let mut interface = interface(host, places, work, shared, selection);
-        settings.gather(host, work.interface, &interface);
+        let mut interface = interface(machine, places, work, shared, selection);
+        settings.gather(machine, work.interface, &interface);
         interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
         interfaces.push(interface);
     }
     if let Some(entries) = shared.flow_entries
         && chosen.iter().any(|work| work.choice.rfs != Rfs::Keep)
     {
-        settings.flow_entries(host, entries, &"one flow table for all interfaces".into());
+        settings.flow_entries(machine, entries, &"one flow table for all interfaces".into());
     }
     let (writes, unchanged) = settings.in_order();
-    let summary = summary(host);
+    let summary = summary(machine);
     Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
-        score: score::score(host, places, &interfaces, score::planned),
-        score_now: score::score(host, places, &interfaces, score::now),
+        score: score::score(machine, places, &interfaces, score::planned),
+        score_now: score::score(machine, places, &interfaces, score::now),
         host: summary,
         channels: chosen.iter().filter_map(|work| channels::change(places, work)).collect(),
         interfaces,
         writes,
         unchanged,
         irqbalance: None,
-        notes: notes::of_machine(host, selection),
+        notes: notes::of_machine(machine, selection),
     }
 }
 
 /// The machine in short.
-pub(crate) fn summary(host: &Host) -> HostSummary {
+pub(crate) fn summary(machine: &Machine) -> HostSummary {
     HostSummary {
-        online: host.topology.online.clone(),
-        possible: host.topology.possible,
-        isolated: host.topology.isolated.clone(),
-        nohz_full: host.topology.nohz_full.clone(),
-        nodes: (host.topology.nodes.iter())
+        online: machine.topology.online.clone(),
+        possible: machine.topology.possible,
+        isolated: machine.topology.isolated.clone(),
+        nohz_full: machine.topology.nohz_full.clone(),
+        nodes: (machine.topology.nodes.iter())
             .map(|(&node, told)| NodeSummary { node, cpus: told.cpus.clone() })
             .collect(),
     }
 }
 
 fn interface(
-    host: &Host,
-    places: &Places,
+    machine: &Machine,
+    places: &Locations,
     work: &Work<'_>,
     shared: &Shared,
     selection: &Selection,
-) -> InterfacePlan {
+) -> PlannedInterface {
     let interface = work.interface;
     let name = &interface.name;
-    let vectors: Vec<VectorPlan> = interface.vectors.iter().map(|v| vector(host, places, work, v)).collect();
-    let (rx_queues, rps_note) = queues::rx(host, places, work, shared.flow_queues);
-    let tx_queues = queues::tx(host, places, work);
+    let vectors: Vec<PlannedVector> = interface.vectors.iter().map(|v| vector(machine, work, v)).collect();
+    let (rx_queues, rps_note) = queues::rx(machine, places, work, shared.flow_queues);
+    let tx_queues = queues::tx(machine, places, work);
     let mut notes = work.candidates.notes.clone();
-    notes.extend(notes::of_interface(host, places, work, selection));
+    notes.extend(notes::of_interface(machine, places, work, selection));
     notes.extend(rps_note);
     let free = work.candidates.near.difference(&shared.busy);
-    let plain = free.difference(&host.topology.isolated_or_nohz());
-    InterfacePlan {
+    let plain = free.difference(&machine.topology.isolated_or_nohz());
+    PlannedInterface {
         name: name.clone(),
         driver: interface.driver.clone(),
         device: interface.device.address.clone(),
@@ -98,13 +98,13 @@ fn interface(
         via: Vec::new(),
         node: work.candidates.node,
         node_source: work.candidates.source,
-        unused_node: unused_node(host, work),
+        unused_node: unused_node(machine, work),
         candidates: work.candidates.cpus.clone(),
         left_out: work.candidates.left_out.clone(),
-        irq_cpus: work.irq_cpus(host),
+        irq_cpus: work.irq_cpus(machine),
         worker_cpus: if plain.is_empty() { free } else { plain },
         speed_mbps: interface.speed_mbps,
-        state: interface.state.clone(),
+        link: interface.link.clone(),
         channels: interface.channels,
         rules: work.choice.rules.clone(),
         vectors,
@@ -114,24 +114,16 @@ fn interface(
     }
 }
 
-fn unused_node(host: &Host, work: &Work<'_>) -> Option<u32> {
+fn unused_node(machine: &Machine, work: &Work<'_>) -> Option<u32> {
     let own = work.interface.device.node.filter(|_| work.candidates.source == NodeSource::Nearest);
-    own.filter(|own| host.topology.nodes.get(own).is_some_and(|node| !node.cpus.is_empty()))
+    own.filter(|own| machine.topology.nodes.get(own).is_some_and(|node| !node.cpus.is_empty()))
 }
 
-fn vector(host: &Host, places: &Places, work: &Work<'_>, vector: &Vector) -> VectorPlan {
-    let cpus = work.target(host, vector);
+fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector {
+    let cpus = work.target(machine, vector);
     let idle = work.interface.is_idle(vector);
-    let taken = vector.queue.and_then(|queue| work.cpus.get(&queue)).filter(|_| cpus.is_some());
-    let seat = taken.map(|&Taken { cpu, on_core, in_domain, held }| Seat {
-        cpu,
-        core: places.core_of(&host.topology, cpu).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
-        on_core,
-        l3: places.l3_of(&host.topology, cpu).cloned().unwrap_or_default(),
-        on_l3: in_domain,
-        held,
-    });
-    VectorPlan {
+    let placement = vector.queue.and_then(|queue| work.cpus.get(&queue)).filter(|_| cpus.is_some());
+    PlannedVector {
         irq: vector.irq,
         action: vector.action.clone(),
         role: vector.role,
@@ -139,17 +131,17 @@ fn vector(host: &Host, places: &Places, work: &Work<'_>, vector: &Vector) -> Vec
         source: vector.source,
         node: vector.node,
         idle,
-        why: why(host, work, vector, cpus.as_ref()).into(),
+        why: why(machine, work, vector, cpus.as_ref()).into(),
         cpus,
-        current: vector.allowed.cpus.clone(),
-        serving: vector.serving.clone(),
+        affinity: vector.affinity.cpus.clone(),
+        effective: vector.effective.clone(),
         movable: vector.movable,
-        seat,
+        placement: placement.cloned(),
     }
 }
 
 /// One line of reason for where a vector goes.
-fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
+fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
     if work.choice.skip {
         return "left alone by the policy".to_owned();
     }
@@ -171,8 +163,8 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
     let taken = vector.queue.and_then(|queue| work.cpus.get(&queue));
     let node = match (work.candidates.node, work.candidates.source) {
         _ if work.choice.group.is_some() => "a group of CPUs, by the policy".to_owned(),
-        _ if taken.is_some_and(|taken| taken.held == Some(Held::Hint)) => {
-            let own = host.hints.get(&vector.irq).is_some_and(|hint| cpus.is_subset(hint));
+        _ if taken.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint)) => {
+            let own = machine.hints.get(&vector.irq).is_some_and(|hint| cpus.is_subset(hint));
             let whose = if own { "" } else { " for the queue's other vector" };
             format!("where the driver hints{whose}")
         }
@@ -181,12 +173,12 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         _ if work.choice.scope == Scope::Remote => "another node, by the policy".to_owned(),
         _ if vector.node.is_some() => {
             let node = vector.node.unwrap_or_default();
-            let there = host.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
+            let there = machine.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
             let near = if there { "" } else { "nearest to " };
             format!("{near}node {node}, that of the device which raises it")
         }
         (Some(node), _) if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) => {
-            let other = cpus.first().and_then(|cpu| host.topology.node_of(cpu));
+            let other = cpus.first().and_then(|cpu| machine.topology.node_of(cpu));
             let other = other.map_or("another node".to_owned(), |other| format!("node {other}"));
             format!("{other} of the same package: no core of node {node} has less to do")
         }
@@ -198,7 +190,7 @@ fn why(host: &Host, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> 
         (None, _) => "node unknown".to_owned(),
     };
     let idle = if work.interface.is_idle(vector) { "; idle, not counted" } else { "" };
-    let before = taken.map_or(0, |taken| taken.on_core);
+    let before = taken.map_or(0, |taken| taken.queues_on_core);
     let second = match before {
         0 => String::new(),
         1 => "; its core had a queue before".to_owned(),

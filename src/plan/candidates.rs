@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::host::{Host, Interface, Topology};
+use crate::machine::{Interface, Machine, Topology};
 use crate::plan::plan::{LeftOut, NodeSource, Note};
 use crate::policy::{Choice, Group, Per, Scope, Widen};
 
@@ -37,8 +37,13 @@ struct Home {
 }
 
 /// The candidate CPUs of an interface under a policy. `queues`: how many active queues it has.
-pub(crate) fn candidates(host: &Host, interface: &Interface, choice: &Choice, queues: usize) -> Candidates {
-    let topology = &host.topology;
+pub(crate) fn candidates(
+    machine: &Machine,
+    interface: &Interface,
+    choice: &Choice,
+    queues: usize,
+) -> Candidates {
+    let topology = &machine.topology;
     let (usable, mut notes) = usable(topology, choice);
     let mut home = home(topology, interface, &usable);
     notes.append(&mut home.notes);

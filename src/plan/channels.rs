@@ -1,14 +1,14 @@
 //! How many channels a card should have, when the policy says that it may be changed.
 
-use crate::host::Channels;
+use crate::machine::Channels;
 use crate::plan::Work;
-use crate::plan::place::Places;
+use crate::plan::place::Locations;
 use crate::plan::plan::ChannelChange;
 use crate::policy::ChannelCount;
-use crate::shell::word;
+use crate::report::shell::word;
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
-pub(crate) fn change(places: &Places, work: &Work<'_>) -> Option<ChannelChange> {
+pub(crate) fn change(places: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
     let current = work.interface.channels.filter(|_| !work.choice.skip)?;
     let cores = u32::try_from(work.core_count(places, &work.candidates.cpus)).unwrap_or(u32::MAX);
     let most = current.max_receiving();

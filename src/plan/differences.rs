@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::host::{FLOW_ENTRIES, Host, Interface, MaskFile};
-use crate::plan::plan::{InterfacePlan, Write, WriteKind, WriteValue, queue_file, vector_file};
+use crate::machine::paths::FLOW_ENTRIES;
+use crate::machine::paths::{affinity_file, queue_file};
+use crate::machine::{Interface, Machine, MaskFile};
+use crate::plan::plan::{PlannedInterface, Write, WriteKind, WriteValue};
 
 /// The first item that is meant; in a plan of this machine it stands at the same place.
 fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
@@ -14,21 +16,21 @@ fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
 
 /// Gathers planned values: a write for each that differs, a count of the others.
 #[derive(Default)]
-pub(crate) struct Settings {
+pub(crate) struct WriteList {
     /// In the order in which they are performed.
     writes: BTreeMap<WriteKind, Vec<Write>>,
     unchanged: usize,
 }
 
-impl Settings {
+impl WriteList {
     /// What an interface has to be given to be as planned. Vectors and queues that it does not have are left out.
-    pub(crate) fn gather(&mut self, host: &Host, interface: &Interface, plan: &InterfacePlan) {
+    pub(crate) fn gather(&mut self, machine: &Machine, interface: &Interface, plan: &PlannedInterface) {
         let name: Arc<str> = interface.name.as_str().into();
         for (at, plan) in plan.vectors.iter().enumerate() {
             let now = like(&interface.vectors, at, |now| now.irq == plan.irq);
             if let (Some(cpus), Some(now)) = (&plan.cpus, now) {
-                let path = || vector_file(plan.irq);
-                self.mask(WriteKind::Vector, path, cpus, &now.allowed, host, &name, &plan.why);
+                let path = || affinity_file(plan.irq);
+                self.mask(WriteKind::Vector, path, cpus, &now.affinity, machine, &name, &plan.why);
             }
         }
         let flow_why: Arc<str> = "its share of the flow table".into();
@@ -37,7 +39,7 @@ impl Settings {
             let Some(now) = now else { continue };
             let file = |file: &str| queue_file(&name, "rx", plan.queue, file);
             if let (Some(cpus), Some(current)) = (&plan.rps_cpus, &now.rps_cpus) {
-                self.mask(WriteKind::Rps, || file("rps_cpus"), cpus, current, host, &name, &plan.why);
+                self.mask(WriteKind::Rps, || file("rps_cpus"), cpus, current, machine, &name, &plan.why);
             }
             if let Some(share) = plan.rps_flow_cnt {
                 let path = || file("rps_flow_cnt");
@@ -48,15 +50,15 @@ impl Settings {
             let now = like(&interface.tx_queues, at, |now| now.index == plan.queue);
             if let (Some(cpus), Some(current)) = (&plan.xps_cpus, now.and_then(|now| now.xps_cpus.as_ref())) {
                 let path = || queue_file(&name, "tx", plan.queue, "xps_cpus");
-                self.mask(WriteKind::Xps, path, cpus, current, host, &name, &plan.why);
+                self.mask(WriteKind::Xps, path, cpus, current, machine, &name, &plan.why);
             }
         }
     }
 
     /// How large the machine's flow table should be.
-    pub(crate) fn flow_entries(&mut self, host: &Host, entries: u32, why: &Arc<str>) {
+    pub(crate) fn flow_entries(&mut self, machine: &Machine, entries: u32, why: &Arc<str>) {
         let path = || FLOW_ENTRIES.to_owned();
-        self.number(WriteKind::Sysctl, path, entries, host.flow_entries, &"".into(), why);
+        self.number(WriteKind::Sysctl, path, entries, machine.flow_entries, &"".into(), why);
     }
 
     /// The writes in the order in which they are performed, and how many values need none.
@@ -75,7 +77,7 @@ impl Settings {
         path: impl FnOnce() -> String,
         cpus: &CpuSet,
         current: &MaskFile,
-        host: &Host,
+        machine: &Machine,
         interface: &Arc<str>,
         why: &Arc<str>,
     ) {
@@ -83,7 +85,7 @@ impl Settings {
         // width is what the kernel will take.
         let differs = *cpus != current.cpus;
         let value = differs.then(|| {
-            let narrow = || WriteValue::mask(cpus, MaskWidth::for_cpus(host.topology.possible));
+            let narrow = || WriteValue::mask(cpus, MaskWidth::for_cpus(machine.topology.possible));
             WriteValue::mask(cpus, current.width).or_else(narrow)
         });
         match value.flatten() {

@@ -5,16 +5,16 @@ use std::hash::Hasher as _;
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
-use crate::host::Role;
-use crate::plan::plan::{HostSummary, InterfacePlan};
+use crate::machine::Role;
+use crate::plan::plan::{HostSummary, PlannedInterface};
 
 /// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
 /// states and speeds.
-pub(crate) fn hash(host: &HostSummary, interfaces: &[InterfacePlan]) -> String {
+pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> String {
     let mut hash = PlanHasher::default();
-    hash.sets([&host.online, &host.isolated, &host.nohz_full]);
-    hash.numbers([host.possible]);
-    for node in &host.nodes {
+    hash.sets([&machine.online, &machine.isolated, &machine.nohz_full]);
+    hash.numbers([machine.possible]);
+    for node in &machine.nodes {
         hash.text("node");
         hash.numbers([node.node]);
         hash.sets([&node.cpus]);

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use crate::host::Host;
-use crate::host::writers::irqbalance::{Arguments, Irqbalance, SCRIPT_PATH};
-use crate::plan::plan::{BalancerPlan, Note, Plan};
+use crate::machine::Machine;
+use crate::machine::tools::{Arguments, Irqbalance, SCRIPT_PATH};
+use crate::plan::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer;
 
 /// The code of the note that says what it will do.
 pub(crate) const IRQBALANCE_RUNNING: &str = "irqbalance-running";
 
 /// Adds it to a plan of a machine on which irqbalance runs.
-pub(crate) fn add(host: &Host, action: Balancer, plan: &mut Plan) {
+pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
     // A stored plan may have one that has ended since.
     plan.irqbalance = None;
     plan.notes.retain(|note| note.code != IRQBALANCE_RUNNING);
-    let Some(running) = &host.writers.irqbalance else { return };
+    let Some(running) = &machine.other_tools.irqbalance else { return };
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     // A line that two interfaces share is planned once, and named with both.
     let irqs: BTreeSet<u32> =
         vectors.filter(|vector| vector.cpus.is_some()).map(|vector| vector.irq).collect();
-    let balancer = BalancerPlan {
+    let balancer = IrqbalancePlan {
         pid: running.pid,
         action,
         irqs: irqs.into_iter().collect(),
@@ -30,13 +30,13 @@ pub(crate) fn add(host: &Host, action: Balancer, plan: &mut Plan) {
     plan.irqbalance = Some(balancer);
 }
 
-fn note(running: &Irqbalance, plan: &BalancerPlan) -> Note {
+fn note(running: &Irqbalance, plan: &IrqbalancePlan) -> Note {
     let who = format!("irqbalance runs (process {})", plan.pid);
     let irqs = match plan.irqs.len() {
         1 => "1 planned IRQ".to_owned(),
         count => format!("{count} planned IRQs"),
     };
-    let (text, cure) = match plan.action {
+    let (text, fix) = match plan.action {
         Balancer::Ban if plan.lasts => {
             let text = format!(
                 "{who} and moves vectors: apply tells it to leave the {irqs} alone, and its policy script, which asks \
@@ -70,8 +70,8 @@ fn note(running: &Irqbalance, plan: &BalancerPlan) -> Note {
         }
     };
     let note = Note::new(IRQBALANCE_RUNNING, text);
-    match cure {
-        Some(cure) => note.with_cure(cure),
+    match fix {
+        Some(fix) => note.with_fix(fix),
         None => note,
     }
 }

@@ -4,6 +4,7 @@
 //! Interfaces that share CPUs are placed together, selected or not, so that what one interface is given does
 //! not depend on whether it was planned alone.
 
+pub mod binding;
 mod build;
 mod candidates;
 mod channels;
@@ -21,37 +22,38 @@ pub mod stored;
 mod value;
 
 pub(crate) use irqbalance::IRQBALANCE_RUNNING;
+pub(crate) use plan::NO_VECTORS;
 pub use plan::{
-    BalancerPlan, ChannelChange, Held, HostSummary, InterfacePlan, LeftOut, NodeSource, NodeSummary, Note,
-    Plan, RxPlan, SCHEMA, Score, Seat, TxPlan, VectorPlan, Wanted, Write, WriteKind, WriteValue,
+    ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note, Placement,
+    Plan, PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, SCHEMA, Score,
+    Write, WriteKind, WriteValue,
 };
-pub(crate) use plan::{NO_VECTORS, queue_file, vector_file};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
-use crate::host::netlink::Direction;
-use crate::host::{Host, Interface, Role, Vector};
+use crate::machine::Selection;
+use crate::machine::netdev::Direction;
+use crate::machine::{Interface, Machine, Role, Vector};
 use crate::policy::{Choice, Group, Policy, Scope};
-use crate::select::Selection;
 
 use candidates::{Candidates, candidates};
-use place::{Load, Manner, Places, Taken};
+use place::{Load, Locations, PlacementRules};
 
 /// Plans the selected interfaces of a machine.
-pub fn plan(host: &Host, policy: &Policy, selection: &Selection) -> Plan {
-    let places = Places::new(&host.topology);
-    let mut works = works(host, policy, selection);
-    place(host, &places, &mut works);
+pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
+    let places = Locations::new(&machine.topology);
+    let mut works = works(machine, policy, selection);
+    place(machine, &places, &mut works);
     works.sort_by_key(|work| work.order);
-    let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(host)));
+    let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(machine)));
     let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
     let flow_entries = queues::flow_table(works.iter().map(|work| work.choice.rfs));
     let shared = build::Shared { flow_queues, flow_entries, busy };
     let chosen: Vec<&Work<'_>> =
         works.iter().filter(|work| selection.names.contains(&work.interface.name)).collect();
-    let mut plan = build::build(host, &places, &chosen, &shared, selection);
-    irqbalance::add(host, policy.irqbalance.unwrap_or_default(), &mut plan);
+    let mut plan = build::build(machine, &places, &chosen, &shared, selection);
+    irqbalance::add(machine, policy.irqbalance.unwrap_or_default(), &mut plan);
     plan
 }
 
@@ -68,7 +70,7 @@ struct Work<'a> {
     /// else empty. `candidates` is all of them then. `None` is the interface's own device.
     by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, by queue number; idle queues included.
-    cpus: BTreeMap<u32, Taken>,
+    cpus: BTreeMap<u32, Placement>,
     /// Where control vectors go that have to leave an isolated CPU, by IRQ.
     control: BTreeMap<u32, u32>,
     /// IRQs that are planned with another interface, which has the same line; and that interface.
@@ -82,7 +84,7 @@ impl<'a> Work<'a> {
     }
 
     /// Where the plan wants a vector; `None` to leave it alone.
-    fn target(&self, host: &Host, vector: &Vector) -> Option<CpuSet> {
+    fn target(&self, machine: &Machine, vector: &Vector) -> Option<CpuSet> {
         if !vector.movable || self.choice.skip || self.shared.contains_key(&vector.irq) {
             return None;
         }
@@ -95,24 +97,24 @@ impl<'a> Work<'a> {
             // What the candidates are in this case, offline and excluded CPUs left out.
             Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
             Some(Group::L3) => {
-                let domain = host.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
+                let domain = machine.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
                 domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(self.candidates_of(queue)))
             }
         })
     }
 
     /// How many cores (CPUs, where siblings count as cores) queues can have to themselves.
-    fn core_count(&self, places: &Places, cpus: &CpuSet) -> usize {
+    fn core_count(&self, places: &Locations, cpus: &CpuSet) -> usize {
         if self.choice.siblings { cpus.len() } else { places.cores_in(cpus) }
     }
 
     /// The CPUs that take its active queues.
-    fn irq_cpus(&self, host: &Host) -> CpuSet {
+    fn irq_cpus(&self, machine: &Machine) -> CpuSet {
         let active =
             self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
         let mut cpus = CpuSet::new();
         for vector in active {
-            match self.target(host, vector) {
+            match self.target(machine, vector) {
                 Some(target) => cpus.add(&target),
                 None => cpus.extend(serving_cpu(vector)),
             }
@@ -134,7 +136,7 @@ impl<'a> Work<'a> {
         let own = self.vectors_of(queue).iter().copied().find(with);
         let told = || {
             let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
-            let irq = self.interface.netlink.as_ref()?.irq_of(direction, queue)?;
+            let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
             self.interface.vectors.iter().find(|vector| vector.irq == irq)
         };
         let shared = || vectors().nth(queue as usize % vectors().count().max(1));
@@ -144,16 +146,16 @@ impl<'a> Work<'a> {
 }
 
 /// The interfaces that take part: those that would be planned by default, and those that are selected.
-fn works<'a>(host: &'a Host, policy: &Policy, selection: &Selection) -> Vec<Work<'a>> {
+fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selection) -> Vec<Work<'a>> {
     let takes_part = |interface: &Interface| {
         selection.names.contains(&interface.name) || interface.vectors.iter().any(Vector::is_queue_vector)
     };
-    let with_choice = host.interfaces.iter().enumerate().filter(|(_, interface)| takes_part(interface));
+    let with_choice = machine.interfaces.iter().enumerate().filter(|(_, interface)| takes_part(interface));
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
             let choice = policy.choice(interface);
-            let mut candidates = candidates(host, interface, &choice, active_queues(interface));
-            let by_node = by_node(host, interface, &choice, &candidates);
+            let mut candidates = candidates(machine, interface, &choice, active_queues(interface));
+            let by_node = by_node(machine, interface, &choice, &candidates);
             candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
             Work {
                 interface,
@@ -208,7 +210,7 @@ fn active_queues(interface: &Interface) -> usize {
 /// Candidates for the vectors of each device, where an interface has several on different nodes (a card with a
 /// PCI function on each socket).
 fn by_node(
-    host: &Host,
+    machine: &Machine,
     interface: &Interface,
     choice: &Choice,
     own: &Candidates,
@@ -219,7 +221,7 @@ fn by_node(
             let mut there = interface.clone();
             there.device.node = Some(node);
             there.device.local_cpus = None;
-            candidates(host, &there, choice, active_queues(interface)).cpus
+            candidates(machine, &there, choice, active_queues(interface)).cpus
         });
     }
     if !by_node.is_empty() {
@@ -229,8 +231,8 @@ fn by_node(
 }
 
 /// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
-fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
-    let mut load = Load::new(places);
+fn place(machine: &Machine, places: &Locations, works: &mut [Work<'_>]) {
+    let mut load = Load::new(&machine.topology, places);
     // What cannot or shall not be moved takes its room before anything is placed around it.
     for work in works.iter() {
         let stays = |vector: &&Vector| work.choice.skip || !vector.movable;
@@ -249,30 +251,31 @@ fn place(host: &Host, places: &Places, works: &mut [Work<'_>]) {
     let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     for idle in [false, true] {
         for work in works.iter_mut() {
-            let manner = Manner { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
+            let manner =
+                PlacementRules { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
             for (queue, fixed) in queues(work, idle) {
                 let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
-                let hinted = hint(host, work, &irqs);
+                let hinted = hint(machine, work, &irqs);
                 let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
                 let tier = || tiers.and_then(|tiers| load.first_with_room(tiers, manner));
-                let kept = fixed.or(line).and_then(|cpu| load.seen_from(cpu));
-                let held = match kept {
-                    Some(_) if fixed.is_some() => Some(Held::Vector),
-                    Some(_) => Some(Held::Line),
-                    None => hinted.as_ref().map(|_| Held::Hint),
+                let kept = fixed.or(line).and_then(|cpu| load.placement(cpu));
+                let decided_by = match &kept {
+                    Some(_) if fixed.is_some() => Some(DecidedBy::Vector),
+                    Some(_) => Some(DecidedBy::Line),
+                    None => hinted.as_ref().map(|_| DecidedBy::Hint),
                 };
                 let wanted = hinted.as_ref().or_else(tier).unwrap_or_else(|| work.candidates_of(queue));
-                let Some(taken) = kept.or_else(|| load.take(wanted, manner)) else { continue };
-                work.cpus.insert(queue, Taken { held, ..taken });
-                lines.extend(irqs.into_iter().map(|irq| (irq, taken.cpu)));
+                let Some(placement) = kept.or_else(|| load.take(wanted, manner)) else { continue };
+                lines.extend(irqs.into_iter().map(|irq| (irq, placement.cpu)));
+                work.cpus.insert(queue, Placement { decided_by, ..placement });
             }
         }
     }
-    let kept_free = host.topology.isolated_or_nohz();
+    let kept_free = machine.topology.isolated_or_nohz();
     for work in works.iter_mut() {
         for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
-            let sits_on = vector.serving.as_ref().unwrap_or(&vector.allowed.cpus);
+            let sits_on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
             if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
                 let idlest = |&cpu: &u32| (load.on_cpu(cpu), cpu);
                 let cpu = work.candidates.cpus.difference(&kept_free).iter().min_by_key(idlest);
@@ -296,18 +299,18 @@ fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
 }
 
 /// Where the drivers hint that one of these IRQs should go, when the policy goes by that.
-fn hint(host: &Host, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
+fn hint(machine: &Machine, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
     let asked = work.choice.scope == Scope::Hint;
-    let hint = irqs.iter().filter(|_| asked).find_map(|irq| host.hints.get(irq))?;
-    let kept_free = host.topology.isolated_or_nohz().union(&work.choice.exclude);
-    Some(hint.intersection(&host.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
+    let hint = irqs.iter().filter(|_| asked).find_map(|irq| machine.hints.get(irq))?;
+    let kept_free = machine.topology.isolated_or_nohz().union(&work.choice.exclude);
+    Some(hint.intersection(&machine.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
 }
 
 /// Where a vector is served, as far as the kernel tells: one CPU in nearly every case.
 fn serving_cpu(vector: &Vector) -> Option<u32> {
-    match &vector.serving {
+    match &vector.effective {
         Some(cpus) => cpus.first(),
-        None if vector.allowed.cpus.len() == 1 => vector.allowed.cpus.first(),
+        None if vector.affinity.cpus.len() == 1 => vector.affinity.cpus.first(),
         None => None,
     }
 }

@@ -2,33 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use crate::host::{Channels, Host, UnknownVector, Vector, VmbusChannel};
-use crate::plan::place::Places;
-use crate::plan::plan::{
-    NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD, VECTORS_UNREADABLE, queue_file,
-};
+use crate::machine::Selection;
+use crate::machine::paths::queue_file;
+use crate::machine::{Channels, Machine, UnknownVector, Vector, VmbusChannel};
+use crate::plan::place::Locations;
+use crate::plan::plan::{NO_VECTORS, NodeSource, Note, VECTORS_NOT_UNDERSTOOD, VECTORS_UNREADABLE};
 use crate::plan::{Work, active_queues};
 use crate::policy::{ChannelCount, Scope, Xps};
-use crate::select::Selection;
-use crate::shell::word;
-use crate::wording::count;
+use crate::report::shell::word;
+use crate::report::wording::count;
 
 /// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them
 /// more than the little that there is to share.
 pub(crate) const TINY: usize = 4;
 
 /// RPS is off because the machine is tiny.
-pub(crate) fn tiny(host: &Host, work: &Work<'_>, queues: usize) -> Option<Note> {
-    let others = host.topology.online.difference(&work.irq_cpus(host));
+pub(crate) fn tiny(machine: &Machine, work: &Work<'_>, queues: usize) -> Option<Note> {
+    let others = machine.topology.online.difference(&work.irq_cpus(machine));
     let name = word(&work.interface.name);
-    let cpus = host.topology.online.len();
+    let cpus = machine.topology.online.len();
     let text = format!(
         "{} on {}: RPS stays off on a machine this small, unless asked for",
         count(queues, "receive queue"),
         count(cpus, "CPU")
     );
     let note = Note::new("tiny-machine", text);
-    (cpus > 1 && !others.is_empty()).then(|| note.with_cure(format!("nicpin apply --rps {others} {name}")))
+    (cpus > 1 && !others.is_empty()).then(|| note.with_fix(format!("nicpin apply --rps {others} {name}")))
 }
 
 /// RPS is off because the card can do the work itself.
@@ -41,7 +40,7 @@ pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> 
         count(cores, "candidate core"),
         channels.max_receiving()
     );
-    Note::new("more-queues-possible", text).with_cure(format!(
+    Note::new("more-queues-possible", text).with_fix(format!(
         "ethtool -L {} {}",
         word(name),
         channels.set_arguments(most)
@@ -50,8 +49,8 @@ pub(crate) fn more_queues(work: &Work<'_>, channels: Channels, cores: usize) -> 
 
 /// Notes about one interface.
 pub(crate) fn of_interface(
-    host: &Host,
-    places: &Places,
+    machine: &Machine,
+    places: &Locations,
     work: &Work<'_>,
     selection: &Selection,
 ) -> Vec<Note> {
@@ -61,7 +60,7 @@ pub(crate) fn of_interface(
         notes.push(Note::new("skipped", "the policy leaves this interface alone"));
         return notes;
     }
-    notes.extend(of_vectors(host, work, selection));
+    notes.extend(of_vectors(machine, work, selection));
     if !interface.contradictions.is_empty() {
         let text = format!(
             "netlink and the names of vectors disagree, and netlink is believed: {}",
@@ -79,7 +78,7 @@ pub(crate) fn of_interface(
             format!("{managed} of its queue vectors are managed by the kernel and stay where they are");
         notes.push(Note::new("kernel-managed", text));
     }
-    notes.extend(too_many_queues(host, places, work));
+    notes.extend(too_many_queues(machine, places, work));
     notes.extend(other_channels(work));
     let overridden: Vec<u32> =
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
@@ -90,15 +89,15 @@ pub(crate) fn of_interface(
         );
         let file = |queue: &u32| word(&queue_file(&interface.name, "tx", *queue, "xps_rxqs")).into_owned();
         let files: Vec<String> = overridden.iter().map(file).collect();
-        let cure = match &files[..] {
+        let fix = match &files[..] {
             [only] => format!("echo 0 > {only}"),
             several => format!("echo 0 | tee {}", several.join(" ")),
         };
-        notes.push(Note::new("xps-rxqs-set", text).with_cure(cure));
+        notes.push(Note::new("xps-rxqs-set", text).with_fix(fix));
     }
-    notes.extend(hint(host, work));
+    notes.extend(hint(machine, work));
     let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
-    let isolated = host.topology.isolated_or_nohz().intersection(&work.candidates.cpus);
+    let isolated = machine.topology.isolated_or_nohz().intersection(&work.candidates.cpus);
     if has_queues && !isolated.is_empty() && work.candidates.source != NodeSource::Unknown {
         let text = format!("CPUs {isolated} take interrupts although they are isolated or nohz_full");
         notes.push(Note::new("isolated-cpus-used", text));
@@ -107,12 +106,12 @@ pub(crate) fn of_interface(
 }
 
 /// Which of an interface's vectors are known, and whose they are.
-fn of_vectors(host: &Host, work: &Work<'_>, selection: &Selection) -> Vec<Note> {
+fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     let interface = work.interface;
     let mut notes = Vec::new();
     let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
     let vanished = &interface.vanished_vectors;
-    if let (Some(missing), None) = (host.missing(), &interface.vmbus) {
+    if let (Some(missing), None) = (machine.missing(), &interface.vmbus) {
         let text = format!(
             "nothing is known of its vectors, since there is no {missing} below this root; mount it, or have it \
              in the copy"
@@ -131,7 +130,7 @@ fn of_vectors(host: &Host, work: &Work<'_>, selection: &Selection) -> Vec<Note> 
         );
         let note = Note::new("vectors-shared", text);
         let planned = selection.names.contains(owner);
-        notes.push(if planned { note } else { note.with_cure(format!("nicpin plan {}", word(owner))) });
+        notes.push(if planned { note } else { note.with_fix(format!("nicpin plan {}", word(owner))) });
     } else if !interface.unknown_vectors.is_empty() {
         let names = named(&interface.unknown_vectors);
         let note = if has_queues {
@@ -150,7 +149,7 @@ fn of_vectors(host: &Host, work: &Work<'_>, selection: &Selection) -> Vec<Note> 
     } else if !has_queues {
         let text = if interface.device.irqs.is_empty() {
             "the device has no vectors of its own; there is nothing to place"
-        } else if interface.state == "up" {
+        } else if interface.link == "up" {
             "the driver has requested no queue vector; there is nothing to place"
         } else {
             "the driver has requested no queue vector while the interface is down; there is nothing to place yet"
@@ -165,7 +164,7 @@ fn of_vectors(host: &Host, work: &Work<'_>, selection: &Selection) -> Vec<Note> 
         );
         notes.push(Note::new("vectors-of-several", text));
     }
-    if host.missing().is_none() && has_queues && !vanished.is_empty() {
+    if machine.missing().is_none() && has_queues && !vanished.is_empty() {
         let text = format!(
             "went away while they were read, or have no /proc/irq files: {}; run again to plan them",
             named(vanished)
@@ -179,20 +178,21 @@ fn of_vectors(host: &Host, work: &Work<'_>, selection: &Selection) -> Vec<Note> 
 /// their CPUs before they know their node (6.15 and later), ena takes any CPU.
 const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
 
-fn hint(host: &Host, work: &Work<'_>) -> Vec<Note> {
+fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
     if work.choice.scope != Scope::Hint || work.candidates.named {
         return Vec::new();
     }
     let vectors = || work.interface.vectors.iter().filter(|vector| vector.is_queue_vector());
     let mut notes = Vec::new();
-    let without = vectors().filter(|vector| !host.hints.contains_key(&vector.irq)).count();
+    let without = vectors().filter(|vector| !machine.hints.contains_key(&vector.irq)).count();
     if without > 0 {
         let text =
             format!("{without} queue vectors have no hint from the driver and are placed on the card's node");
         notes.push(Note::new("no-hint", text));
     }
-    let followed = |vector: &&Vector| vector.queue.and_then(|queue| work.cpus.get(&queue)?.held).is_some();
-    let hinted = vectors().filter(|vector| host.hints.contains_key(&vector.irq));
+    let followed =
+        |vector: &&Vector| vector.queue.and_then(|queue| work.cpus.get(&queue)?.decided_by).is_some();
+    let hinted = vectors().filter(|vector| machine.hints.contains_key(&vector.irq));
     let unusable = hinted.filter(|vector| !followed(vector)).count();
     if unusable > 0 {
         let text = format!(
@@ -219,17 +219,17 @@ fn vmbus_channels(device: &str, channels: &[VmbusChannel]) -> Note {
          Channel -> CPU: {listed}. Each channel's `cpu` file takes another CPU's number"
     );
     Note::new("vmbus-channels", text)
-        .with_cure(format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu"))
+        .with_fix(format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu"))
 }
 
-fn too_many_queues(host: &Host, places: &Places, work: &Work<'_>) -> Option<Note> {
+fn too_many_queues(machine: &Machine, places: &Locations, work: &Work<'_>) -> Option<Note> {
     let interface = work.interface;
     let queues = active_queues(interface);
     let cores = work.core_count(places, &work.candidates.cpus);
     if queues <= cores || cores == 0 {
         return None;
     }
-    let on = match work.candidates.node.and_then(|node| Some((node, host.topology.nodes.get(&node)?))) {
+    let on = match work.candidates.node.and_then(|node| Some((node, machine.topology.nodes.get(&node)?))) {
         Some((node, told)) if work.candidates.cpus.is_subset(&told.cpus) => format!(" on node {node}"),
         _ => String::new(),
     };
@@ -241,8 +241,8 @@ fn too_many_queues(host: &Host, places: &Places, work: &Work<'_>) -> Option<Note
         Some(channels) => channels.set_arguments(u32::try_from(cores).unwrap_or(u32::MAX)),
         None => format!("combined {cores}"),
     };
-    let cure = format!("ethtool -L {} {arguments}", word(&interface.name));
-    Some(Note::new("queues-exceed-cores", text).with_cure(cure))
+    let fix = format!("ethtool -L {} {arguments}", word(&interface.name));
+    Some(Note::new("queues-exceed-cores", text).with_fix(fix))
 }
 
 /// Channels that are asked for and that the card cannot have, or does not tell of.
@@ -274,14 +274,14 @@ fn named(vectors: &[UnknownVector]) -> String {
 }
 
 /// Network cards that nobody asked for and of which nothing is planned, where it is no secret why.
-fn not_planned(host: &Host, selection: &Selection) -> Option<Note> {
-    if selection.asked || host.missing().is_some() {
+fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
+    if selection.asked || machine.missing().is_some() {
         return None;
     }
-    let down = host.interfaces.iter().filter(|interface| !selection.names.contains(&interface.name));
+    let down = machine.interfaces.iter().filter(|interface| !selection.names.contains(&interface.name));
     let down: Vec<&str> = down.map(|interface| interface.name.as_str()).collect();
     let mut by_driver: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
-    for card in &host.others.cards {
+    for card in &machine.others.cards {
         by_driver.entry(card.driver.as_deref()).or_default().push(&card.address);
     }
     let mut parts = Vec::new();
@@ -306,7 +306,7 @@ fn few(names: &[&str]) -> String {
 }
 
 /// Notes about the machine.
-pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
+pub(crate) fn of_machine(machine: &Machine, selection: &Selection) -> Vec<Note> {
     let mut notes = Vec::new();
     for selector in &selection.missing {
         notes.push(match selection.reasons.get(selector) {
@@ -317,14 +317,14 @@ pub(crate) fn of_machine(host: &Host, selection: &Selection) -> Vec<Note> {
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::new("nothing-to-do", "no interface with a device behind it is up or has vectors"));
     }
-    notes.extend(not_planned(host, selection));
-    if let Some(missing) = host.missing() {
-        let code = if host.without_proc { "no-proc" } else { "no-proc-irq" };
+    notes.extend(not_planned(machine, selection));
+    if let Some(missing) = machine.missing() {
+        let code = if machine.without_proc { "no-proc" } else { "no-proc-irq" };
         notes.push(Note::new(code, format!("there is no {missing} below this root, so no vector is known")));
     }
-    if host.topology.online.len() == 1 {
+    if machine.topology.online.len() == 1 {
         notes.push(Note::new("one-cpu", "there is one CPU, which takes every interrupt whatever is planned"));
     }
-    notes.extend(host.writers.others.iter().map(|w| Note::new(w.code, &*w.text).with_cure(w.cure)));
+    notes.extend(machine.other_tools.others.iter().map(|w| Note::new(w.code, &*w.text).with_fix(w.fix)));
     notes
 }

@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::host::Topology;
-use crate::plan::plan::Held;
+use crate::machine::Topology;
+use crate::plan::plan::Placement;
 
 /// Where each CPU sits, for quick comparison.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct Locations {
     /// By CPU id; `None` for CPUs that are not online.
-    by_cpu: Vec<Option<Place>>,
+    by_cpu: Vec<Option<CpuLocation>>,
     domain_sizes: Vec<usize>,
     nodes: BTreeMap<Option<u32>, NodeCores>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct NodeCores {
 
 /// Where a CPU sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CpuLocation {
     /// Index of its core.
     pub(crate) core: usize,
     /// Index of its L3 domain; CPUs without an L3 count their node as one.
@@ -42,14 +42,14 @@ pub(crate) struct Place {
     pub(crate) class: usize,
 }
 
-impl Places {
+impl Locations {
     pub(crate) fn new(topology: &Topology) -> Self {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
-        let mut by_cpu: Vec<Option<Place>> = vec![None; end];
+        let mut by_cpu: Vec<Option<CpuLocation>> = vec![None; end];
         for cpu in topology.online.iter() {
-            by_cpu[cpu as usize] = Some(Place { core: 0, domain: 0, node: None, class: 0 });
+            by_cpu[cpu as usize] = Some(CpuLocation { core: 0, domain: 0, node: None, class: 0 });
         }
-        let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut Place)| {
+        let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut CpuLocation)| {
             for cpu in cpus.iter() {
                 if let Some(Some(place)) = by_cpu.get_mut(cpu as usize) {
                     change(place);
@@ -100,13 +100,8 @@ impl Places {
     }
 
     /// Where a CPU sits; `None` when it is not online.
-    pub(crate) fn of(&self, cpu: u32) -> Option<Place> {
+    pub(crate) fn of(&self, cpu: u32) -> Option<CpuLocation> {
         self.by_cpu.get(cpu as usize).copied().flatten()
-    }
-
-    /// The CPUs of a CPU's core.
-    pub(crate) fn core_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
-        topology.cores.get(self.of(cpu)?.core)
     }
 
     /// The CPUs of a CPU's L3 domain, where it has one.
@@ -118,7 +113,8 @@ impl Places {
 /// How many queues each CPU, core and L3 domain has taken so far, over all interfaces.
 #[derive(Debug)]
 pub(crate) struct Load<'a> {
-    places: &'a Places,
+    topology: &'a Topology,
+    places: &'a Locations,
     cpus: Vec<usize>,
     cores: Vec<usize>,
     domains: Vec<Domain>,
@@ -131,9 +127,9 @@ pub(crate) struct Load<'a> {
 #[derive(Debug, Default)]
 struct Ranked {
     candidates: CpuSet,
-    manner: Option<Manner>,
+    manner: Option<PlacementRules>,
     /// In ascending order.
-    cpus: Vec<(u32, Place)>,
+    cpus: Vec<(u32, CpuLocation)>,
     /// The lower the better; in the order of the CPUs.
     ranks: Vec<u64>,
 }
@@ -146,19 +142,9 @@ struct Domain {
     density: usize,
 }
 
-/// A CPU that a queue was given, and how many queues were near it before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) cpu: u32,
-    pub(crate) on_core: usize,
-    pub(crate) in_domain: usize,
-    /// Why it was not the best of the candidates, if something else decided.
-    pub(crate) held: Option<Held>,
-}
-
 /// How an interface wants its queues placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct PlacementRules {
     /// Count each thread as a core.
     pub(crate) siblings: bool,
     /// Use the core of CPU 0 last.
@@ -166,17 +152,17 @@ pub(crate) struct Manner {
 }
 
 impl<'a> Load<'a> {
-    pub(crate) fn new(places: &'a Places) -> Self {
+    pub(crate) fn new(topology: &'a Topology, places: &'a Locations) -> Self {
         let (cpus, domains) =
             (vec![0; places.by_cpu.len()], vec![Domain::default(); places.domain_sizes.len()]);
         let cores = places.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
-        Self { places, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
+        Self { topology, places, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
     }
 
     /// Takes the best CPU of the candidates for one more queue.
-    pub(crate) fn take(&mut self, candidates: &CpuSet, manner: Manner) -> Option<Taken> {
+    pub(crate) fn take(&mut self, candidates: &CpuSet, manner: PlacementRules) -> Option<Placement> {
         if self.last.manner != Some(manner) || self.last.candidates != *candidates {
-            let cpus: Vec<(u32, Place)> =
+            let cpus: Vec<(u32, CpuLocation)> =
                 candidates.iter().filter_map(|cpu| Some((cpu, self.places.of(cpu)?))).collect();
             let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, manner)).collect();
             self.last = Ranked { candidates: candidates.clone(), manner: Some(manner), cpus, ranks };
@@ -185,13 +171,17 @@ impl<'a> Load<'a> {
         let least = self.last.ranks.iter().min()?;
         let at = self.last.ranks.iter().position(|rank| rank == least)?;
         let &(best, _) = self.last.cpus.get(at)?;
-        let taken = self.seen_from(best)?;
+        let taken = self.placement(best)?;
         self.add(best);
         Some(taken)
     }
 
     /// The first of several sets of candidates that has a core with no more queues than any core of the others.
-    pub(crate) fn first_with_room<'t>(&self, tiers: &'t [CpuSet], manner: Manner) -> Option<&'t CpuSet> {
+    pub(crate) fn first_with_room<'t>(
+        &self,
+        tiers: &'t [CpuSet],
+        manner: PlacementRules,
+    ) -> Option<&'t CpuSet> {
         let least = |tier: &&CpuSet| {
             let queues = |cpu| if manner.siblings { self.on_cpu(cpu) } else { self.queues_beside(cpu) };
             tier.iter().map(queues).min().unwrap_or(usize::MAX)
@@ -206,7 +196,7 @@ impl<'a> Load<'a> {
 
     /// How good a CPU is for one more queue, the lower the better: all that decides as one number, what counts most
     /// on top, since it is compared for every candidate.
-    fn rank(&self, cpu: u32, place: Place, manner: Manner) -> u64 {
+    fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> u64 {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
         let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
         let last = manner.avoid_cpu0 && self.places.of(0).map(|place| place.core) == Some(place.core);
@@ -220,11 +210,17 @@ impl<'a> Load<'a> {
         parts.iter().fold(0, |rank, &(part, bits)| rank << bits | (part as u64).min((1 << bits) - 1))
     }
 
-    /// The CPU with what is near it now.
-    pub(crate) fn seen_from(&self, cpu: u32) -> Option<Taken> {
+    /// The CPU, with the queues that are near it now.
+    pub(crate) fn placement(&self, cpu: u32) -> Option<Placement> {
         let place = self.places.of(cpu)?;
-        let in_domain = self.domains[place.domain].queues;
-        Some(Taken { cpu, on_core: self.on_core(place.core), in_domain, held: None })
+        Some(Placement {
+            cpu,
+            core: self.topology.cores.get(place.core).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
+            queues_on_core: self.on_core(place.core),
+            l3: self.places.l3_of(self.topology, cpu).cloned().unwrap_or_default(),
+            queues_on_l3: self.domains[place.domain].queues,
+            decided_by: None,
+        })
     }
 
     /// Counts a queue that is on a CPU already.
@@ -240,7 +236,7 @@ impl<'a> Load<'a> {
     }
 
     /// Ranks the candidates whose core or domain has another queue.
-    fn rank_anew(&mut self, changed: Place) {
+    fn rank_anew(&mut self, changed: CpuLocation) {
         let Some(manner) = self.last.manner else { return };
         let mut ranks = std::mem::take(&mut self.last.ranks);
         for (rank, &(cpu, place)) in ranks.iter_mut().zip(&self.last.cpus) {

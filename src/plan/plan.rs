@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::host::{Channels, Role, Source};
+use crate::machine::paths::affinity_file;
+use crate::machine::paths::queue_file;
+use crate::machine::{Channels, Role, Source};
 pub use crate::plan::value::WriteValue;
 use crate::policy::Balancer;
 
@@ -23,7 +25,7 @@ pub struct Plan {
     /// The machine in short.
     pub host: HostSummary,
     /// The selected interfaces, by name.
-    pub interfaces: Vec<InterfacePlan>,
+    pub interfaces: Vec<PlannedInterface>,
     /// Cards whose channels have to be changed first. Their queues are then others, and everything is planned
     /// anew: the rest of this plan is for the queues that are there now.
     pub channels: Vec<ChannelChange>,
@@ -33,7 +35,7 @@ pub struct Plan {
     pub unchanged: usize,
     /// What becomes of irqbalance; `None` where it does not run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub irqbalance: Option<BalancerPlan>,
+    pub irqbalance: Option<IrqbalancePlan>,
     /// How good the planned state is.
     pub score: Score,
     /// How good the present state is, by where vectors are served.
@@ -51,7 +53,7 @@ impl Plan {
 
 /// What apply does about irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BalancerPlan {
+pub struct IrqbalancePlan {
     /// Its process id.
     pub pid: i32,
     /// What is done.
@@ -103,7 +105,7 @@ pub struct NodeSummary {
 
 /// The plan for one interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct InterfacePlan {
+pub struct PlannedInterface {
     /// Its name.
     pub name: String,
     /// Its driver.
@@ -131,18 +133,18 @@ pub struct InterfacePlan {
     pub worker_cpus: CpuSet,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// Operational state.
-    pub state: String,
+    /// Operational state (`operstate`).
+    pub link: String,
     /// Channels that the card has and could have, where known.
     pub channels: Option<Channels>,
     /// Rules of the policy file that matched, counted from 1.
     pub rules: Vec<usize>,
     /// Its vectors: queues in order, then control vectors.
-    pub vectors: Vec<VectorPlan>,
+    pub vectors: Vec<PlannedVector>,
     /// Its receive queues.
-    pub rx_queues: Vec<RxPlan>,
+    pub rx_queues: Vec<PlannedRxQueue>,
     /// Its transmit queues.
-    pub tx_queues: Vec<TxPlan>,
+    pub tx_queues: Vec<PlannedTxQueue>,
     /// What its owner should know.
     pub notes: Vec<Note>,
 }
@@ -177,7 +179,7 @@ pub enum NodeSource {
 
 /// The plan for one vector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct VectorPlan {
+pub struct PlannedVector {
     /// Its IRQ number now.
     pub irq: u32,
     /// Its handler's name.
@@ -196,40 +198,40 @@ pub struct VectorPlan {
     /// Where the plan wants it; `None`: left alone.
     pub cpus: Option<CpuSet>,
     /// The allowed CPUs now.
-    pub current: CpuSet,
-    /// The serving CPU now, where the kernel tells.
-    pub serving: Option<CpuSet>,
+    pub affinity: CpuSet,
+    /// The effective CPU now, where the kernel tells.
+    pub effective: Option<CpuSet>,
     /// Whether the kernel lets it be moved.
     pub movable: bool,
-    /// The seat that its queue was given; `None` for a vector that the plan does not place.
+    /// The placement that its queue was given; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub seat: Option<Seat>,
+    pub placement: Option<Placement>,
     /// Why it goes there.
     pub why: Arc<str>,
 }
 
 /// A CPU as it was when a queue was given it, in words that explain why it was this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seat {
+pub struct Placement {
     /// The CPU; with a group of CPUs the one of them that the queue counts for.
     pub cpu: u32,
     /// The CPUs of its core.
     pub core: CpuSet,
     /// Queues that its core had before.
-    pub on_core: usize,
+    pub queues_on_core: usize,
     /// The CPUs of its L3 domain; empty where none is told.
     pub l3: CpuSet,
     /// Queues that its L3 domain (or its node, where no domain is told) had before.
-    pub on_l3: usize,
+    pub queues_on_l3: usize,
     /// What decided, if it was not the room that the candidates had.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub held: Option<Held>,
+    pub decided_by: Option<DecidedBy>,
 }
 
 /// What decides on a queue's CPU in place of the room that the candidates have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Held {
+pub enum DecidedBy {
     /// The driver's hint.
     Hint,
     /// Another vector of the queue, which stays where it is.
@@ -240,7 +242,7 @@ pub enum Held {
 
 /// The plan for one receive queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RxPlan {
+pub struct PlannedRxQueue {
     /// N of `rx-N`.
     pub queue: u32,
     /// CPUs that it hands packets to; empty is RPS off, `None` left alone.
@@ -253,7 +255,7 @@ pub struct RxPlan {
 
 /// The plan for one transmit queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TxPlan {
+pub struct PlannedTxQueue {
     /// N of `tx-N`.
     pub queue: u32,
     /// CPUs that send on it; `None`: left alone.
@@ -304,14 +306,14 @@ impl WriteKind {
 
 /// What a plan wants in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum PlannedValue<'a> {
     /// A mask of these CPUs.
     Cpus(&'a CpuSet),
     /// A number.
     Count(u32),
 }
 
-impl Wanted<'_> {
+impl PlannedValue<'_> {
     /// Whether a text of the file means this.
     pub(crate) fn is(self, text: &str) -> bool {
         match self {
@@ -347,7 +349,7 @@ pub struct Note {
     pub text: String,
     /// A command that mends it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub cure: Option<String>,
+    pub fix: Option<String>,
 }
 
 /// The code of a note on an interface that has no queue vectors.
@@ -357,64 +359,53 @@ pub(crate) const VECTORS_UNREADABLE: &str = "vectors-unreadable";
 /// The code of a note on an interface whose vectors' names say nothing to nicpin.
 pub(crate) const VECTORS_NOT_UNDERSTOOD: &str = "vectors-not-understood";
 
-/// A vector's `smp_affinity`.
-pub(crate) fn vector_file(irq: u32) -> String {
-    ["/proc/irq/", itoa::Buffer::new().format(irq), "/smp_affinity"].concat()
-}
-
-/// A file of a queue, of which `way` is `rx` or `tx`. There are thousands of them: put together, not formatted.
-pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    let mut number = itoa::Buffer::new();
-    ["/sys/class/net/", interface, "/queues/", way, "-", number.format(queue), "/", file].concat()
-}
-
-impl InterfacePlan {
+impl PlannedInterface {
     /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues, and what
     /// it wants in each.
-    pub fn wanted(&self) -> Vec<(WriteKind, String, Wanted<'_>)> {
+    pub fn wanted(&self) -> Vec<(WriteKind, String, PlannedValue<'_>)> {
         let queue = |way: &str, queue: u32, file: &str| queue_file(&self.name, way, queue, file);
         let mut files = Vec::new();
         for vector in &self.vectors {
-            let cpus = vector.cpus.as_ref().map(Wanted::Cpus);
-            files.extend(cpus.map(|cpus| (WriteKind::Vector, vector_file(vector.irq), cpus)));
+            let cpus = vector.cpus.as_ref().map(PlannedValue::Cpus);
+            files.extend(cpus.map(|cpus| (WriteKind::Vector, affinity_file(vector.irq), cpus)));
         }
         for rx in &self.rx_queues {
-            let cpus = rx.rps_cpus.as_ref().map(Wanted::Cpus);
+            let cpus = rx.rps_cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));
-            let count = rx.rps_flow_cnt.map(Wanted::Count);
+            let count = rx.rps_flow_cnt.map(PlannedValue::Count);
             files.extend(
                 count.map(|count| (WriteKind::RpsFlow, queue("rx", rx.queue, "rps_flow_cnt"), count)),
             );
         }
         for tx in &self.tx_queues {
-            let cpus = tx.xps_cpus.as_ref().map(Wanted::Cpus);
+            let cpus = tx.xps_cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
         }
         files
     }
 }
 
-impl InterfacePlan {
+impl PlannedInterface {
     /// The node on which its vectors are local: the card's own, or the nearest to that if it has no CPUs.
     pub fn local_node(&self) -> Option<u32> {
         self.unused_node.or(self.node)
     }
 }
 
-impl VectorPlan {
+impl PlannedVector {
     /// Where it is served now; the allowed CPUs where the kernel does not tell.
-    pub fn served(&self) -> &CpuSet {
-        self.serving.as_ref().unwrap_or(&self.current)
+    pub fn effective_cpus(&self) -> &CpuSet {
+        self.effective.as_ref().unwrap_or(&self.affinity)
     }
 }
 
 impl Note {
     pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), text: text.into(), cure: None }
+        Self { code: code.to_owned(), text: text.into(), fix: None }
     }
 
-    pub(crate) fn with_cure(mut self, cure: impl Into<String>) -> Self {
-        self.cure = Some(cure.into());
+    pub(crate) fn with_fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
         self
     }
 

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use crate::cpuset::CpuSet;
-use crate::host::{Host, Role, RxQueue, TxQueue, Vector};
-use crate::plan::place::Places;
-use crate::plan::plan::{Note, RxPlan, TxPlan};
+use crate::machine::{Machine, Role, RxQueue, TxQueue, Vector};
+use crate::plan::place::Locations;
+use crate::plan::plan::{Note, PlannedRxQueue, PlannedTxQueue};
 use crate::plan::{Work, candidates, notes, steer};
 use crate::policy::{Rfs, Rps, Xps};
 
 /// Receive queues, and what is to be said of them.
 pub(crate) fn rx(
-    host: &Host,
-    places: &Places,
+    machine: &Machine,
+    places: &Locations,
     work: &Work<'_>,
     flow_queues: usize,
-) -> (Vec<RxPlan>, Option<Note>) {
+) -> (Vec<PlannedRxQueue>, Option<Note>) {
     let queues = &work.interface.rx_queues;
-    let (shares, why, note) = rps(host, places, work);
+    let (shares, why, note) = rps(machine, places, work);
     let any_left = shares.iter().flatten().any(|share| !share.is_empty());
     let mut shares = shares.map(Vec::into_iter);
     let flow = |queue: &RxQueue| {
@@ -34,7 +34,7 @@ pub(crate) fn rx(
             let none_left =
                 work.choice.rps == Rps::Auto && share.as_ref().is_some_and(CpuSet::is_empty) && any_left;
             let why = Arc::clone(if none_left { &none_left_why } else { &why });
-            RxPlan { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why }
+            PlannedRxQueue { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why }
         })
         .collect();
     (plans, note)
@@ -48,7 +48,7 @@ fn understood(work: &Work<'_>) -> bool {
 type RpsShares = (Option<Vec<CpuSet>>, String, Option<Note>);
 
 /// Each receive queue's RPS CPUs; `None` to leave them alone.
-fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
+fn rps(machine: &Machine, places: &Locations, work: &Work<'_>) -> RpsShares {
     let queues = &work.interface.rx_queues;
     let off = |why: &str, note| (Some(vec![CpuSet::new(); queues.len()]), why.to_owned(), note);
     if !understood(work) {
@@ -59,7 +59,7 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
     match &work.choice.rps {
         Rps::Off => off("off by the policy", None),
         Rps::Cpus(wanted) => {
-            let cpus = wanted.intersection(&host.topology.online).difference(&work.choice.exclude);
+            let cpus = wanted.intersection(&machine.topology.online).difference(&work.choice.exclude);
             let why = if cpus.is_empty() {
                 "off: no CPU that the policy names can be used"
             } else {
@@ -73,9 +73,9 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
             if queues.len() >= cores {
                 return off("off: a receive queue for each candidate core", None);
             }
-            if host.topology.online.len() <= notes::TINY {
+            if machine.topology.online.len() <= notes::TINY {
                 let why = "off: the machine is too small to gain by it";
-                return off(why, notes::tiny(host, work, queues.len()));
+                return off(why, notes::tiny(machine, work, queues.len()));
             }
             if let Some(channels) = work.interface.channels
                 && channels.max_receiving() > channels.receiving()
@@ -84,8 +84,8 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
                 return off("off: the card can have more queues itself", Some(note));
             }
             let interrupted: Vec<CpuSet> =
-                queues.iter().map(|queue| interrupted(host, work, queue)).collect();
-            let shares = steer::rps(&host.topology, places, candidates, &interrupted);
+                queues.iter().map(|queue| interrupted(machine, work, queue)).collect();
+            let shares = steer::rps(&machine.topology, places, candidates, &interrupted);
             let why = format!("{} of {cores} candidate cores have a receive queue", queues.len());
             (Some(shares), why, None)
         }
@@ -93,15 +93,15 @@ fn rps(host: &Host, places: &Places, work: &Work<'_>) -> RpsShares {
 }
 
 /// The CPUs that may be interrupted for a receive queue: the planned one, or the whole group.
-fn interrupted(host: &Host, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
+fn interrupted(machine: &Machine, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
     let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
     let own = work.vectors_of(queue.index).iter().find(receives);
-    let target = own.and_then(|vector| work.target(host, vector));
+    let target = own.and_then(|vector| work.target(machine, vector));
     target.unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).map(CpuSet::single).unwrap_or_default())
 }
 
 /// Transmit queues.
-pub(crate) fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
+pub(crate) fn tx(machine: &Machine, places: &Locations, work: &Work<'_>) -> Vec<PlannedTxQueue> {
     let queues = &work.interface.tx_queues;
     let completions: Option<Vec<u32>> =
         queues.iter().map(|queue| work.cpu_of(Role::Tx, queue.index)).collect();
@@ -111,7 +111,7 @@ pub(crate) fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
         (Xps::Keep, _) => leave("kept by the policy"),
         (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
         (Xps::Auto, Some(completions)) => (
-            Some(steer::xps(&host.topology, places, &completions)),
+            Some(steer::xps(&machine.topology, places, &completions)),
             "completes nearest to these CPUs".to_owned(),
         ),
         (Xps::Auto, None) => leave("no vector is known to complete it"),
@@ -128,7 +128,11 @@ pub(crate) fn tx(host: &Host, places: &Places, work: &Work<'_>) -> Vec<TxPlan> {
         let share = shares.as_mut().and_then(Iterator::next).filter(|_| exists);
         let is_none_left = work.choice.xps == Xps::Auto && share.as_ref().is_some_and(CpuSet::is_empty);
         let why = if is_none_left { &none_left } else { &why };
-        TxPlan { queue: queue.index, xps_cpus: share, why: Arc::clone(if exists { why } else { &single }) }
+        PlannedTxQueue {
+            queue: queue.index,
+            xps_cpus: share,
+            why: Arc::clone(if exists { why } else { &single }),
+        }
     };
     queues.iter().map(plan).collect()
 }

@@ -1,40 +1,40 @@
 //! How good a placement is: the planned one and the present one, by the same measure.
 
 use crate::cpuset::CpuSet;
-use crate::host::{Host, Role};
-use crate::plan::place::Places;
-use crate::plan::plan::{InterfacePlan, Score, VectorPlan};
+use crate::machine::{Machine, Role};
+use crate::plan::place::Locations;
+use crate::plan::plan::{PlannedInterface, PlannedVector, Score};
 
 /// Where a vector is, and the CPU for which its queue counts.
 type Served<'a> = (&'a CpuSet, Option<u32>);
 
 /// Where a vector would be served by the plan.
-pub(crate) fn planned(vector: &VectorPlan) -> Served<'_> {
+pub(crate) fn planned(vector: &PlannedVector) -> Served<'_> {
     let Some(cpus) = &vector.cpus else { return now(vector) };
     // The kernel deals vectors over the CPUs of a group.
-    let counted = vector.seat.as_ref().map(|seat| seat.cpu).filter(|&cpu| cpus.contains(cpu));
+    let counted = vector.placement.as_ref().map(|placement| placement.cpu).filter(|&cpu| cpus.contains(cpu));
     (cpus, counted.or(cpus.first()))
 }
 
 /// Where a vector is served now.
-pub(crate) fn now(vector: &VectorPlan) -> Served<'_> {
-    (vector.served(), vector.served().first())
+pub(crate) fn now(vector: &PlannedVector) -> Served<'_> {
+    (vector.effective_cpus(), vector.effective_cpus().first())
 }
 
 /// Scores interfaces by where `place` says that each vector is.
 pub(crate) fn score(
-    host: &Host,
-    places: &Places,
-    interfaces: &[InterfacePlan],
-    place: fn(&VectorPlan) -> Served<'_>,
+    machine: &Machine,
+    places: &Locations,
+    interfaces: &[PlannedInterface],
+    place: fn(&PlannedVector) -> Served<'_>,
 ) -> Score {
     let (mut local, mut known) = (0_u32, 0_u32);
-    let mut cores = Cores::new(host);
+    let mut cores = Cores::new(machine);
     let mut candidates = CpuSet::new();
-    let kept_free = host.topology.isolated_or_nohz();
+    let kept_free = machine.topology.isolated_or_nohz();
     let mut on_isolated = 0;
     for (at, interface) in interfaces.iter().enumerate() {
-        let of = |node: Option<u32>| host.topology.nodes.get(&node?).map(|node| &node.cpus);
+        let of = |node: Option<u32>| machine.topology.nodes.get(&node?).map(|node| &node.cpus);
         let mut counted = Vec::new();
         for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
             let (cpus, _) = place(vector);
@@ -96,8 +96,8 @@ struct Different<T> {
 }
 
 impl Cores {
-    fn new(host: &Host) -> Self {
-        Self(vec![Core::default(); host.topology.cores.len().max(1)])
+    fn new(machine: &Machine) -> Self {
+        Self(vec![Core::default(); machine.topology.cores.len().max(1)])
     }
 
     fn add(&mut self, core: usize, cpu: u32, owner: usize) {

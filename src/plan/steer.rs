@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::host::Topology;
-use crate::plan::place::{Place, Places};
+use crate::machine::Topology;
+use crate::plan::place::{CpuLocation, Locations};
 
 /// How far one CPU is from another: 0 itself, 1 its core, 2 its L3 domain, 3 its node, beyond that by the
 /// distance of the nodes.
-pub(crate) fn distance(topology: &Topology, places: &Places, from: u32, to: u32) -> u32 {
+pub(crate) fn distance(topology: &Topology, places: &Locations, from: u32, to: u32) -> u32 {
     if from == to {
         return 0;
     }
@@ -28,12 +28,12 @@ pub(crate) fn distance(topology: &Topology, places: &Places, from: u32, to: u32)
 /// is in exactly one set of the answer. On the nodes that have completions a core's CPUs go to the
 /// nearest queue, the one with fewer CPUs among equals; the CPUs of other nodes are dealt evenly, each queue's
 /// share in one piece.
-pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> Vec<CpuSet> {
+pub(crate) fn xps(topology: &Topology, places: &Locations, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = Shares::new(completions.len(), topology);
     if completions.is_empty() {
         return Vec::new();
     }
-    let nearby = Nearby::new(places, completions);
+    let nearby = QueuesByDistance::new(places, completions);
     let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, places.of(first)?)));
     let (near, far): (Vec<_>, Vec<_>) =
         places.cores_by_node().iter().partition(|(node, _)| nearby.on_node.contains_key(node));
@@ -67,15 +67,15 @@ pub(crate) fn xps(topology: &Topology, places: &Places, completions: &[u32]) -> 
 
 /// Transmit queues by where they complete.
 #[derive(Default)]
-struct Nearby {
+struct QueuesByDistance {
     on_cpu: BTreeMap<u32, Vec<usize>>,
     on_core: BTreeMap<usize, Vec<usize>>,
     in_domain: BTreeMap<(Option<u32>, usize), Vec<usize>>,
     on_node: BTreeMap<Option<u32>, Vec<usize>>,
 }
 
-impl Nearby {
-    fn new(places: &Places, completions: &[u32]) -> Self {
+impl QueuesByDistance {
+    fn new(places: &Locations, completions: &[u32]) -> Self {
         let mut nearby = Self::default();
         for (queue, &cpu) in completions.iter().enumerate() {
             let Some(place) = places.of(cpu) else { continue };
@@ -89,7 +89,7 @@ impl Nearby {
 
     /// The queues that complete nearest to a CPU, and how far away, as [`distance`] has it; `None` when none
     /// completes on its node.
-    fn of(&self, cpu: u32, place: Place) -> Option<(u32, &[usize])> {
+    fn of(&self, cpu: u32, place: CpuLocation) -> Option<(u32, &[usize])> {
         let found = [
             self.on_cpu.get(&cpu),
             self.on_core.get(&place.core),
@@ -159,7 +159,7 @@ impl Shares {
 /// only when there are no others.
 pub(crate) fn rps(
     topology: &Topology,
-    places: &Places,
+    places: &Locations,
     candidates: &CpuSet,
     interrupted: &[CpuSet],
 ) -> Vec<CpuSet> {
@@ -191,7 +191,7 @@ pub(crate) fn flow_share(entries: u32, queues: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Node;
+    use crate::machine::Node;
 
     /// Two nodes of four cores, two threads each: CPUs n and n+8 are siblings, node 0 has 0-3 and 8-11.
     fn machine() -> Topology {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn xps_follows_completions_and_parts_all_cpus() {
         let topology = machine();
-        let places = Places::new(&topology);
+        let places = Locations::new(&topology);
         let four = xps(&topology, &places, &[1, 2, 3, 0]);
         assert_eq!(shown(&four), ["1,4,9,12", "2,5,10,13", "3,6,11,14", "0,7-8,15"]);
         // Queues on both L3 domains of node 0: each takes its own domain, and half of node 1.
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn rps_shares_are_even_near_and_without_the_interrupted_cpu() {
         let topology = machine();
-        let places = Places::new(&topology);
+        let places = Locations::new(&topology);
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
         let node0 = set("0-3,8-11");
         assert_eq!(shown(&rps(&topology, &places, &node0, &[set("1"), set("2")])), ["0,8-9", "3,10-11"]);

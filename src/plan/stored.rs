@@ -7,12 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::host::{FLOW_ENTRIES, Host, Interface, Vector};
+use crate::machine::paths::FLOW_ENTRIES;
+use crate::machine::{Interface, Machine, Vector};
 use crate::plan::build::summary;
-use crate::plan::differences::Settings;
+use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::irqbalance;
-use crate::plan::plan::{HostSummary, InterfacePlan, Plan, SCHEMA, VectorPlan, Wanted, Write, WriteKind};
+use crate::plan::plan::{
+    HostSummary, Plan, PlannedInterface, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
+};
 
 /// A text that is no plan, or one that cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +86,7 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
 }
 
 /// What a plan wants, by interface, then by kind and file.
-type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), Wanted<'a>>>;
+type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), PlannedValue<'a>>>;
 
 fn wanted(plan: &Plan) -> AllWanted<'_> {
     let mut all = AllWanted::new();
@@ -116,29 +119,29 @@ fn check(plan: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
 }
 
 /// Looks up on the machine what a stored plan is about.
-pub fn fit(stored: &Plan, host: &Host) -> Fitted {
-    let now = summary(host);
+pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
+    let now = summary(machine);
     let mut changes = Changes { interface: String::new(), found: Vec::new() };
     changes.of_machine(&stored.host, &now);
-    let mut settings = Settings::default();
+    let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
     for planned in &stored.interfaces {
         changes.interface.clone_from(&planned.name);
-        let Some(interface) = changes.find(planned, host) else { continue };
+        let Some(interface) = changes.find(planned, machine) else { continue };
         let fitted = changes.of_interface(planned, interface, &now.online);
-        settings.gather(host, interface, &fitted);
+        settings.gather(machine, interface, &fitted);
         interfaces.push(fitted);
     }
     let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
     if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.text().parse().ok()?)))
     {
-        settings.flow_entries(host, entries, &write.why);
+        settings.flow_entries(machine, entries, &write.why);
     }
     let (writes, unchanged) = settings.in_order();
     let hash = hash(&now, &interfaces);
     let mut plan = Plan { hash, host: now, interfaces, writes, unchanged, ..stored.clone() };
     let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
-    irqbalance::add(host, balancer.unwrap_or_default(), &mut plan);
+    irqbalance::add(machine, balancer.unwrap_or_default(), &mut plan);
     Fitted { plan, changes: changes.found }
 }
 
@@ -174,12 +177,12 @@ impl Changes {
     }
 
     /// The interface that a part of the plan is about.
-    fn find<'a>(&mut self, planned: &InterfacePlan, host: &'a Host) -> Option<&'a Interface> {
-        let named = host.interfaces.iter().find(|interface| interface.name == planned.name);
+    fn find<'a>(&mut self, planned: &PlannedInterface, machine: &'a Machine) -> Option<&'a Interface> {
+        let named = machine.interfaces.iter().find(|interface| interface.name == planned.name);
         if let Some(interface) = named.filter(|interface| interface.device.address == planned.device) {
             return Some(interface);
         }
-        let there = host.interfaces.iter().find(|interface| interface.device.address == planned.device);
+        let there = machine.interfaces.iter().find(|interface| interface.device.address == planned.device);
         match (named, there) {
             (Some(named), _) => {
                 let text =
@@ -201,7 +204,12 @@ impl Changes {
     }
 
     /// The part of a plan that is about one interface, for what the interface has now.
-    fn of_interface(&mut self, planned: &InterfacePlan, now: &Interface, online: &CpuSet) -> InterfacePlan {
+    fn of_interface(
+        &mut self,
+        planned: &PlannedInterface,
+        now: &Interface,
+        online: &CpuSet,
+    ) -> PlannedInterface {
         let mut fitted = planned.clone();
         if planned.driver != now.driver {
             let name = |driver: &Option<String>| driver.clone().unwrap_or_else(|| "none".to_owned());
@@ -236,7 +244,7 @@ impl Changes {
     }
 
     /// The planned vectors that are there, with the numbers that they have now.
-    fn vectors(&mut self, planned: &InterfacePlan, now: &Interface) -> Vec<VectorPlan> {
+    fn vectors(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedVector> {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
         let mut fitted = Vec::new();
         for planned in &planned.vectors {
@@ -253,11 +261,11 @@ impl Changes {
             if planned.cpus.is_some() && planned.movable && !vector.movable {
                 fixed.push(name(planned));
             }
-            fitted.push(VectorPlan {
+            fitted.push(PlannedVector {
                 irq: vector.irq,
                 action: vector.action.clone(),
-                current: vector.allowed.cpus.clone(),
-                serving: vector.serving.clone(),
+                affinity: vector.affinity.cpus.clone(),
+                effective: vector.effective.clone(),
                 movable: vector.movable,
                 cpus: planned.cpus.clone().filter(|_| vector.movable),
                 ..planned.clone()
@@ -284,7 +292,7 @@ impl Changes {
 }
 
 /// Whether this is the vector: that of the same queue, or the control vector of the same name or number.
-fn is(planned: &VectorPlan, vector: &Vector) -> bool {
+fn is(planned: &PlannedVector, vector: &Vector) -> bool {
     planned.role == vector.role
         && match planned.queue {
             Some(queue) => vector.queue == Some(queue),
@@ -292,7 +300,7 @@ fn is(planned: &VectorPlan, vector: &Vector) -> bool {
         }
 }
 
-fn name(vector: &VectorPlan) -> String {
+fn name(vector: &PlannedVector) -> String {
     let role = format!("{:?}", vector.role).to_lowercase();
     vector.queue.map_or(role.clone(), |queue| format!("{role} {queue}"))
 }

@@ -1,7 +1,7 @@
 //! Where a program would run, for people.
 
-use crate::binding::{Binding, Memory};
 use crate::cpuset::CpuSet;
+use crate::plan::binding::{Binding, MemoryBinding};
 use crate::render::text::wrap;
 
 /// A line each for CPUs, memory and what else to know; `left` are the CPUs that a cpuset leaves, where that is known.
@@ -14,9 +14,9 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
     line(
         "memory",
         &match binding.memory {
-            Memory::Bind => format!("of node {nodes} and no other"),
-            Memory::Preferred => format!("of node {nodes} while it has some"),
-            Memory::Local => "of the node that it runs on at the time".to_owned(),
+            MemoryBinding::Bind => format!("of node {nodes} and no other"),
+            MemoryBinding::Preferred => format!("of node {nodes} while it has some"),
+            MemoryBinding::Local => "of the node that it runs on at the time".to_owned(),
         },
     );
     for note in notes(binding, left) {

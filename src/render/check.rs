@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::apply::{Difference, Instead, Reason};
+use crate::apply::{Difference, Fallback, Reason};
 use crate::plan::{ChannelChange, Note, Plan};
 use crate::render::text::{columns, count, wrap};
 
@@ -13,7 +13,7 @@ use crate::render::text::{columns, count, wrap};
 pub struct Check {
     schema: &'static str,
     /// The answer.
-    pub verdict: Verdict,
+    pub verdict: CheckState,
     /// The plan's hash.
     hash: String,
     /// How many values are as planned.
@@ -21,7 +21,7 @@ pub struct Check {
     /// What is not, and why.
     differs: Vec<Difference>,
     /// What apply has put elsewhere, since the kernel had no room for it: as good as planned.
-    instead: Vec<Instead>,
+    instead: Vec<Fallback>,
     /// Cards that should have other channels.
     channels: Vec<ChannelChange>,
     /// Interfaces that were asked for and cannot be told, and why.
@@ -46,7 +46,7 @@ pub struct Unplannable {
 /// The answers of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CheckState {
     /// Everything is as planned.
     Same,
     /// Something is not.
@@ -60,14 +60,14 @@ impl Check {
     pub fn new(
         plan: &Plan,
         differs: Vec<Difference>,
-        instead: Vec<Instead>,
+        instead: Vec<Fallback>,
         unknown: Vec<Unplannable>,
         left_alone: Vec<Unplannable>,
     ) -> Self {
         let verdict = match (differs.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
-            (_, false) => Verdict::CouldNotTell,
-            (true, true) => Verdict::Same,
-            (false, true) => Verdict::Differs,
+            (_, false) => CheckState::CouldNotTell,
+            (true, true) => CheckState::Same,
+            (false, true) => CheckState::Differs,
         };
         Self {
             schema: "nicpin.check/1",
@@ -106,7 +106,7 @@ pub fn check(check: &Check) -> String {
         let text = format!("{name}: {}: {}{detail}", count(many, "value"), reason_words(reason));
         out.push_str(&wrap("because  ", &text));
     }
-    for Instead { path, planned, holds } in &check.instead {
+    for Fallback { path, planned, holds } in &check.instead {
         let text = format!("{path}: {holds} for {planned}, since the kernel had no room there");
         out.push_str(&wrap("instead  ", &text));
     }
@@ -123,18 +123,18 @@ pub fn check(check: &Check) -> String {
         out.push_str(&wrap("left alone  ", &format!("{interface}: {text}")));
     }
     out.push_str(&match check.verdict {
-        Verdict::Same => format!("same: {} as planned\n", count(check.same, "value")),
-        Verdict::Differs => {
+        CheckState::Same => format!("same: {} as planned\n", count(check.same, "value")),
+        CheckState::Differs => {
             let differs = check.differs.len() + check.channels.len();
             let refused = check.differs.iter().all(|difference| difference.reason == Reason::KernelRefused);
-            let cure = if refused && check.channels.is_empty() {
+            let fix = if refused && check.channels.is_empty() {
                 "the kernel refused what apply wrote"
             } else {
                 "nicpin apply mends it"
             };
-            format!("differs: {differs} of {}; {cure}\n", check.same + differs)
+            format!("differs: {differs} of {}; {fix}\n", check.same + differs)
         }
-        Verdict::CouldNotTell => {
+        CheckState::CouldNotTell => {
             "could not tell: not everything that was asked for can be planned\n".to_owned()
         }
     });

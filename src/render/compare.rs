@@ -1,8 +1,8 @@
 //! Near and far, side by side.
 
-use crate::compare::{Comparison, Figure, Side, Spread};
 use crate::render::table::note;
 use crate::render::text::{columns, count, wrap};
+use crate::report::compare::{Comparison, Figure, Side, Spread};
 
 /// The table.
 pub fn compare(comparison: &Comparison) -> String {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::host::{Role, Source};
-use crate::plan::{ChannelChange, Held, InterfacePlan, NodeSource, Plan, Score, VectorPlan, WriteKind};
+use crate::machine::{Role, Source};
+use crate::plan::{
+    ChannelChange, DecidedBy, NodeSource, Plan, PlannedInterface, PlannedVector, Score, WriteKind,
+};
 use crate::render::table::note;
 use crate::render::text::{count, ranges, wrap};
 
@@ -26,7 +28,7 @@ pub fn plan(plan: &Plan) -> String {
     out
 }
 
-fn interface(interface: &InterfacePlan, channels: Option<&ChannelChange>) -> String {
+fn interface(interface: &PlannedInterface, channels: Option<&ChannelChange>) -> String {
     let mut out = format!("{}\n", interface.name);
     let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<11} "), text));
     line("node", &node(interface));
@@ -52,7 +54,7 @@ fn interface(interface: &InterfacePlan, channels: Option<&ChannelChange>) -> Str
     out
 }
 
-fn node(interface: &InterfacePlan) -> String {
+fn node(interface: &PlannedInterface) -> String {
     let node = interface.node.map_or(String::new(), |node| node.to_string());
     match interface.node_source {
         NodeSource::NumaNode => format!("{node}: the kernel says so of {} (numa_node)", interface.device),
@@ -79,7 +81,7 @@ fn node(interface: &InterfacePlan) -> String {
     }
 }
 
-fn role(vector: &VectorPlan) -> String {
+fn role(vector: &PlannedVector) -> String {
     match (vector.queue, vector.role) {
         (Some(queue), Role::Combined) => format!("queue {queue}"),
         (Some(queue), Role::Rx) => format!("queue rx {queue}"),
@@ -88,7 +90,7 @@ fn role(vector: &VectorPlan) -> String {
     }
 }
 
-fn vector(vector: &VectorPlan) -> String {
+fn vector(vector: &PlannedVector) -> String {
     let source = match vector.source {
         Source::Netlink => "the kernel says so",
         Source::Name => "by its name",
@@ -96,25 +98,25 @@ fn vector(vector: &VectorPlan) -> String {
     };
     let known = format!("IRQ {} ({}, {source})", vector.irq, vector.action);
     let Some(cpus) = &vector.cpus else { return format!("{known}: {}", vector.why) };
-    let Some(seat) = &vector.seat else { return format!("{known} to CPU {cpus}: {}", vector.why) };
-    let l3 = if seat.l3.is_empty() {
+    let Some(placement) = &vector.placement else { return format!("{known} to CPU {cpus}: {}", vector.why) };
+    let l3 = if placement.l3.is_empty() {
         String::new()
     } else {
-        format!("; L3 domain {} had {}", seat.l3, seat.on_l3)
+        format!("; L3 domain {} had {}", placement.l3, placement.queues_on_l3)
     };
     let idle = if vector.idle { "; idle" } else { "" };
-    let queues = count(seat.on_core, "queue");
-    let held = match seat.held {
+    let queues = count(placement.queues_on_core, "queue");
+    let held = match placement.decided_by {
         None => "no candidate had fewer",
-        Some(Held::Hint) => "the driver hints at it",
-        Some(Held::Vector) => "another vector of the queue stays there",
-        Some(Held::Line) => "the line is shared with a queue that goes there",
+        Some(DecidedBy::Hint) => "the driver hints at it",
+        Some(DecidedBy::Vector) => "another vector of the queue stays there",
+        Some(DecidedBy::Line) => "the line is shared with a queue that goes there",
     };
-    format!("{known} to CPU {cpus}: core {} had {queues}, {held}{l3}{idle}", seat.core)
+    format!("{known} to CPU {cpus}: core {} had {queues}, {held}{l3}{idle}", placement.core)
 }
 
 /// Queues with the same reasons together.
-fn grouped(interface: &InterfacePlan) -> Vec<(&'static str, Vec<u32>, String)> {
+fn grouped(interface: &PlannedInterface) -> Vec<(&'static str, Vec<u32>, String)> {
     let mut groups: BTreeMap<(&'static str, String), Vec<u32>> = BTreeMap::new();
     for rx in &interface.rx_queues {
         let rps = match &rx.rps_cpus {

@@ -1,9 +1,9 @@
 //! What was measured, as tables: interfaces with their vectors, CPUs, and what it all cost.
 
-use crate::host::Role;
-use crate::measure::{CpuMeasure, InterfaceMeasure, MachineMeasure, Measure, VectorMeasure};
+use crate::machine::Role;
 use crate::render::table::note;
 use crate::render::text::{columns, rate, wrap};
+use crate::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
 
 /// CPUs that are shown before the rest is counted.
 const MOST_CPUS: usize = 16;
@@ -24,7 +24,7 @@ pub fn measure(measure: &Measure, all: bool) -> String {
     out
 }
 
-fn interface(interface: &InterfaceMeasure, all: bool) -> String {
+fn interface(interface: &InterfaceRates, all: bool) -> String {
     let what = interface.driver.as_deref().or(interface.kind.as_deref()).unwrap_or("(no driver)");
     let node = match (interface.node, &interface.kind) {
         (Some(node), _) => format!("node {node}"),
@@ -56,7 +56,7 @@ fn interface(interface: &InterfaceMeasure, all: bool) -> String {
         _ => String::new(),
     };
     out.push_str(&format!("  {} interrupts/s{local}\n", rate(interface.interrupts_per_second)));
-    let shown: Vec<&VectorMeasure> =
+    let shown: Vec<&VectorRates> =
         interface.vectors.iter().filter(|vector| all || vector.interrupts > 0).collect();
     if shown.is_empty() {
         return out;
@@ -67,7 +67,7 @@ fn interface(interface: &InterfaceMeasure, all: bool) -> String {
     out
 }
 
-fn vector(vector: &VectorMeasure) -> Vec<String> {
+fn vector(vector: &VectorRates) -> Vec<String> {
     let queue = match (vector.queue, vector.role) {
         (Some(queue), Role::Rx) => format!("rx {queue}"),
         (Some(queue), Role::Tx) => format!("tx {queue}"),
@@ -85,9 +85,9 @@ fn vector(vector: &VectorMeasure) -> Vec<String> {
     ]
 }
 
-fn cpus(cpus: &[CpuMeasure], all: bool) -> String {
-    let work = |cpu: &CpuMeasure| cpu.interrupts_per_second + cpu.packets_per_second;
-    let mut shown: Vec<&CpuMeasure> = cpus.iter().filter(|cpu| all || work(cpu) > 0.0).collect();
+fn cpus(cpus: &[CpuRates], all: bool) -> String {
+    let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
+    let mut shown: Vec<&CpuRates> = cpus.iter().filter(|cpu| all || work(cpu) > 0.0).collect();
     let mut hidden = 0;
     if !all && shown.len() > MOST_CPUS {
         shown.sort_by(|a, b| work(b).total_cmp(&work(a)));
@@ -132,7 +132,7 @@ fn cpus(cpus: &[CpuMeasure], all: bool) -> String {
     columns(0, &rows, &[5, 4, 5, 7, 7, 8, 8, 9, 7, 8, 8]) + &more
 }
 
-fn machine(machine: &MachineMeasure, seconds: f64) -> String {
+fn machine(machine: &MachineRates, seconds: f64) -> String {
     let cpus = |cpu_seconds: f64| if seconds > 0.0 { cpu_seconds / seconds } else { 0.0 };
     let mut text = format!(
         "{} in all; {:.2} CPUs busy, {:.2} of them with interrupts and softirqs",

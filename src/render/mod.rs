@@ -1,12 +1,13 @@
 //! Values into text. Nothing is computed here that the value does not hold.
 
+pub mod applied;
 pub mod binding;
 pub mod check;
 pub mod compare;
 pub mod explain;
 pub mod measure;
 pub mod nodes;
-pub mod report;
+mod outcomes;
 pub mod sh;
 pub mod status;
 pub mod style;

@@ -1,8 +1,8 @@
 //! The nodes of a machine, for people.
 
-use crate::bandwidth::Rate;
-use crate::nodes::{Node, NodeInterface, Nodes};
+use crate::read::bandwidth::Rate;
 use crate::render::text::{WIDTH, columns, count, wrap};
+use crate::report::nodes::{NodeInterface, NodeReport, Nodes};
 
 /// What each node has, the distances between them and, where they are told, counters and rates.
 pub fn nodes(nodes: &Nodes) -> String {
@@ -33,7 +33,7 @@ pub fn nodes(nodes: &Nodes) -> String {
     out
 }
 
-fn node(node: &Node) -> Vec<String> {
+fn node(node: &NodeReport) -> Vec<String> {
     let cpus = if node.cpus.is_empty() { "none".to_owned() } else { node.cpus.to_string() };
     vec![node.node.to_string(), size(node.memory_kib), size(node.usage.free_kib), cpus]
 }
@@ -68,12 +68,12 @@ fn size(kib: Option<u64>) -> String {
 }
 
 fn distances(nodes: &Nodes) -> String {
-    let told = |from: &Node, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
+    let told = |from: &NodeReport, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
     matrix("distance", nodes, |from, to| told(from, to.node))
 }
 
 /// A table of nodes against nodes.
-fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&Node, &Node) -> String) -> String {
+fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&NodeReport, &NodeReport) -> String) -> String {
     let mut rows = vec![vec![what.to_owned()]];
     rows[0].extend(nodes.nodes.iter().map(|to| format!("to {}", to.node)));
     for from in &nodes.nodes {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::plan::Plan;
 use crate::render::text::count;
-use crate::shell::word;
+use crate::report::shell::word;
 
 /// `echo VALUE > PATH`, a line for each write.
 pub fn plan(plan: &Plan) -> String {

@@ -1,11 +1,11 @@
-//! The status as one screen: a line an interface, then what is not as it should be, with its cure.
+//! The status as one screen: a line an interface, then what is not as it should be, with its fix.
 
 use crate::cpuset::CpuSet;
-use crate::host::Role;
+use crate::machine::Role;
 use crate::plan::{NodeSource, Note};
 use crate::render::style::{Paint, Tone};
 use crate::render::text::{columns, count, ranges, rate, short_speed, wrap};
-use crate::status::{InterfaceStatus, Row, RowState, Status, Steering, Verdict};
+use crate::report::status::{InterfaceState, InterfaceStatus, Status, Steering, VectorState, VectorStatus};
 
 /// Rows that are shown of one interface, and of each of several, before the rest is counted.
 const MOST_ROWS: (usize, usize) = (8, 3);
@@ -20,7 +20,7 @@ pub fn status(status: &Status, all: bool, every: bool, paint: Paint) -> String {
         (false, false) => MOST_ROWS.1,
     };
     for interface in &status.interfaces {
-        let quiet = interface.verdict <= Verdict::NotProven && interface.notes.is_empty();
+        let quiet = interface.state <= InterfaceState::NotProven && interface.notes.is_empty();
         if all || every || only || !quiet {
             out.push('\n');
             out.push_str(&self::interface(interface, all, most, paint));
@@ -59,12 +59,12 @@ fn summary(status: &Status, paint: Paint) -> String {
     let mut tones = vec![Tone::Plain];
     for interface in &status.interfaces {
         let link =
-            interface.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &interface.state;
+            interface.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &interface.link;
         let most = interface.max_queues.map_or(String::new(), |most| format!("/{most}"));
         let of_all = |number: usize| format!("{number}/{}", interface.queue_vectors);
         rows.push(vec![
             interface.name.clone(),
-            word(interface.verdict).to_owned(),
+            word(interface.state).to_owned(),
             interface.node.map_or("?".to_owned(), |node| node.to_string()),
             link,
             format!("{}{most}", interface.queues),
@@ -75,29 +75,29 @@ fn summary(status: &Status, paint: Paint) -> String {
             interface.unmovable.to_string(),
             interface.per_second.map_or("-".to_owned(), rate),
         ]);
-        tones.push(tone(interface.verdict));
+        tones.push(tone(interface.state));
     }
     paint.lines(&columns(0, &rows, &[15, 10, 4, 12, 8, 7, 8, 8, 5, 5, 6]), &tones)
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: InterfaceState) -> &'static str {
     match verdict {
-        Verdict::Proven => "OK",
-        Verdict::LeftAlone => "left alone",
-        Verdict::NotProven => "not proven",
-        Verdict::Unknown => "unknown",
-        Verdict::Pending => "moving",
-        Verdict::Elsewhere => "ELSEWHERE",
-        Verdict::Drift => "DRIFT",
+        InterfaceState::Proven => "OK",
+        InterfaceState::LeftAlone => "left alone",
+        InterfaceState::NotProven => "not proven",
+        InterfaceState::Unknown => "unknown",
+        InterfaceState::Pending => "moving",
+        InterfaceState::Elsewhere => "ELSEWHERE",
+        InterfaceState::Drift => "DRIFT",
     }
 }
 
-fn tone(verdict: Verdict) -> Tone {
+fn tone(verdict: InterfaceState) -> Tone {
     match verdict {
-        Verdict::Proven => Tone::Good,
-        Verdict::LeftAlone => Tone::Plain,
-        Verdict::NotProven | Verdict::Unknown | Verdict::Pending => Tone::Doubtful,
-        Verdict::Elsewhere | Verdict::Drift => Tone::Bad,
+        InterfaceState::Proven => Tone::Good,
+        InterfaceState::LeftAlone => Tone::Plain,
+        InterfaceState::NotProven | InterfaceState::Unknown | InterfaceState::Pending => Tone::Doubtful,
+        InterfaceState::Elsewhere | InterfaceState::Drift => Tone::Bad,
     }
 }
 
@@ -113,9 +113,9 @@ fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) 
     let text = format!("{driver} {}  {node}  CPUs {}", interface.device, interface.candidates);
     let mut out = wrap(&format!("{}  ", interface.name), &text);
 
-    let is_bad = |row: &&Row| row.why.is_some();
+    let is_bad = |row: &&VectorStatus| row.why.is_some();
     let bad = interface.vectors.iter().filter(is_bad).count();
-    let mut shown: Vec<&Row> = interface.vectors.iter().filter(|row| all || is_bad(row)).collect();
+    let mut shown: Vec<&VectorStatus> = interface.vectors.iter().filter(|row| all || is_bad(row)).collect();
     if !all {
         shown.sort_by_key(|row| row.local != Some(false));
         shown.truncate(most);
@@ -128,8 +128,8 @@ fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) 
         out.push_str(&format!("  +{hidden} more like these (--all to list)\n"));
     }
     out.push_str(&wrap("  ", &good(interface, all)));
-    if let Some(cure) = &interface.cure {
-        out.push_str(&format!("  cure  {}\n", paint.paint(Tone::Cure, cure)));
+    if let Some(fix) = &interface.fix {
+        out.push_str(&format!("  fix  {}\n", paint.paint(Tone::Fix, fix)));
     }
     for note in &interface.notes {
         out.push_str(&self::note("  ", note, paint));
@@ -137,28 +137,28 @@ fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) 
     out
 }
 
-fn rows(shown: &[&Row], paint: Paint) -> String {
+fn rows(shown: &[&VectorStatus], paint: Paint) -> String {
     let heads = ["queue", "IRQ", "planned", "allowed", "serving", "node", "irq/s", ""];
     let mut cells = vec![heads.map(str::to_owned).to_vec()];
     let mut tones = vec![Tone::Plain];
     for row in shown {
         let (word, tone) = match row.state {
-            RowState::AsPlanned if row.is_proven() => ("OK", Tone::Plain),
-            RowState::AsPlanned if row.idle => ("as planned; not in use", Tone::Plain),
-            RowState::AsPlanned => ("as planned", Tone::Plain),
-            RowState::LeftAlone => ("left alone", Tone::Plain),
-            RowState::Unmovable => ("unmovable", Tone::Plain),
-            RowState::Pending => ("moving", Tone::Doubtful),
-            RowState::Elsewhere => ("ELSEWHERE", Tone::Bad),
-            RowState::Drift => ("DRIFT", Tone::Bad),
+            VectorState::AsPlanned if row.is_proven() => ("OK", Tone::Plain),
+            VectorState::AsPlanned if row.idle => ("as planned; not in use", Tone::Plain),
+            VectorState::AsPlanned => ("as planned", Tone::Plain),
+            VectorState::LeftAlone => ("left alone", Tone::Plain),
+            VectorState::Unmovable => ("unmovable", Tone::Plain),
+            VectorState::Pending => ("moving", Tone::Doubtful),
+            VectorState::Elsewhere => ("ELSEWHERE", Tone::Bad),
+            VectorState::Drift => ("DRIFT", Tone::Bad),
         };
         let why = row.why.as_ref().map_or(String::new(), |why| format!("  {why}"));
         cells.push(vec![
             queue(row),
             row.irq.to_string(),
             list(row.planned.as_ref()),
-            row.allowed.to_string(),
-            list(row.serving.as_ref()),
+            row.affinity.to_string(),
+            list(row.effective.as_ref()),
             row.node.map_or("-".to_owned(), |node| node.to_string()),
             row.per_second.map_or("-".to_owned(), rate),
             format!("{word}{why}"),
@@ -168,7 +168,7 @@ fn rows(shown: &[&Row], paint: Paint) -> String {
     paint.lines(&columns(2, &cells, &[7, 6, 12, 14, 9, 4, 6]), &tones)
 }
 
-fn queue(row: &Row) -> String {
+fn queue(row: &VectorStatus) -> String {
     match (row.queue, row.role) {
         (Some(queue), Role::Rx) => format!("rx {queue}"),
         (Some(queue), Role::Tx) => format!("tx {queue}"),
@@ -183,9 +183,9 @@ fn list(cpus: Option<&CpuSet>) -> String {
 
 /// What is as it should be, in short.
 fn good(interface: &InterfaceStatus, all: bool) -> String {
-    let of = |state: RowState| interface.vectors.iter().filter(move |row| row.state == state);
+    let of = |state: VectorState| interface.vectors.iter().filter(move |row| row.state == state);
     let mut parts = Vec::new();
-    let planned = of(RowState::AsPlanned).count();
+    let planned = of(VectorState::AsPlanned).count();
     if interface.vectors.is_empty() {
         parts.push("no vectors".to_owned());
     } else if planned > 0 {
@@ -201,7 +201,7 @@ fn good(interface: &InterfaceStatus, all: bool) -> String {
     parts.push(steering("xps", interface.xps));
     parts.push(steering("rps", interface.rps));
     let control: Vec<u32> =
-        of(RowState::LeftAlone).filter(|row| row.role == Role::Control).map(|row| row.irq).collect();
+        of(VectorState::LeftAlone).filter(|row| row.role == Role::Control).map(|row| row.irq).collect();
     if !control.is_empty() {
         parts.push(format!("control IRQ {} left alone", ranges(&control)));
     }
@@ -220,8 +220,8 @@ fn steering(what: &str, steering: Steering) -> String {
 
 fn note(indent: &str, note: &Note, paint: Paint) -> String {
     let mut out = wrap(&format!("{indent}note  "), &note.text);
-    if let Some(cure) = &note.cure {
-        out.push_str(&format!("{indent}      {}\n", paint.paint(Tone::Cure, cure)));
+    if let Some(fix) = &note.fix {
+        out.push_str(&format!("{indent}      {}\n", paint.paint(Tone::Fix, fix)));
     }
     out
 }
@@ -229,39 +229,39 @@ fn note(indent: &str, note: &Note, paint: Paint) -> String {
 fn irqbalance(status: &Status, paint: Paint) -> String {
     let indent = "irqbalance  ";
     let mut out = wrap(indent, &status.irqbalance.text);
-    if let Some(cure) = &status.irqbalance.cure {
-        out.push_str(&format!("{:width$}{}\n", "", paint.paint(Tone::Cure, cure), width = indent.len()));
+    if let Some(fix) = &status.irqbalance.fix {
+        out.push_str(&format!("{:width$}{}\n", "", paint.paint(Tone::Fix, fix), width = indent.len()));
     }
     out
 }
 
 /// The answer in a sentence.
 fn last_line(status: &Status, paint: Paint) -> String {
-    let Some(verdict) = status.verdict else { return String::new() };
-    let of = |verdict: Verdict| status.interfaces.iter().filter(move |i| i.verdict == verdict).count();
+    let Some(verdict) = status.state else { return String::new() };
+    let of = |verdict: InterfaceState| status.interfaces.iter().filter(move |i| i.state == verdict).count();
     let not_proven = |out: &mut String| match status.seconds {
-        _ if of(Verdict::NotProven) == 0 => {}
+        _ if of(InterfaceState::NotProven) == 0 => {}
         Some(seconds) => {
-            let which = count(of(Verdict::NotProven), "interface");
+            let which = count(of(InterfaceState::NotProven), "interface");
             out.push_str(&format!("; {which} had no interrupt in {seconds:.1} s: not proven"));
         }
         None => out.push_str("; no interrupts were watched: not proven"),
     };
     let mut text = match verdict {
-        Verdict::Drift => {
+        InterfaceState::Drift => {
             let differ =
                 format!("{} of {} values are not as planned", status.differ, status.same + status.differ);
             let since = if status.applied { "since nicpin apply" } else { "nicpin apply has not run yet" };
             format!("{differ} ({since})")
         }
-        Verdict::Elsewhere => "set as planned, but interrupts arrive elsewhere".to_owned(),
-        Verdict::Pending => "set as planned; some vectors move at their next interrupt".to_owned(),
-        Verdict::Unknown => "not every interface has queue vectors that can be told".to_owned(),
-        Verdict::NotProven | Verdict::Proven => "as planned".to_owned(),
-        Verdict::LeftAlone => "nothing is planned for these interfaces".to_owned(),
+        InterfaceState::Elsewhere => "set as planned, but interrupts arrive elsewhere".to_owned(),
+        InterfaceState::Pending => "set as planned; some vectors move at their next interrupt".to_owned(),
+        InterfaceState::Unknown => "not every interface has queue vectors that can be told".to_owned(),
+        InterfaceState::NotProven | InterfaceState::Proven => "as planned".to_owned(),
+        InterfaceState::LeftAlone => "nothing is planned for these interfaces".to_owned(),
     };
     not_proven(&mut text);
-    if verdict == Verdict::Drift {
+    if verdict == InterfaceState::Drift {
         text.push_str("; nicpin apply mends it");
     }
     let head = format!("{}: ", word(verdict));

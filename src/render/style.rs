@@ -16,7 +16,7 @@ pub enum Tone {
     /// Not as it should be.
     Bad,
     /// What to type.
-    Cure,
+    Fix,
     /// Neither here nor there.
     Plain,
 }
@@ -35,7 +35,7 @@ impl Paint {
             Tone::Good => of(AnsiColor::Green),
             Tone::Doubtful => of(AnsiColor::Yellow),
             Tone::Bad => of(AnsiColor::Red).bold(),
-            Tone::Cure => of(AnsiColor::Cyan),
+            Tone::Fix => of(AnsiColor::Cyan),
         };
         format!("{style}{text}{style:#}")
     }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::host::Role;
-use crate::plan::{InterfacePlan, NodeSource, Note, Plan, VectorPlan};
+use crate::machine::Role;
+use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedVector};
 use crate::render::explain;
 use crate::render::text::{WIDTH, columns, count, ranges, speed, wrap};
 
 /// The whole plan; with `masks`, also each file with its bytes.
 pub fn plan(plan: &Plan, masks: bool) -> String {
-    let mut out = host(plan);
+    let mut out = machine(plan);
     for interface in &plan.interfaces {
         out.push('\n');
         out.push_str(&self::interface(interface));
@@ -42,7 +42,7 @@ pub fn plan(plan: &Plan, masks: bool) -> String {
     out
 }
 
-fn host(plan: &Plan) -> String {
+fn machine(plan: &Plan) -> String {
     let nodes: Vec<String> = plan
         .host
         .nodes
@@ -66,7 +66,7 @@ fn host(plan: &Plan) -> String {
     wrap("machine  ", &text)
 }
 
-fn interface(interface: &InterfacePlan) -> String {
+fn interface(interface: &PlannedInterface) -> String {
     let mut out = heading(interface);
     let mut rows = Vec::new();
     if !interface.vectors.is_empty() {
@@ -81,7 +81,7 @@ fn interface(interface: &InterfacePlan) -> String {
     out
 }
 
-fn heading(interface: &InterfacePlan) -> String {
+fn heading(interface: &PlannedInterface) -> String {
     let node = match (interface.node, interface.node_source) {
         (Some(node), NodeSource::NumaNode) => format!("node {node}"),
         (Some(node), NodeSource::SingleNode) => format!("node {node} (the only one)"),
@@ -106,7 +106,7 @@ fn heading(interface: &InterfacePlan) -> String {
         "{} {}{parent}  {node}  {}{speed}  {} rx, {} tx  CPUs {}{rules}{via}",
         interface.driver.as_deref().unwrap_or("(no driver)"),
         interface.device,
-        interface.state,
+        interface.link,
         interface.rx_queues.len(),
         interface.tx_queues.len(),
         interface.candidates
@@ -114,7 +114,7 @@ fn heading(interface: &InterfacePlan) -> String {
     wrap(&format!("{}  ", interface.name), &text)
 }
 
-fn vector(vector: &VectorPlan) -> Vec<String> {
+fn vector(vector: &PlannedVector) -> Vec<String> {
     let queue = match (vector.queue, vector.role) {
         (Some(queue), Role::Combined) => format!("{queue}"),
         (Some(queue), Role::Rx) => format!("rx {queue}"),
@@ -124,8 +124,8 @@ fn vector(vector: &VectorPlan) -> Vec<String> {
     vec![
         vector.irq.to_string(),
         queue,
-        vector.current.to_string(),
-        list(vector.serving.as_ref()),
+        vector.affinity.to_string(),
+        list(vector.effective.as_ref()),
         list(vector.cpus.as_ref()),
         vector.why.to_string(),
     ]
@@ -140,7 +140,7 @@ fn list(cpus: Option<&CpuSet>) -> String {
 }
 
 /// Queues that are to be the same share a line.
-fn queues(interface: &InterfacePlan) -> Vec<Vec<String>> {
+fn queues(interface: &PlannedInterface) -> Vec<Vec<String>> {
     let rps = |cpus: Option<&CpuSet>| match cpus {
         None => "rps as it is".to_owned(),
         Some(cpus) if cpus.is_empty() => "rps off".to_owned(),
@@ -169,11 +169,11 @@ fn queues(interface: &InterfacePlan) -> Vec<Vec<String>> {
     groups.into_iter().map(row).collect()
 }
 
-/// A note and its cure.
+/// A note and its fix.
 pub(crate) fn note(indent: &str, note: &Note) -> String {
     let mut out = wrap(&format!("{indent}note  "), &note.text);
-    if let Some(cure) = &note.cure {
-        out.push_str(&format!("{indent}      {cure}\n"));
+    if let Some(fix) = &note.fix {
+        out.push_str(&format!("{indent}      {fix}\n"));
     }
     out
 }

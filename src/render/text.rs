@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-pub(crate) use crate::wording::{count, speed};
+pub(crate) use crate::report::wording::{count, speed};
 
 /// How wide a screen is taken to be.
 pub(crate) const WIDTH: usize = 100;

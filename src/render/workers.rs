@@ -1,13 +1,13 @@
 //! CPUs for the programs that use an interface, in the forms that other programs take.
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::host::Host;
+use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::render::text::wrap;
 
 /// For each interface the CPUs that take its interrupts, and those that its node has left.
-pub fn plan(host: &Host, plan: &Plan) -> String {
-    let kept_free = host.topology.isolated_or_nohz();
+pub fn plan(machine: &Machine, plan: &Plan) -> String {
+    let kept_free = machine.topology.isolated_or_nohz();
     let mut out = String::new();
     for interface in &plan.interfaces {
         let node = interface.node.map_or("node unknown".to_owned(), |node| format!("node {node}"));
@@ -34,7 +34,7 @@ pub fn plan(host: &Host, plan: &Plan) -> String {
                 }
             }
             line("taskset", &format!("taskset -c {workers} COMMAND"));
-            let memory = interface.node.map(|node| format!(" --membind={}", host.memory_near(node)));
+            let memory = interface.node.map(|node| format!(" --membind={}", machine.memory_near(node)));
             let memory = memory.unwrap_or_default();
             line("numactl", &format!("numactl --physcpubind={workers}{memory} COMMAND"));
             line("dpdk", &format!("-l {workers}"));

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Host, Interface, Interrupts, Role, Root, Vector};
+use nicpin::machine::{Interface, Machine, Role, Vector};
+use nicpin::read::interrupts::Interrupts;
+use nicpin::root::Root;
 
 /// A machine, and those of its files that other tools look at and nicpin's snapshot does not keep.
 pub struct Facts {
     /// What it is called in the table.
     pub name: &'static str,
-    pub host: Host,
+    pub host: Machine,
     /// The rows of `/proc/interrupts`: the IRQ and its handlers' names as they are printed.
     pub lines: Vec<(u32, String)>,
     /// The names in `/sys/class/net/IF/device/msi_irqs`, by interface; none behind virtio, whose PCI function is
@@ -22,7 +24,8 @@ impl Facts {
     /// Reads a tree.
     pub fn read(name: &'static str, dir: &Path) -> Self {
         let root = Root::open(dir).unwrap();
-        let host = Host::read(&root).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let host = nicpin::read::machine(&root, nicpin::read::Wants::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let read = Interrupts::parse(&root.read("/proc/interrupts").unwrap()).unwrap();
         let msi = |interface: &Interface| {
             let entries = root.list(&format!("/sys/class/net/{}/device/msi_irqs", interface.name)).unwrap();
@@ -77,7 +80,7 @@ impl State {
     pub fn found(facts: &Facts) -> Self {
         let vectors = facts.host.interfaces.iter().flat_map(|interface| &interface.vectors);
         let serving =
-            |vector: &Vector| vector.serving.as_ref().unwrap_or(&vector.allowed.cpus).first().unwrap();
+            |vector: &Vector| vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first().unwrap();
         let count = |len: usize| u32::try_from(len).unwrap();
         let mut xps = BTreeMap::new();
         for interface in &facts.host.interfaces {

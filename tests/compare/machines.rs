@@ -1,7 +1,7 @@
 //! The machines of the comparison: shapes on which placement is not the same thing to everybody, and five of the
 //! shipped ones. They are written as trees and read back, so that every tool goes by the names that kernels print.
 
-use crate::support::machine::{Card, Cpus, Machine, Port, cpus};
+use crate::support::machine::{Card, Cpus, MachineSpec, Port, cpus};
 use crate::support::run::fixture;
 
 use super::facts::Facts;
@@ -33,14 +33,14 @@ pub fn all() -> Vec<Facts> {
 }
 
 /// Nodes of so many cores with two threads each, the second ones numbered after all first ones.
-fn with_siblings(nodes: u32, cores: u32) -> Machine {
+fn with_siblings(nodes: u32, cores: u32) -> MachineSpec {
     let all = nodes * cores;
     let list = |node: u32| {
         let (first, last) = (node * cores, node * cores + cores - 1);
         format!("{first}-{last},{}-{}", first + all, last + all)
     };
     let lists: Vec<String> = (0..nodes).map(list).collect();
-    let mut machine = Machine::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut machine = MachineSpec::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
     machine.cores = machine.groups(|cpu| cpu % all);
     machine
 }
@@ -73,7 +73,7 @@ fn intel(driver: &str, name: &str, address: &str, node: i32, first: u32, queues:
         .port(port)
 }
 
-fn two_cards() -> Machine {
+fn two_cards() -> MachineSpec {
     let mut machine = with_siblings(2, 16);
     let near = cpus("16-31,48-63");
     machine.cards.push(mlx5("ens1f0np0", "81", 1, 60, 8, &near));
@@ -81,14 +81,14 @@ fn two_cards() -> Machine {
     machine
 }
 
-fn side_by_side() -> Machine {
-    let mut machine = Machine::new(&["0-15", "16-31"]);
+fn side_by_side() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-15", "16-31"]);
     machine.cores = machine.groups(|cpu| cpu / 2);
     machine.cards.push(intel("ixgbe", "eth0", "0000:81:00.0", 1, 40, 8));
     machine
 }
 
-fn many_caches() -> Machine {
+fn many_caches() -> MachineSpec {
     let mut machine = with_siblings(2, 32);
     // Four cores, eight CPUs.
     machine.l3 = machine.groups(|cpu| cpu % 64 / 4);
@@ -96,7 +96,7 @@ fn many_caches() -> Machine {
     machine
 }
 
-fn sub_numa() -> Machine {
+fn sub_numa() -> MachineSpec {
     let mut machine = with_siblings(4, 8);
     machine.set_distances(|from, to| match (from, to) {
         _ if from == to => 10,
@@ -108,15 +108,15 @@ fn sub_numa() -> Machine {
     machine
 }
 
-fn node_unknown() -> Machine {
+fn node_unknown() -> MachineSpec {
     let mut machine = with_siblings(2, 8);
     machine.cards.push(mlx5("ens1f0np0", "17", -1, 60, 8, &cpus("0-15")));
     machine
 }
 
 /// Node 2 has memory and a card; its CPUs are those of node 1, which is nearer to it than node 0.
-fn node_without_cpus() -> Machine {
-    let mut machine = Machine::new(&["0-7", "8-15", ""]);
+fn node_without_cpus() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-7", "8-15", ""]);
     machine.set_distances(|from, to| match (from.min(to), from.max(to)) {
         _ if from == to => 10,
         (1, 2) => 17,
@@ -126,7 +126,7 @@ fn node_without_cpus() -> Machine {
     machine
 }
 
-fn isolated() -> Machine {
+fn isolated() -> MachineSpec {
     let mut machine = with_siblings(2, 8);
     machine.isolated = cpus("8-11,24-27");
     machine.cards.push(mlx5("ens1f0np0", "81", 1, 60, 4, &cpus("8-15,24-31")));
@@ -134,8 +134,8 @@ fn isolated() -> Machine {
 }
 
 /// Node 0 has the CPUs 0-1,3,5-7 left.
-fn offline() -> Machine {
-    let mut machine = Machine::new(&["0-7", "8-15"]);
+fn offline() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-7", "8-15"]);
     machine.online.retain(|cpu| ![2, 4].contains(cpu));
     machine.cards.push(mlx5("ens1f0np0", "17", 0, 60, 6, &cpus("0-1,3,5-7")));
     let mut card = intel("ixgbe", "eth0", "0000:81:00.0", 1, 40, 8);
@@ -146,14 +146,14 @@ fn offline() -> Machine {
     machine
 }
 
-fn more_queues_than_cores() -> Machine {
+fn more_queues_than_cores() -> MachineSpec {
     let mut machine = with_siblings(2, 4);
     machine.cards.push(mlx5("ens1f0np0", "81", 1, 60, 12, &cpus("4-7,12-15")));
     machine
 }
 
 /// The last four queues were added later, and drew IRQ numbers that had been given back in between.
-fn crossing_a_hundred() -> Machine {
+fn crossing_a_hundred() -> MachineSpec {
     let mut machine = with_siblings(2, 12);
     let near = cpus("12-23,36-47");
     let mut card = mlx5("ens1f0np0", "81", 1, 90, 12, &near);
@@ -164,7 +164,7 @@ fn crossing_a_hundred() -> Machine {
     machine
 }
 
-fn two_ports() -> Machine {
+fn two_ports() -> MachineSpec {
     let mut machine = with_siblings(2, 16);
     for (port, first) in [(0, 60), (1, 70)] {
         let (name, address) = (format!("ens4f{port}"), format!("0000:81:00.{port}"));
@@ -173,7 +173,7 @@ fn two_ports() -> Machine {
     machine
 }
 
-fn virtio() -> Machine {
+fn virtio() -> MachineSpec {
     let mut machine = with_siblings(2, 8);
     let near = cpus("8-15,24-31");
     let names = (0..8).flat_map(|queue| ["input", "output"].map(|way| format!("virtio3-{way}.{queue}")));
@@ -190,7 +190,7 @@ fn virtio() -> Machine {
     machine
 }
 
-fn gve() -> Machine {
+fn gve() -> MachineSpec {
     let mut machine = with_siblings(2, 8);
     let near = cpus("8-15,24-31");
     let names = (0..16).map(|block| format!("gve-ntfy-blk{block}@pci:0000:81:00.0"));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Interface, Role, Topology, Vector};
+use nicpin::machine::{Interface, Role, Topology, Vector};
 
 use super::facts::{Facts, State};
 

@@ -1,7 +1,7 @@
 //! seastar's perftune: a few cores for interrupts, or all of them, whatever node the card is on.
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Interface, Topology};
+use nicpin::machine::{Interface, Topology};
 
 use super::facts::{Facts, State};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::Interface;
+use nicpin::machine::Interface;
 
 use super::facts::{Facts, State};
 

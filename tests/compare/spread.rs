@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::Topology;
+use nicpin::machine::Topology;
 
 use super::facts::{Facts, State};
 

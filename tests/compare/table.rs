@@ -1,7 +1,7 @@
 //! The table: machine by tool by measure.
 
+use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
 
 use super::facts::{Facts, State};
 use super::measure::{COLUMNS, Value, measure};
@@ -73,10 +73,10 @@ pub type Trade = (&'static str, &'static str, &'static str, Price);
 /// What every tool leaves behind on every machine.
 pub struct Table {
     trades: &'static [Trade],
-    machines: Vec<Machine>,
+    machines: Vec<MachineSpec>,
 }
 
-struct Machine {
+struct MachineSpec {
     name: &'static str,
     /// By tool; `None` for one that places nothing there.
     rows: Vec<Option<Row>>,
@@ -91,7 +91,7 @@ impl Table {
             let state = tool(facts);
             (state.placed > 0).then(|| measure(facts, &state))
         };
-        let machine = |facts: &Facts| Machine {
+        let machine = |facts: &Facts| MachineSpec {
             name: facts.name,
             rows: TOOLS.iter().map(|&(_, tool)| row(facts, tool)).collect(),
         };

@@ -8,14 +8,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
-use nicpin::host::interrupts::Row;
-use nicpin::host::netlink::Answer;
-use nicpin::host::{Channels, Host, Interrupts, MaskFile, Root};
+use nicpin::machine::Selection;
+use nicpin::machine::netdev::Netdev;
+use nicpin::machine::{Channels, Machine, MaskFile};
 use nicpin::plan::{Plan, stored};
 use nicpin::policy::Policy;
 use nicpin::policy::check::file as check_cpus;
+use nicpin::read::interrupts::InterruptRow;
+use nicpin::read::interrupts::Interrupts;
 use nicpin::render;
-use nicpin::select::Selection;
+use nicpin::root::Root;
 
 /// A parser and its promises.
 #[derive(Clone, Copy)]
@@ -86,7 +88,7 @@ fn interrupts(text: &str) {
     let Ok(read) = Interrupts::parse(text) else { return };
     let cpus = Interrupts::cpus(text);
     assert!(!cpus.is_empty());
-    let names = |row: Row<'_>| row.actions().collect::<Vec<_>>().join(", ");
+    let names = |row: InterruptRow<'_>| row.actions().collect::<Vec<_>>().join(", ");
     for row in read.rows() {
         assert_eq!(read.row(row.irq).map(|found| found.irq), Some(row.irq));
         assert!(row.actions().all(|action| !action.is_empty() && !action.contains('\n')));
@@ -147,14 +149,14 @@ fn plan(data: &[u8]) {
     assert_eq!(render::json(&back).expect("a plan can be printed"), printed);
     let texts = [render::table::plan(&plan, true), render::explain::plan(&plan), render::sh::plan(&plan)];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
-    assert!(render::workers::plan(&Host::default(), &plan).is_empty() == plan.interfaces.is_empty());
+    assert!(render::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty());
 }
 
 /// A recorded answer is read back as it was printed.
 fn netlink(text: &str) {
-    let Ok(answer) = Answer::parse(text) else { return };
+    let Ok(answer) = Netdev::parse(text) else { return };
     let printed = answer.to_text();
-    let back = Answer::parse(&printed).expect("a printed answer can be read");
+    let back = Netdev::parse(&printed).expect("a printed answer can be read");
     assert_eq!(back.to_text(), printed);
     for irq in answer.by_irq().keys() {
         assert!(answer.napis.iter().any(|napi| napi.irq == Some(*irq)));
@@ -203,8 +205,8 @@ fn read_and_plan(capture: &[u8]) {
     else {
         return;
     };
-    let host = Host::read(&root);
-    match (host, Host::read(&again)) {
+    let host = nicpin::read::machine(&root, nicpin::read::Wants::default());
+    match (host, nicpin::read::machine(&again, nicpin::read::Wants::default())) {
         (Ok(host), Ok(again)) => {
             assert_eq!(host, again);
             let planned = planned(&host, &Policy::default());
@@ -223,17 +225,17 @@ fn read_and_plan(capture: &[u8]) {
     }
 }
 
-fn planned(host: &Host, policy: &Policy) -> Plan {
+fn planned(host: &Machine, policy: &Policy) -> Plan {
     let selection = Selection::new(host, &[], true).expect("everything can be selected");
     nicpin::plan::plan(host, policy, &selection)
 }
 
 /// 8 CPUs on 2 nodes, with a card of 4 queues on each.
-fn small_machine() -> Host {
+fn small_machine() -> Machine {
     thread_local! {
-        static HOST: Host = {
+        static HOST: Machine = {
             let root = Root::open(&super::seeds::top().join("fixtures/two-node"));
-            Host::read(&root.expect("two-node is there")).expect("two-node can be read")
+            nicpin::read::machine(&root.expect("two-node is there"), nicpin::read::Wants::default()).expect("two-node can be read")
         };
     }
     HOST.with(Clone::clone)

@@ -1,7 +1,7 @@
 //! Machines of every shape, for tests of what holds on all of them.
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Host, Role, Vector};
+use nicpin::machine::{Machine, Role, Vector};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::support::host::{add, machine};
 
 /// Machines with one to eight nodes or none at all, with cards of every kind, with CPUs that are offline or kept free
 /// of interrupts, and with cores of several speeds.
-pub fn machines() -> impl Strategy<Value = Host> {
+pub fn machines() -> impl Strategy<Value = Machine> {
     (bare_machines(), vec(cards(), 0..9)).prop_map(|(mut host, cards)| {
         for card in &cards {
             card.add(&mut host);
@@ -19,7 +19,7 @@ pub fn machines() -> impl Strategy<Value = Host> {
 }
 
 /// The same with one card, all of whose queues are in use.
-pub fn machines_with_one_card() -> impl Strategy<Value = Host> {
+pub fn machines_with_one_card() -> impl Strategy<Value = Machine> {
     (bare_machines(), 0_u32..8, 1_u32..64).prop_map(|(mut host, node, queues)| {
         add(&mut host, "eth0", Some(node), queues);
         host
@@ -41,7 +41,7 @@ fn cards() -> impl Strategy<Value = Card> {
 }
 
 impl Card {
-    fn add(&self, host: &mut Host) {
+    fn add(&self, host: &mut Machine) {
         add(host, &format!("eth{}", host.interfaces.len()), self.node, self.queues);
         let interface = host.interfaces.last_mut().unwrap();
         interface.device.pcie_mtps = self.pcie * 8000;
@@ -58,7 +58,7 @@ impl Card {
     }
 }
 
-fn bare_machines() -> impl Strategy<Value = Host> {
+fn bare_machines() -> impl Strategy<Value = Machine> {
     let shape = (0_u32..9, 1_u32..9, 1_u32..3, 1_u32..5);
     let cpus = |most| btree_set(0_u32..128, 0..most).prop_map(|cpus| cpus.into_iter().collect::<CpuSet>());
     let speeds = prop_oneof![Just(Vec::new()), vec(0_usize..3, 1..72)];
@@ -79,7 +79,7 @@ fn bare_machines() -> impl Strategy<Value = Host> {
 }
 
 /// Machines of any size and numbering: up to 4,096 CPUs on up to 32 nodes, with up to 32 cards.
-pub fn large_machines() -> impl Strategy<Value = Host> {
+pub fn large_machines() -> impl Strategy<Value = Machine> {
     let shape = (0_u32..33, 1_u32..65, 1_u32..5, 1_u32..17, 0_usize..33, any::<u32>());
     shape.prop_map(|(nodes, cores, threads, per_l3, cards, seed)| {
         let cores = (4096 / threads).checked_div(nodes).map_or(cores * 4, |most| cores.min(most));
@@ -119,7 +119,7 @@ pub fn large_machines() -> impl Strategy<Value = Host> {
 }
 
 /// Gives the cores these speeds in turn, or all cores of an L3 domain the same one; where that makes several kinds.
-fn set_speeds(host: &mut Host, speeds: &[usize], by_domain: bool) {
+fn set_speeds(host: &mut Machine, speeds: &[usize], by_domain: bool) {
     let topology = &mut host.topology;
     let mut classes = vec![CpuSet::new(); 3];
     let groups = if by_domain { &topology.l3_domains } else { &topology.cores };
@@ -133,7 +133,7 @@ fn set_speeds(host: &mut Host, speeds: &[usize], by_domain: bool) {
 }
 
 /// Gives every CPU another number.
-fn renumber(host: &mut Host, names: &[u32]) {
+fn renumber(host: &mut Machine, names: &[u32]) {
     let topology = &mut host.topology;
     let sets = topology.cores.iter_mut().chain(&mut topology.l3_domains);
     for set in sets.chain(topology.nodes.values_mut().map(|node| &mut node.cpus)) {
@@ -144,7 +144,7 @@ fn renumber(host: &mut Host, names: &[u32]) {
 }
 
 /// Takes CPUs offline, but for the last one.
-fn take_offline(host: &mut Host, offline: &CpuSet) {
+fn take_offline(host: &mut Machine, offline: &CpuSet) {
     let topology = &mut host.topology;
     let left = topology.online.difference(offline);
     if left.is_empty() {

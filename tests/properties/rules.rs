@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{Host, Role};
-use nicpin::plan::{InterfacePlan, Plan};
+use nicpin::machine::{Machine, Role};
+use nicpin::plan::{Plan, PlannedInterface};
 use proptest::prelude::*;
 
 /// Where the active queues of a plan are.
 pub struct Placed<'a> {
-    host: &'a Host,
+    host: &'a Machine,
     plan: &'a Plan,
     /// By core: each of its queues, with its interface (by number) and its CPU.
     queues: Vec<Vec<(usize, u32)>>,
@@ -20,7 +20,7 @@ pub struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    pub fn new(host: &'a Host, plan: &'a Plan) -> Self {
+    pub fn new(host: &'a Machine, plan: &'a Plan) -> Self {
         let cores = &host.topology.cores;
         let core_of: BTreeMap<u32, usize> =
             cores.iter().enumerate().flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
@@ -30,7 +30,7 @@ impl<'a> Placed<'a> {
                 queues[core_of[&cpu]].push((at, cpu));
             }
         }
-        let own = |interface: &InterfacePlan| {
+        let own = |interface: &PlannedInterface| {
             let mut own: Vec<usize> = interface.candidates.iter().map(|cpu| core_of[&cpu]).collect();
             own.sort_unstable();
             own.dedup();
@@ -156,13 +156,13 @@ struct Domain {
 }
 
 /// The CPU of each active queue.
-fn active(interface: &InterfacePlan) -> BTreeMap<u32, u32> {
+fn active(interface: &PlannedInterface) -> BTreeMap<u32, u32> {
     let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
     active.map(|v| (v.queue.unwrap(), v.cpus.as_ref().and_then(CpuSet::first).unwrap())).collect()
 }
 
 /// All of rules 3 and 4 but for the L3 domains, which several cards fill together.
-pub fn placed_by_the_rules(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+pub fn placed_by_the_rules(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let placed = Placed::new(host, plan);
     placed.even()?;
     placed.cpu0_is_last()?;
@@ -171,7 +171,7 @@ pub fn placed_by_the_rules(host: &Host, plan: &Plan) -> Result<(), TestCaseError
 }
 
 /// Rules 1 and 2.
-pub fn usable_candidates_only(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let kept_free = host.topology.isolated_or_nohz();
     for interface in &plan.interfaces {
         prop_assert!(
@@ -204,7 +204,7 @@ pub fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 /// Rule 6: every online CPU sends on exactly one queue.
-pub fn xps_is_a_partition(host: &Host, plan: &Plan) -> Result<(), TestCaseError> {
+pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     for interface in plan.interfaces.iter().filter(|i| i.tx_queues.len() > 1) {
         let mut all = CpuSet::new();
         for cpus in interface.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref()) {

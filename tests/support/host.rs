@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::host::{
-    Device, Host, Interface, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue, Vector,
+use nicpin::machine::Selection;
+use nicpin::machine::{
+    Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue, Vector,
 };
-use nicpin::plan::{InterfacePlan, Plan};
+use nicpin::plan::{Plan, PlannedInterface};
 use nicpin::policy::{Policy, Settings};
-use nicpin::select::Selection;
 
 pub fn set(list: &str) -> CpuSet {
     CpuSet::parse_list(list).unwrap()
@@ -16,7 +16,7 @@ pub fn set(list: &str) -> CpuSet {
 
 /// A machine of `nodes` nodes with `cores` cores each and `threads` threads a core, of which the first threads of
 /// all cores are numbered before the second ones; an L3 domain for every `per_l3` cores of a node.
-pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Host {
+pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
     let total = nodes * cores;
     let core = |core: u32| (0..threads).map(|thread| core + thread * total).collect::<CpuSet>();
     let union = |from: u32, to: u32| (from..to).map(core).fold(CpuSet::new(), |all, core| all.union(&core));
@@ -37,16 +37,16 @@ pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Host {
             .collect(),
         ..Topology::default()
     };
-    Host { topology, ..Host::default() }
+    Machine { topology, ..Machine::default() }
 }
 
-pub fn mask(host: &Host, cpus: &CpuSet) -> MaskFile {
+pub fn mask(host: &Machine, cpus: &CpuSet) -> MaskFile {
     let width = nicpin::cpuset::MaskWidth::for_cpus(host.topology.possible);
     MaskFile::parse(&cpus.to_mask(width).unwrap()).unwrap()
 }
 
 /// A card with `queues` combined queues, its vectors allowed everywhere and served by the first CPU.
-pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interface {
+pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Interface {
     let everywhere = mask(host, &host.topology.online);
     let off = mask(host, &CpuSet::new());
     let irq = 32 + 300 * u32::try_from(host.interfaces.len()).unwrap();
@@ -62,7 +62,7 @@ pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interfac
             parent: None,
             irqs: (irq..irq + queues).collect(),
         },
-        state: "up".to_owned(),
+        link: "up".to_owned(),
         speed_mbps: Some(10_000),
         rx_queues: (0..queues)
             .map(|index| RxQueue { index, rps_cpus: Some(off.clone()), rps_flow_cnt: Some(0) })
@@ -72,7 +72,7 @@ pub fn card(host: &Host, name: &str, node: Option<u32>, queues: u32) -> Interfac
             .collect(),
         vectors: (0..queues)
             .map(|queue| Vector {
-                serving: everywhere.cpus.first().map(CpuSet::single),
+                effective: everywhere.cpus.first().map(CpuSet::single),
                 ..vector(irq + queue, Role::Combined, Some(queue), &everywhere)
             })
             .collect(),
@@ -88,39 +88,39 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
         queue,
         source: Source::Name,
         node: None,
-        allowed: allowed.clone(),
-        serving: Some(CpuSet::single(0)),
+        affinity: allowed.clone(),
+        effective: Some(CpuSet::single(0)),
         movable: true,
     }
 }
 
 /// Adds a card of which every other fact is usual.
-pub fn add(host: &mut Host, name: &str, node: Option<u32>, queues: u32) {
+pub fn add(host: &mut Machine, name: &str, node: Option<u32>, queues: u32) {
     let card = card(host, name, node, queues);
     host.interfaces.push(card);
 }
 
-pub fn plan(host: &Host) -> Plan {
+pub fn plan(host: &Machine) -> Plan {
     plan_with(host, Settings::default(), &[])
 }
 
-pub fn plan_with(host: &Host, options: Settings, selectors: &[&str]) -> Plan {
+pub fn plan_with(host: &Machine, options: Settings, selectors: &[&str]) -> Plan {
     let policy = Policy { options, ..Policy::default() };
     let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
     let selection = Selection::new(host, &selectors, false).unwrap();
     nicpin::plan::plan(host, &policy, &selection)
 }
 
-pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a InterfacePlan {
+pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a PlannedInterface {
     plan.interfaces.iter().find(|interface| interface.name == name).unwrap()
 }
 
 /// The planned CPU of each queue vector, as text; `-` where a vector is left alone.
-pub fn cpus(interface: &InterfacePlan) -> Vec<String> {
+pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
     let queues = interface.vectors.iter().filter(|vector| vector.role != Role::Control);
     queues.map(|vector| vector.cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string)).collect()
 }
 
-pub fn codes(interface: &InterfacePlan) -> Vec<&str> {
+pub fn codes(interface: &PlannedInterface) -> Vec<&str> {
     interface.notes.iter().map(|note| note.code.as_str()).collect()
 }

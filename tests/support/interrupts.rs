@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::machine::{Card, Kernel, Machine};
+use super::machine::{Card, Kernel, MachineSpec};
 
-impl Machine {
+impl MachineSpec {
     /// `/proc/interrupts`: the cards' rows among a few that every machine has.
     pub fn interrupts(&self) -> String {
         let width = self.irq_digits;

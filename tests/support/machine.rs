@@ -10,7 +10,7 @@ pub type Cpus = Vec<u32>;
 
 /// A whole machine.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub struct MachineSpec {
     /// Whose words `/proc/interrupts` is in.
     pub kernel: Kernel,
     /// Whether an IOMMU remaps interrupts: chip names begin with `IR-`.
@@ -143,7 +143,7 @@ pub struct Vector {
     pub count: u32,
 }
 
-impl Machine {
+impl MachineSpec {
     /// A machine of nodes with these CPU lists, all CPUs online, no SMT, one L3 cache a node, 10 from a node to
     /// itself and 20 to any other, and a kernel of today.
     pub fn new(nodes: &[&str]) -> Self {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::machine::{Card, Cpus, Kernel, Machine, Port, cpus};
+use super::machine::{Card, Cpus, Kernel, MachineSpec, Port, cpus};
 
 /// Each machine with the name of its directory.
-pub fn all() -> Vec<(&'static str, Machine)> {
+pub fn all() -> Vec<(&'static str, MachineSpec)> {
     vec![
         ("dl980", dl980()),
         ("tg3-and-ixgbe", tg3_and_ixgbe()),
@@ -16,8 +16,8 @@ pub fn all() -> Vec<(&'static str, Machine)> {
 
 /// Two sockets of six cores without SMT. A 40 Gbit/s card sits on node 1 and all its interrupts are served on
 /// node 0; a gigabit port of the board sits on node 0.
-pub fn two_socket_mlx4() -> Machine {
-    let mut machine = Machine::new(&["0-5", "6-11"]);
+pub fn two_socket_mlx4() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-5", "6-11"]);
     machine.kernel = Kernel::V4_2;
     machine.remapping = true;
     machine.irq_digits = 4;
@@ -46,8 +46,8 @@ pub fn two_socket_mlx4() -> Machine {
 
 /// Four nodes of sixteen CPUs, siblings next to each other, two L3 domains a node. Two gigabit ports a node,
 /// each with one line of an I/O APIC, and all of them served on node 0.
-pub fn x460() -> Machine {
-    let mut machine = Machine::new(&["0-15", "16-31", "32-47", "48-63"]);
+pub fn x460() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-15", "16-31", "32-47", "48-63"]);
     machine.kernel = Kernel::V2_6;
     machine.cores = machine.groups(|cpu| cpu / 2);
     machine.l3 = machine.groups(|cpu| cpu / 8);
@@ -70,8 +70,8 @@ pub fn x460() -> Machine {
 
 /// Twelve cores on one node: a gigabit card with four receive queues, one transmit queue and five vectors, and
 /// a ten gigabit card with a queue for each core.
-pub fn tg3_and_ixgbe() -> Machine {
-    let mut machine = Machine::new(&["0-11"]);
+pub fn tg3_and_ixgbe() -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-11"]);
     machine.kernel = Kernel::V3;
     machine.remapping = true;
 
@@ -99,11 +99,11 @@ pub fn tg3_and_ixgbe() -> Machine {
 /// cards on four of the nodes, in four states: local but on both threads of its cores (ixgbe, two ports),
 /// spread as its hint says, which heeds no node (i40e), placed well by its driver (mlx5), and all on the first
 /// CPUs of node 0 (bnx2x).
-pub fn dl980() -> Machine {
+pub fn dl980() -> MachineSpec {
     let nodes: Vec<String> =
         (0..8).map(|n| format!("{}-{},{}-{}", 8 * n, 8 * n + 7, 64 + 8 * n, 71 + 8 * n)).collect();
     let local = |node: usize| -> Cpus { cpus(&nodes[node]) };
-    let mut machine = Machine::new(&nodes.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut machine = MachineSpec::new(&nodes.iter().map(String::as_str).collect::<Vec<_>>());
     machine.kernel = Kernel::V6_2;
     machine.remapping = true;
     machine.irq_digits = 4;

@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-use nicpin::host::{Host, Interface, Root};
+use nicpin::machine::Selection;
+use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
-use nicpin::select::Selection;
+use nicpin::root::Root;
 
-use super::machine::{Card, Machine, Port, cpus};
+use super::machine::{Card, MachineSpec, Port, cpus};
 use super::run::{Run, nicpin};
 use super::tree::{link, make_dir, put};
 
@@ -16,7 +17,7 @@ use super::tree::{link, make_dir, put};
 pub struct Tree(tempfile::TempDir);
 
 impl Tree {
-    pub fn of(machine: &Machine) -> Self {
+    pub fn of(machine: &MachineSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         machine.write(dir.path());
         Self(dir)
@@ -26,8 +27,8 @@ impl Tree {
         self.0.path()
     }
 
-    pub fn host(&self) -> Host {
-        Host::read(&Root::open(self.dir()).unwrap()).unwrap()
+    pub fn host(&self) -> Machine {
+        nicpin::read::machine(&Root::open(self.dir()).unwrap(), nicpin::read::Wants::default()).unwrap()
     }
 
     pub fn plan(&self, selectors: &[&str]) -> Plan {
@@ -104,15 +105,15 @@ pub fn card(driver: &str, port: Port, first: u32, actions: &[&str]) -> Card {
     )
 }
 
-pub fn two_nodes(cards: impl IntoIterator<Item = Card>) -> Machine {
-    let mut machine = Machine::new(&["0-3", "4-7"]);
+pub fn two_nodes(cards: impl IntoIterator<Item = Card>) -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     machine.cards.extend(cards);
     machine
 }
 
 /// `irq=role queue source` of each vector, in the plan's order.
 pub fn vectors(interface: &Interface) -> Vec<String> {
-    let text = |v: &nicpin::host::Vector| match v.queue {
+    let text = |v: &nicpin::machine::Vector| match v.queue {
         Some(queue) => format!("{}={:?} {queue} {:?}", v.irq, v.role, v.source).to_lowercase(),
         None => format!("{}=control", v.irq),
     };

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::machine::{Card, Channels, Cpus, Kernel, Machine, Port, list, mask};
+use super::machine::{Card, Channels, Cpus, Kernel, MachineSpec, Port, list, mask};
 use super::tree::{link, make_dir, put};
 
-impl Machine {
+impl MachineSpec {
     /// Writes the machine below a directory.
     pub fn write(&self, dir: &Path) {
         self.write_cpus(dir);

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::apply::state::{StateError, StateFile};
-use crate::host::{Host, Root, writers};
+use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::read::tools;
+use crate::root::Root;
 
 const FILE: StateFile = StateFile {
     name: "irqbalance.json",
@@ -17,28 +19,28 @@ const FILE: StateFile = StateFile {
 
 /// What was done, so that it can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct IrqbalanceRecord {
     schema: String,
     /// The irqbalance that was told: process id and start time. One that was started later knows of nothing.
     told: Option<(i32, u64)>,
     /// IRQs that nicpin added to those that it leaves alone.
     pub banned: BTreeSet<u32>,
     /// Planned IRQs and what they are: a number alone is another vector's after the next boot.
-    pub planned: BTreeMap<u32, KeptIrq>,
+    pub planned: BTreeMap<u32, RecordedIrq>,
     /// Whether nicpin stopped its service.
     pub stopped: bool,
 }
 
 /// A vector, by what stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptIrq {
+pub struct RecordedIrq {
     /// The bus device.
     pub device: String,
     /// The name of its handler.
     pub action: String,
 }
 
-impl Default for Kept {
+impl Default for IrqbalanceRecord {
     fn default() -> Self {
         Self {
             schema: FILE.schema.to_owned(),
@@ -50,7 +52,7 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
+impl IrqbalanceRecord {
     /// Reads it; nothing done where there is none.
     pub fn load(root: &Root) -> Result<Self, StateError> {
         Ok(FILE.load(root)?.unwrap_or_default())
@@ -75,14 +77,14 @@ impl Kept {
     }
 
     /// Forgets IRQs that are no longer what they were; those of them that irqbalance was told to leave alone.
-    pub(super) fn forget_stale(&mut self, host: &Host) -> BTreeSet<u32> {
+    pub(super) fn forget_stale(&mut self, machine: &Machine) -> BTreeSet<u32> {
         let mut now: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
-        for interface in &host.interfaces {
+        for interface in &machine.interfaces {
             for vector in &interface.vectors {
                 now.entry(vector.irq).or_default().insert(&interface.device.address);
             }
         }
-        let stays = |irq: &u32, was: &KeptIrq| {
+        let stays = |irq: &u32, was: &RecordedIrq| {
             now.get(irq).is_some_and(|devices| devices.contains(was.device.as_str()))
         };
         self.planned.retain(|irq, was| stays(irq, was));
@@ -96,7 +98,7 @@ impl Kept {
     pub(super) fn plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
             for vector in interface.vectors.iter().filter(|vector| vector.cpus.is_some()) {
-                let irq = KeptIrq { device: interface.device.clone(), action: vector.action.clone() };
+                let irq = RecordedIrq { device: interface.device.clone(), action: vector.action.clone() };
                 self.planned.insert(vector.irq, irq);
             }
         }
@@ -105,6 +107,6 @@ impl Kept {
 
 /// Process id and start time, in the kernel's ticks since boot.
 fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
-    let processes = writers::processes(root, &["irqbalance"]).ok()?;
+    let processes = tools::processes(root, &["irqbalance"]).ok()?;
     processes.iter().find(|process| process.pid == pid).map(|process| (pid, process.starttime))
 }

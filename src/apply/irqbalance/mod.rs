@@ -11,22 +11,23 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::apply::state::StateError;
-use crate::host::{Host, Root};
-use crate::plan::{BalancerPlan, IRQBALANCE_RUNNING, Plan};
+use crate::machine::Machine;
+use crate::plan::{IRQBALANCE_RUNNING, IrqbalancePlan, Plan};
 use crate::policy::Balancer;
+use crate::root::Root;
 
-pub use kept::{Kept, KeptIrq};
+pub use kept::{IrqbalanceRecord, RecordedIrq};
 pub use socket::{Setup, SocketError};
 
 use socket::Daemon;
 
 /// What was done about irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Balanced {
+pub struct IrqbalanceOutcome {
     /// Its process id; `None` when it does not run.
     pub pid: Option<i32>,
     /// What was done.
-    pub done: Done,
+    pub done: IrqbalanceAction,
     /// Whether that changed anything.
     pub changed: bool,
     /// How many IRQs it was told of.
@@ -38,7 +39,7 @@ pub struct Balanced {
 /// What can be done about irqbalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Done {
+pub enum IrqbalanceAction {
     /// It says that it leaves the IRQs alone.
     Banned,
     /// Its service is stopped.
@@ -53,22 +54,22 @@ pub enum Done {
     Refused,
 }
 
-impl Balanced {
-    fn new(pid: Option<i32>, done: Done, changed: bool, irqs: usize) -> Self {
+impl IrqbalanceOutcome {
+    fn new(pid: Option<i32>, done: IrqbalanceAction, changed: bool, irqs: usize) -> Self {
         Self { pid, done, changed, irqs, detail: None }
     }
 
     fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> Self {
         let done = match error {
-            Failure::Socket(SocketError::Copy) => Done::NotTold,
-            _ => Done::Refused,
+            Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotTold,
+            _ => IrqbalanceAction::Refused,
         };
         Self { detail: Some(error.to_string()), ..Self::new(pid, done, false, irqs) }
     }
 
     /// Whether it was not done.
     pub fn failed(&self) -> bool {
-        self.done == Done::Refused
+        self.done == IrqbalanceAction::Refused
     }
 }
 
@@ -98,18 +99,18 @@ pub struct RunningError {
 /// Refuses to go on where the plan says so.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     match &plan.irqbalance {
-        Some(BalancerPlan { action: Balancer::Refuse, pid, .. }) => Err(RunningError { pid: *pid }),
+        Some(IrqbalancePlan { action: Balancer::Refuse, pid, .. }) => Err(RunningError { pid: *pid }),
         _ => Ok(()),
     }
 }
 
 /// Does what the plan says, before its writes: a vector that irqbalance still has could be moved between its write and
 /// its ban. `None` where there is nothing to do.
-pub fn before_writes(root: &Root, host: &Host, plan: &Plan) -> Option<Balanced> {
+pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<IrqbalanceOutcome> {
     let balancer = plan.irqbalance.as_ref().filter(|balancer| !balancer.irqs.is_empty())?;
     let (pid, count) = (Some(balancer.pid), balancer.irqs.len());
     let done = match balancer.action {
-        Balancer::Ban => ban(root, host, plan, balancer),
+        Balancer::Ban => ban(root, machine, plan, balancer),
         Balancer::Stop => stop(root, balancer.pid),
         Balancer::Ignore | Balancer::Refuse => return None,
     };
@@ -118,9 +119,12 @@ pub fn before_writes(root: &Root, host: &Host, plan: &Plan) -> Option<Balanced> 
         // Its policy script holds even where its socket does not answer.
         Err(error @ Failure::Socket(_)) if balancer.lasts && balancer.action == Balancer::Ban => {
             let detail = format!("{error}; its policy script asks nicpin when it starts");
-            Balanced { detail: Some(detail), ..Balanced::new(pid, Done::NotTold, false, count) }
+            IrqbalanceOutcome {
+                detail: Some(detail),
+                ..IrqbalanceOutcome::new(pid, IrqbalanceAction::NotTold, false, count)
+            }
         }
-        Err(error) => Balanced::failed_because(pid, count, &error),
+        Err(error) => IrqbalanceOutcome::failed_because(pid, count, &error),
     })
 }
 
@@ -128,8 +132,8 @@ pub fn before_writes(root: &Root, host: &Host, plan: &Plan) -> Option<Balanced> 
 /// is made without asking.
 pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     let balancer = plan.irqbalance.as_ref().filter(|balancer| balancer.action == Balancer::Ignore);
-    let Some(BalancerPlan { pid, irqs, .. }) = balancer else { return };
-    if !Kept::load(root).is_ok_and(|kept| kept.knows(root, *pid)) {
+    let Some(IrqbalancePlan { pid, irqs, .. }) = balancer else { return };
+    if !IrqbalanceRecord::load(root).is_ok_and(|kept| kept.knows(root, *pid)) {
         return;
     }
     let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else { return };
@@ -146,17 +150,22 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     );
     if let Some(note) = plan.notes.iter_mut().find(|note| note.code == IRQBALANCE_RUNNING) {
         note.text = text;
-        note.cure = note.cure.take().filter(|_| !rest.is_empty());
+        note.fix = note.fix.take().filter(|_| !rest.is_empty());
     }
 }
 
-fn ban(root: &Root, host: &Host, plan: &Plan, balancer: &BalancerPlan) -> Result<Balanced, Failure> {
+fn ban(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+    balancer: &IrqbalancePlan,
+) -> Result<IrqbalanceOutcome, Failure> {
     let daemon = Daemon::new(root, balancer.pid);
     let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
-    let mut kept = Kept::load(root)?;
+    let mut kept = IrqbalanceRecord::load(root)?;
     kept.is_about(root, balancer.pid);
     // IRQ numbers that have gone to other vectors since are none of nicpin's business any more.
-    let stale = kept.forget_stale(host);
+    let stale = kept.forget_stale(machine);
     let likely = planned.union(&kept.banned).copied().collect();
     let now = daemon.setup(&likely)?.banned;
     let list: BTreeSet<u32> = now.difference(&stale).copied().chain(planned.iter().copied()).collect();
@@ -176,23 +185,23 @@ fn ban(root: &Root, host: &Host, plan: &Plan, balancer: &BalancerPlan) -> Result
             return Err(Failure::NotHeld { held, asked: list.len() });
         }
     }
-    Ok(Balanced::new(Some(balancer.pid), Done::Banned, list != now, planned.len()))
+    Ok(IrqbalanceOutcome::new(Some(balancer.pid), IrqbalanceAction::Banned, list != now, planned.len()))
 }
 
-fn stop(root: &Root, pid: i32) -> Result<Balanced, Failure> {
+fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
     if !root.is_real() {
         return Err(SocketError::Copy.into());
     }
-    let mut kept = Kept::load(root)?;
+    let mut kept = IrqbalanceRecord::load(root)?;
     kept.stopped = true;
     kept.save(root)?;
     service::stop(root).map_err(Failure::Service)?;
-    Ok(Balanced::new(Some(pid), Done::Stopped, true, 0))
+    Ok(IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Stopped, true, 0))
 }
 
 /// Undoes what applies have done about irqbalance since it was so, or at all; `None` where they did nothing.
-pub fn back_to(root: &Root, before: &Kept) -> Option<Balanced> {
-    let (pid, undone) = match Kept::load(root) {
+pub fn back_to(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
+    let (pid, undone) = match IrqbalanceRecord::load(root) {
         Ok(kept) if kept == *before => return None,
         Ok(kept) => {
             let pid = service::running(root);
@@ -200,12 +209,12 @@ pub fn back_to(root: &Root, before: &Kept) -> Option<Balanced> {
         }
         Err(error) => (None, Err(error.into())),
     };
-    Some(undone.unwrap_or_else(|error| Balanced::failed_because(pid, 0, &error)))
+    Some(undone.unwrap_or_else(|error| IrqbalanceOutcome::failed_because(pid, 0, &error)))
 }
 
 /// The IRQs that this irqbalance was told to leave alone; none where that cannot be told.
 pub fn told(root: &Root, pid: i32) -> BTreeSet<u32> {
-    match Kept::load(root) {
+    match IrqbalanceRecord::load(root) {
         Ok(kept) if kept.knows(root, pid) => kept.planned.into_keys().collect(),
         _ => BTreeSet::new(),
     }
@@ -213,14 +222,19 @@ pub fn told(root: &Root, pid: i32) -> BTreeSet<u32> {
 
 /// Whether there is something to take back.
 pub fn has_done_something(root: &Root) -> bool {
-    Kept::load(root).map_or(true, |kept| kept != Kept::default())
+    IrqbalanceRecord::load(root).map_or(true, |kept| kept != IrqbalanceRecord::default())
 }
 
-fn undo(root: &Root, kept: &Kept, before: &Kept, pid: Option<i32>) -> Result<Balanced, Failure> {
+fn undo(
+    root: &Root,
+    kept: &IrqbalanceRecord,
+    before: &IrqbalanceRecord,
+    pid: Option<i32>,
+) -> Result<IrqbalanceOutcome, Failure> {
     let done = match pid {
         None if kept.stopped && !before.stopped => {
             service::start(root).map_err(Failure::Service)?;
-            Balanced::new(service::running(root), Done::Started, true, 0)
+            IrqbalanceOutcome::new(service::running(root), IrqbalanceAction::Started, true, 0)
         }
         Some(pid) if kept.knows(root, pid) => {
             let daemon = Daemon::new(root, pid);
@@ -242,10 +256,10 @@ fn undo(root: &Root, kept: &Kept, before: &Kept, pid: Option<i32>) -> Result<Bal
                     });
                 }
             }
-            Balanced::new(Some(pid), Done::Unbanned, back > 0, back)
+            IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Unbanned, back > 0, back)
         }
         // It was restarted, or is gone: it knows nothing of what nicpin told it.
-        pid => Balanced::new(pid, Done::Unbanned, false, 0),
+        pid => IrqbalanceOutcome::new(pid, IrqbalanceAction::Unbanned, false, 0),
     };
     before.save(root)?;
     Ok(done)

@@ -3,15 +3,15 @@
 
 use std::process::{Command, Stdio};
 
-use crate::host::Root;
-use crate::host::writers;
+use crate::read::tools;
+use crate::root::Root;
 
 const SYSTEMCTL: [&str; 3] = ["/usr/bin/systemctl", "/bin/systemctl", "/run/current-system/sw/bin/systemctl"];
 const UNIT: &str = "irqbalance.service";
 
 /// Its process id, if it runs now.
 pub(super) fn running(root: &Root) -> Option<i32> {
-    let processes = writers::processes(root, &["irqbalance"]).ok()?;
+    let processes = tools::processes(root, &["irqbalance"]).ok()?;
     processes.first().map(|process| process.pid)
 }
 

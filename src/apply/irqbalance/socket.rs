@@ -16,8 +16,8 @@ use nix::sys::socket::{
     ControlMessage, MsgFlags, UnixCredentials, getsockopt, sendmsg, sockopt::PeerCredentials,
 };
 
-use crate::host::Root;
-use crate::host::root::errno_words;
+use crate::root::Root;
+use crate::root::errno_words;
 
 /// Where a tree keeps what irqbalance answered to `setup`.
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";

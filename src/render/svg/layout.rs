@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::picture::{Card, Group, Picture};
+use crate::report::picture::{CacheGroup, InterfacePicture, Picture};
 
 /// Space around everything, and between panels.
 pub(super) const MARGIN: i32 = 20;
@@ -67,7 +67,7 @@ pub(super) struct Chip {
 
 impl Layout {
     pub(super) fn new(picture: &Picture) -> Self {
-        let at = |node: Option<u32>| -> Vec<(usize, &Card)> {
+        let at = |node: Option<u32>| -> Vec<(usize, &InterfacePicture)> {
             picture.cards.iter().enumerate().filter(|(_, card)| card.node == node).collect()
         };
         let mut contents: Vec<_> =
@@ -127,7 +127,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(groups: &[Group], cards: &[(usize, &Card)], inner: i32) -> Self {
+    fn new(groups: &[CacheGroup], cards: &[(usize, &InterfacePicture)], inner: i32) -> Self {
         let mut draft = Self::default();
         let (mut x, mut y, mut row_height) = (PANEL_PAD, PANEL_HEAD, 0);
         for group in groups {
@@ -155,7 +155,7 @@ impl Draft {
         draft
     }
 
-    fn add_group(&mut self, group: &Group, rect: Rect) {
+    fn add_group(&mut self, group: &CacheGroup, rect: Rect) {
         self.groups.push((rect, group.is_l3));
         let (columns, core) = (columns(group), core_size(group));
         for (at, cpus) in (0_i32..).zip(&group.cores) {
@@ -171,7 +171,7 @@ impl Draft {
 }
 
 /// An interface as high as its queues need, which are dealt over its width.
-fn chip(card: &Card, rect: Rect) -> Chip {
+fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     let (room, count) = (rect.w - 2 * GROUP_PAD, i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1));
     let rows = (count + room / DOTS.0 - 1) / (room / DOTS.0);
     let per_row = (count + rows - 1) / rows;
@@ -186,7 +186,7 @@ fn chip(card: &Card, rect: Rect) -> Chip {
 }
 
 /// How many cores stand side by side: all of a few; of many a number that fills its rows.
-fn columns(group: &Group) -> i32 {
+fn columns(group: &CacheGroup) -> i32 {
     let count = i32::try_from(group.cores.len()).unwrap_or(i32::MAX);
     if count <= 8 {
         return count.max(1);
@@ -198,11 +198,11 @@ fn height_of(core: &CpuSet) -> i32 {
     i32::try_from(core.len()).unwrap_or(0) * CELL.1 + 2 * CORE_PAD
 }
 
-fn core_size(group: &Group) -> (i32, i32) {
+fn core_size(group: &CacheGroup) -> (i32, i32) {
     (CELL.0 + 2 * CORE_PAD, group.cores.iter().map(height_of).max().unwrap_or(0))
 }
 
-fn size(group: &Group) -> (i32, i32) {
+fn size(group: &CacheGroup) -> (i32, i32) {
     let (columns, core) = (columns(group), core_size(group));
     let rows = (i32::try_from(group.cores.len()).unwrap_or(0) + columns - 1) / columns;
     let w = columns * (core.0 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD;
@@ -210,7 +210,7 @@ fn size(group: &Group) -> (i32, i32) {
 }
 
 /// The width of the caches of a node side by side: as many as make the node about twice as wide as high.
-fn widest_row(groups: &[Group]) -> i32 {
+fn widest_row(groups: &[CacheGroup]) -> i32 {
     let widest = groups.iter().map(|group| size(group).0).max().unwrap_or(0);
     let highest = groups.iter().map(|group| size(group).1).max().unwrap_or(0);
     let count = i32::try_from(groups.len()).unwrap_or(0);

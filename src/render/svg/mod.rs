@@ -9,7 +9,7 @@ mod style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::picture::{Card, Picture, Place, Scene, labels};
+use crate::report::picture::{InterfacePicture, Picture, QueueMark, Scene, labels};
 use layout::{Layout, MARGIN, Rect};
 use style::COLOURS;
 
@@ -96,7 +96,7 @@ fn heading(picture: &Picture, at: usize) -> String {
 
 /// From the queue's dot to the CPU: to where the CPUs of its node end, and from there up beside the numbers of those
 /// below it; or to the upper edge of a CPU that is farther down.
-fn line(out: &mut String, layout: &Layout, place: &Place) {
+fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
     let from = layout.chips.get(&place.card).and_then(|chip| chip.dots.get(&place.queue));
     let (Some(&(x, y)), Some(&(cell, floor))) = (from, layout.cells.get(&place.cpu)) else { return };
     let to = cell.x + 6;
@@ -124,8 +124,8 @@ fn line(out: &mut String, layout: &Layout, place: &Place) {
     );
 }
 
-fn by_cpu(scene: &Scene) -> BTreeMap<u32, Vec<&Place>> {
-    let mut by_cpu: BTreeMap<u32, Vec<&Place>> = BTreeMap::new();
+fn by_cpu(scene: &Scene) -> BTreeMap<u32, Vec<&QueueMark>> {
+    let mut by_cpu: BTreeMap<u32, Vec<&QueueMark>> = BTreeMap::new();
     for place in &scene.places {
         by_cpu.entry(place.cpu).or_default().push(place);
     }
@@ -133,13 +133,13 @@ fn by_cpu(scene: &Scene) -> BTreeMap<u32, Vec<&Place>> {
 }
 
 /// The interfaces that these queues are of.
-fn cards_of(places: &[&Place]) -> Vec<usize> {
+fn cards_of(places: &[&QueueMark]) -> Vec<usize> {
     let mut cards: Vec<usize> = places.iter().map(|place| place.card).collect();
     cards.dedup();
     cards
 }
 
-fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Place]) {
+fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&QueueMark]) {
     let kept_free = picture.kept_free.contains(cpu);
     let cards = cards_of(places);
     out.push_str("<g>");
@@ -166,7 +166,7 @@ fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Pl
 }
 
 /// The queues of a CPU in the few characters that its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
-fn short(picture: &Picture, places: &[&Place]) -> String {
+fn short(picture: &Picture, places: &[&QueueMark]) -> String {
     const ROOM: usize = 5;
     let cards = cards_of(places);
     let key = |card: &usize| picture.cards.get(*card).map_or("", |card| card.key.as_str());
@@ -184,7 +184,7 @@ fn short(picture: &Picture, places: &[&Place]) -> String {
 }
 
 /// All of a CPU, for those who point at it.
-fn words(picture: &Picture, cpu: u32, places: &[&Place]) -> String {
+fn words(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
     let mut words = format!("CPU {cpu}");
     if picture.kept_free.contains(cpu) {
         words.push_str(", isolated or nohz_full");
@@ -196,7 +196,7 @@ fn words(picture: &Picture, cpu: u32, places: &[&Place]) -> String {
     words
 }
 
-fn chip(out: &mut String, card: &Card, at: usize, chip: &layout::Chip) {
+fn chip(out: &mut String, card: &InterfacePicture, at: usize, chip: &layout::Chip) {
     let (colour, r) = (at % COLOURS, chip.rect);
     rect(out, r, &format!("chip s{colour}"), 5);
     for &(x, y) in chip.dots.values() {

@@ -1,0 +1,209 @@
+//! What happened between two samples. Counters that begin anew at 2^32 have grown all the same; CPUs, vectors and
+//! interfaces that were not there at both ends, or are others under an old name, are left out and named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::cpuset::CpuSet;
+use crate::machine::sample::{Counters, InterfaceCounts, Sample};
+
+/// How much each counter grew.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// How long that took.
+    pub elapsed: Duration,
+    /// Interrupts by IRQ and CPU; CPUs without any are not listed. An IRQ that was watched is.
+    pub interrupts: BTreeMap<u32, BTreeMap<u32, u64>>,
+    /// The CPUs that were watched.
+    pub cpus: BTreeMap<u32, CpuGrowth>,
+    /// The interfaces that were watched.
+    pub interfaces: BTreeMap<String, Traffic>,
+    /// CPUs that went on or offline meanwhile; what they did then is not counted.
+    pub cpus_changed: CpuSet,
+    /// IRQs that went, came, or were given to another use meanwhile; not counted then.
+    pub irqs_changed: BTreeSet<u32>,
+    /// Interfaces that went, came or counted anew meanwhile; not counted then.
+    pub interfaces_changed: BTreeSet<String>,
+}
+
+/// What a CPU did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuGrowth {
+    /// Ticks of 1/100 s in any program or in the kernel.
+    pub busy: u64,
+    /// Ticks in interrupt handlers.
+    pub irq: u64,
+    /// Ticks in softirqs.
+    pub softirq: u64,
+    /// `NET_RX` softirqs.
+    pub net_rx: u64,
+    /// `NET_TX` softirqs.
+    pub net_tx: u64,
+    /// Packets taken from its backlog and its queues.
+    pub processed: u64,
+    /// Packets that its backlog had no room for.
+    pub dropped: u64,
+    /// Polls that ended with work left.
+    pub squeezed: u64,
+    /// Packets that RPS handed to it.
+    pub rps: u64,
+}
+
+/// What went through an interface.
+pub type Traffic = InterfaceCounts;
+
+impl Growth {
+    /// From one sample to a later one.
+    pub fn between(from: &Sample, to: &Sample) -> Self {
+        let mut growth = Self { elapsed: to.at.saturating_sub(from.at), ..Self::default() };
+        growth.add_interrupts(from, to);
+        growth.add_cpus(from, to);
+        let names: BTreeSet<&String> = from.interfaces.keys().chain(to.interfaces.keys()).collect();
+        for name in names {
+            let both = from.interfaces.get(name).zip(to.interfaces.get(name));
+            match both.and_then(|(from, to)| traffic(from, to)) {
+                Some(traffic) => _ = growth.interfaces.insert(name.clone(), traffic),
+                None => _ = growth.interfaces_changed.insert(name.clone()),
+            }
+        }
+        growth
+    }
+
+    /// Adds what happened next.
+    pub fn add(&mut self, next: &Self) {
+        self.elapsed += next.elapsed;
+        for (irq, on) in &next.interrupts {
+            let all = self.interrupts.entry(*irq).or_default();
+            for (cpu, count) in on {
+                *all.entry(*cpu).or_default() += count;
+            }
+        }
+        for (cpu, more) in &next.cpus {
+            self.cpus.entry(*cpu).or_default().add(more);
+        }
+        for (name, more) in &next.interfaces {
+            let all = self.interfaces.entry(name.clone()).or_default();
+            *all = all.with(*more, u64::saturating_add);
+        }
+        self.cpus_changed = self.cpus_changed.union(&next.cpus_changed);
+        self.irqs_changed.extend(&next.irqs_changed);
+        self.interfaces_changed.extend(next.interfaces_changed.iter().cloned());
+    }
+
+    fn add_interrupts(&mut self, from: &Sample, to: &Sample) {
+        let (before, after) = (&from.interrupts, &to.interrupts);
+        let column: BTreeMap<u32, usize> = before.cpus.iter().copied().zip(0..).collect();
+        let set = |cpus: &[u32]| cpus.iter().copied().collect::<CpuSet>();
+        self.note_cpus(&set(&before.cpus), &set(&after.cpus));
+        let irqs: BTreeSet<u32> = before.rows.keys().chain(after.rows.keys()).copied().collect();
+        for irq in irqs {
+            let same = before.rows.get(&irq).zip(after.rows.get(&irq)).filter(|(a, b)| a.whose == b.whose);
+            let on = same.and_then(|(a, b)| {
+                let both = after.cpus.iter().zip(&b.counts);
+                let both =
+                    both.filter_map(|(cpu, now)| Some((*cpu, *a.counts.get(*column.get(cpu)?)?, *now)));
+                both.map(|(cpu, was, now)| Some((cpu, u64::from(grown(was, now)?))))
+                    .collect::<Option<BTreeMap<u32, u64>>>()
+            });
+            match on {
+                Some(mut on) => {
+                    on.retain(|_, count| *count > 0);
+                    self.interrupts.insert(irq, on);
+                }
+                None => _ = self.irqs_changed.insert(irq),
+            }
+        }
+    }
+
+    fn add_cpus(&mut self, from: &Sample, to: &Sample) {
+        let keys = |sample: &Sample| sample.times.keys().copied().collect::<CpuSet>();
+        self.note_cpus(&keys(from), &keys(to));
+        // A CPU that is offline at either end still has rows in /proc/softirqs.
+        let told = |sample: &Sample, cpu| sample.times.is_empty() || sample.times.contains_key(&cpu);
+        let here = |cpu| told(from, cpu) && told(to, cpu);
+        for (cpu, (was, now)) in both(&from.times, &to.times) {
+            let on = self.cpus.entry(cpu).or_default();
+            on.busy = now.busy.saturating_sub(was.busy);
+            on.irq = now.irq.saturating_sub(was.irq);
+            on.softirq = now.softirq.saturating_sub(was.softirq);
+        }
+        let grown = |was, now| u64::from(grown(was, now).unwrap_or(0));
+        for (cpu, (was, now)) in both(&from.softirqs, &to.softirqs).filter(|(cpu, _)| here(*cpu)) {
+            let on = self.cpus.entry(cpu).or_default();
+            on.net_rx = grown(was.net_rx, now.net_rx);
+            on.net_tx = grown(was.net_tx, now.net_tx);
+        }
+        for (cpu, (was, now)) in both(&from.softnet, &to.softnet).filter(|(cpu, _)| here(*cpu)) {
+            let on = self.cpus.entry(cpu).or_default();
+            on.processed = grown(was.processed, now.processed);
+            on.dropped = grown(was.dropped, now.dropped);
+            on.squeezed = grown(was.squeezed, now.squeezed);
+            on.rps = grown(was.rps, now.rps);
+        }
+    }
+
+    fn note_cpus(&mut self, before: &CpuSet, after: &CpuSet) {
+        let changed = before.difference(after).union(&after.difference(before));
+        self.cpus_changed = self.cpus_changed.union(&changed);
+    }
+}
+
+impl CpuGrowth {
+    fn add(&mut self, more: &Self) {
+        self.busy += more.busy;
+        self.irq += more.irq;
+        self.softirq += more.softirq;
+        self.net_rx += more.net_rx;
+        self.net_tx += more.net_tx;
+        self.processed += more.processed;
+        self.dropped += more.dropped;
+        self.squeezed += more.squeezed;
+        self.rps += more.rps;
+    }
+}
+
+impl InterfaceCounts {
+    /// Each counter of one with the same of another.
+    fn with(self, other: Self, both: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            rx_bytes: both(self.rx_bytes, other.rx_bytes),
+            tx_bytes: both(self.tx_bytes, other.tx_bytes),
+            rx_packets: both(self.rx_packets, other.rx_packets),
+            tx_packets: both(self.tx_packets, other.tx_packets),
+            rx_dropped: both(self.rx_dropped, other.rx_dropped),
+            tx_dropped: both(self.tx_dropped, other.tx_dropped),
+        }
+    }
+}
+
+/// The CPUs that both have.
+fn both<'a, T>(
+    from: &'a BTreeMap<u32, T>,
+    to: &'a BTreeMap<u32, T>,
+) -> impl Iterator<Item = (u32, (&'a T, &'a T))> {
+    from.iter().filter_map(|(cpu, was)| Some((*cpu, (was, to.get(cpu)?))))
+}
+
+/// How much a counter of 32 bits grew. More than half of its range is taken for a counter that began anew: at
+/// two million interrupts a second that would be a quarter of an hour between two samples.
+fn grown(was: u32, now: u32) -> Option<u32> {
+    let grown = now.wrapping_sub(was);
+    (grown < 1 << 31).then_some(grown)
+}
+
+/// `None` for an interface that is another one, or that counts anew.
+fn traffic(from: &Counters, to: &Counters) -> Option<Traffic> {
+    if from.index != to.index {
+        return None;
+    }
+    let anew = std::cell::Cell::new(false);
+    let traffic = to.values.with(from.values, |now, was| {
+        // Some drivers count in 32 bits.
+        let wrapped = || grown(u32::try_from(was).ok()?, u32::try_from(now).ok()?).map(u64::from);
+        now.checked_sub(was).or_else(wrapped).unwrap_or_else(|| {
+            anew.set(true);
+            0
+        })
+    });
+    (!anew.get()).then_some(traffic)
+}

@@ -1,0 +1,196 @@
+//! Network interfaces: the bus device behind each, its queues and their steering masks.
+//!
+//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are kept as what they stand on
+//! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
+
+use crate::cpuset::CpuSet;
+use crate::machine::channels::Channels;
+use crate::machine::mask::MaskFile;
+use crate::machine::netdev::Netdev;
+use crate::machine::polling::Polling;
+use crate::machine::vector::{Role, UnknownVector, Vector};
+
+/// A network interface with a device behind it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interface {
+    /// Its name now.
+    pub name: String,
+    /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
+    pub driver: Option<String>,
+    /// The bus device that owns its vectors.
+    pub device: Device,
+    /// Which port of the device it is (`dev_port`), from 0.
+    pub port: u32,
+    /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); a driver that
+    /// reports `unknown` counts as up while the interface is.
+    pub link: String,
+    /// Link speed in Mbit/s; `None` while the link is down or the driver does not tell.
+    pub speed_mbps: Option<u32>,
+    /// Receive queues in use (`real_num_rx_queues`), in order.
+    pub rx_queues: Vec<RxQueue>,
+    /// Transmit queues in use (`real_num_tx_queues`), in order.
+    pub tx_queues: Vec<TxQueue>,
+    /// How many channels the card has and could have, where ethtool tells.
+    pub channels: Option<Channels>,
+    /// Whether their number is known to be fixed: the driver takes no other.
+    pub channels_fixed: bool,
+    /// Who polls its queues.
+    pub polling: Polling,
+    /// What netlink told of its queues and their IRQs.
+    pub netdev: Option<Netdev>,
+    /// Its `VMBus` channels; `None` for a device on another bus.
+    pub vmbus: Option<Vec<VmbusChannel>>,
+    /// The vectors that are understood: queue vectors by queue, then control vectors.
+    pub vectors: Vec<Vector>,
+    /// Requested vectors of the device whose names say nothing that nicpin knows.
+    pub unknown_vectors: Vec<UnknownVector>,
+    /// Requested vectors of the device without files in `/proc/irq`: they went away while they were read.
+    pub vanished_vectors: Vec<UnknownVector>,
+    /// Where netlink and the name of a vector say different things: both answers, in words. Netlink is believed.
+    pub contradictions: Vec<String>,
+    /// The interface under which the vectors of a shared device are listed, when it is not this one.
+    pub shares_vectors_of: Option<String>,
+    /// Those whose vectors are among this one's, since names do not tell which are whose.
+    pub sharers: Vec<Sharer>,
+}
+
+/// An interface whose vectors are listed under another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sharer {
+    /// Its name.
+    pub name: String,
+    /// How many receive queues it has in use.
+    pub rx: usize,
+    /// How many transmit queues it has in use.
+    pub tx: usize,
+}
+
+/// The device on a bus that an interface belongs to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Device {
+    /// Its name on the bus: `0000:82:00.0` on PCI.
+    pub address: String,
+    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
+    pub pci_id: Option<String>,
+    /// Its node (`numa_node`); `None` for -1 and where there is no such file.
+    pub node: Option<u32>,
+    /// `local_cpulist`: the CPUs near it, or all of them when the kernel does not know.
+    pub local_cpus: Option<CpuSet>,
+    /// `max_link_speed` times `max_link_width` in MT/s; 0 when unknown. What the card could move, whatever
+    /// cable is in it and whatever slot it sits in.
+    pub pcie_mtps: u64,
+    /// The physical function that it is a virtual function of (`physfn`).
+    pub parent: Option<String>,
+    /// IRQs allocated to it (`msi_irqs`, or its one `INTx` or MSI line), ascending.
+    pub irqs: Vec<u32>,
+}
+
+/// A receive queue.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RxQueue {
+    /// N of `rx-N`.
+    pub index: u32,
+    /// `rps_cpus`; `None` on a kernel without RPS.
+    pub rps_cpus: Option<MaskFile>,
+    /// `rps_flow_cnt`; `None` on a kernel without RFS.
+    pub rps_flow_cnt: Option<u32>,
+}
+
+/// A transmit queue.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TxQueue {
+    /// N of `tx-N`.
+    pub index: u32,
+    /// `xps_cpus`; `None` on a kernel without XPS and on an interface with one transmit queue.
+    pub xps_cpus: Option<MaskFile>,
+    /// Whether `xps_rxqs` names a receive queue; it then goes before `xps_cpus` for the flows of that queue.
+    pub has_xps_rxqs: bool,
+}
+
+/// A `VMBus` channel, over which Hyper-V hands a card's packets to one CPU; it has no IRQ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VmbusChannel {
+    /// N of `channels/N`.
+    pub id: u32,
+    /// The CPU that serves it.
+    pub cpu: u32,
+}
+
+/// An interface that stands on others: a bond, team, VLAN or bridge, or a Hyper-V card on its virtual function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stacked {
+    /// Its name.
+    pub name: String,
+    /// The interfaces right below it (`lower_*`).
+    pub lowers: Vec<String>,
+}
+
+impl Interface {
+    /// Whether a queue vector serves no queue in use now: cards keep vectors beyond the active queues. Where several
+    /// interfaces have their vectors here, the queues of all of them count.
+    pub fn is_idle(&self, vector: &Vector) -> bool {
+        let of =
+            |own: usize, others: fn(&Sharer) -> usize| own + self.sharers.iter().map(others).sum::<usize>();
+        let (rx, tx) = (of(self.rx_queues.len(), |o| o.rx), of(self.tx_queues.len(), |o| o.tx));
+        let queues = match vector.role {
+            Role::Control => return false,
+            Role::Combined => rx.max(tx),
+            Role::Rx => rx,
+            Role::Tx => tx,
+        };
+        // Without a `queues` directory nothing is known of them, and no vector is called idle.
+        rx + tx > 0 && vector.queue.is_some_and(|queue| queue as usize >= queues)
+    }
+}
+
+/// `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
+pub(crate) fn is_pci_address(name: &str) -> bool {
+    let hex = |text: &str, least: usize, most: usize| {
+        (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let mut parts = name.split(':');
+    let (Some(domain), Some(bus), Some(slot), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let (device, function) = slot.split_once('.').unwrap_or((slot, ""));
+    hex(domain, 4, 8) && hex(bus, 2, 2) && hex(device, 2, 2) && hex(function, 1, 1)
+}
+
+/// A key that sorts `eth2` before `eth10`.
+pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(text);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (number, after) = after.split_at(digits);
+        parts.push((word.to_owned(), number.parse().unwrap_or(0)));
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["0000:82:00.0", "10000:e1:00.3", "0002:00:1f.7"] {
+            assert!(is_pci_address(good), "{good}");
+        }
+        for bad in ["82:00.0", "virtio2", "0000:82:00", "pci0000:80", "0000:82:00.0:x", "000g:82:00.0"] {
+            assert!(!is_pci_address(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_sort_as_people_count() {
+        let mut names = ["eth10", "eth2", "ens1f1np1", "ens1f0np0", "eth1"];
+        names.sort_by_key(|name| natural(name));
+        assert_eq!(names, ["ens1f0np0", "ens1f1np1", "eth1", "eth2", "eth10"]);
+    }
+}

@@ -1,0 +1,31 @@
+//! What the machine is: a snapshot of facts as plain values, made once by [`read`](crate::read). Nothing later looks at
+//! the machine behind its back.
+
+pub mod channels;
+pub mod growth;
+pub mod interface;
+pub mod mask;
+pub mod memory;
+pub mod netdev;
+pub mod others;
+pub mod paths;
+pub mod polling;
+pub mod sample;
+pub mod selection;
+pub mod tools;
+pub mod topology;
+pub mod vector;
+
+mod facts;
+
+pub use channels::Channels;
+pub use facts::Machine;
+pub use interface::{Device, Interface, RxQueue, Sharer, Stacked, TxQueue, VmbusChannel};
+pub use mask::MaskFile;
+pub use others::Others;
+pub use polling::Polling;
+pub use sample::{CountRow, Counts};
+pub use selection::{SelectError, Selection};
+pub use tools::OtherTools;
+pub use topology::{Node, Topology};
+pub use vector::{Role, Source, UnknownVector, Vector};

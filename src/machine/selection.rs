@@ -1,0 +1,334 @@
+//! Selectors: how the command line names interfaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wildmatch::WildMatch;
+
+use crate::machine::Machine;
+use crate::machine::interface::is_pci_address;
+
+/// Which interfaces a command is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names of interfaces with a device behind them.
+    pub names: BTreeSet<String>,
+    /// Whether they were asked for, rather than every interface that is up or has vectors.
+    pub asked: bool,
+    /// What each was named by, where that is not its own name: a bond above it, an RDMA device.
+    pub via: BTreeMap<String, Vec<String>>,
+    /// Selectors that matched nothing, where that is allowed.
+    pub missing: Vec<String>,
+    /// What those of them are that are something else than an interface with a device.
+    pub reasons: BTreeMap<String, String>,
+}
+
+/// A selector that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// It is not a selector.
+    #[error("`{selector}` is not a selector: {reason}")]
+    Malformed {
+        /// As it was typed.
+        selector: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// It names something that has no vectors to plan.
+    #[error("`{selector}` {what}")]
+    NoDevice {
+        /// As it was typed.
+        selector: String,
+        /// What it is, as in "is the loopback interface".
+        what: String,
+    },
+    /// It is one, and nothing on this machine matches.
+    #[error("no interface matches `{selector}`; {candidates}")]
+    Nothing {
+        /// As it was typed.
+        selector: String,
+        /// The nearest names, in words.
+        candidates: String,
+    },
+}
+
+impl Selection {
+    /// Follows selectors. None: every interface that is up or has queue vectors.
+    pub fn new(machine: &Machine, selectors: &[String], if_present: bool) -> Result<Self, SelectError> {
+        if selectors.is_empty() {
+            let names = machine
+                .interfaces
+                .iter()
+                .filter(|i| i.link == "up" || i.vectors.iter().any(crate::machine::Vector::is_queue_vector))
+                .map(|i| i.name.clone())
+                .collect();
+            return Ok(Self { names, ..Self::default() });
+        }
+        let mut selection = Self { asked: true, ..Self::default() };
+        for selector in selectors {
+            let found = matching(machine, selector)?;
+            let what = if found.is_empty() { explain(machine, selector) } else { None };
+            if found.is_empty() && !if_present {
+                let selector = selector.clone();
+                return Err(match what {
+                    Some(what) => SelectError::NoDevice { selector, what },
+                    None => SelectError::Nothing { candidates: nearest(machine, &selector), selector },
+                });
+            }
+            if found.is_empty() {
+                selection.missing.push(selector.clone());
+                selection.reasons.extend(what.map(|what| (selector.clone(), what)));
+            }
+            for Selected { name, via } in found {
+                selection.names.insert(name.clone());
+                if let Some(via) = via {
+                    let all = selection.via.entry(name).or_default();
+                    if !all.contains(&via) {
+                        all.push(via);
+                    }
+                }
+            }
+        }
+        Ok(selection)
+    }
+}
+
+/// An interface that a selector stands for.
+struct Selected {
+    name: String,
+    /// The name that was matched, where it is another.
+    via: Option<String>,
+}
+
+impl Selected {
+    fn itself(name: &str) -> Self {
+        Self { name: name.to_owned(), via: None }
+    }
+}
+
+fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectError> {
+    let malformed = |reason| Err(SelectError::Malformed { selector: selector.to_owned(), reason });
+    let of = |holds: &dyn Fn(&crate::machine::Interface) -> bool| {
+        Ok(machine.interfaces.iter().filter(|i| holds(i)).map(|i| Selected::itself(&i.name)).collect())
+    };
+    match selector.split_once(':') {
+        Some(("pci", address)) => {
+            let full = full_address(address);
+            if !is_pci_address(&full) {
+                return malformed("expected an address such as pci:0000:3b:00.0");
+            }
+            of(&|i| i.device.address.eq_ignore_ascii_case(&full))
+        }
+        Some(("driver", driver)) if !driver.is_empty() => {
+            of(&|i| i.driver.as_deref().is_some_and(|d| WildMatch::new(driver).matches(d)))
+        }
+        Some(("node", node)) => match node.parse::<u32>() {
+            Ok(node) => of(&|i| i.device.node == Some(node)),
+            Err(_) => malformed("expected a node's number such as node:1"),
+        },
+        Some(("driver", _)) => malformed("expected a driver's name such as driver:mlx5_core"),
+        _ if selector.is_empty() => malformed("it is empty"),
+        _ => Ok(by_name(machine, selector)),
+    }
+}
+
+/// `3b:00.0` is short for `0000:3b:00.0`.
+fn full_address(address: &str) -> String {
+    if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() }
+}
+
+/// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
+/// its function.
+fn by_name(machine: &Machine, selector: &str) -> Vec<Selected> {
+    let wanted = WildMatch::new(selector);
+    let glob = selector.contains(['*', '?']);
+    let is = |name: &str| if glob { wanted.matches(name) } else { name == selector };
+    let interfaces = machine.interfaces.iter().map(|i| i.name.as_str());
+    let mut found: Vec<Selected> = interfaces.filter(|name| is(name)).map(Selected::itself).collect();
+    for stacked in machine.stacked.iter().filter(|stacked| is(&stacked.name)) {
+        for name in below(machine, &stacked.name) {
+            if !is(name) {
+                found.push(Selected { name: name.to_owned(), via: Some(stacked.name.clone()) });
+            }
+        }
+    }
+    if found.is_empty() {
+        for rdma in machine.others.rdma_like(selector) {
+            let own = machine.interfaces.iter().filter(|i| Some(&i.device.address) == rdma.device.as_ref());
+            found.extend(own.map(|i| Selected { name: i.name.clone(), via: Some(rdma.name.clone()) }));
+        }
+    }
+    found
+}
+
+/// The interfaces with a device at any depth below one.
+fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
+    let (mut todo, mut seen, mut names) = (vec![top], BTreeSet::new(), Vec::new());
+    while let Some(name) = todo.pop() {
+        if !seen.insert(name) {
+            continue;
+        }
+        if name != top && machine.interfaces.iter().any(|i| i.name == name) {
+            names.push(name);
+        }
+        let stacked = machine.stacked.iter().filter(|stacked| stacked.name == name);
+        todo.extend(stacked.flat_map(|stacked| stacked.lowers.iter().map(String::as_str)));
+    }
+    names
+}
+
+/// What an interface is that has no device, and none below it, as in "it is ..."; `None` for any other name.
+pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
+    if let Some(known) = machine.others.virtuals.iter().find(|known| known.name == name) {
+        return Some(known.kind.clone());
+    }
+    let stacked = machine.stacked.iter().find(|stacked| stacked.name == name)?;
+    let has_device = machine.interfaces.iter().any(|i| i.name == name) || !below(machine, name).is_empty();
+    (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
+}
+
+/// What a selector names, when it is no interface with a device.
+fn explain(machine: &Machine, selector: &str) -> Option<String> {
+    match selector.strip_prefix("pci:") {
+        Some(address) => machine.others.explain_pci(&full_address(address)),
+        None => machine.others.explain(selector),
+    }
+}
+
+/// The names most like what was typed, best first.
+fn nearest(machine: &Machine, selector: &str) -> String {
+    if let Some(stacked) = machine.stacked.iter().find(|stacked| stacked.name == selector) {
+        let lowers = stacked.lowers.join(", ");
+        return format!("it stands on {lowers}, and no interface below it has a device");
+    }
+    let (kind, typed) = match selector.split_once(':') {
+        Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
+        _ => ("", selector),
+    };
+    let of = |i: &crate::machine::Interface| match kind {
+        "pci" => Some(i.device.address.clone()),
+        "driver" => i.driver.clone(),
+        "node" => i.device.node.map(|node| node.to_string()),
+        _ => Some(i.name.clone()),
+    };
+    let mut names: Vec<String> = machine.interfaces.iter().filter_map(of).collect();
+    if kind.is_empty() {
+        let stacked = machine.stacked.iter().filter(|stacked| !below(machine, &stacked.name).is_empty());
+        names.extend(stacked.map(|stacked| stacked.name.clone()));
+        let of_one = |device: &String| machine.interfaces.iter().any(|i| i.device.address == *device);
+        let rdma = machine.others.rdma.iter().filter(|rdma| rdma.device.as_ref().is_some_and(of_one));
+        names.extend(rdma.map(|rdma| rdma.name.clone()));
+    }
+    names.dedup();
+    let likeness = |name: &String| strsim::jaro_winkler(name, typed);
+    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
+    names.dedup();
+    let prefix = if kind.is_empty() { String::new() } else { format!("{kind}:") };
+    let total = names.len();
+    let listed: Vec<String> = names.into_iter().take(5).map(|name| format!("{prefix}{name}")).collect();
+    match total {
+        0 => "this machine has no interface with a device behind it".to_owned(),
+        1..=5 => format!("there is {}", listed.join(", ")),
+        _ => format!("nearest are {} (of {total})", listed.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::others::Rdma;
+    use crate::machine::{Device, Interface, Others, Stacked};
+
+    fn machine() -> Machine {
+        let interface = |name: &str, address: &str, driver: &str, node| Interface {
+            name: name.into(),
+            driver: Some(driver.into()),
+            link: "up".into(),
+            device: Device { address: address.into(), node, ..Device::default() },
+            ..Interface::default()
+        };
+        let stacked = |name: &str, lowers: &[&str]| Stacked {
+            name: name.into(),
+            lowers: lowers.iter().map(|&l| l.to_owned()).collect(),
+        };
+        Machine {
+            interfaces: vec![
+                interface("eth1", "0000:3b:00.0", "mlx5_core", Some(0)),
+                interface("eth2", "0000:3b:00.1", "mlx5_core", Some(0)),
+                interface("eth10", "0000:af:00.0", "igb", Some(1)),
+            ],
+            stacked: vec![
+                stacked("bond0", &["eth1", "eth2"]),
+                stacked("bond0.5", &["bond0"]),
+                stacked("br0", &["veth0"]),
+            ],
+            others: Others {
+                rdma: [("mlx5_0", Some("0000:3b:00.0")), ("mlx5_1", Some("0000:5e:00.0")), ("rxe0", None)]
+                    .map(|(name, device)| Rdma { name: name.into(), device: device.map(str::to_owned) })
+                    .into(),
+                ..Others::default()
+            },
+            ..Machine::default()
+        }
+    }
+
+    fn names(selectors: &[&str]) -> Vec<String> {
+        let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
+        Selection::new(&machine(), &selectors, false).unwrap().names.into_iter().collect()
+    }
+
+    #[test]
+    fn names_are_exact_and_globs_are_globs() {
+        assert_eq!(names(&["eth1"]), ["eth1"]);
+        assert_eq!(names(&["eth1*"]), ["eth1", "eth10"]);
+        assert_eq!(names(&["eth?"]), ["eth1", "eth2"]);
+        assert_eq!(names(&[]), ["eth1", "eth10", "eth2"]);
+    }
+
+    #[test]
+    fn devices_drivers_and_nodes() {
+        assert_eq!(names(&["pci:0000:3B:00.1"]), ["eth2"]);
+        assert_eq!(names(&["pci:af:00.0"]), ["eth10"]);
+        assert_eq!(names(&["driver:mlx5_core"]), ["eth1", "eth2"]);
+        assert_eq!(names(&["node:1", "eth1"]), ["eth1", "eth10"]);
+    }
+
+    #[test]
+    fn stacked_interfaces_stand_for_what_is_below() {
+        assert_eq!(names(&["bond0.5", "eth1"]), ["eth1", "eth2"]);
+    }
+
+    #[test]
+    fn names_that_stand_for_interfaces_are_among_the_nearest() {
+        for (typed, nearest) in
+            [("mlx5_9", "nearest are mlx5_0, "), ("bond1", "nearest are bond0, bond0.5, ")]
+        {
+            let error = Selection::new(&machine(), &[typed.to_owned()], false).unwrap_err().to_string();
+            assert!(error.contains(nearest) && error.ends_with(" (of 6)"), "{error}");
+            // Nothing that stands for none.
+            assert!(["mlx5_1", "rxe0", "br0"].iter().all(|none| !error.contains(none)), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_matches_nothing_names_the_nearest() {
+        for (selector, expected) in [
+            ("eht1", "no interface matches `eht1`; there is eth1, eth10, eth2, bond0, bond0.5, mlx5_0"),
+            (
+                "driver:mlx4_core",
+                "no interface matches `driver:mlx4_core`; there is driver:mlx5_core, driver:igb",
+            ),
+            ("node:7", "no interface matches `node:7`; there is node:0, node:1"),
+            ("br0", "no interface matches `br0`"),
+        ] {
+            let error = Selection::new(&machine(), &[selector.to_owned()], false).unwrap_err().to_string();
+            let expected = expected.split(", eth2").next().unwrap();
+            assert!(error.starts_with(&expected.replace("there is eth1", "nearest are eth1")), "{error}");
+            let selection = Selection::new(&machine(), &[selector.to_owned()], true).unwrap();
+            assert_eq!((selection.missing, selection.asked), (vec![selector.to_owned()], true));
+        }
+        for bad in ["pci:3b", "node:x", "driver:", ""] {
+            let error = Selection::new(&machine(), &[bad.to_owned()], true).unwrap_err();
+            assert!(matches!(error, SelectError::Malformed { .. }), "{bad}: {error}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! How fast the CPUs of one node read the memory of another: measured, for `nicpin nodes --bandwidth`.
+//!
+//! One thread on each core of a node reads its share of one buffer that lies on a node, over and over, in order. That is
+//! the rate that a well-made program could see, and on most machines the limit of the link between the nodes; it is no
+//! latency, and other work on the machine lowers it.
+
+use std::hint::black_box;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use memmap2::MmapMut;
+use serde::Serialize;
+
+use crate::cpuset::{CpuSet, NodeSet};
+use crate::machine::{Machine, Topology};
+use crate::root::errno_words;
+use crate::sys;
+
+/// How long each pair of nodes is read.
+const TIME: Duration = Duration::from_millis(250);
+/// No buffer is larger: beyond any cache, and filled in a moment.
+const MOST: u64 = 1 << 30;
+/// Nor smaller, unless the node has not so much.
+const LEAST: u64 = 64 << 20;
+
+/// The rate of one pair of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rate {
+    /// Whose CPUs read.
+    pub cpus_of: u32,
+    /// Whose memory they read.
+    pub memory_of: u32,
+    /// How many CPUs read, each a core of its own.
+    pub threads: usize,
+    /// The size of the buffer in bytes.
+    pub buffer: u64,
+    /// Bytes a second, by all of them together.
+    pub bytes_per_second: u64,
+}
+
+/// What is to be measured: the buffer on each node with memory, and the CPUs of each node with CPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BandwidthTest {
+    /// Nodes whose memory is read, and the size of the buffer on each in bytes.
+    pub memory: Vec<(u32, u64)>,
+    /// Nodes whose CPUs read, and one CPU of each of their cores.
+    pub readers: Vec<(u32, CpuSet)>,
+}
+
+/// A pair of nodes could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BandwidthError {
+    /// No memory could be had of a node.
+    #[error("cannot have memory of node {node}: {}", errno_words(answer))]
+    Memory {
+        /// The node.
+        node: u32,
+        /// The kernel's answer.
+        answer: io::Error,
+    },
+    /// The kernel gave memory of another node.
+    #[error("asked for memory of node {asked}, and the kernel gave some of node {got}")]
+    Elsewhere {
+        /// The node that was asked for.
+        asked: u32,
+        /// The node that the memory is of.
+        got: u32,
+    },
+    /// A CPU could not be used.
+    #[error("cannot run on CPU {cpu}: {}", errno_words(answer))]
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// The kernel's answer.
+        answer: io::Error,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a thread: {}", errno_words(.0))]
+    Thread(io::Error),
+}
+
+impl BandwidthTest {
+    /// What can be measured on a machine by a process that may use these CPUs and nodes. `free_kib` is the memory that
+    /// nothing uses, by node: at most a quarter of it is taken. `caches` is the size of a node's caches in bytes, if
+    /// that is known: a buffer is eight times as large.
+    pub fn new(
+        machine: &Machine,
+        allowed: &CpuSet,
+        nodes: &NodeSet,
+        free_kib: impl Fn(u32) -> Option<u64>,
+        caches: Option<u64>,
+    ) -> Self {
+        let wanted = caches.unwrap_or(0).saturating_mul(8).clamp(LEAST, MOST);
+        let size = |node: u32| {
+            let free = free_kib(node).map_or(LEAST * 4, |kib| kib.saturating_mul(1024));
+            (wanted.min(free / 4)) & !0xf_ffff
+        };
+        let memory = nodes.iter().map(|node| (node, size(node))).filter(|&(_, size)| size > 0);
+        let topology = &machine.topology;
+        let readers = topology.nodes.iter().map(|(&id, node)| (id, readers(topology, &node.cpus, allowed)));
+        Self { memory: memory.collect(), readers: readers.filter(|(_, cpus)| !cpus.is_empty()).collect() }
+    }
+
+    /// How many pairs there are.
+    pub fn pairs(&self) -> usize {
+        self.memory.len() * self.readers.len()
+    }
+
+    /// Measures every pair, `TIME` each; `before` is told how many are done.
+    pub fn run(&self, mut before: impl FnMut(usize)) -> Result<Vec<Rate>, BandwidthError> {
+        let mut rates = Vec::new();
+        for &(memory_of, size) in &self.memory {
+            before(rates.len());
+            let buffer = buffer(memory_of, size)?;
+            for (cpus_of, cpus) in &self.readers {
+                before(rates.len());
+                let bytes_per_second = read(&buffer, cpus)?;
+                let (cpus_of, threads) = (*cpus_of, cpus.len());
+                rates.push(Rate { cpus_of, memory_of, threads, buffer: size, bytes_per_second });
+            }
+        }
+        rates.sort_by_key(|rate| (rate.cpus_of, rate.memory_of));
+        Ok(rates)
+    }
+}
+
+/// The first allowed CPU of each of the cores among these CPUs; isolated ones are for others, if there are others.
+fn readers(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
+    let allowed = cpus.intersection(allowed);
+    let plain = allowed.difference(&topology.isolated_or_nohz());
+    let usable = if plain.is_empty() { allowed } else { plain };
+    topology.cores.iter().filter_map(|core| core.intersection(&usable).first()).collect()
+}
+
+/// A buffer on a node.
+fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
+    let refused = |answer| BandwidthError::Memory { node, answer };
+    let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
+    let buffer = sys::pages_of(node, size).map_err(refused)?;
+    for at in [0, size / 2, size.saturating_sub(1)] {
+        let got = buffer.get(at).map(sys::node_of).transpose().map_err(refused)?;
+        if let Some(got) = got.filter(|&got| got != node) {
+            return Err(BandwidthError::Elsewhere { asked: node, got });
+        }
+    }
+    Ok(buffer)
+}
+
+/// Reads a buffer by all of these CPUs at once; bytes a second.
+fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
+    let (words, _) = buffer.as_chunks();
+    let share = (words.len() / cpus.len().max(1)).max(1);
+    let rates: Result<Vec<u64>, BandwidthError> = thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for (cpu, part) in cpus.iter().zip(words.chunks_exact(share)) {
+            let reader = move || {
+                sys::set_affinity(&CpuSet::single(cpu))
+                    .map(|()| rate(part))
+                    .map_err(|answer| BandwidthError::Cpu { cpu, answer })
+            };
+            let started = thread::Builder::new().spawn_scoped(scope, reader);
+            readers.push(started.map_err(BandwidthError::Thread)?);
+        }
+        let lost = || BandwidthError::Thread(io::ErrorKind::Other.into());
+        readers.into_iter().map(|reader| reader.join().unwrap_or_else(|_| Err(lost()))).collect()
+    });
+    Ok(rates?.into_iter().sum())
+}
+
+/// Reads a part over and over; bytes a second.
+fn rate(part: &[[u8; 8]]) -> u64 {
+    let start = Instant::now();
+    let mut bytes = 0_u128;
+    while start.elapsed() < TIME {
+        black_box(
+            black_box(part).iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word))),
+        );
+        bytes += size_of_val(part) as u128;
+    }
+    let nanoseconds = start.elapsed().as_nanos().max(1);
+    u64::try_from(bytes * 1_000_000_000 / nanoseconds).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,318 @@
+//! A capture: everything that nicpin has read of a machine, as one file that can be read in its place.
+//!
+//! It is made from the record of one reading, not by reading again, and is proven by being read back. It is the
+//! same, byte for byte, as long as the machine is. What could tell whose machine it is goes out in [`redact`].
+
+use std::path::Path;
+
+use crate::read::interrupts::INTERRUPTS;
+use crate::read::interrupts::without_counts;
+use crate::read::memory::{is_meminfo, without_use};
+use crate::read::redact;
+use crate::read::redact::Redacted;
+use crate::read::{Wants, tools};
+use crate::root::archive::{ABOUT, Entry, SCHEMA, Tree, TreeFile};
+use crate::root::recorded::Recorded;
+use crate::root::{FileError, Root};
+
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// A machine to send.
+#[derive(Debug)]
+pub struct Capture {
+    root: Root,
+    tree: Tree,
+    /// Files and directories that this user may not read; the capture does without them.
+    pub refused: Vec<String>,
+    /// Why nicpin cannot read this machine, if so; the capture holds what was read up to there.
+    pub unreadable: Option<String>,
+    /// What was changed so that nobody can tell whose machine it is, a line each.
+    pub redacted: Vec<String>,
+    /// How many interfaces it has.
+    pub interfaces: usize,
+}
+
+/// No capture could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// A file that every machine has could not be read.
+    #[error(transparent)]
+    TreeFile(#[from] FileError),
+    /// It would not be the machine.
+    #[error("{}: does not read back as it was read; it may have changed meanwhile, try again", .0.display())]
+    Changed(std::path::PathBuf),
+    /// Two things stand at one path.
+    #[error("{path}: {reason}; it may have changed while it was read, try again")]
+    Place {
+        /// The path of the machine.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl Capture {
+    /// Reads the machine below a directory or in another capture. `beside` are files that belong to it although
+    /// reading a [`Machine`] does not need them.
+    pub fn read(path: &Path, beside: &[&str]) -> Result<Self, CaptureError> {
+        // A live machine does not stand still; a copy cannot get better.
+        let mut tries = 3;
+        loop {
+            tries -= 1;
+            let result = Self::read_once(path, beside);
+            match &result {
+                Err(CaptureError::Changed(_) | CaptureError::Place { .. }) if tries > 0 => {}
+                _ => return result,
+            }
+        }
+    }
+
+    fn read_once(path: &Path, beside: &[&str]) -> Result<Self, CaptureError> {
+        let root = Root::open_recording(path)?;
+        let machine = match crate::read::machine(&root, Wants::EVERYTHING) {
+            Ok(machine) => Ok(machine),
+            // Of all machines the one that is not understood is worth capturing.
+            Err(error @ FileError::Content { .. }) => Err(error.to_string()),
+            Err(error) => return Err(error.into()),
+        };
+        for path in beside {
+            root.read_opt(path)?;
+        }
+        let record = root.recorded();
+        let tree = build(&root, &record)?;
+        let back = crate::read::machine(&Root::of_tree(path, tree.clone()), Wants::EVERYTHING);
+        if back.map_err(|error| error.to_string()) != machine {
+            return Err(CaptureError::Changed(root.base().to_owned()));
+        }
+        let mut capture = Self {
+            tree,
+            refused: record.refused.into_iter().collect(),
+            interfaces: machine.as_ref().map_or(0, |machine| machine.interfaces.len()),
+            unreadable: machine.err(),
+            redacted: Vec::new(),
+            root,
+        };
+        capture.describe()?;
+        Ok(capture)
+    }
+
+    /// Takes out what could tell whose machine it is.
+    pub fn redact(&mut self) -> Result<(), FileError> {
+        let Redacted { tree, told } = redact::redact(&self.tree, &self.root)?;
+        self.tree = tree;
+        self.redacted = told;
+        Ok(())
+    }
+
+    /// Adds whose machine it is: its host name, the hardware addresses of its interfaces, and the time.
+    pub fn identify(&mut self) -> Result<(), FileError> {
+        let mut lines = String::new();
+        if let Some(name) = self.root.read_opt("/proc/sys/kernel/hostname")? {
+            lines += &format!("host {}\n", name.trim());
+        }
+        for (interface, address) in redact::addresses(&self.root)? {
+            lines += &format!("address {interface} {address}\n");
+        }
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        lines += &format!("unix-time {}\n", now.as_secs());
+        self.tree.edit(ABOUT, |text| text.push_str(&lines));
+        Ok(())
+    }
+
+    /// The file: a tar archive in gzip.
+    pub fn pack(&self) -> std::io::Result<Vec<u8>> {
+        self.tree.pack()
+    }
+
+    /// How many files and links it holds.
+    pub fn files(&self) -> usize {
+        self.tree.iter().filter(|(_, entry)| !matches!(entry, Entry::Directory(_))).count()
+    }
+
+    /// Says in the capture what it is.
+    fn describe(&mut self) -> Result<(), CaptureError> {
+        let about = self.root.read_opt(ABOUT)?.unwrap_or_default();
+        let kept = about.lines().find_map(|line| line.strip_prefix("kernel ")).map(str::to_owned);
+        let kernel = match self.root.read_opt(RELEASE)? {
+            Some(release) => Some(release.trim().to_owned()),
+            // The capture of a capture.
+            None => kept,
+        };
+        let mut text = format!("{SCHEMA}\nnicpin {}\n", env!("CARGO_PKG_VERSION"));
+        if let Some(kernel) = kernel {
+            text += &format!("kernel {kernel}\n");
+        }
+        add(&mut self.tree, ABOUT, file(0o644, text))
+    }
+}
+
+fn file(mode: u32, text: String) -> Entry {
+    Entry::File(TreeFile { mode, text })
+}
+
+fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
+    tree.add(path, entry).map_err(|reason| CaptureError::Place { path: path.to_owned(), reason })
+}
+
+/// The tree of what a recording root has seen.
+fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
+    let mut tree = Tree::default();
+    let mut paths: Vec<&String> =
+        record.paths.iter().filter(|path| !is_strange_process(path, record)).collect();
+    // Files that were read before those that were only looked at: their contents go in.
+    paths.sort_by_key(|path| !record.files.contains_key(*path));
+    for path in paths {
+        let Some((place, mode)) = walk(root, &mut tree, path, record.opened.contains(path))? else {
+            continue;
+        };
+        if tree.entry(&place).is_some() || record.unread.contains_key(path) {
+            continue;
+        }
+        let seen = record.files.get(path).cloned().unwrap_or(TreeFile { mode, text: String::new() });
+        let text = match path.as_str() {
+            INTERRUPTS => without_counts(&seen.text),
+            _ if is_meminfo(path) => without_use(&seen.text),
+            _ if process(path).is_some() => without_times(&seen.text),
+            _ => tools::bare(path, &seen.text).unwrap_or(seen.text),
+        };
+        add(&mut tree, &place, file(seen.mode, text))?;
+    }
+    for (path, names) in &record.lists {
+        for name in names.iter().filter(|name| is_fact(path, name)) {
+            let place = format!("{}/{name}", path.trim_end_matches('/'));
+            if let Some((place, mode)) = walk(root, &mut tree, &place, false)?
+                && tree.entry(&place).is_none()
+            {
+                add(&mut tree, &place, file(mode, String::new()))?;
+            }
+        }
+    }
+    for (path, answer) in &record.answers {
+        add(&mut tree, path, file(0o644, answer.clone()))?;
+    }
+    Ok(tree)
+}
+
+/// Whether a name in a listing says something by itself, without being opened.
+fn is_fact(directory: &str, name: &str) -> bool {
+    directory.ends_with("/msi_irqs") || name.starts_with("lower_")
+}
+
+/// Adds the directories and links on the way to a path. Where it ends at a file, the file's place and mode.
+fn walk(
+    root: &Root,
+    tree: &mut Tree,
+    path: &str,
+    follow: bool,
+) -> Result<Option<(String, u32)>, CaptureError> {
+    // As many links as the kernel follows before it answers ELOOP.
+    let mut links = 40;
+    let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+    let mut done = String::new();
+    while let Some(name) = rest.pop() {
+        match name.as_str() {
+            "" | "." => continue,
+            ".." => {
+                done.truncate(done.rfind('/').unwrap_or(0));
+                continue;
+            }
+            _ => {}
+        }
+        let next = format!("{done}/{name}");
+        let entry = match tree.entry(&next) {
+            Some(entry @ (Entry::Directory(_) | Entry::Link(_))) => Some(entry.clone()),
+            _ => root.look(&next),
+        };
+        match entry {
+            Some(Entry::Directory(_)) => {
+                tree.add_directory(&next)
+                    .map_err(|reason| CaptureError::Place { path: next.clone(), reason })?;
+                done = next;
+            }
+            Some(Entry::Link(target)) => {
+                if tree.entry(&next).is_none() {
+                    add(tree, &next, Entry::Link(inside(&done, &target)))?;
+                }
+                links -= 1;
+                if links == 0 || rest.is_empty() && !follow {
+                    return Ok(None);
+                }
+                if target.starts_with('/') {
+                    done.clear();
+                }
+                rest.extend(target.rsplit('/').map(str::to_owned));
+            }
+            Some(Entry::File(file)) if rest.is_empty() => return Ok(Some((next, file.mode))),
+            Some(Entry::File(_)) | None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// A link's target so that it stays inside the tree wherever that is unpacked: relative, and not above the top.
+fn inside(directory: &str, target: &str) -> String {
+    let depth = directory.matches('/').count();
+    let mut above = 0_usize;
+    for (down, part) in target.split('/').filter(|part| !part.is_empty() && *part != ".").enumerate() {
+        if part == ".." && above == down {
+            above += 1;
+        }
+    }
+    if !target.starts_with('/') && above <= depth {
+        return target.to_owned();
+    }
+    let rest: Vec<&str> = target.split('/').filter(|part| !["", ".", ".."].contains(part)).collect();
+    format!("{}{}", "../".repeat(depth), rest.join("/"))
+}
+
+/// The process that a path of /proc is about.
+fn process(path: &str) -> Option<&str> {
+    let id = path.strip_prefix("/proc/")?.split('/').next()?;
+    (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then_some(id)
+}
+
+/// Whether a path is about a process that is none of nicpin's business.
+fn is_strange_process(path: &str, record: &Recorded) -> bool {
+    let Some(id) = process(path) else { return false };
+    let stat = record.files.get(&format!("/proc/{id}/stat"));
+    let known = |stat: &TreeFile| [" (irqbalance) ", " (tuned) "].iter().any(|name| stat.text.contains(name));
+    !stat.is_some_and(known)
+}
+
+/// `/proc/PID/stat` with the identity of the process and nothing of what it does.
+fn without_times(text: &str) -> String {
+    match text.rsplit_once(") ") {
+        Some((who, rest)) => {
+            let fields = rest.split_ascii_whitespace().count().saturating_sub(1);
+            format!("{who}) S{}\n", " 0".repeat(fields))
+        }
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_inside() {
+        for (directory, target, expected) in [
+            ("/sys/class/net", "../../devices/card/net/eth0", "../../devices/card/net/eth0"),
+            ("/proc", "self/net", "self/net"),
+            ("/sys/class", "/sys/devices/x", "../../sys/devices/x"),
+            ("", "/sys", "sys"),
+            ("/sys", "../../../etc/passwd", "../etc/passwd"),
+        ] {
+            assert_eq!(inside(directory, target), expected, "{directory} {target}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_name_only() {
+        let text = "812 (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 611\n";
+        assert_eq!(without_times(text), format!("812 (irqbalance) S{}\n", " 0".repeat(19)));
+        assert_eq!(process("/proc/812/stat"), Some("812"));
+        assert_eq!(process("/proc/interrupts"), None);
+        assert_eq!(process("/proc"), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! How often IRQs fired on each CPU, by `/proc/interrupts`. Only the rows that are asked for are read: on big
+//! machines the text is tens of MB, and a few rows of it are a card's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::CountRow;
+use crate::machine::Counts;
+use crate::read::interrupts::{INTERRUPTS, InterruptsError, columns, skip_counts, untorn};
+use crate::root::{FileError, Root};
+
+/// How often these IRQs have fired so far.
+pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError> {
+    untorn(root, || Ok(parse(&root.read(INTERRUPTS)?, irqs)))
+}
+
+/// Reads the counts of these IRQs, and looks at no other row.
+pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError> {
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(InterruptsError::CutOff { line: text.lines().count() });
+    }
+    let cpus: Vec<u32> = columns(text).collect();
+    if cpus.is_empty() {
+        return Err(InterruptsError::NoHeader);
+    }
+    let mut rows = BTreeMap::new();
+    for (line, text) in (1..).zip(text.lines()).skip(1) {
+        let Some((label, rest)) = text.split_once(':') else { continue };
+        let Some(irq) = label.trim_start().parse().ok().filter(|irq| irqs.contains(irq)) else {
+            continue;
+        };
+        let (found, length) = skip_counts(rest.as_bytes(), cpus.len());
+        if found < cpus.len() {
+            return Err(InterruptsError::Torn { line, found, expected: cpus.len() });
+        }
+        // What was stepped over is blanks and digits.
+        let (counts, tail) = rest.split_at(length);
+        let counts = counts.split_ascii_whitespace().map(count).collect();
+        rows.insert(irq, CountRow { counts, whose: tail.trim().to_owned() });
+    }
+    Ok(Counts { cpus, rows })
+}
+
+/// A count in 32 bits, whatever a text from elsewhere holds.
+fn count(digits: &str) -> u32 {
+    digits.bytes().fold(0, |sum: u32, digit| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_the_rows_that_were_asked_for() {
+        let text = "           CPU0       CPU2       CPU7\n  9:         17 4294967295          3  PCI-MSI 0-edge      eth0\n\
+                    10:  1  2\n 11:          0          5 10000000000  chip  a, b\nNMI:  1  2  3  Non\nERR:  4\n";
+        let counts = parse(text, &BTreeSet::from([9, 11, 12])).unwrap();
+        assert_eq!(counts.cpus, [0, 2, 7]);
+        let rows: Vec<_> =
+            counts.rows.iter().map(|(irq, row)| (*irq, &row.counts[..], &row.whose[..])).collect();
+        // 10^10 is 1410065408 beyond two times 2^32.
+        let expected: [(u32, &[u32], &str); 2] =
+            [(9, &[17, u32::MAX, 3], "PCI-MSI 0-edge      eth0"), (11, &[0, 5, 1_410_065_408], "chip  a, b")];
+        assert_eq!(rows, expected);
+        assert_eq!(
+            parse(text, &BTreeSet::from([10])),
+            Err(InterruptsError::Torn { line: 3, found: 2, expected: 3 })
+        );
+        let cut = text.trim_end();
+        assert_eq!(parse(cut, &BTreeSet::new()), Err(InterruptsError::CutOff { line: 6 }));
+        assert_eq!(parse("", &BTreeSet::new()), Err(InterruptsError::NoHeader));
+    }
+}

@@ -1,0 +1,48 @@
+//! Files that hold one thing: a number, a list of CPUs, a mask. `None` where the machine has no such file.
+
+use crate::cpuset::{CpuSet, CpuSetError};
+use crate::machine::MaskFile;
+use crate::root::{FileError, Root};
+
+/// A file that holds one number, or `None` where the machine has none.
+pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
+    root.parse_opt(path, |text| {
+        let number = text.trim().parse();
+        number.map_err(|_| root.content_error(path, format!("`{}` is not a number", text.trim())))
+    })
+}
+
+/// A CPU list file, or `None` where the machine has none.
+pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
+    read_set_opt(root, path, CpuSet::parse_list)
+}
+
+/// A CPU mask file, or `None` where the machine has none.
+pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
+    read_set_opt(root, path, CpuSet::parse_kernel_mask)
+}
+
+type Parse = fn(&str) -> Result<CpuSet, CpuSetError>;
+
+fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>, FileError> {
+    root.parse_opt(path, |text| parse(text).map_err(|error| root.content_error(path, error.to_string())))
+}
+
+/// A mask file; the one that was read before it holds the same in most cases, and is shared then: on a machine of 4,096
+/// CPUs each text has a kilobyte.
+pub(crate) fn parse_mask_file(
+    root: &Root,
+    path: &str,
+    text: &str,
+    last: Option<&MaskFile>,
+) -> Result<MaskFile, FileError> {
+    match last.filter(|last| *last.text == *text.trim_ascii_end()) {
+        Some(last) => Ok(last.clone()),
+        None => MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string())),
+    }
+}
+
+/// The last part of a path.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}

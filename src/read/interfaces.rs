@@ -1,0 +1,281 @@
+//! Network interfaces: the bus device behind each, its queues and their steering masks.
+//!
+//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are kept as
+//! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
+//! `sysfs-class-net-queues`).
+
+use crate::machine::Channels;
+use crate::machine::Device;
+use crate::machine::Interface;
+use crate::machine::MaskFile;
+use crate::machine::Polling;
+use crate::machine::RxQueue;
+use crate::machine::Stacked;
+use crate::machine::TxQueue;
+use crate::machine::VmbusChannel;
+use crate::machine::interface::is_pci_address;
+use crate::machine::interface::natural;
+use crate::machine::others::Virtual;
+use crate::read::ethtool;
+use crate::read::files::name_of;
+use crate::read::files::parse_mask_file;
+use crate::read::files::read_list;
+use crate::read::files::read_number;
+use crate::read::others;
+use crate::read::polling;
+use crate::read::{Queues, Wants};
+use crate::root::{FileError, Root};
+
+const NET: &str = "/sys/class/net";
+
+/// What `/sys/class/net` lists, each kind by name.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Those with a device.
+    pub(crate) interfaces: Vec<Interface>,
+    /// Those that stand on others.
+    pub(crate) stacked: Vec<Stacked>,
+    /// Those without a device that stand on none.
+    pub(crate) virtuals: Vec<Virtual>,
+}
+
+/// The interfaces of a machine.
+pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
+    let mut listed = Listed::default();
+    let mut names = root.list(NET)?.unwrap_or_default();
+    // The kernel gives no interface such a name (`dev_valid_name`); in a tree it could become a line of a script.
+    names.retain(|name| !name.contains(|c: char| c.is_whitespace() || c.is_control()));
+    names.sort_by_key(|name| natural(name));
+    for name in names {
+        let path = format!("{NET}/{name}");
+        // Files beside the interfaces (`bonding_masters`), and an interface that went away.
+        let Some(entries) = root.list(&path)? else { continue };
+        let lowers: Vec<String> =
+            entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
+        let device = root.canonical(&format!("{path}/device"));
+        if let Some(device) = &device {
+            listed.interfaces.extend(read_interface(root, &path, &name, device, wants)?);
+        }
+        if !lowers.is_empty() {
+            listed.stacked.push(Stacked { name, lowers });
+        } else if device.is_none() {
+            listed.virtuals.push(Virtual { kind: others::kind(root, &path)?, name });
+        }
+    }
+    Ok(listed)
+}
+
+/// One interface; `None` when it went away while it was read.
+fn read_interface(
+    root: &Root,
+    path: &str,
+    name: &str,
+    link: &str,
+    wants: Wants,
+) -> Result<Option<Interface>, FileError> {
+    let (rx_queues, tx_queues) = read_queues(root, path, wants.queues)?;
+    let flags = root
+        .read_opt(&format!("{path}/flags"))?
+        .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
+    let operstate = match root.read_opt(&format!("{path}/operstate"))?.as_deref().map(str::trim) {
+        Some("unknown") | None => {
+            // IFF_UP is bit 0.
+            let up = flags.is_some_and(|flags| flags & 1 == 1);
+            if up { "up" } else { "down" }.to_owned()
+        }
+        Some(state) => state.to_owned(),
+    };
+    let speed = root.read_opt(&format!("{path}/speed"))?;
+    let port = root.read_opt(&format!("{path}/dev_port"))?;
+    let driver = read_driver(root, link)?;
+    let (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
+    let interface = Interface {
+        name: name.to_owned(),
+        channels,
+        channels_fixed,
+        driver,
+        device: read_device(root, link)?,
+        port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
+        link: operstate,
+        // Drivers print -1 (also as an unsigned number) for "not known".
+        speed_mbps: speed
+            .and_then(|speed| speed.trim().parse().ok())
+            .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
+        rx_queues,
+        tx_queues,
+        polling: if wants.polling { polling::read(root, path)? } else { Polling::default() },
+        netdev: None,
+        vmbus: read_vmbus(root, link)?,
+        vectors: Vec::new(),
+        unknown_vectors: Vec::new(),
+        vanished_vectors: Vec::new(),
+        contradictions: Vec::new(),
+        shares_vectors_of: None,
+        sharers: Vec::new(),
+    };
+    Ok(root.exists(path).then_some(interface))
+}
+
+/// What ethtool says of an interface's channels, as far as it is true.
+fn read_channels(
+    root: &Root,
+    name: &str,
+    driver: Option<&str>,
+) -> Result<(Option<Channels>, bool), FileError> {
+    Ok(match (ethtool::channels(root, name)?, driver) {
+        // It names a maximum and takes no other number (it has no `set_channels`).
+        (ethtool::ChannelsAnswer::Channels(now), Some("vmxnet3")) => (Some(now.without_more()), true),
+        (ethtool::ChannelsAnswer::Channels(now), _) => (Some(now), false),
+        (ethtool::ChannelsAnswer::Nothing, _) => (None, true),
+        (ethtool::ChannelsAnswer::NotAsked, _) => (None, false),
+    })
+}
+
+fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
+    if let Some(driver) = root.link_name(&format!("{link}/driver")) {
+        return Ok(Some(netdev_driver(driver)));
+    }
+    // Dumps lose links. Only Xen's own driver takes such a device.
+    let alias = root.read_opt(&format!("{link}/modalias"))?.unwrap_or_default();
+    Ok((alias.trim_end() == "xen:vif").then(|| "vif".to_owned()))
+}
+
+/// The driver of the interface where the bus driver has another name.
+fn netdev_driver(bus_driver: String) -> String {
+    match bus_driver.as_str() {
+        "mlx4_core" => "mlx4_en".to_owned(),
+        _ => bus_driver,
+    }
+}
+
+/// Where the bus device behind an interface is. `link` is where its `device` leads: the PCI function itself, or
+/// a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+pub(crate) fn device_path(root: &Root, link: &str) -> String {
+    let mut above = if on_usb(root, link) { "" } else { link };
+    while above.len() > "/sys/devices".len() {
+        if is_pci_address(name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
+            return above.to_owned();
+        }
+        above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
+    }
+    link.to_owned()
+}
+
+/// A USB adapter's PCI ancestor is the machine controller, whose vectors are not the adapter's.
+fn on_usb(root: &Root, link: &str) -> bool {
+    root.link_name(&format!("{link}/subsystem")).as_deref() == Some("usb")
+}
+
+fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, FileError> {
+    if root.link_name(&format!("{link}/subsystem")).as_deref() != Some("vmbus") {
+        return Ok(None);
+    }
+    let mut channels = Vec::new();
+    for name in root.list(&format!("{link}/channels"))?.unwrap_or_default() {
+        let cpu = read_number(root, &format!("{link}/channels/{name}/cpu"))?;
+        channels.extend(name.parse().ok().zip(cpu).map(|(id, cpu)| VmbusChannel { id, cpu }));
+    }
+    channels.sort_by_key(|channel| channel.id);
+    Ok(Some(channels))
+}
+
+fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
+    let path = device_path(root, link);
+    let node = root.read_opt(&format!("{path}/numa_node"))?;
+    Ok(Device {
+        address: name_of(&path).to_owned(),
+        pci_id: read_pci_id(root, &path)?,
+        // -1, NUMA_NO_NODE, is "unknown" and never node 0.
+        node: node.and_then(|node| node.trim().parse().ok()),
+        local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
+        pcie_mtps: read_pcie(root, &path)?,
+        parent: root.link_name(&format!("{path}/physfn")),
+        irqs: if on_usb(root, link) { Vec::new() } else { read_irqs(root, &path)? },
+    })
+}
+
+fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
+    let id = |name: &str| -> Result<Option<String>, FileError> {
+        let text = root.read_opt(&format!("{path}/{name}"))?;
+        Ok(text.and_then(|text| text.trim().strip_prefix("0x").map(str::to_lowercase)))
+    };
+    let Some(vendor) = id("vendor")? else { return Ok(None) };
+    Ok(id("device")?.map(|device| format!("{vendor}:{device}")))
+}
+
+fn read_pcie(root: &Root, path: &str) -> Result<u64, FileError> {
+    let speed = root.read_opt(&format!("{path}/max_link_speed"))?.unwrap_or_default();
+    let width = root.read_opt(&format!("{path}/max_link_width"))?.unwrap_or_default();
+    // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown". A width of 255 is the kernel's "unknown".
+    let rate = speed.split_whitespace().next().unwrap_or_default();
+    let (whole, tenth) = rate.split_once('.').unwrap_or((rate, "0"));
+    let mtps = whole.parse().unwrap_or(0_u64) * 1000 + tenth.parse().unwrap_or(0_u64).min(9) * 100;
+    let lanes = width.trim().parse().ok().filter(|&lanes| lanes != 255).unwrap_or(0_u64);
+    Ok(mtps * lanes)
+}
+
+fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
+    let names = root.list(&format!("{path}/msi_irqs"))?.unwrap_or_default();
+    let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    irqs.sort_unstable();
+    if irqs.is_empty() {
+        // Without MSI the one line that the device shares with others; 0 is none.
+        let line = root.read_opt(&format!("{path}/irq"))?;
+        irqs.extend(line.and_then(|line| line.trim().parse().ok()).filter(|&line: &u32| line != 0));
+    }
+    Ok(irqs)
+}
+
+/// Reads how the queues of an interface are steered, where only their numbers were read before.
+pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Result<(), FileError> {
+    let path = format!("{NET}/{}", interface.name);
+    (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
+    Ok(())
+}
+
+fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>, Vec<TxQueue>), FileError> {
+    let (mut rx, mut tx) = (Vec::new(), Vec::new());
+    for name in root.list(&format!("{path}/queues"))?.unwrap_or_default() {
+        let queue = format!("{path}/queues/{name}");
+        if let Some(index) = name.strip_prefix("rx-").and_then(|index| index.parse().ok()) {
+            if wanted == Queues::Numbers {
+                rx.push(RxQueue { index, ..RxQueue::default() });
+                continue;
+            }
+            rx.push(RxQueue {
+                index,
+                rps_cpus: {
+                    let path = format!("{queue}/rps_cpus");
+                    let last = rx.last().and_then(|last: &RxQueue| last.rps_cpus.as_ref());
+                    root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?
+                },
+                rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
+            });
+        } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
+            if wanted == Queues::Numbers {
+                tx.push(TxQueue { index, ..TxQueue::default() });
+                continue;
+            }
+            let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
+            tx.push(TxQueue {
+                index,
+                xps_cpus: {
+                    let last = tx.last().and_then(|last: &TxQueue| last.xps_cpus.as_ref());
+                    read_xps(root, &format!("{queue}/xps_cpus"), last)?
+                },
+                has_xps_rxqs: root.parse_opt(&format!("{queue}/xps_rxqs"), names_one)?.unwrap_or_default(),
+            });
+        }
+    }
+    rx.sort_by_key(|queue| queue.index);
+    tx.sort_by_key(|queue| queue.index);
+    Ok((rx, tx))
+}
+
+/// `xps_cpus`, which the kernel refuses to read on a single queue: dumps then hold an empty file.
+fn read_xps(root: &Root, path: &str, last: Option<&MaskFile>) -> Result<Option<MaskFile>, FileError> {
+    let parse = |text: &str| {
+        Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text, last)?) })
+    };
+    Ok(root.parse_opt(path, parse)?.flatten())
+}

@@ -1,0 +1,421 @@
+//! Which handlers each IRQ has, by name.
+//!
+//! `/sys/kernel/irq/N/actions` tells it of one IRQ and leaves nothing to interpret; kernels before 4.9 have only
+//! `/proc/interrupts`, which has a count for every CPU of every IRQ of the machine.
+//!
+//! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by id,
+//! then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action
+//! names may both hold blanks. The counts are stepped over here;
+//! [`counts`](super::counts) reads those of a few IRQs.
+
+use std::cell::OnceCell;
+use std::io::{self, Read};
+
+use crate::cpuset::{CpuSet, MAX_CPUS};
+use crate::read::torn::again_while;
+use crate::root::{FileError, Root};
+
+/// Where the kernel tells of every IRQ.
+pub const INTERRUPTS: &str = "/proc/interrupts";
+/// Where it tells of each (`Documentation/ABI/testing/sysfs-kernel-irq`).
+pub(super) const IRQS: &str = "/sys/kernel/irq";
+
+/// The handlers of a machine's IRQs, read when they are asked for.
+#[derive(Debug)]
+pub(crate) struct Handlers<'a> {
+    root: &'a Root,
+    listed: OnceCell<Interrupts>,
+}
+
+/// The text of `/proc/interrupts`, checked row by row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Interrupts {
+    /// The numbered IRQs, in the file's order, which is that of their numbers; and where each one's names end.
+    rows: Vec<(u32, usize)>,
+    /// The names of all handlers, one row's after another's: a text for each would take longer than all the rest.
+    names: String,
+}
+
+/// One IRQ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterruptRow<'a> {
+    /// Its number.
+    pub irq: u32,
+    names: &'a str,
+}
+
+impl<'a> InterruptRow<'a> {
+    /// The names of its handlers, as the drivers gave them; none for an IRQ that nobody has requested.
+    pub fn actions(self) -> impl Iterator<Item = &'a str> {
+        self.names.split(", ").filter(|name| !name.is_empty())
+    }
+}
+
+/// A text that is not what the kernel prints.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InterruptsError {
+    /// Nothing, or not even a header.
+    #[error("has no header line with CPUs; is /proc a copy that was cut short?")]
+    NoHeader,
+    /// Nothing behind the header. Every kernel counts something.
+    #[error("has no row below its header; is /proc a copy that was cut short?")]
+    NoRow,
+    /// The last line has no end, and every line that the kernel prints has one.
+    #[error("is cut off in line {line}; try again, or copy it again where /proc is a copy")]
+    CutOff {
+        /// The line, counted from one.
+        line: usize,
+    },
+    /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
+    #[error("line {line} has {found} counts for {expected} CPUs; it was torn while it was read, try again")]
+    Torn {
+        /// The line, counted from one.
+        line: usize,
+        /// Counts found in it.
+        found: usize,
+        /// CPUs in the header.
+        expected: usize,
+    },
+}
+
+impl<'a> Handlers<'a> {
+    pub(crate) fn new(root: &'a Root) -> Self {
+        Self { root, listed: OnceCell::new() }
+    }
+
+    /// The names of an IRQ's handlers, as the drivers gave them; none for an IRQ that nobody has requested.
+    pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
+        let parse = |names: &str| {
+            let names = names.trim_end_matches('\n').split(',').filter(|name| !name.is_empty());
+            Ok(names.map(str::to_owned).collect())
+        };
+        if let Some(names) = self.root.parse_opt(&format!("{IRQS}/{irq}/actions"), parse)? {
+            return Ok(names);
+        }
+        Ok(self.listed()?.row(irq).map(|row| row.actions().map(str::to_owned).collect()).unwrap_or_default())
+    }
+
+    /// All IRQs, by `/proc/interrupts`.
+    pub(crate) fn listed(&self) -> Result<&Interrupts, FileError> {
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
+        }
+        let listed = untorn(self.root, || self.root.read_in_parts(INTERRUPTS, Interrupts::read))?;
+        Ok(self.listed.get_or_init(|| listed))
+    }
+}
+
+/// `/proc/interrupts` as one of its readings, whole.
+pub(super) fn untorn<T>(
+    root: &Root,
+    read: impl Fn() -> Result<Result<T, InterruptsError>, FileError>,
+) -> Result<T, FileError> {
+    // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
+    // not get better.
+    let torn =
+        |read: &Result<Result<T, InterruptsError>, FileError>| root.is_real() && matches!(read, Ok(Err(_)));
+    again_while(torn, read)?.map_err(|error| root.content_error(INTERRUPTS, error.to_string()))
+}
+
+impl Interrupts {
+    /// Parses the whole text.
+    pub fn parse(text: &str) -> Result<Self, InterruptsError> {
+        let mut parser = Parser::default();
+        parser.take(text.as_bytes(), true)?;
+        parser.finish()
+    }
+
+    /// Parses while reading: on a large machine the text is a hundred megabytes and more.
+    fn read(source: &mut dyn Read) -> io::Result<Result<Self, InterruptsError>> {
+        let mut parser = Parser::default();
+        let mut buffer = vec![0; 1 << 18];
+        let mut filled = 0;
+        loop {
+            let read = match source.read(&mut buffer[filled..]) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            filled += read;
+            let used = match parser.take(&buffer[..filled], read == 0) {
+                Ok(used) => used,
+                Err(error) => return Ok(Err(error)),
+            };
+            if read == 0 {
+                return Ok(parser.finish());
+            }
+            buffer.copy_within(used..filled, 0);
+            filled -= used;
+            if filled == buffer.len() {
+                buffer.resize(2 * filled, 0);
+            }
+        }
+    }
+
+    /// The CPUs in the header of the text: those that were online. Empty without a header.
+    pub fn cpus(text: &str) -> CpuSet {
+        columns(text).filter(|&id| id < MAX_CPUS).collect()
+    }
+
+    /// The numbered IRQs, in the file's order, which is that of their numbers.
+    pub fn rows(&self) -> impl Iterator<Item = InterruptRow<'_>> {
+        (0..self.rows.len()).filter_map(|at| self.at(at))
+    }
+
+    /// The row of an IRQ.
+    pub fn row(&self, irq: u32) -> Option<InterruptRow<'_>> {
+        // Sorted as the kernel prints it; a copy that is not is searched from the start.
+        match self.rows.binary_search_by_key(&irq, |(irq, _)| *irq) {
+            Ok(at) => self.at(at),
+            Err(_) => self.rows().find(|row| row.irq == irq),
+        }
+    }
+
+    fn at(&self, at: usize) -> Option<InterruptRow<'_>> {
+        let &(irq, end) = self.rows.get(at)?;
+        let start = at.checked_sub(1).and_then(|before| self.rows.get(before)).map_or(0, |(_, end)| *end);
+        Some(InterruptRow { irq, names: self.names.get(start..end)? })
+    }
+}
+
+/// The CPU of each column, by the header.
+pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
+    let header = text.lines().next().unwrap_or_default();
+    header.split_ascii_whitespace().map_while(|word| word.strip_prefix("CPU")?.parse().ok())
+}
+
+/// What was read of the text so far.
+#[derive(Debug, Default)]
+struct Parser {
+    cpus: usize,
+    line: usize,
+    has_row: bool,
+    read: Interrupts,
+}
+
+impl Parser {
+    /// Takes the whole lines at the start of a text, and how long they are; at the text's end that has to be all of it.
+    fn take(&mut self, text: &[u8], end: bool) -> Result<usize, InterruptsError> {
+        let mut at = 0;
+        for newline in memchr::memchr_iter(b'\n', text) {
+            self.line(&text[at..newline])?;
+            at = newline + 1;
+        }
+        if end && at < text.len() {
+            return Err(InterruptsError::CutOff { line: self.line + 1 });
+        }
+        Ok(at)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), InterruptsError> {
+        self.line += 1;
+        if self.line == 1 {
+            self.cpus = Interrupts::cpus(&String::from_utf8_lossy(line)).len();
+            return if self.cpus == 0 { Err(InterruptsError::NoHeader) } else { Ok(()) };
+        }
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else { return Ok(()) };
+        self.has_row = true;
+        // NMI, LOC, ERR and their like have no number and no handler; some have a single count.
+        let label = std::str::from_utf8(line[..colon].trim_ascii_start()).unwrap_or_default();
+        let Ok(irq) = label.parse() else { return Ok(()) };
+        let rest = &line[colon + 1..];
+        let counts = match counts_in_columns(rest, self.cpus) {
+            Some(length) => length,
+            None => match skip_counts(rest, self.cpus) {
+                (found, length) if found == self.cpus => length,
+                (found, _) => {
+                    return Err(InterruptsError::Torn { line: self.line, found, expected: self.cpus });
+                }
+            },
+        };
+        let names = names(&rest[counts..]);
+        match std::str::from_utf8(names) {
+            Ok(names) => self.read.names.push_str(names),
+            Err(_) => self.read.names.push_str(&String::from_utf8_lossy(names)),
+        }
+        self.read.rows.push((irq, self.read.names.len()));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Interrupts, InterruptsError> {
+        match self.cpus {
+            0 => Err(InterruptsError::NoHeader),
+            _ if !self.has_row => Err(InterruptsError::NoRow),
+            _ => Ok(self.read),
+        }
+    }
+}
+
+/// How long the counts of a row are, where each is in the column that kernels of all ages print it in: a blank and
+/// ten places. Then there is no need to look at every digit: columns that begin with a blank one after another are
+/// counts up to the last, if that is one.
+fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
+    const COLUMN: usize = 11;
+    let counts = row.get(..cpus * COLUMN)?;
+    // All of them, whatever is found: without a way out in between it takes half the time.
+    let blanks = counts.iter().step_by(COLUMN).filter(|first| **first == b' ').count() == cpus;
+    // A row with one count too few has the name of a chip there.
+    let last = counts.get(counts.len().checked_sub(COLUMN)?..)?.trim_ascii_start();
+    let is_count = last.last().is_some() && last.iter().all(u8::is_ascii_digit);
+    (blanks && is_count && row.get(counts.len()).is_none_or(|&after| after == b' ')).then_some(counts.len())
+}
+
+/// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
+/// the machine is.
+pub(crate) fn without_counts(text: &str) -> String {
+    let mut lines = text.split_inclusive('\n');
+    let header = lines.next().unwrap_or_default();
+    let cpus = header.split_ascii_whitespace().take_while(|word| word.starts_with("CPU")).count();
+    let row = |row: &str| {
+        let Some((label, rest)) = row.split_once(':') else { return row.to_owned() };
+        let (rest, end) = rest.strip_suffix('\n').map_or((rest, ""), |rest| (rest, "\n"));
+        let (_, length) = skip_counts(rest.as_bytes(), cpus);
+        let (counts, tail) = rest.split_at(length);
+        let counts: Vec<char> = counts.chars().collect();
+        let zero = |(at, &c): (usize, &char)| match counts.get(at + 1) {
+            _ if c == ' ' => ' ',
+            Some('0'..='9') => ' ',
+            _ => '0',
+        };
+        let zeros: String = counts.iter().enumerate().map(zero).collect();
+        format!("{label}:{zeros}{tail}{end}")
+    };
+    header.to_owned() + &lines.map(row).collect::<String>()
+}
+
+/// Steps over at most `cpus` numbers; how many there were, and where they end.
+pub(super) fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
+    let mut at = 0;
+    for found in 0..cpus {
+        let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();
+        let end = start + bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let ends = bytes.get(end).is_none_or(|&b| b == b' ');
+        if end == start || !ends {
+            return (found, at);
+        }
+        at = end;
+    }
+    (cpus, at)
+}
+
+/// The handlers' names: what follows the last two blanks of a row. A row that ends in blanks has none.
+fn names(tail: &[u8]) -> &[u8] {
+    let blanks = tail.windows(2).rposition(|pair| pair == b"  ");
+    let names = tail[blanks.unwrap_or(0)..].trim_ascii_start();
+    if tail.ends_with(b" ") || is_trigger(names) { &[] } else { names }
+}
+
+/// `524288-edge`, `IO-APIC-fasteoi`: the last column before the names, which ends a row without any in
+/// texts that have lost their trailing blanks.
+fn is_trigger(text: &[u8]) -> bool {
+    let triggers: [&[u8]; 3] = [b"-edge", b"-fasteoi", b"-level"];
+    let chips: [&[u8]; 4] = [b"APIC", b"MSI", b"MSIX", b"PIC"];
+    let chip = triggers.iter().find_map(|trigger| text.strip_suffix(*trigger));
+    chip.is_some_and(|chip| {
+        chip.iter().all(u8::is_ascii_digit) || chips.iter().any(|end| chip.ends_with(end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(row: &str) -> Vec<String> {
+        let text = format!("           CPU0       CPU2       \n{row}\n");
+        let read = Interrupts::parse(&text).unwrap();
+        read.rows().next().unwrap().actions().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn names_in_every_dialect() {
+        for (row, expected) in [
+            ("  0:        124          0   IO-APIC   2-edge      timer", vec!["timer"]),
+            (
+                " 81:         12          0   PCI-MSI-edge      mlx4-comp-1@pci:0000:82:00.0",
+                vec!["mlx4-comp-1@pci:0000:82:00.0"],
+            ),
+            (" 28:  4294967295 4294967295 IR-PCI-MSI 12091392-edge      PCIe PME", vec!["PCIe PME"]),
+            (
+                "  24:          0          1  PCI-MSIX-0000:40:00.0   0-edge      PCIe PME, aerdrv, pciehp",
+                vec!["PCIe PME", "aerdrv", "pciehp"],
+            ),
+            (
+                " 24:          1          0  Hyper-V PCIe MSI 1073741824-edge      mlx5_async0@pci:0002:00:02.0",
+                vec!["mlx5_async0@pci:0002:00:02.0"],
+            ),
+            (
+                "  5:          0          0   PCI-MSI  mlx5_comp1@pci:0002:00:00.0",
+                vec!["mlx5_comp1@pci:0002:00:00.0"],
+            ),
+            (" 17:          0          0     GICv3  48 Edge      ACPI:Ged", vec!["ACPI:Ged"]),
+            (" 66:          0          0   xen-dyn    -event     vif0-q0-rx", vec!["vif0-q0-rx"]),
+            (" 90:          0          0  ITS-MSI 1048576 Edge      NICVF Mbox", vec!["NICVF Mbox"]),
+            ("177:    3017313          0   IO-APIC-level  eth0", vec!["eth0"]),
+            ("  3:          0          0   IO-APIC-edge    ", vec![]),
+            ("  3:          0          0   IO-APIC   3-fasteoi ", vec![]),
+            ("  3:          0          0   IO-APIC   3-fasteoi", vec![]),
+            ("  3:          0          0   IO-APIC-edge", vec![]),
+        ] {
+            assert_eq!(one(row), expected, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn rows_without_a_number_are_passed_over() {
+        let text =
+            "   CPU0   CPU1   \nNMI:  1  2  Non-maskable interrupts\nERR:          0\n 9:  1  2  chip  a\n";
+        let read = Interrupts::parse(text).unwrap();
+        assert_eq!(read.rows().collect::<Vec<_>>(), [InterruptRow { irq: 9, names: "a" }]);
+    }
+
+    #[test]
+    fn empty_and_torn() {
+        for text in ["", "\n", "   \n 9: 1 2 chip  a\n", "garbage\n"] {
+            assert_eq!(Interrupts::parse(text), Err(InterruptsError::NoHeader), "{text:?}");
+        }
+        for (row, found) in
+            [("  9:          1", 1), ("  9:", 0), ("  9:    1   2x  chip  a", 1), ("  9:  1  IO-APIC  a", 1)]
+        {
+            let text = format!("   CPU0   CPU1   \n{row}\n");
+            assert_eq!(
+                Interrupts::parse(&text),
+                Err(InterruptsError::Torn { line: 2, found, expected: 2 }),
+                "{row:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn cut_off() {
+        for (text, line) in
+            [("   CPU0   CP", 1), ("   CPU0   CPU1   \n 9:  1  2  chip  eth0-rx", 2), ("   ", 1)]
+        {
+            assert_eq!(Interrupts::parse(text), Err(InterruptsError::CutOff { line }), "{text:?}");
+        }
+        for text in ["   CPU0   CPU1   \n", "   CPU0   CPU1   \n\n"] {
+            assert_eq!(Interrupts::parse(text), Err(InterruptsError::NoRow), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn counts_become_nothing_and_all_else_stays() {
+        let text = "           CPU0       CPU2       \n  9:         17   12345678  IR-PCI-MSI 12091392-edge      eth0-rx-0\n\
+                    LOC:     282584     282585   Local timer interrupts\nERR:         12\n 10:  4294967295  1\n";
+        let zeros = "           CPU0       CPU2       \n  9:          0          0  IR-PCI-MSI 12091392-edge      eth0-rx-0\n\
+                     LOC:          0          0   Local timer interrupts\nERR:          0\n 10:           0  0\n";
+        assert_eq!(without_counts(text), zeros);
+        assert_eq!(Interrupts::parse(text), Interrupts::parse(zeros));
+        let torn = "   CPU0   CPU1   \n  9:          1\n";
+        assert_eq!(Interrupts::parse(&without_counts(torn)), Interrupts::parse(torn));
+        assert_eq!(without_counts(""), "");
+    }
+
+    #[test]
+    fn an_irq_is_found_by_number() {
+        let text = "  CPU0\n  9:  1  chip  a\n 10:  1  chip  b\n  7:  1  chip  c\n";
+        let interrupts = Interrupts::parse(text).unwrap();
+        assert_eq!(interrupts.row(10).unwrap().actions().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(interrupts.row(7).unwrap().actions().collect::<Vec<_>>(), ["c"]);
+        assert_eq!(interrupts.row(8), None);
+    }
+}

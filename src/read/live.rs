@@ -1,0 +1,102 @@
+//! A machine, read once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cpuset::CpuSet;
+use crate::machine::paths::{FLOW_ENTRIES, IRQ_FILES};
+use crate::machine::{Interface, Machine};
+use crate::read::files::{read_mask, read_number};
+use crate::read::interfaces::{self, Listed};
+use crate::read::interrupts::{self, Handlers, INTERRUPTS};
+use crate::read::{memory, netlink, others, polling, tools, topology, vectors};
+use crate::root::{FileError, Root};
+
+/// Reads the machine below a root: what is always needed, and what else is wanted of it.
+pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
+    let topology = topology::read(root)?;
+    let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root, wants)?;
+    // A topology dump has no /proc at all; a machine without its interrupts is one that cannot be read.
+    let without_proc = !root.exists("/proc");
+    if !interfaces.is_empty() && !without_proc {
+        let mut netlink = netlink::Netlink::open(root);
+        for interface in &mut interfaces {
+            interface.netdev = netlink.netdev(root, &interface.name)?;
+        }
+        let handlers = Handlers::new(root);
+        if wants.interrupts {
+            handlers.listed()?;
+        }
+        vectors::read(root, &handlers, &mut interfaces)?;
+    }
+    let hints = if wants.hints { hints(root, &interfaces)? } else { BTreeMap::new() };
+    let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
+    Ok(Machine {
+        others: others::read(root, virtuals, &interfaces)?,
+        topology,
+        interfaces,
+        hints,
+        memory,
+        without_proc,
+        without_irqs: !without_proc && without_irqs(root),
+        stacked,
+        flow_entries: read_number(root, FLOW_ENTRIES)?,
+        other_tools: tools::read(root)?,
+        sockets_poll: wants.polling && polling::sockets_poll(root)?,
+    })
+}
+
+/// What is only read when something asks for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // one question has nothing to do with another
+pub struct Wants {
+    /// The drivers' hints.
+    pub hints: bool,
+    /// `/proc/interrupts` also where `/sys/kernel/irq` tells of the handlers.
+    pub interrupts: bool,
+    /// How much memory each node has.
+    pub memory: bool,
+    /// Who polls the interfaces' queues.
+    pub polling: bool,
+    /// What of the interfaces' queues.
+    pub queues: Queues,
+}
+
+/// What is read of queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Queues {
+    /// How they are steered, too.
+    #[default]
+    Steering,
+    /// Which there are; [`read_queue_settings`] reads the rest.
+    Numbers,
+}
+
+impl Wants {
+    /// Whatever a command or a policy may ask for.
+    pub const EVERYTHING: Self =
+        Self { hints: true, interrupts: true, memory: true, polling: true, queues: Queues::Steering };
+}
+
+/// Reads how the queues of some interfaces are steered, where only their numbers were read before ([`Queues::Numbers`]).
+pub fn read_queue_settings(
+    root: &Root,
+    machine: &mut Machine,
+    names: &BTreeSet<String>,
+) -> Result<(), FileError> {
+    let wanted = machine.interfaces.iter_mut().filter(|interface| names.contains(&interface.name));
+    wanted.into_iter().try_for_each(|interface| interfaces::read_queue_settings(root, interface))
+}
+
+fn without_irqs(root: &Root) -> bool {
+    !root.exists(IRQ_FILES) && [INTERRUPTS, interrupts::IRQS].iter().any(|listed| root.exists(listed))
+}
+
+fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {
+    let mut hints = BTreeMap::new();
+    for vector in interfaces.iter().flat_map(|interface| &interface.vectors) {
+        let hint = read_mask(root, &format!("{IRQ_FILES}/{}/affinity_hint", vector.irq))?;
+        // All zeros is no hint.
+        hints.extend(hint.filter(|cpus| !cpus.is_empty()).map(|cpus| (vector.irq, cpus)));
+    }
+    Ok(hints)
+}

@@ -1,0 +1,27 @@
+//! Machine files and kernel answers into facts. Every file is read through the [`Root`].
+
+pub mod bandwidth;
+#[cfg(feature = "cli")]
+pub mod capture;
+pub mod counts;
+pub mod ethtool;
+mod files;
+pub mod interfaces;
+pub mod interrupts;
+mod live;
+pub mod memory;
+pub mod names;
+pub mod netlink;
+mod numbering;
+mod others;
+mod polling;
+#[cfg(feature = "cli")]
+mod redact;
+pub mod sample;
+mod sources;
+pub mod tools;
+pub mod topology;
+pub(crate) mod torn;
+pub mod vectors;
+
+pub use live::{Queues, Wants, machine, read_queue_settings};

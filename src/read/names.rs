@@ -1,0 +1,478 @@
+//! What the name of an interrupt action says: which drivers name their vectors how, in one table.
+//!
+//! Names are the weakest of three sources; netlink and the order of a device's vectors are the others. A name
+//! says nothing about whose vector it is: the caller knows that the vector belongs to the device, compares
+//! the interface or the address in the name with its own, and sees the device's vectors together. What is
+//! decided here is decided from one name alone.
+
+use crate::machine::Role;
+
+use Numbering::{Halves, Plain, Rank, Shared, Tg3};
+
+/// How the number in a vector's name becomes a queue number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbering {
+    /// The number is the queue.
+    Queue,
+    /// The number only orders: the k-th smallest of this role on the device (of this interface, where the
+    /// name holds one) is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from where its
+    /// receive vectors end.
+    Rank,
+    /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is
+    /// `Combined` until the caller, who knows n, has told them apart.
+    Halves,
+    /// A name without a number, usually the bare interface name: the data vector if the device has no other
+    /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2) are out of
+    /// reach here: the caller sees several of these on one device and does not guess.
+    Plain,
+    /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
+    Tg3,
+    /// One vector serves all queues of the role.
+    Shared,
+    /// Control: no number.
+    None,
+}
+
+/// What one action name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActionName<'a> {
+    /// What the vector does.
+    pub role: Role,
+    /// What [`number`](Self::number) means.
+    pub numbering: Numbering,
+    /// The number in the name. `None` where the numbering has none, and where the driver cut its own name off
+    /// before it (tg3 keeps 15 characters, older bnxt 17). A cut inside the number cannot be seen in one
+    /// name: two vectors of one role then have the same number.
+    pub number: Option<u32>,
+    /// The interface name inside the action as written; most drivers keep the old one after a rename.
+    pub interface: Option<&'a str>,
+    /// The PCI address inside the action as written; gve cuts its end off from block 100 on.
+    pub address: Option<&'a str>,
+}
+
+/// What `action` says under `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`,
+/// `ixgbe`); `None` when that is unknown.
+///
+/// A driver that the table does not know is taken to follow the common patterns, and names that tell their own
+/// driver (`mlx5_comp3@pci:...`) are taken at their word. `None` is a name that the
+/// table does not know: nothing is to be concluded from it.
+pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<'a>> {
+    Dialect::of(driver).classify(action)
+}
+
+/// How one driver names its vectors: the rows of the table to look through for each of its names.
+#[derive(Debug)]
+pub(crate) struct Dialect(Vec<&'static Pattern>);
+
+impl Dialect {
+    /// That of a driver, as [`classify`] takes it.
+    pub(crate) fn of(driver: Option<&str>) -> Self {
+        let of =
+            |row: &&Pattern| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
+        let rows: Vec<&Pattern> = TABLE.iter().filter(of).collect();
+        if !rows.is_empty() {
+            return Self(rows);
+        }
+        // Names that begin with their driver's tell it by themselves. Sub-functions share theirs with their parents.
+        let telling = |row: &Pattern| !row.pattern.starts_with('{') && row.drivers != "mlx5_core.sf";
+        Self(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)).collect())
+    }
+
+    /// As [`classify`].
+    pub(crate) fn classify<'a>(&self, action: &'a str) -> Option<ActionName<'a>> {
+        let (row, found) = self.pick(action)?;
+        Some(ActionName {
+            role: row.role,
+            numbering: row.numbering,
+            number: found.number,
+            interface: found.interface,
+            address: found.address,
+        })
+    }
+
+    /// The row that fits best, and what it found.
+    fn pick<'a>(&self, action: &'a str) -> Option<(&'static Pattern, Fit<'a>)> {
+        let mut best: Option<(&Pattern, Fit)> = None;
+        for &row in &self.0 {
+            let Some(found) = fit(row.pattern, action, 0, row.cut > 0 && action.len() == row.cut) else {
+                continue;
+            };
+            let weight = |row: &Pattern, found: &Fit| (row.role == Role::Control, found.literals);
+            if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
+                best = Some((row, found));
+            }
+        }
+        best
+    }
+}
+
+/// A pattern that some drivers name their vectors by.
+///
+/// In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address, `{h}` a decimal or hex
+/// number that counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in
+/// it. All else is literal, in either case. The order of the rows does not matter: a control row wins over a
+/// data row, and then the row with more literal text wins.
+#[derive(Debug, Clone, Copy)]
+struct Pattern {
+    /// Names of drivers as in sysfs, a blank between two; none for the drivers that no row names.
+    drivers: &'static str,
+    pattern: &'static str,
+    role: Role,
+    numbering: Numbering,
+    /// At how many bytes the driver cuts the name off; 0 for never.
+    cut: usize,
+}
+
+const fn row(drivers: &'static str, pattern: &'static str, role: Role, numbering: Numbering) -> Pattern {
+    Pattern { drivers, pattern, role, numbering, cut: 0 }
+}
+
+const fn both(drivers: &'static str, pattern: &'static str) -> Pattern {
+    row(drivers, pattern, Role::Combined, Numbering::Queue)
+}
+
+const fn rx(drivers: &'static str, pattern: &'static str) -> Pattern {
+    row(drivers, pattern, Role::Rx, Numbering::Queue)
+}
+
+const fn tx(drivers: &'static str, pattern: &'static str) -> Pattern {
+    row(drivers, pattern, Role::Tx, Numbering::Queue)
+}
+
+const fn ctl(drivers: &'static str, pattern: &'static str) -> Pattern {
+    row(drivers, pattern, Role::Control, Numbering::None)
+}
+
+impl Pattern {
+    const fn by(self, numbering: Numbering) -> Self {
+        Self { numbering, ..self }
+    }
+
+    const fn cut(self, cut: usize) -> Self {
+        Self { cut, ..self }
+    }
+}
+
+const OTHERS: &str = "";
+const INTEL: &str = "alx amd-xgbe dwc-xlgmac e1000e fm10k igb igbvf igc ixgbe ixgbevf";
+const ICE: &str = "ice ice.sf";
+const IRDMA: &str = "i40e iavf ice idpf";
+const BNXT: &str = "bnge bnxt_en";
+const MLX4: &str = "mlx4_core mlx4_en";
+const SFC: &str = "sfc sfc_ef100 sfc_falcon sfc_siena";
+const VIRTIO: &str = "virtio_net virtio-pci";
+const NICVF: &str = "nicvf thunder-nicvf";
+const OTX2: &str = "rvu_nicpf rvu_nicvf";
+const OCTEP: &str = "octeon_ep octeon_ep_vf";
+const NFP: &str = "nfp nfp_netvf";
+const HINIC: &str = "hinic hinic3";
+const WANGXUN: &str = "ngbe ngbevf txgbe txgbevf";
+const ENETC: &str = "fsl_enetc fsl_enetc_vf nxp_enetc4";
+const LIQUIDIO: &str = "LiquidIO LiquidIO_VF";
+
+/// Drivers that give a vector the bare interface name, always or when they have but one.
+const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgmac-enet bnx2 bnx2x cxgb3 \
+    cxgb4 dwc-xlgmac e1000 e1000e enic fbnic fm10k gem ibmveth igb igbvf igc ixgbe ixgbevf macb mvneta mvpp2 \
+    ngbe ngbevf niu r8125 r8168 r8169 rtase sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
+    vmxnet3";
+
+static TABLE: &[Pattern] = &[
+    row(BARE, "{if}", Role::Combined, Plain),
+    // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
+    both(INTEL, "{if}-TxRx-{n}"),
+    rx(INTEL, "{if}-rx-{n}"),
+    tx(INTEL, "{if}-tx-{n}"),
+    ctl(INTEL, "{if}-unused"),
+    ctl("amd-xgbe", "{if}-pcs"),
+    ctl("amd-xgbe", "{if}-ecc"),
+    ctl("amd-xgbe", "{if}-i2c"),
+    both(WANGXUN, "{if}-TxRx-{n}").by(Rank),
+    ctl(WANGXUN, "txgbe-link-irq"),
+    both("fbnic", "{if}-TxRx-{n}"),
+    tx("fbnic", "{if}-Tx-{n}"),
+    ctl("fbnic", "{pci}"),
+    // After the address: misc, ll_ts, and the vectors of the flow director, which look like queues.
+    both("i40e", "i40e-{if}-TxRx-{n}"),
+    rx("i40e", "i40e-{if}-rx-{n}"),
+    tx("i40e", "i40e-{if}-tx-{n}"),
+    ctl("i40e", "i40e-{pci}:{x}"),
+    both("iavf", "iavf-{if}-TxRx-{n}"),
+    rx("iavf", "iavf-{if}-rx-{n}"),
+    tx("iavf", "iavf-{if}-tx-{n}"),
+    ctl("iavf", "iavf-{pci}:{x}"),
+    both(ICE, "ice-{if}-TxRx-{n}"),
+    both(ICE, "ice-{if}-TxRx-{n}-{h}"), // two queues on a vector; the first counts
+    rx(ICE, "ice-{if}-rx-{n}"),
+    tx(ICE, "ice-{if}-tx-{n}"),
+    ctl(ICE, "ice-{pci}:{x}"),
+    both("idpf", "idpf-{if}-TxRx-{n}").by(Rank),
+    rx("idpf", "idpf-{if}-Rx-{n}").by(Rank),
+    tx("idpf", "idpf-{if}-Tx-{n}").by(Rank),
+    ctl("idpf", "idpf-Mailbox-{h}"),
+    ctl(IRDMA, "irdma{x}"),
+    ctl(IRDMA, "CEQ"),
+    ctl(IRDMA, "AEQCEQ"),
+    // Broadcom.
+    both(BNXT, "{if}-TxRx-{n}").cut(17),
+    rx(BNXT, "{if}-rx-{n}").by(Rank).cut(17),
+    tx(BNXT, "{if}-tx-{n}").by(Rank).cut(17),
+    ctl(BNXT, "bnxt_re-{x}@pci:{pci}"),
+    ctl(BNXT, "bnxt_qplib_{x}"),
+    both("bnx2", "{if}-{n}"),
+    both("bnx2x", "{if}-fp-{n}"),
+    both("tg3", "{if}-txrx-{n}").by(Rank).cut(15),
+    rx("tg3", "{if}-rx-{n}").by(Rank).cut(15),
+    tx("tg3", "{if}-tx-{n}").by(Rank).cut(15),
+    both("tg3", "{if}-{n}").by(Tg3),
+    // Mellanox. RDMA's `mlx4-comp-N`, and the vectors that a function lends to its sub-functions (or has
+    // itself, as seen from there), carry queues, but none of this interface.
+    both(MLX4, "mlx4-{n}@{pci}").by(Rank),
+    both(MLX4, "{if}-{n}"),
+    rx(MLX4, "{if}-rx-{n}"),
+    both(MLX4, "mlx4_core@pci:{pci}").by(Shared),
+    ctl(MLX4, "mlx4-async@pci:{pci}"),
+    ctl(MLX4, "mlx4-comp-{h}@pci:{pci}"),
+    ctl(MLX4, "mlx4-ib-{x}"),
+    both("mlx5_core", "mlx5_comp{n}@pci:{pci}"),
+    both("mlx5_core", "mlx5_combined{h}@pci:{pci}").by(Shared),
+    ctl("mlx5_core", "mlx5_async{x}@pci:{pci}"),
+    ctl("mlx5_core", "mlx5_{x}_eq@pci:{pci}"),
+    ctl("mlx5_core", "mlx5_sf_{x}@pci:{pci}"),
+    both("mlx5_core.sf", "mlx5_sf_comp{n}@pci:{pci}").by(Rank),
+    ctl("mlx5_core.sf", "mlx5_sf_ctrl{h}@pci:{pci}"),
+    ctl("mlx5_core.sf", "mlx5_comp{h}@pci:{pci}"),
+    ctl("mlx5_core.sf", "mlx5_async{x}@pci:{pci}"),
+    // Clouds and hypervisors.
+    both("ena", "{if}-Tx-Rx-{n}"),
+    ctl("ena", "ena-mgmnt@pci:{pci}"),
+    ctl("ena efa", "efa-{x}@pci:{pci}"),
+    both("gve gvnic", "gve-ntfy-blk{n}@pci:{pci}").by(Halves),
+    both("gve gvnic", "{if}-ntfy-block.{n}").by(Halves),
+    ctl("gve gvnic", "gve-mgmnt@pci:{pci}"),
+    ctl("gve gvnic", "{if}-mgmnt"),
+    both("mana", "mana_q{n}@pci:{pci}"),
+    row("mana", "mana_intr", Role::Combined, Plain),
+    ctl("mana", "mana_hwc@pci:{pci}"),
+    // The dot tells a queue of a network card from `virtio5-input`, a random number generator.
+    rx(VIRTIO, "virtio{h}-input.{n}"),
+    tx(VIRTIO, "virtio{h}-output.{n}"),
+    both(VIRTIO, "virtio{h}-virtqueues").by(Shared),
+    both(VIRTIO, "virtio{h}").by(Shared),
+    ctl(VIRTIO, "virtio{h}-config"),
+    ctl(VIRTIO, "virtio{h}-control"),
+    both("vmxnet3", "{if}-rxtx-{n}").by(Rank),
+    rx("vmxnet3", "{if}-rx-{n}").by(Rank),
+    tx("vmxnet3", "{if}-tx-{n}").by(Rank),
+    ctl("vmxnet3", "{if}-event-{h}"),
+    rx("vif", "vif{h}-q{n}-rx"),
+    tx("vif", "vif{h}-q{n}-tx"),
+    rx("vif", "{if}-q{n}-rx"),
+    tx("vif", "{if}-q{n}-tx"),
+    rx("vif", "{if}-rx").by(Shared),
+    tx("vif", "{if}-tx").by(Shared),
+    rx("ibmvnic", "ibmvnic-{h}-rx{n}"),
+    tx("ibmvnic", "ibmvnic-{h}-tx{n}"),
+    ctl("ibmvnic", "ibmvnic-{h}"),
+    // HiSilicon, Huawei.
+    both("hns3", "hns3-{pci}-TxRx-{n}").by(Rank),
+    rx("hns3", "hns3-{pci}-Rx-{n}").by(Rank),
+    tx("hns3", "hns3-{pci}-Tx-{n}").by(Rank),
+    both("hns3", "{if}-TxRx-{n}").by(Rank),
+    ctl("hns3", "hclge-misc-{pci}"),
+    ctl("hns3", "hclgevf-misc-{pci}"),
+    ctl("hns3", "hns-{x}"),
+    rx("hns-nic", "{if}-rx{n}"),
+    tx("hns-nic", "{if}-tx{n}"),
+    rx(HINIC, "{if}_rxq{n}"),
+    tx(HINIC, "{if}_txq{n}"),
+    both(HINIC, "{if}_qp{n}"),
+    ctl(HINIC, "hinic{x}_aeq{h}@pci:{pci}"),
+    ctl(HINIC, "hinic{x}_ceq{h}@pci:{pci}"),
+    // Solarflare; each XDP channel belongs to a CPU and is no queue of the interface.
+    both(SFC, "{if}-{n}"),
+    rx(SFC, "{if}-rx-{n}"),
+    tx(SFC, "{if}-tx-{n}"),
+    ctl(SFC, "{if}-xdp-{h}"),
+    ctl(SFC, "{if}-ptp"),
+    ctl(SFC, "{if}-mae"),
+    ctl(SFC, "{if}-iov"),
+    // Chelsio, Emulex, Cisco.
+    rx("cxgb4", "{if}-Rx{n}"),
+    both("cxgb4vf", "{if}-{n}"),
+    both("cxgb3", "{if}-{n}").by(Rank),
+    ctl("cxgb4 cxgb4vf", "{if}-FWeventq"),
+    ctl("cxgb4", "{if}-mirrorrxq{h}"),
+    ctl("cxgb4", "{if}-eorxq{h}"),
+    ctl("cxgb4", "{if}-iw_cxgb4{h}"),
+    ctl("cxgb4", "{if}-cxgb4i{h}"),
+    both("be2net", "{if}-q{n}"),
+    ctl("be2net", "ocrdma{h}-{h}"),
+    rx("enic", "{if}-rx-{n}"),
+    tx("enic", "{if}-tx-{n}"),
+    ctl("enic", "{if}-err"),
+    ctl("enic", "{if}-notify"),
+    // QLogic. The last receive ring of qlcnic shares its vector with transmit ring 0.
+    both("qede", "{if}-fp-{n}"),
+    both("qede", "{h}:{h}.{h}").by(Shared),
+    ctl("qede", "sp-{h}-{h}:{h}.{h}"),
+    ctl("qede", "qedr{x}"),
+    rx("qlcnic", "{if}-rx-{n}"),
+    rx("qlcnic", "{if}-tx-0-rx-{n}"),
+    tx("qlcnic", "{if}-tx-{n}"),
+    both("qlcnic", "qlcnic").by(Shared),
+    ctl("qlcnic", "qlcnic-MB"),
+    both("netxen_nic", "{if}[{n}]"),
+    // Marvell, Cavium.
+    both(NICVF, "{if}-rxtx-{n}"),
+    ctl(NICVF, "{if}-sq-{h}"),
+    ctl(NICVF, "{if}-rbdr-{h}"),
+    ctl(NICVF, "{if}-qset-err-{h}"),
+    ctl(NICVF, "NICVF Mbox"),
+    both(OTX2, "{if}-rxtx-{n}"),
+    ctl(OTX2, "{if}-qerr"),
+    ctl(OTX2, "RVU{x}"),
+    both(LIQUIDIO, "LiquidIO{h}-{x}-rxtx-{n}"),
+    ctl(LIQUIDIO, "LiquidIO{h}-{x}-aux"),
+    both(OCTEP, "{if}-q{n}"),
+    ctl(OCTEP, "{if}-epf_{x}"),
+    both("sky2", "sky2@pci:{pci}").by(Shared),
+    both("skge", "skge@pci:{pci}").by(Shared),
+    // Netronome, Pensando, Fungible.
+    both(NFP, "{if}-rxtx-{n}"),
+    ctl(NFP, "{if}-lsc"),
+    ctl(NFP, "{if}-exn"),
+    both("ionic", "ionic-{if}-L{h}-rx{n}"),
+    tx("ionic", "ionic-{if}-L{h}-tx{n}"),
+    ctl("ionic", "ionic-{x}-L{h}-admin{x}"),
+    ctl("ionic", "ionic-{x}-L{h}-notif{x}"),
+    ctl("ionic", "ionic-{x}-L{h}-hwst{x}"),
+    ctl("ionic pds_core", "pds_core-{x}"),
+    rx("funeth", "{if}-rx-{n}"),
+    tx("funeth", "{if}-tx-{n}"),
+    ctl("funeth", "{pci}-adminq"),
+    ctl("funeth", "{pci}-q[{h}]"),
+    // Systems on a chip. A DPAA portal belongs to a CPU and serves every interface there.
+    both(ENETC, "{if}-rxtx{n}"),
+    ctl(ENETC, "{if}-vfmsg{x}"),
+    ctl("fsl_dpaa2_eth", "dpio.{h}"),
+    ctl("fsl_dpaa2_eth", "dpni.{h}"),
+    ctl("fsl_dpa", "QMan portal {h}"),
+    rx("fsl-gianfar", "{if}_g{n}_rx"),
+    tx("fsl-gianfar", "{if}_g{n}_tx"),
+    ctl("fsl-gianfar", "{if}_g{h}_er"),
+    row("fec mtk_soc_eth brcm-asp2", "{h}.ethernet", Role::Combined, Plain),
+    row("lan743x", "lan743x", Role::Combined, Plain),
+    both("netsec", "netsec").by(Shared),
+    rx("am65-cpsw-nuss", "{x}-rx{n}"),
+    tx("am65-cpsw-nuss", "{x}-tx{n}"),
+    rx("xgene-enet", "{if}-rx-{n}"),
+    tx("xgene-enet", "{if}-txc-{n}"),
+    both("xgene-enet", "{if}-rx-txc").by(Shared),
+    both("tsnep", "{if}-txrx-{n}"),
+    row("tsnep", "{if}-mac", Role::Combined, Plain), // with queue 0
+    // Others.
+    both("rtase", "{if}_int{n}"),
+    rx("niu", "{if}-rx-{n}"),
+    tx("niu", "{if}-tx-{n}"),
+    ctl("niu", "{if}:MAC"),
+    ctl("niu", "{if}:MIF"),
+    ctl("niu", "{if}:SYSERR"),
+    both("ehea", "{if}-queue{n}"),
+    ctl("ehea", "{if}-aff"),
+    rx("bna", "{if} CQ {n}").by(Rank),
+    tx("bna", "{if} TXQ {n}").by(Rank),
+    ctl("bna", "bna"),
+    // The numbers of a driver that no row names may begin anywhere. stmmac, with a driver name a board, is
+    // here.
+    both(OTHERS, "{if}-TxRx-{n}").by(Rank),
+    both(OTHERS, "{if}-Tx-Rx-{n}").by(Rank),
+    both(OTHERS, "{if}-rxtx-{n}").by(Rank),
+    rx(OTHERS, "{if}-rx-{n}").by(Rank),
+    tx(OTHERS, "{if}-tx-{n}").by(Rank),
+    rx(OTHERS, "{if}:rx-{n}").by(Rank),
+    tx(OTHERS, "{if}:tx-{n}").by(Rank),
+    row(OTHERS, "{if}", Role::Combined, Plain),
+    ctl(OTHERS, "{ctl}"),
+];
+
+/// The words that `{ctl}` looks for; digits may follow them.
+const CONTROL_WORDS: &[&str] = &[
+    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "event", "exn",
+    "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox", "mbx", "mgmnt", "mgmt",
+    "misc", "notify", "ptp", "qerr", "safety", "wol",
+];
+
+/// What a pattern found in a name.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fit<'a> {
+    literals: usize,
+    number: Option<u32>,
+    interface: Option<&'a str>,
+    address: Option<&'a str>,
+}
+
+/// Fits `pattern` to `action` from byte `at` on; with `cut` the action may end before literal text or number.
+fn fit<'a>(pattern: &str, action: &'a str, at: usize, cut: bool) -> Option<Fit<'a>> {
+    let rest = &action[at..];
+    let Some(first) = pattern.as_bytes().first() else { return rest.is_empty().then(Fit::default) };
+    let Some((place, tail)) = pattern.strip_prefix('{').and_then(|inner| inner.split_once('}')) else {
+        return match rest.as_bytes().first() {
+            Some(byte) if byte.eq_ignore_ascii_case(first) => {
+                let found = fit(&pattern[1..], action, at + 1, cut)?;
+                Some(Fit { literals: found.literals + 1, ..found })
+            }
+            None if cut => Some(Fit::default()),
+            _ => None,
+        };
+    };
+    if rest.is_empty() && cut && place == "n" {
+        return Some(Fit::default());
+    }
+    let (least, most) = span(place, rest);
+    // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
+    // name that was cut off the shortest, and never all: what the pattern has behind it is what tells.
+    (least..=most).map(|len| if cut { len } else { least + most - len }).find_map(|len| {
+        let text = rest.get(..len)?;
+        let number = if place == "n" { Some(text.parse().ok()?) } else { None };
+        let all = cut && len == rest.len() && !tail.is_empty();
+        if all || (place == "pci" && !text.contains(':')) {
+            return None;
+        }
+        let found = fit(tail, action, at + len, cut)?;
+        Some(match place {
+            "n" => Fit { number, ..found },
+            "if" => Fit { interface: Some(text), ..found },
+            "pci" => Fit { address: Some(text), ..found },
+            _ => found,
+        })
+    })
+}
+
+/// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
+fn span(place: &str, rest: &str) -> (usize, usize) {
+    let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
+    match place {
+        // What the kernel takes for a name; alias names of old kernels hold a colon.
+        "if" => (1, run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15)),
+        "n" => {
+            let digits = run(u8::is_ascii_digit);
+            (digits.max(1), digits)
+        }
+        "h" => (1, run(u8::is_ascii_hexdigit)),
+        "pci" => (1, run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))),
+        "ctl" if !says_control(rest) => (1, 0),
+        "ctl" => (rest.len(), rest.len()),
+        _ => (0, rest.len()),
+    }
+}
+
+/// Whether a control word stands behind the first word of a name; that one is an interface's or a driver's.
+fn says_control(name: &str) -> bool {
+    name.split(['-', ':', '@', '_', '.', ' ']).skip(1).any(|word| {
+        let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
+        CONTROL_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Asking the generic netlink family `netdev` which queue has which IRQ.
+//!
+//! Answers in part are the rule: the family or a command is missing, the driver names no IRQ, an interface that is down
+//! has none. All of that is absence, never an error. In a tree the answer is read from `/nicpin/netlink/INTERFACE`.
+
+mod wire;
+
+use crate::machine::netdev::Netdev;
+use crate::root::{FileError, Root};
+
+/// Where a tree keeps what netlink answered.
+const RECORDED: &str = "/nicpin/netlink";
+
+/// The kernel's netlink on a live machine, the recorded answers of a tree.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    /// `None` in a tree, and on a kernel without the family.
+    client: Option<wire::Client>,
+}
+
+impl Netlink {
+    pub(crate) fn open(root: &Root) -> Self {
+        Self { client: if root.is_real() { wire::Client::open().ok() } else { None } }
+    }
+
+    /// What is told of an interface; `None` when nothing is.
+    pub(crate) fn netdev(&mut self, root: &Root, interface: &str) -> Result<Option<Netdev>, FileError> {
+        let path = format!("{RECORDED}/{interface}");
+        if root.is_real() {
+            let index = root.read_opt(&format!("/sys/class/net/{interface}/ifindex"))?;
+            let (Some(client), Some(index)) =
+                (&mut self.client, index.and_then(|text| text.trim().parse().ok()))
+            else {
+                return Ok(None);
+            };
+            let answer = client.ask(index).in_order();
+            if answer.is_empty() {
+                return Ok(None);
+            }
+            root.remember(&path, || answer.to_text());
+            return Ok(Some(answer));
+        }
+        let Some(text) = root.read_opt(&path)? else { return Ok(None) };
+        match Netdev::parse(&text) {
+            Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
+            Err(error) => Err(root.content_error(&path, error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a command line can name beside interfaces with a device: virtual interfaces, RDMA devices, and network
+//! cards without an interface. nicpin plans none of them; it knows them to say what they are.
+
+use crate::machine::Interface;
+use crate::machine::Others;
+use crate::machine::others::Rdma;
+use crate::machine::others::UnusedFunction;
+use crate::machine::others::Virtual;
+use crate::read::files::name_of;
+use crate::read::interfaces::device_path;
+use crate::root::{FileError, Root};
+
+const PCI: &str = "/sys/bus/pci/devices";
+const RDMA: &str = "/sys/class/infiniband";
+
+pub(crate) fn read(
+    root: &Root,
+    virtuals: Vec<Virtual>,
+    interfaces: &[Interface],
+) -> Result<Others, FileError> {
+    let mut rdma = Vec::new();
+    for name in root.list(RDMA)?.unwrap_or_default() {
+        let link = root.canonical(&format!("{RDMA}/{name}/device"));
+        let device = link.map(|link| name_of(&device_path(root, &link)).to_owned());
+        rdma.push(Rdma { name, device });
+    }
+    let mut cards = Vec::new();
+    for address in root.list(PCI)?.unwrap_or_default() {
+        if interfaces.iter().any(|interface| interface.device.address == address) {
+            continue;
+        }
+        // Class 2 is network controllers, InfiniBand among them.
+        let class = root.read_opt(&format!("{PCI}/{address}/class"))?.unwrap_or_default();
+        if class.starts_with("0x02") {
+            let driver = root.link_name(&format!("{PCI}/{address}/driver"));
+            cards.push(UnusedFunction { address, driver });
+        }
+    }
+    Ok(Others { virtuals, rdma, cards })
+}
+
+/// What an interface without a device is, as far as its files tell.
+pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
+    let read = |file: &str| Ok(root.read_opt(&format!("{path}/{file}"))?.unwrap_or_default());
+    // ARPHRD_LOOPBACK.
+    if read("type")?.trim() == "772" {
+        return Ok("the loopback interface".to_owned());
+    }
+    for (file, kind) in [
+        ("tun_flags", "a TUN/TAP interface"),
+        ("bridge", "a bridge without ports"),
+        ("bonding", "a bond without members"),
+    ] {
+        if root.exists(&format!("{path}/{file}")) {
+            return Ok(kind.to_owned());
+        }
+    }
+    let uevent = read("uevent")?;
+    if let Some(kind) = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE=")) {
+        return Ok(format!("a virtual interface ({kind})"));
+    }
+    let (own, other) = (read("ifindex")?, read("iflink")?);
+    let kind = if own == other { "a virtual interface (dummy or the like)" } else { "a veth or a tunnel" };
+    Ok(kind.to_owned())
+}

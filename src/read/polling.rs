@@ -1,0 +1,29 @@
+//! Who polls a card's queues, and when: settings under which the work is not, or not at once, done on the CPU that
+//! the interrupt arrives on.
+//!
+//! Read from `/sys/class/net/INTERFACE` (`Documentation/ABI/testing/sysfs-class-net`,
+//! `Documentation/networking/napi.rst`).
+
+use crate::machine::Polling;
+use crate::read::files::read_number;
+use crate::root::{FileError, Root};
+
+pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
+    let number = |name: &str| -> Result<u64, FileError> {
+        // Absent on kernels before each was added: what it sets is not done there.
+        Ok(root.read_opt(&format!("{path}/{name}"))?.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
+    };
+    Ok(Polling {
+        threaded: number("threaded")? > 0,
+        gro_flush_timeout: number("gro_flush_timeout")?,
+        napi_defer_hard_irqs: u32::try_from(number("napi_defer_hard_irqs")?).unwrap_or(u32::MAX),
+    })
+}
+
+/// Whether sockets poll although their programs did not ask for it.
+pub(crate) fn sockets_poll(root: &Root) -> Result<bool, FileError> {
+    let set = |name: &str| -> Result<bool, FileError> {
+        Ok(read_number(root, &format!("/proc/sys/net/core/{name}"))?.is_some_and(|value| value > 0))
+    };
+    Ok(set("busy_read")? || set("busy_poll")?)
+}

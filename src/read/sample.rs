@@ -1,0 +1,63 @@
+//! Taking a sample of the kernel's counters.
+
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use crate::machine::Counts;
+use crate::machine::sample::Counters;
+use crate::machine::sample::InterfaceCounts;
+use crate::machine::sample::Sample;
+use crate::read::counts::counts;
+use crate::root::{FileError, Root};
+
+/// Which counters are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CounterSelection {
+    /// The IRQs whose interrupts are counted.
+    pub irqs: BTreeSet<u32>,
+    /// The interfaces whose bytes and packets are counted.
+    pub interfaces: BTreeSet<String>,
+    /// Whether the CPUs' own counters are wanted: time, softirqs, backlogs.
+    pub cpus: bool,
+}
+
+/// Takes a sample.
+pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample, FileError> {
+    let interrupts = if wanted.irqs.is_empty() { Counts::default() } else { counts(root, &wanted.irqs)? };
+    let at = since.elapsed();
+    let mut interfaces = BTreeMap::new();
+    for name in &wanted.interfaces {
+        interfaces.extend(read_interface(root, name)?.map(|counters| (name.clone(), counters)));
+    }
+    let mut sample = Sample { at, interrupts, interfaces, ..Sample::default() };
+    if wanted.cpus {
+        let read = |path: &str| Ok(root.read_opt(path)?.unwrap_or_default());
+        sample.times = text::times(&read("/proc/stat")?);
+        sample.softirqs = text::softirqs(&read("/proc/softirqs")?);
+        let online: Vec<u32> = sample.times.keys().copied().collect();
+        sample.softnet = text::softnet(&read("/proc/net/softnet_stat")?, &online);
+    }
+    Ok(sample)
+}
+
+/// An interface's counters; `None` when it is not there.
+fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError> {
+    let path = format!("/sys/class/net/{name}");
+    let number = |name: &str| -> Result<Option<u64>, FileError> {
+        Ok(root.read_opt(&format!("{path}/{name}"))?.and_then(|text| text.trim().parse().ok()))
+    };
+    let count = |name: &str| Ok(number(&format!("statistics/{name}"))?.unwrap_or(0));
+    // Trees may lack it, as they may lack counters.
+    let index = number("ifindex")?.and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+    let values = InterfaceCounts {
+        rx_bytes: count("rx_bytes")?,
+        tx_bytes: count("tx_bytes")?,
+        rx_packets: count("rx_packets")?,
+        tx_packets: count("tx_packets")?,
+        rx_dropped: count("rx_dropped")?.saturating_add(count("rx_missed_errors")?),
+        tx_dropped: count("tx_dropped")?,
+    };
+    Ok(root.exists(&path).then_some(Counters { index, values }))
+}

@@ -1,0 +1,249 @@
+//! What netlink and the names say about an interface's vectors, made into one answer. Netlink wins where the two
+//! disagree; names fill in what netlink does not tell. Nothing is read here.
+
+use std::collections::BTreeMap;
+
+use crate::machine::Role;
+use crate::machine::netdev::{Direction, IrqQueues};
+use crate::machine::{Source, UnknownVector};
+use crate::read::numbering::{NamedVector, VectorUse};
+
+/// What became of an interface's vectors.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct SettledVectors {
+    /// IRQ and handler's name of each that is understood, and what it does.
+    pub(crate) vectors: Vec<(u32, String, VectorUse)>,
+    /// Those that are not.
+    pub(crate) unknown: Vec<UnknownVector>,
+    /// Where netlink and a name say different things: both, in words.
+    pub(crate) contradictions: Vec<String>,
+}
+
+/// Settles the vectors of one interface. `named` is what their names say, `told` the queues of each IRQ by
+/// netlink; `action` gives the handlers' names of an IRQ that has any.
+pub(crate) fn settle(
+    named: Vec<(NamedVector, Option<VectorUse>)>,
+    told: &BTreeMap<u32, IrqQueues>,
+    action: impl Fn(u32) -> Option<String>,
+) -> SettledVectors {
+    let mut settled = SettledVectors::default();
+    let mut named: BTreeMap<u32, (NamedVector, Option<VectorUse>)> =
+        named.into_iter().map(|(found, placed)| (found.irq, (found, placed))).collect();
+    for (&irq, served) in told {
+        let by_name = named.remove(&irq);
+        let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
+        let Some(name) = by_name.map(|(found, _)| found.action).or_else(|| action(irq)) else { continue };
+        let Some(known) = by_netlink(served, placed, told) else { continue };
+        if let Some(placed) = placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
+        {
+            let (netlink, by_name) = (words(known), words(placed));
+            settled
+                .contradictions
+                .push(format!("IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"));
+        }
+        settled.vectors.push((irq, name, known));
+    }
+    for (irq, (found, placed)) in named {
+        let Some(placed) = placed else {
+            settled.unknown.push(UnknownVector { irq, action: found.action });
+            continue;
+        };
+        // Vectors that netlink does not list: control, idle, XDP.
+        let Some(other) = taken(placed, told) else {
+            settled.vectors.push((irq, found.action, placed));
+            continue;
+        };
+        // e1000e tells both ways of the receive vector, and nothing of the transmit vector.
+        let stays = found.tells_queue() && placed.source == Source::Name;
+        settled.contradictions.push(format!(
+            "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is {}",
+            found.action,
+            words(placed),
+            if stays { "placed with that queue" } else { "left alone" }
+        ));
+        if stays {
+            settled.vectors.push((irq, found.action, placed));
+        }
+    }
+    settled
+}
+
+/// What a vector does by the queues on its IRQ: the lowest stands for those that share it. A driver that tells of
+/// one direction only is taken at its vector's name for the other.
+fn by_netlink(
+    served: &IrqQueues,
+    named: Option<VectorUse>,
+    told: &BTreeMap<u32, IrqQueues>,
+) -> Option<VectorUse> {
+    let (role, queue) = match (served.rx.intersection(&served.tx).min(), served.rx.first(), served.tx.first())
+    {
+        (Some(&both), ..) => (Role::Combined, both),
+        (None, Some(&rx), _) => (Role::Rx, rx),
+        (None, None, Some(&tx)) => (Role::Tx, tx),
+        (None, None, None) => return None,
+    };
+    let combined = Some((Role::Combined, Some(queue)));
+    let named_combined = named.map(|named| (named.role, named.queue)) == combined;
+    let other = if role == Role::Rx { Direction::Tx } else { Direction::Rx };
+    let role = if named_combined && owner(other, queue, told).is_none() { Role::Combined } else { role };
+    Some(VectorUse { role, queue: Some(queue), source: Source::Netlink })
+}
+
+/// The IRQ that has the queue which a name claims.
+fn taken(placed: VectorUse, told: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
+    let queue = placed.queue?;
+    let directions: &[Direction] = match placed.role {
+        Role::Control => &[],
+        Role::Rx => &[Direction::Rx],
+        Role::Tx => &[Direction::Tx],
+        Role::Combined => &[Direction::Rx, Direction::Tx],
+    };
+    directions.iter().find_map(|&direction| owner(direction, queue, told))
+}
+
+fn owner(direction: Direction, queue: u32, told: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
+    let has = |served: &IrqQueues| match direction {
+        Direction::Rx => served.rx.contains(&queue),
+        Direction::Tx => served.tx.contains(&queue),
+    };
+    told.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
+}
+
+fn words(placed: VectorUse) -> String {
+    let role = match placed.role {
+        Role::Combined => "combined",
+        Role::Rx => "rx",
+        Role::Tx => "tx",
+        Role::Control => "control",
+    };
+    placed.queue.map_or(role.to_owned(), |queue| format!("{role} {queue}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::netdev::Netdev;
+    use crate::read::names::classify;
+    use crate::read::numbering;
+
+    /// The names on consecutive IRQs from 98 on, and what netlink told: the vectors, then the contradictions.
+    fn settled(driver: &str, names: &[&str], told: &str) -> Vec<String> {
+        let found: Vec<NamedVector> = (98..)
+            .zip(names)
+            .filter_map(|(irq, name)| Some(NamedVector::new(irq, name, classify(Some(driver), name)?)))
+            .collect();
+        let placed = numbering::place(&found, true);
+        let told = Netdev::parse(told).unwrap().by_irq();
+        let action = |irq: u32| names.get((irq as usize).checked_sub(98)?).map(|&name| name.to_owned());
+        let settled = settle(found.into_iter().zip(placed).collect(), &told, action);
+        let mut lines: Vec<String> = settled
+            .vectors
+            .iter()
+            .map(|(irq, _, placed)| format!("{irq} {} {:?}", words(*placed), placed.source))
+            .collect();
+        lines.sort();
+        lines.extend(settled.unknown.iter().map(|unknown| format!("{} ?", unknown.irq)));
+        lines.extend(settled.contradictions);
+        lines
+    }
+
+    #[test]
+    fn netlink_and_names_that_agree() {
+        let told = "queue rx 0 napi 1\nqueue rx 1 napi 2\nqueue tx 0 napi 1\nqueue tx 1 napi 2\n\
+                    napi 1 irq 99\nnapi 2 irq 98\n";
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-1", "e0-TxRx-0"], told),
+            ["98 combined 1 Netlink", "99 combined 0 Netlink"]
+        );
+    }
+
+    #[test]
+    fn several_queues_on_one_napi_are_known_by_the_lowest() {
+        let told = "queue rx 0 napi 1\nqueue rx 2 napi 1\nqueue tx 0 napi 1\nqueue tx 4 napi 1\n\
+                    queue rx 1 napi 2\nqueue tx 5 napi 3\nnapi 1 irq 98\nnapi 2 irq 99\nnapi 3 irq 97\n";
+        assert_eq!(settled("new", &["?", "?"], told), ["98 combined 0 Netlink", "99 rx 1 Netlink"]);
+    }
+
+    #[test]
+    fn receive_and_transmit_on_napis_of_their_own_meet_on_the_irq() {
+        let told = "queue rx 0 napi 1\nqueue tx 0 napi 2\nnapi 1 irq 98\nnapi 2 irq 98\n";
+        assert_eq!(settled("mlx4_en", &["mlx4-1@0000:82:00.0"], told), ["98 combined 0 Netlink"]);
+    }
+
+    #[test]
+    fn netlink_wins_and_both_answers_are_kept() {
+        let told = "queue rx 1 napi 1\nqueue tx 1 napi 1\nnapi 1 irq 98\n";
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], told),
+            [
+                "98 combined 1 Netlink",
+                "99 combined 1 Name",
+                "IRQ 98 (e0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
+                "IRQ 99 (e0-TxRx-1) is combined 1 by its name, which is IRQ 98 by netlink; it is placed with that queue",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_vector_that_netlink_leaves_out_stays_what_its_name_tells() {
+        let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 98\n";
+        assert_eq!(
+            settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], told),
+            [
+                "100 control Name",
+                "98 combined 0 Netlink",
+                "99 tx 0 Name",
+                "IRQ 98 (e0-rx-0) is combined 0 by netlink and rx 0 by its name",
+                "IRQ 99 (e0-tx-0) is tx 0 by its name, which is IRQ 98 by netlink; it is placed with that queue",
+            ]
+        );
+        // Beyond the queues in use; the flow director's, which looks like a queue's.
+        assert_eq!(
+            settled("ice", &["ice-e0-TxRx-0", "ice-e0-TxRx-1", "ice-0000:82:00.0:ctrl-TxRx-0"], told),
+            ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
+        );
+        // A function's vectors without a queue of this interface are RDMA's, or another interface's.
+        assert_eq!(
+            settled("mlx5_core", &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"], told),
+            [
+                "98 combined 0 Netlink",
+                "IRQ 98 (mlx5_comp1@pci:0000:82:00.0) is combined 0 by netlink and combined 1 by its name",
+                "IRQ 99 (mlx5_comp0@pci:0000:82:00.0) is combined 0 by its name, which is IRQ 98 by netlink; \
+                 it is left alone",
+            ]
+        );
+        // Names that were cut off are only an order.
+        assert_eq!(
+            settled("bnxt_en", &["eno12399np0-TxRx-", "eno12399np0-TxRx-"], &told.replace("98", "99")),
+            [
+                "99 combined 0 Netlink",
+                "IRQ 99 (eno12399np0-TxRx-) is combined 0 by netlink and combined 1 by its name",
+                "IRQ 98 (eno12399np0-TxRx-) is combined 0 by its name, which is IRQ 99 by netlink; it is left alone",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_fill_in_what_netlink_leaves_out() {
+        // No IRQ, as from virtio_net; one direction only; vectors beyond the queues.
+        let virtio = "queue rx 0 napi 1\nqueue tx 0\nnapi 1\n";
+        assert_eq!(
+            settled("virtio_net", &["virtio2-input.0", "virtio2-output.0"], virtio),
+            ["98 rx 0 Name", "99 tx 0 Name"]
+        );
+        let one_way = "queue rx 0 napi 1\nnapi 1 irq 98\n";
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1", "e0"], one_way),
+            ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
+        );
+    }
+
+    #[test]
+    fn netlink_knows_vectors_whose_names_say_nothing() {
+        let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 99\n";
+        assert_eq!(
+            settled("atlantic", &["e0", "e0", "e0"], told),
+            ["99 combined 0 Netlink", "98 ?", "100 ?"]
+        );
+    }
+}

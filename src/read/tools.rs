@@ -1,0 +1,53 @@
+//! Who else writes affinities on this machine: irqbalance, which runs and can be told to leave IRQs alone, and others,
+//! which write at certain moments and can only be named.
+
+pub mod irqbalance;
+pub mod others;
+
+use std::io::Cursor;
+
+use procfs::FromRead as _;
+use procfs::process::Stat;
+
+use crate::machine::OtherTools;
+use crate::root::{FileError, Root};
+
+/// Finds them.
+pub(crate) fn read(root: &Root) -> Result<OtherTools, FileError> {
+    let mut processes = processes(root, &["irqbalance", "tuned"])?;
+    let tuned = processes.iter().any(|process| process.comm == "tuned");
+    processes.retain(|process| process.comm == "irqbalance");
+    let irqbalance = processes.first().map(|process| irqbalance::read(root, process.pid));
+    Ok(OtherTools { irqbalance, others: others::read(root, tuned) })
+}
+
+/// The running processes with one of these names.
+pub(crate) fn processes(root: &Root, names: &[&str]) -> Result<Vec<Stat>, FileError> {
+    let mut found = Vec::new();
+    for name in root.list("/proc")?.unwrap_or_default() {
+        if !name.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        // A process that ends meanwhile is one less to look at.
+        let Some(text) = root.read_opt(&format!("/proc/{name}/stat"))? else { continue };
+        if let Ok(stat) = Stat::from_read(Cursor::new(text.into_bytes()))
+            && names.contains(&stat.comm.as_str())
+        {
+            found.push(stat);
+        }
+    }
+    Ok(found)
+}
+
+/// A configuration file of somebody else's. One that this user may not read is as good as none: it decides what a note
+/// says, and nothing more.
+fn glance(root: &Root, path: &str) -> Option<String> {
+    root.read_opt(path).ok().flatten()
+}
+
+/// The lines of a configuration file that are read here, and nothing else of it: what a capture may keep. `None` for a
+/// file that is none of theirs.
+pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
+    let line = irqbalance::bare_line(path).or_else(|| others::bare_line(path))?;
+    Some(text.lines().filter_map(line).map(|line| line + "\n").collect())
+}

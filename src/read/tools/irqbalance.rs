@@ -1,0 +1,124 @@
+//! irqbalance: a daemon that moves every vector which it has not been told to leave alone, every ten seconds if not
+//! set otherwise. Facts only; `apply::irqbalance` talks to it.
+
+use crate::machine::tools::Arguments;
+use crate::machine::tools::Irqbalance;
+use crate::read::tools::glance;
+use crate::root::Root;
+
+/// The script that lets irqbalance ask nicpin, as `dist/` ships it and packagers install it.
+pub const SCRIPT: &str = "nicpin-irqbalance-policy";
+
+/// The files, each with the variable that it has where it names none: Debian and Ubuntu; Fedora, RHEL and SUSE;
+/// Gentoo.
+const FILES: [(&str, &str); 3] = [
+    ("/etc/default/irqbalance", "IRQBALANCE_ARGS"),
+    ("/etc/sysconfig/irqbalance", "IRQBALANCE_ARGS"),
+    ("/etc/conf.d/irqbalance", "IRQBALANCE_OPTS"),
+];
+/// Every variable that one of them has had. `OPTIONS` is that of older Debian and Ubuntu releases, whose newer
+/// services do not look at it.
+const VARIABLES: [&str; 3] = ["IRQBALANCE_ARGS", "IRQBALANCE_OPTS", "OPTIONS"];
+
+pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
+    let mut found = Irqbalance { pid, arguments: None, asks_nicpin: false, policy_script: None };
+    for (file, usual) in FILES {
+        let Some(text) = glance(root, file) else { continue };
+        let variable = variable(&text).unwrap_or(usual);
+        found.policy_script = text.lines().rev().find_map(|line| policy_script(line, variable));
+        found.arguments = Some(Arguments { file: file.to_owned(), variable: variable.to_owned() });
+        break;
+    }
+    found.asks_nicpin = found.policy_script.as_ref().is_some_and(|script| {
+        script.rsplit('/').next() == Some(SCRIPT) && root.exists(script)
+            || root.exists(&format!("{script}/{SCRIPT}"))
+    });
+    found
+}
+
+/// The variable that a file is about: one that it sets, else one that it shows how to set.
+fn variable(text: &str) -> Option<&'static str> {
+    let set = |line: &str| VARIABLES.into_iter().find(|name| assigned(line, name).is_some());
+    let shown = |line: &str| set(line.trim_start_matches(['#', ' ']));
+    text.lines().find_map(set).or_else(|| text.lines().find_map(shown))
+}
+
+/// What a line sets a variable to.
+fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+    line.strip_prefix(name)?.strip_prefix('=')
+}
+
+/// The policy script among the arguments that a line sets.
+fn policy_script(line: &str, variable: &str) -> Option<String> {
+    let mut words = assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+    let mut script = None;
+    while let Some(word) = words.next() {
+        script = match word.strip_prefix("--policyscript=").or_else(|| word.strip_prefix("-l")) {
+            Some("") => words.next(),
+            Some(path) => Some(path),
+            None if word == "--policyscript" => words.next(),
+            None => script,
+        };
+    }
+    script.filter(|path| path.starts_with('/')).map(str::to_owned)
+}
+
+/// What is read of a line, and nothing else that may be in it.
+pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
+    FILES.iter().any(|(file, _)| *file == path).then_some(|line| {
+        let comment = line.trim_start().starts_with('#');
+        let line = line.trim_start_matches(['#', ' ']);
+        let name = VARIABLES.into_iter().find(|name| assigned(line, name).is_some())?;
+        let script = policy_script(line, name).map(|path| format!("--policyscript={path}"));
+        let sign = if comment { "#" } else { "" };
+        Some(format!("{sign}{name}=\"{}\"", script.filter(|_| !comment).unwrap_or_default()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_the_one_that_the_file_has() {
+        for (text, expected) in [
+            ("IRQBALANCE_ARGS=\"\"\n", Some("IRQBALANCE_ARGS")),
+            ("# see man irqbalance\n#IRQBALANCE_ARGS=\n", Some("IRQBALANCE_ARGS")),
+            ("ENABLED=\"1\"\nOPTIONS=\"--banirq=3\"\n", Some("OPTIONS")),
+            ("# OPTIONS=\nIRQBALANCE_OPTS=''\n", Some("IRQBALANCE_OPTS")),
+            ("#IRQBALANCE_BANNED_CPULIST=\n", None),
+            ("", None),
+        ] {
+            assert_eq!(variable(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_policy_script_in_each_form() {
+        for (arguments, expected) in [
+            ("\"--policyscript=/a/b\"", Some("/a/b")),
+            ("\"-t 5 --policyscript /a/b -d\"", Some("/a/b")),
+            ("'-l /a/b'", Some("/a/b")),
+            ("-l/a/b", Some("/a/b")),
+            ("\"-l /a --policyscript=/b\"", Some("/b")),
+            ("\"--policyscript=relative\"", None),
+            ("\"--policyscript=\"", None),
+            ("\"--banirq=3\"", None),
+            ("", None),
+        ] {
+            let line = format!("IRQBALANCE_ARGS={arguments}");
+            assert_eq!(policy_script(&line, "IRQBALANCE_ARGS").as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_capture_has_the_variable_and_the_script_and_nothing_else() {
+        let text = "# call Jo, 555-0199\nIRQBALANCE_ARGS=\"--banirq=7 -l /a/b\"\n#OPTIONS='x'\nSECRET=1\n";
+        let bare = super::super::bare("/etc/default/irqbalance", text).unwrap();
+        assert_eq!(bare, "IRQBALANCE_ARGS=\"--policyscript=/a/b\"\n#OPTIONS=\"\"\n");
+        assert_eq!(variable(&bare), variable(text));
+        assert_eq!(super::super::bare("/etc/nicpin.toml", text), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Those who write affinities at certain moments and cannot be told to leave any alone: tuned when it applies its
+//! profile, systemd-udevd by a `.link` file when a card appears, a cloud's own script at boot. Each is found by what it
+//! leaves on the machine, never by being asked.
+
+use std::collections::BTreeSet;
+
+use crate::machine::tools::OtherTool;
+use crate::read::tools::glance;
+use crate::root::Root;
+
+/// Scripts that clouds run at boot, and what they write.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("/usr/bin/google_set_multiqueue", "vectors and XPS of Google's cards"),
+    ("/usr/sbin/google_set_multiqueue", "vectors and XPS of Google's cards"),
+    ("/usr/bin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio cards"),
+    ("/usr/sbin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio cards"),
+];
+
+/// Where systemd-udevd looks for `.link` files; a name in an earlier one hides it in the later ones.
+const LINK_DIRECTORIES: [&str; 4] = [
+    "/etc/systemd/network",
+    "/run/systemd/network",
+    "/usr/local/lib/systemd/network",
+    "/usr/lib/systemd/network",
+];
+
+/// Where tuned looks for its profiles: its own since 2.24, and before.
+const PROFILES: [&str; 4] =
+    ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
+const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
+
+pub(super) fn read(root: &Root, tuned_runs: bool) -> Vec<OtherTool> {
+    let mut found = Vec::new();
+    if tuned_runs {
+        found.extend(tuned(root));
+    }
+    found.extend(links(root));
+    for (path, writes) in SCRIPTS {
+        if root.exists(path) {
+            found.push(OtherTool {
+                code: "cloud-script",
+                text: format!("{path} is installed, and writes {writes} when it runs, mostly at boot"),
+                fix: "run nicpin apply after it, and nicpin check to see who was last",
+            });
+        }
+    }
+    found
+}
+
+/// tuned, if the profile that it has applied is one that moves interrupts.
+fn tuned(root: &Root) -> Option<OtherTool> {
+    let active = glance(root, ACTIVE_PROFILE)?;
+    let mut left: Vec<String> = active.split_whitespace().rev().map(str::to_owned).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(profile) = left.pop() {
+        // The name becomes part of a path, and a profile may include itself.
+        if profile.contains('/') || !seen.insert(profile.clone()) {
+            continue;
+        }
+        let Some(text) = profile_text(root, &profile) else { continue };
+        if let Some(what) = moves_interrupts(&text) {
+            let active = active.trim();
+            let text = format!(
+                "tuned runs with the profile {active}, of which {profile} has {what}: it sets the vectors of all \
+                 devices whenever it is started or its profile is switched"
+            );
+            let fix = "run nicpin apply after tuned: After=tuned.service in its unit";
+            return Some(OtherTool { code: "tuned-running", text, fix });
+        }
+        let included = text.lines().filter_map(|line| setting(line, "include"));
+        left.extend(included.flat_map(|value| value.split([' ', ',', ';'])).map(str::to_owned));
+    }
+    None
+}
+
+fn profile_text(root: &Root, profile: &str) -> Option<String> {
+    PROFILES.iter().find_map(|directory| glance(root, &format!("{directory}/{profile}/tuned.conf")))
+}
+
+/// Which of a profile's settings moves interrupts: the plugin `irq`, and `isolated_cores` of the plugin `scheduler`.
+fn moves_interrupts(text: &str) -> Option<&'static str> {
+    let isolates = |line: &str| setting(line, "isolated_cores").is_some_and(|value| !value.is_empty());
+    let irq = |line: &str| line.trim() == "[irq]" || setting(line, "type") == Some("irq");
+    if text.lines().any(isolates) {
+        Some("isolated_cores")
+    } else {
+        text.lines().any(irq).then_some("the plugin irq")
+    }
+}
+
+/// What a line of an INI file sets a name to.
+fn setting<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (key, value) = line.split_once('=')?;
+    (key.trim() == name).then_some(value.trim())
+}
+
+/// The `.link` files, and files that add to one, that have systemd-udevd set vectors.
+fn links(root: &Root) -> Vec<OtherTool> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    for directory in LINK_DIRECTORIES {
+        for name in names(root, directory) {
+            let files = if name.strip_suffix(".link.d").is_some() {
+                let added = names(root, &format!("{directory}/{name}"));
+                let added = added.into_iter().filter(|added| added.strip_suffix(".conf").is_some());
+                added.map(|added| format!("{name}/{added}")).collect()
+            } else if name.strip_suffix(".link").is_some() {
+                vec![name]
+            } else {
+                continue;
+            };
+            for file in files.into_iter().filter(|file| seen.insert(file.clone())) {
+                let path = format!("{directory}/{file}");
+                let text = glance(root, &path).unwrap_or_default();
+                let policy = text.lines().filter_map(|line| setting(line, "IRQAffinityPolicy")).next_back();
+                if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
+                    found.push(OtherTool {
+                        code: "link-irq-affinity",
+                        text: format!(
+                            "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the vectors of the cards that \
+                             it matches when they appear or are moved"
+                        ),
+                        fix: "take the line out, or run nicpin apply after such events",
+                    });
+                }
+            }
+        }
+    }
+    found
+}
+
+fn names(root: &Root, directory: &str) -> Vec<String> {
+    root.list(directory).ok().flatten().unwrap_or_default()
+}
+
+/// What is read of a line, and nothing else that may be in it.
+pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if name == "tuned.conf" {
+        return Some(|line| {
+            let keys = ["include", "type"].into_iter().find_map(|key| Some((key, setting(line, key)?)));
+            match keys {
+                Some((key, value)) => Some(format!("{key}={value}")),
+                None if setting(line, "isolated_cores").is_some_and(|value| !value.is_empty()) => {
+                    Some("isolated_cores=(left out)".to_owned())
+                }
+                None => (line.trim() == "[irq]").then(|| line.trim().to_owned()),
+            }
+        });
+    }
+    let link = LINK_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
+    link.then_some(|line| Some(format!("IRQAffinityPolicy={}", setting(line, "IRQAffinityPolicy")?)))
+}

@@ -1,0 +1,226 @@
+//! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3
+//! caches and NUMA nodes.
+//!
+//! Read from `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
+//! `Documentation/ABI/stable/sysfs-devices-node`). Never from `nproc` or a process's own affinity, which
+//! say what this process may use, not what the machine has.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+use crate::machine::Node;
+use crate::machine::Topology;
+use crate::read::files::read_list;
+use crate::read::files::read_mask;
+use crate::read::files::read_number;
+use crate::read::interrupts::Interrupts;
+use crate::root::{FileError, Root};
+
+const CPU: &str = "/sys/devices/system/cpu";
+const NODE: &str = "/sys/devices/system/node";
+
+/// Reads the topology.
+pub fn read(root: &Root) -> Result<Topology, FileError> {
+    let online = read_online(root)?;
+    let possible = match read_list(root, &format!("{CPU}/possible"))? {
+        Some(possible) => possible.union(&online),
+        None => online.clone(),
+    };
+    let mut isolated = read_list(root, &format!("{CPU}/isolated"))?.unwrap_or_default();
+    if let Some(partitions) = read_list(root, "/sys/fs/cgroup/cpuset.cpus.isolated")? {
+        isolated = isolated.union(&partitions);
+    }
+    let cores = groups(&online, |cpu| siblings(root, cpu))?;
+    let told = |groups: Vec<CpuSet>| groups.into_iter().filter(|group| !group.is_empty()).collect();
+    Ok(Topology {
+        possible: possible.last().map_or(0, |last| last + 1),
+        isolated: isolated.intersection(&online),
+        nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default().intersection(&online),
+        l3_domains: told(groups(&online, |cpu| l3_domain(root, cpu))?),
+        packages: packages(root, &online)?,
+        speed_classes: speed_classes(root, &online, &cores)?,
+        cores,
+        nodes: read_nodes(root, &online)?,
+        online,
+    })
+}
+
+/// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
+fn read_online(root: &Root) -> Result<CpuSet, FileError> {
+    let path = format!("{CPU}/online");
+    if let Some(online) = read_list(root, &path)? {
+        if online.is_empty() {
+            return Err(
+                root.content_error(&path, "says that no CPU is online; is /sys a copy that was cut short?")
+            );
+        }
+        return Ok(online);
+    }
+    let mut online = CpuSet::new();
+    for name in root.list(CPU)?.unwrap_or_default() {
+        let Some(cpu) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) else { continue };
+        let state = root.read_opt(&format!("{CPU}/{name}/online"))?;
+        if state.is_none_or(|state| state.trim() != "0") {
+            online.insert(cpu);
+        }
+    }
+    if online.is_empty() {
+        // A dump without the CPUs' own files may still have a column for each that was online, in a whole header.
+        let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
+        online = interrupts.split_once('\n').map(|(header, _)| Interrupts::cpus(header)).unwrap_or_default();
+    }
+    // The error of reading the file itself names the path and the fix.
+    if online.is_empty() { read_set(root, &path, CpuSet::parse_list) } else { Ok(online) }
+}
+
+fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+    let topology = format!("{CPU}/cpu{cpu}/topology");
+    // Kernels before 5.3 know only the first name; it is still there in 6.18.
+    for name in ["thread_siblings_list", "core_cpus_list"] {
+        if let Some(cpus) = read_list(root, &format!("{topology}/{name}"))? {
+            return Ok(cpus);
+        }
+    }
+    for name in ["thread_siblings", "core_cpus"] {
+        if let Some(cpus) = read_mask(root, &format!("{topology}/{name}"))? {
+            return Ok(cpus);
+        }
+    }
+    Ok(CpuSet::single(cpu))
+}
+
+fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>, FileError> {
+    // A machine that does not tell of one CPU tells of none.
+    match online.first() {
+        Some(first) if !package(root, first)?.is_empty() => groups(online, |cpu| package(root, cpu)),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn package(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+    // The second name came in 5.3; the first is still there in 6.18.
+    for name in ["core_siblings_list", "package_cpus_list"] {
+        if let Some(cpus) = read_list(root, &format!("{CPU}/cpu{cpu}/topology/{name}"))? {
+            return Ok(cpus);
+        }
+    }
+    Ok(CpuSet::new())
+}
+
+/// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
+/// for the fastest.
+fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>, FileError> {
+    if let Some(slow) = read_list(root, "/sys/devices/cpu_atom/cpus")? {
+        let classes = [online.difference(&slow), online.intersection(&slow)];
+        let several = classes.iter().all(|class| !class.is_empty());
+        return Ok(if several { classes.to_vec() } else { Vec::new() });
+    }
+    let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
+    for core in cores {
+        let Some(first) = core.first() else { continue };
+        // A machine that does not tell of one core tells of none.
+        let Some(capacity) = read_number(root, &format!("{CPU}/cpu{first}/cpu_capacity"))? else {
+            return Ok(Vec::new());
+        };
+        let class = classes.entry(Reverse(capacity)).or_default();
+        *class = class.union(core);
+    }
+    Ok(if classes.len() > 1 { classes.into_values().collect() } else { Vec::new() })
+}
+
+/// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
+fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+    let cache = format!("{CPU}/cpu{cpu}/cache");
+    let is_l3 = |index: &str| -> Result<bool, FileError> {
+        let level = root.parse_opt(&format!("{cache}/{index}/level"), |level| Ok(level.trim() == "3"))?;
+        Ok(level.unwrap_or_default())
+    };
+    // index3 on nearly every machine; only the odd one pays for the listing.
+    let index = if is_l3("index3")? {
+        Some("index3".to_owned())
+    } else {
+        let mut found = None;
+        for name in root.list(&cache)?.unwrap_or_default() {
+            if name.starts_with("index") && is_l3(&name)? {
+                found = Some(name);
+                break;
+            }
+        }
+        found
+    };
+    let Some(index) = index else { return Ok(CpuSet::new()) };
+    if let Some(cpus) = read_list(root, &format!("{cache}/{index}/shared_cpu_list"))? {
+        return Ok(cpus);
+    }
+    Ok(read_mask(root, &format!("{cache}/{index}/shared_cpu_map"))?.unwrap_or_default())
+}
+
+/// The size of a CPU's cache of level 3 in bytes, where the machine tells (`size`: `32768K`).
+pub(crate) fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
+    let text = root.read_opt(&format!("{CPU}/cpu{cpu}/cache/index3/size"))?;
+    Ok(text.and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok()).map(|kib| kib * 1024))
+}
+
+/// Parts the CPUs into groups, asking once for each group. A CPU that two groups claim stays in the first,
+/// and every CPU asked for is in its own group unless that is empty.
+fn groups(
+    cpus: &CpuSet,
+    group_of: impl Fn(u32) -> Result<CpuSet, FileError>,
+) -> Result<Vec<CpuSet>, FileError> {
+    let mut left = cpus.clone();
+    let mut groups = Vec::new();
+    while let Some(cpu) = left.first() {
+        let told = group_of(cpu)?;
+        let group = told.intersection(&left);
+        left = left.difference(&group).difference(&CpuSet::single(cpu));
+        groups.push(if told.is_empty() { told } else { group.union(&CpuSet::single(cpu)) });
+    }
+    Ok(groups)
+}
+
+fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileError> {
+    let mut nodes = BTreeMap::new();
+    for name in root.list(NODE)?.unwrap_or_default() {
+        let Some(id) = name.strip_prefix("node").and_then(|id| id.parse().ok()) else { continue };
+        let path = format!("{NODE}/{name}");
+        let cpus = match read_list(root, &format!("{path}/cpulist"))? {
+            Some(cpus) => cpus,
+            // Kernels before 2.6.25 print only the mask.
+            None => read_mask(root, &format!("{path}/cpumap"))?.unwrap_or_default(),
+        };
+        nodes.insert(id, Node { cpus: cpus.intersection(online), distances: BTreeMap::new() });
+    }
+    if nodes.is_empty() {
+        nodes.insert(0, Node { cpus: online.clone(), distances: BTreeMap::new() });
+        return Ok(nodes);
+    }
+    // Column k of a distance file is the k-th online node, not node k.
+    let columns: Vec<u32> = match read_list(root, &format!("{NODE}/online"))? {
+        Some(ids) if !ids.is_empty() => ids.iter().collect(),
+        _ => nodes.keys().copied().collect(),
+    };
+    for (id, node) in &mut nodes {
+        let path = format!("{NODE}/node{id}/distance");
+        let Some(text) = root.read_opt(&path)? else { continue };
+        for (column, distance) in columns.iter().zip(text.split_whitespace()) {
+            let distance = distance.parse().map_err(|_| {
+                root.content_error(
+                    &path,
+                    format!("`{distance}` is no distance; expected numbers such as `10 21`"),
+                )
+            })?;
+            node.distances.insert(*column, distance);
+        }
+    }
+    Ok(nodes)
+}
+
+fn read_set(
+    root: &Root,
+    path: &str,
+    parse: fn(&str) -> Result<CpuSet, crate::cpuset::CpuSetError>,
+) -> Result<CpuSet, FileError> {
+    let text = root.read(path)?;
+    parse(&text).map_err(|error| root.content_error(path, error.to_string()))
+}

@@ -1,0 +1,245 @@
+//! Which IRQ serves which queue of which interface.
+//!
+//! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
+//! (or as its `INTx` line) or names it over netlink, never because a name looks alike. What it does is told by
+//! netlink where the driver takes part ([`netlink`](super::netlink)), else by the driver's own names ([`names`]),
+//! else, for the few drivers of which it is known, by the order of the vectors. A vector of which none of them
+//! tells is kept apart and left alone, not guessed at.
+
+use std::collections::BTreeMap;
+
+use crate::machine::Role;
+use crate::machine::UnknownVector;
+use crate::machine::Vector;
+use crate::machine::netdev::{IrqQueues, Netdev};
+use crate::machine::{Interface, MaskFile, Sharer};
+use crate::read::files::parse_mask_file;
+use crate::read::files::{read_list, read_mask};
+use crate::read::interrupts::{Handlers, InterruptRow};
+use crate::read::names::{Dialect, Numbering};
+use crate::read::numbering;
+use crate::read::numbering::{NamedVector, VectorUse};
+use crate::read::sources;
+use crate::read::torn::again_while;
+use crate::root::{FileError, Root};
+
+/// Finds the vectors of all interfaces, a device at a time.
+pub(crate) fn read(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    interfaces: &mut [Interface],
+) -> Result<(), FileError> {
+    let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, interface) in interfaces.iter().enumerate() {
+        devices.entry(interface.device.address.clone()).or_default().push(at);
+    }
+    for mut ports in devices.into_values() {
+        ports.sort_by_key(|&at| (interfaces[at].port, at));
+        read_device(root, handlers, interfaces, &ports)?;
+    }
+    Ok(())
+}
+
+fn read_device(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    interfaces: &mut [Interface],
+    ports: &[usize],
+) -> Result<(), FileError> {
+    let Some(&first) = ports.first() else { return Ok(()) };
+    let told: BTreeMap<usize, BTreeMap<u32, IrqQueues>> = (ports.iter())
+        .map(|&port| (port, interfaces[port].netdev.as_ref().map(Netdev::by_irq).unwrap_or_default()))
+        .collect();
+    let teller = |irq: u32| ports.iter().copied().find(|port| told[port].contains_key(&irq));
+    let dialects: Vec<(usize, Dialect)> =
+        ports.iter().map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref()))).collect();
+    let mut found: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
+    for (irq, actions) in requested(handlers, interfaces, &dialects)? {
+        match understand(interfaces, &dialects, irq, &actions) {
+            // Names without an interface give the vectors of all ports to the first; netlink knows better.
+            Some((owner, _)) if !told[&owner].contains_key(&irq) && teller(irq).is_some() => {}
+            Some((owner, vector)) => found.entry(owner).or_default().push(vector),
+            None if teller(irq).is_some() => {}
+            None => interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") }),
+        }
+    }
+    let mut actions = BTreeMap::new();
+    for &irq in told.values().flat_map(BTreeMap::keys) {
+        let names = handlers.of(irq)?;
+        actions.extend((!names.is_empty()).then(|| (irq, names.join(", "))));
+    }
+    let action = |irq: u32| actions.get(&irq).cloned();
+    let mut data: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for &port in ports {
+        let interface = &mut interfaces[port];
+        let found = found.remove(&port).unwrap_or_default();
+        let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
+        let mut placed = numbering::place(&found, tx > 1);
+        numbering::by_order(interface.driver.as_deref(), &found, &mut placed, rx, tx);
+        let settled = sources::settle(found.into_iter().zip(placed).collect(), &told[&port], action);
+        for (irq, action, placed) in settled.vectors {
+            if placed.role != Role::Control {
+                data.entry(port).or_default().push(action.clone());
+            }
+            let node = foreign_node(root, interface, irq)?;
+            let last = interface.vectors.last().map(|last| &last.affinity);
+            match read_vector(root, irq, &action, placed, node, last)? {
+                Some(vector) => interface.vectors.push(vector),
+                None => interface.vanished_vectors.push(UnknownVector { irq, action }),
+            }
+        }
+        interface.unknown_vectors.extend(settled.unknown);
+        interface.contradictions = settled.contradictions;
+        let order = |v: &Vector| (v.role == Role::Control, v.queue, v.role, v.irq);
+        interface.vectors.sort_by_key(order);
+    }
+    share(interfaces, &dialects, &data);
+    Ok(())
+}
+
+/// Tells whose the vectors are of those that got none, where names do not hold an interface: `data` is the names of
+/// each port's queue vectors.
+fn share(interfaces: &mut [Interface], dialects: &[(usize, Dialect)], data: &BTreeMap<usize, Vec<String>>) {
+    for (port, dialect) in dialects.iter().filter(|(port, _)| !data.contains_key(port)) {
+        let holds_one = |name: &String| {
+            dialects.iter().any(|(_, of)| of.classify(name).is_some_and(|named| named.interface.is_some()))
+        };
+        let nobodys = |owner: &&usize| data[owner].iter().any(|name| !holds_one(name));
+        // Its driver names its vectors alike; sub-functions without vectors of their own have their parent's.
+        let own = |name: &String| dialect.classify(name).is_some_and(|named| named.role != Role::Control);
+        let alike = |owner: &&usize| nobodys(owner) && data[owner].iter().any(own);
+        let owners = || dialects.iter().map(|(owner, _)| owner).filter(|owner| data.contains_key(owner));
+        let parent = || owners().find(nobodys).filter(|_| interfaces[*port].vectors.is_empty());
+        let Some(&owner) = owners().find(alike).or_else(parent) else { continue };
+        let Interface { name, rx_queues, tx_queues, .. } = &interfaces[*port];
+        let sharer = Sharer { name: name.clone(), rx: rx_queues.len(), tx: tx_queues.len() };
+        interfaces[owner].sharers.push(sharer);
+        interfaces[*port].shares_vectors_of = Some(interfaces[owner].name.clone());
+    }
+}
+
+/// The node of a vector that another device than the interface's own raises: an interface over two PCI functions,
+/// one on each node.
+fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u32>, FileError> {
+    let irqs = &interface.device.irqs;
+    if irqs.is_empty() || irqs.contains(&irq) {
+        return Ok(None);
+    }
+    let node = root.read_opt(&format!("/proc/irq/{irq}/node"))?;
+    Ok(node.and_then(|node| node.trim().parse().ok()))
+}
+
+/// What a vector does and for which port, as its names tell; queue vectors before control vectors where an IRQ
+/// is shared or ports have several drivers.
+fn understand(
+    interfaces: &[Interface],
+    dialects: &[(usize, Dialect)],
+    irq: u32,
+    actions: &[String],
+) -> Option<(usize, NamedVector)> {
+    let each = actions.iter().flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
+    let told = each.filter_map(|(action, (port, dialect))| {
+        let named = dialect.classify(action)?;
+        let owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
+        Some((owner, NamedVector::new(irq, action, named)))
+    });
+    told.min_by_key(|(_, found)| found.role == Role::Control)
+}
+
+/// The device's IRQs that have a handler, and the handlers' names.
+fn requested(
+    handlers: &Handlers<'_>,
+    interfaces: &[Interface],
+    dialects: &[(usize, Dialect)],
+) -> Result<Vec<(u32, Vec<String>)>, FileError> {
+    let irqs: Vec<u32> =
+        dialects.first().map(|(first, _)| interfaces[*first].device.irqs.clone()).unwrap_or_default();
+    if !irqs.is_empty() {
+        let mut requested = Vec::new();
+        for irq in irqs {
+            let actions = handlers.of(irq)?;
+            requested.extend((!actions.is_empty()).then_some((irq, actions)));
+        }
+        return Ok(requested);
+    }
+    // Xen, platform and other devices without a list: only names that carry the interface's own or the device's.
+    let own = |action: &str| {
+        dialects.iter().any(|(port, dialect)| {
+            let interface = &interfaces[*port];
+            let named = dialect.classify(action);
+            named.and_then(|named| named.interface) == Some(interface.name.as_str())
+                || names_device(action, &interface.device.address)
+        })
+    };
+    let rows = handlers.listed()?.rows();
+    let own_of =
+        |row: InterruptRow<'_>| row.actions().filter(|action| own(action)).map(str::to_owned).collect();
+    Ok(rows
+        .map(|row| (row.irq, own_of(row)))
+        .filter(|(_, actions): &(_, Vec<_>)| !actions.is_empty())
+        .collect())
+}
+
+/// Whether a name is made of the device's name on its bus: the `30be0000.ethernet` of a platform device, alone or
+/// with more behind it, `vif0-q1-rx` of Xen's `vif-0`, `ibmvnic-30000003-rx1` of POWER's `30000003`.
+fn names_device(action: &str, device: &str) -> bool {
+    let starts = |with: &str| {
+        action.strip_prefix(with).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
+    };
+    match device.strip_prefix("vif-") {
+        Some(handle) => starts(&format!("vif{handle}")),
+        None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
+    }
+}
+
+/// The port that a vector belongs to. A name without an interface belongs to the port by whose driver it was
+/// read; one that was given before a rename belongs to the only port there is.
+fn owner(
+    interfaces: &[Interface],
+    ports: &[(usize, Dialect)],
+    port: usize,
+    named: Option<&str>,
+    numbering: Numbering,
+) -> Option<usize> {
+    let Some(name) = named else { return Some(port) };
+    if let Some((port, _)) = ports.iter().find(|(port, _)| interfaces[*port].name == name) {
+        return Some(*port);
+    }
+    // A bare word is too little to go by: drivers that use the bare name follow renames.
+    let renamed = ports.len() == 1 && !interfaces[port].device.irqs.is_empty();
+    (renamed && numbering != Numbering::Plain).then_some(port)
+}
+
+/// Reads where a vector may go and goes; `None` when it went away.
+fn read_vector(
+    root: &Root,
+    irq: u32,
+    action: &str,
+    placed: VectorUse,
+    node: Option<u32>,
+    last: Option<&MaskFile>,
+) -> Result<Option<Vector>, FileError> {
+    let path = format!("/proc/irq/{irq}");
+    let affinity_path = format!("{path}/smp_affinity");
+    let parse = |text: &str, mode| Ok((parse_mask_file(root, &affinity_path, text, last)?, mode));
+    let read = || root.parse_with_mode(&affinity_path, true, parse);
+    // As `read_affinity` does.
+    let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());
+    let Some((affinity, mode)) = again_while(nowhere, read)? else { return Ok(None) };
+    let effective = match read_list(root, &format!("{path}/effective_affinity_list"))? {
+        Some(cpus) => Some(cpus),
+        None => read_mask(root, &format!("{path}/effective_affinity"))?,
+    };
+    Ok(Some(Vector {
+        irq,
+        action: action.to_owned(),
+        role: placed.role,
+        queue: placed.queue,
+        source: placed.source,
+        node,
+        affinity,
+        // An empty effective mask is an IRQ that has never been started.
+        effective: effective.filter(|cpus| !cpus.is_empty()),
+        movable: mode & 0o200 != 0,
+    }))
+}

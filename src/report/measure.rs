@@ -1,0 +1,390 @@
+//! What happened while counters were watched, as rates: interrupts by queue and CPU and the share of them that was
+//! local, throughput, and what it cost. Made from the growth of counters; its JSON form is `nicpin.measure/1`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::cpuset::CpuSet;
+use crate::machine::growth::{Growth, Traffic};
+use crate::machine::{Role, Topology};
+use crate::plan::{Note, PlannedInterface};
+use crate::read::sample::CounterSelection;
+
+/// In less time than this, ticks say little.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// The name and version of the JSON form.
+pub const SCHEMA: &str = "nicpin.measure/1";
+
+/// An interface to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeasuredInterface {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// What it is, where it has no device: it has no node and no vectors then.
+    pub kind: Option<String>,
+    /// Its node.
+    pub node: Option<u32>,
+    /// Its vectors.
+    pub vectors: Vec<MeasuredVector>,
+}
+
+/// A vector to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeasuredVector {
+    /// Its IRQ number now.
+    pub irq: u32,
+    /// What it does.
+    pub role: Role,
+    /// Its queue; `None` for a control vector.
+    pub queue: Option<u32>,
+    /// The node on which it is local; `None` when unknown.
+    pub node: Option<u32>,
+}
+
+impl MeasuredInterface {
+    /// An interface with a device.
+    pub fn planned(interface: &PlannedInterface) -> Self {
+        let vectors = interface.vectors.iter().map(|vector| MeasuredVector {
+            irq: vector.irq,
+            role: vector.role,
+            queue: vector.queue,
+            node: vector.node.or(interface.local_node()),
+        });
+        Self {
+            name: interface.name.clone(),
+            driver: interface.driver.clone(),
+            kind: None,
+            node: interface.local_node(),
+            vectors: vectors.collect(),
+        }
+    }
+
+    /// An interface without one.
+    pub fn without_device(name: &str, kind: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            driver: None,
+            kind: Some(kind.to_owned()),
+            node: None,
+            vectors: Vec::new(),
+        }
+    }
+
+    /// The counters that tell of these interfaces, and those of the CPUs.
+    pub fn wanted(subjects: &[Self]) -> CounterSelection {
+        CounterSelection {
+            irqs: subjects.iter().flat_map(|subject| &subject.vectors).map(|vector| vector.irq).collect(),
+            interfaces: subjects.iter().map(|subject| subject.name.clone()).collect(),
+            cpus: true,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measure {
+    schema: &'static str,
+    /// Over how long.
+    pub seconds: f64,
+    /// Whether it is the whole of a command's run.
+    pub whole: bool,
+    /// The interfaces.
+    pub interfaces: Vec<InterfaceRates>,
+    /// The CPUs, by id.
+    pub cpus: Vec<CpuRates>,
+    /// All of it together.
+    pub machine: MachineRates,
+    /// What to know about the figures.
+    pub notes: Vec<Note>,
+}
+
+/// What happened on an interface.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterfaceRates {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// What it is, where it has no device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Its node; `None` when it has none or it is unknown.
+    pub node: Option<u32>,
+    /// What went through it; `None` when its counters do not tell.
+    pub traffic: Option<TrafficRates>,
+    /// Interrupts of its vectors a second.
+    pub interrupts_per_second: f64,
+    /// The share of them that its node's CPUs took; `None` without any, or when the node is unknown.
+    pub local: Option<f64>,
+    /// Its vectors.
+    pub vectors: Vec<VectorRates>,
+}
+
+/// What went through an interface, by its own counters (what counts as a byte is the driver's affair; most leave the
+/// frame check sequence out).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct TrafficRates {
+    /// Bytes received, in all.
+    pub rx_bytes: u64,
+    /// Bytes sent, in all.
+    pub tx_bytes: u64,
+    /// Received, in Gbit a second.
+    pub rx_gbit_per_second: f64,
+    /// Sent, in Gbit a second.
+    pub tx_gbit_per_second: f64,
+    /// Packets received a second.
+    pub rx_packets_per_second: f64,
+    /// Packets sent a second.
+    pub tx_packets_per_second: f64,
+    /// Packets received and thrown away, in all.
+    pub rx_dropped: u64,
+    /// Packets not sent, in all.
+    pub tx_dropped: u64,
+}
+
+/// What happened on a vector.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VectorRates {
+    /// Its IRQ number.
+    pub irq: u32,
+    /// What it does.
+    pub role: Role,
+    /// Its queue; `None` for a control vector.
+    pub queue: Option<u32>,
+    /// How often it fired, in all.
+    pub interrupts: u64,
+    /// The same a second.
+    pub per_second: f64,
+    /// The share that arrived on the interface's node.
+    pub local: Option<f64>,
+    /// The CPUs that took them.
+    pub cpus: Vec<OnCpu>,
+}
+
+/// A vector's interrupts on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OnCpu {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its node.
+    pub node: Option<u32>,
+    /// Interrupts, in all.
+    pub interrupts: u64,
+    /// Interrupts a second.
+    pub per_second: f64,
+}
+
+/// What a CPU did.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CpuRates {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its node.
+    pub node: Option<u32>,
+    /// Interrupts of the measured vectors a second.
+    pub interrupts_per_second: f64,
+    /// The share of its time in any program or in the kernel.
+    pub busy: f64,
+    /// The share of its time in interrupts and softirqs.
+    pub softirq: f64,
+    /// Polls of receive queues a second (`NET_RX`).
+    pub net_rx_per_second: f64,
+    /// Rounds of transmit work a second (`NET_TX`).
+    pub net_tx_per_second: f64,
+    /// Packets taken a second.
+    pub packets_per_second: f64,
+    /// Times a second that RPS woke it.
+    pub rps_per_second: f64,
+    /// Packets that its backlog had no room for, in all.
+    pub dropped: u64,
+    /// Polls that ended with work left, in all.
+    pub squeezed: u64,
+}
+
+/// What it cost, all measured interfaces and all CPUs together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct MachineRates {
+    /// Received and sent, in Gbit a second.
+    pub gbit_per_second: f64,
+    /// Time of all CPUs in any program or in the kernel, in seconds.
+    pub busy_cpu_seconds: f64,
+    /// Time of all CPUs in interrupts and softirqs, in seconds.
+    pub softirq_cpu_seconds: f64,
+    /// Gbit for each second that a CPU was busy; `None` when none was for a hundredth of a second.
+    pub gbit_per_busy_cpu_second: Option<f64>,
+    /// Gbit for each second that a CPU spent in interrupts and softirqs.
+    pub gbit_per_softirq_cpu_second: Option<f64>,
+    /// Interrupts of the measured vectors on their interface's node.
+    pub local_interrupts: u64,
+    /// Interrupts of the measured vectors on other nodes.
+    pub remote_interrupts: u64,
+    /// Packets thrown away by interfaces and backlogs.
+    pub dropped: u64,
+    /// Polls that ended with work left.
+    pub squeezed: u64,
+}
+
+/// Counts as numbers to divide.
+#[allow(clippy::cast_precision_loss)] // beyond 2^53 the last digits of a rate do not matter
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// Ticks of the kernel as seconds.
+fn seconds(ticks: u64) -> f64 {
+    float(ticks) / 100.0
+}
+
+impl Measure {
+    /// Makes rates of what grew.
+    pub fn new(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> Self {
+        let time = growth.elapsed.as_secs_f64();
+        let per_second = |count: u64| if time > 0.0 { float(count) / time } else { 0.0 };
+        let interfaces: Vec<InterfaceRates> =
+            subjects.iter().map(|subject| interface(topology, subject, growth, &per_second)).collect();
+        let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
+        for (cpu, count) in growth.interrupts.values().flatten() {
+            *taken.entry(*cpu).or_default() += count;
+        }
+        let cpu = |(&cpu, grown): (&u32, &crate::machine::growth::CpuGrowth)| CpuRates {
+            cpu,
+            node: topology.node_of(cpu),
+            interrupts_per_second: per_second(taken.get(&cpu).copied().unwrap_or(0)),
+            busy: per_second(grown.busy) / 100.0,
+            softirq: per_second(grown.irq + grown.softirq) / 100.0,
+            net_rx_per_second: per_second(grown.net_rx),
+            net_tx_per_second: per_second(grown.net_tx),
+            packets_per_second: per_second(grown.processed),
+            rps_per_second: per_second(grown.rps),
+            dropped: grown.dropped,
+            squeezed: grown.squeezed,
+        };
+        Self {
+            schema: SCHEMA,
+            seconds: time,
+            whole: false,
+            cpus: growth.cpus.iter().map(cpu).collect(),
+            machine: machine(topology, subjects, growth),
+            notes: notes(growth),
+            interfaces,
+        }
+    }
+}
+
+fn interface(
+    topology: &Topology,
+    subject: &MeasuredInterface,
+    growth: &Growth,
+    per_second: &dyn Fn(u64) -> f64,
+) -> InterfaceRates {
+    let gbit = |bytes: u64| per_second(bytes) * 8.0 / 1e9;
+    let traffic = growth.interfaces.get(&subject.name).map(|traffic: &Traffic| TrafficRates {
+        rx_bytes: traffic.rx_bytes,
+        tx_bytes: traffic.tx_bytes,
+        rx_gbit_per_second: gbit(traffic.rx_bytes),
+        tx_gbit_per_second: gbit(traffic.tx_bytes),
+        rx_packets_per_second: per_second(traffic.rx_packets),
+        tx_packets_per_second: per_second(traffic.tx_packets),
+        rx_dropped: traffic.rx_dropped,
+        tx_dropped: traffic.tx_dropped,
+    });
+    let vector = |vector: &MeasuredVector| {
+        let on = growth.interrupts.get(&vector.irq)?;
+        let (local, all) = shares(topology, vector, growth);
+        let cpus = on.iter().map(|(&cpu, &interrupts)| OnCpu {
+            cpu,
+            node: topology.node_of(cpu),
+            interrupts,
+            per_second: per_second(interrupts),
+        });
+        Some(VectorRates {
+            irq: vector.irq,
+            role: vector.role,
+            queue: vector.queue,
+            interrupts: all,
+            per_second: per_second(all),
+            local: local.filter(|_| all > 0).map(|local| float(local) / float(all)),
+            cpus: cpus.collect(),
+        })
+    };
+    let (mut local, mut known, mut all) = (0, 0, 0);
+    for vector in &subject.vectors {
+        let (here, of) = shares(topology, vector, growth);
+        all += of;
+        local += here.unwrap_or(0);
+        known += here.map_or(0, |_| of);
+    }
+    InterfaceRates {
+        name: subject.name.clone(),
+        driver: subject.driver.clone(),
+        kind: subject.kind.clone(),
+        node: subject.node,
+        traffic,
+        interrupts_per_second: per_second(all),
+        local: (known > 0).then(|| float(local) / float(known)),
+        vectors: subject.vectors.iter().filter_map(vector).collect(),
+    }
+}
+
+/// How many interrupts of a vector its node's CPUs took, if the node is known, of how many.
+fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Option<u64>, u64) {
+    let Some(on) = growth.interrupts.get(&vector.irq) else { return (None, 0) };
+    let own = vector.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
+    let here = |own: &CpuSet| on.iter().filter(|(cpu, _)| own.contains(**cpu)).map(|(_, count)| count).sum();
+    (own.map(here), on.values().sum())
+}
+
+fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> MachineRates {
+    let time = growth.elapsed.as_secs_f64();
+    let bytes: u64 = growth.interfaces.values().map(|traffic| traffic.rx_bytes + traffic.tx_bytes).sum();
+    let gbit = float(bytes) * 8.0 / 1e9;
+    let busy = seconds(growth.cpus.values().map(|cpu| cpu.busy).sum());
+    let softirq = seconds(growth.cpus.values().map(|cpu| cpu.irq + cpu.softirq).sum());
+    let mut machine = MachineRates {
+        gbit_per_second: if time > 0.0 { gbit / time } else { 0.0 },
+        busy_cpu_seconds: busy,
+        softirq_cpu_seconds: softirq,
+        gbit_per_busy_cpu_second: (busy > 0.0).then(|| gbit / busy),
+        gbit_per_softirq_cpu_second: (softirq > 0.0).then(|| gbit / softirq),
+        dropped: growth.cpus.values().map(|cpu| cpu.dropped).sum::<u64>()
+            + growth.interfaces.values().map(|traffic| traffic.rx_dropped + traffic.tx_dropped).sum::<u64>(),
+        squeezed: growth.cpus.values().map(|cpu| cpu.squeezed).sum(),
+        ..MachineRates::default()
+    };
+    for vector in subjects.iter().flat_map(|subject| &subject.vectors) {
+        if let (Some(local), all) = shares(topology, vector, growth) {
+            machine.local_interrupts += local;
+            machine.remote_interrupts += all - local;
+        }
+    }
+    machine
+}
+
+fn notes(growth: &Growth) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |code: &str, text: String| notes.push(Note::new(code, text));
+    if growth.elapsed < SHORT {
+        let text = "too short a time for shares of CPU time, which the kernel counts in ticks of 10 ms";
+        note("short", text.to_owned());
+    }
+    if !growth.cpus_changed.is_empty() {
+        let text =
+            format!("CPUs {} went on or offline; what they did then is not counted", growth.cpus_changed);
+        note("cpus-changed", text);
+    }
+    if !growth.irqs_changed.is_empty() {
+        let irqs: CpuSet = growth.irqs_changed.iter().copied().collect();
+        note("vectors-changed", format!("IRQs {irqs} came, went or began anew; not counted then"));
+    }
+    if !growth.interfaces_changed.is_empty() {
+        let names: Vec<&str> = growth.interfaces_changed.iter().map(String::as_str).collect();
+        let text = format!("{} came, went or began to count anew; not counted then", names.join(", "));
+        note("interfaces-changed", text);
+    }
+    notes
+}

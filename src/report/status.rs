@@ -1,0 +1,360 @@
+//! Is each interface's work on its own node, evenly, as planned, and will it stay so: the answer as a value. It is made
+//! from the machine, its plan and, where somebody watched, the interrupts that arrived meanwhile; its JSON form is
+//! `nicpin.status/1`.
+//!
+//! What the plan wants, what the kernel allows and where the kernel delivers are three different things here, and
+//! none is taken for proof that packets are served there: only interrupts that were seen to arrive are.
+
+mod vectors;
+
+pub use vectors::{VectorState, VectorStatus};
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::cpuset::CpuSet;
+use crate::machine::growth::Growth;
+use crate::machine::{Interface, Machine, Polling, Role};
+use crate::plan::{ChannelChange, NodeSource, Note, Plan, PlannedInterface, WriteKind};
+use crate::policy::Balancer;
+use crate::report::shell::word;
+
+/// The name and version of the JSON form.
+pub const SCHEMA: &str = "nicpin.status/1";
+
+/// The machine at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    schema: &'static str,
+    /// That of the worst interface; `None` when none was looked at.
+    pub state: Option<InterfaceState>,
+    /// The plan's hash.
+    pub hash: String,
+    /// How many values are as planned.
+    pub same: usize,
+    /// How many are not.
+    pub differ: usize,
+    /// For how many seconds interrupts were watched; `None` when they were not.
+    pub seconds: Option<f64>,
+    /// Whether an apply has left its record here since the machine came up.
+    pub applied: bool,
+    /// The interfaces, worst first.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// The other writer of affinities.
+    pub irqbalance: IrqbalanceStatus,
+    /// What concerns the whole machine.
+    pub notes: Vec<Note>,
+}
+
+/// How an interface is doing, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InterfaceState {
+    /// As planned, and the interrupts that arrived did so where planned.
+    Proven,
+    /// Nothing is planned for it: the kernel or the policy decides.
+    LeftAlone,
+    /// As planned, and no interrupt was seen.
+    NotProven,
+    /// It has no queue vectors, or they are not understood.
+    Unknown,
+    /// Set as planned; the kernel moves some vectors at their next interrupt.
+    Pending,
+    /// Set as planned, and interrupts arrived on other CPUs.
+    Elsewhere,
+    /// Some values are not as planned.
+    Drift,
+}
+
+/// An interface at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// How it is doing.
+    pub state: InterfaceState,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// The bus device behind it.
+    pub device: String,
+    /// Its node; `None` when unknown.
+    pub node: Option<u32>,
+    /// How that is known.
+    pub node_source: NodeSource,
+    /// Where its vectors may go.
+    pub candidates: CpuSet,
+    /// Link speed in Mbit/s.
+    pub speed_mbps: Option<u32>,
+    /// Operational state (`operstate`).
+    pub link: String,
+    /// Receive queues in use, or transmit queues if there are more.
+    pub queues: usize,
+    /// Most receiving channels that the card could have, where it tells.
+    pub max_queues: Option<u32>,
+    /// Vectors of queues in use.
+    pub queue_vectors: usize,
+    /// Those that are served on its node; `None` when no node is known.
+    pub local: Option<usize>,
+    /// Most queues that one CPU serves.
+    pub max_per_cpu: usize,
+    /// Most queues that one core serves.
+    pub max_per_core: usize,
+    /// Vectors that isolated or `nohz_full` CPUs serve.
+    pub on_isolated: usize,
+    /// Vectors that are not allowed just where planned.
+    pub drift: usize,
+    /// Vectors that the kernel does not let be moved.
+    pub unmovable: usize,
+    /// Interrupts of its vectors a second, while they were watched.
+    pub per_second: Option<f64>,
+    /// Vectors of queues in use of which interrupts arrived, all where planned.
+    pub proven: Option<usize>,
+    /// Its vectors: queues in order, then control vectors.
+    pub vectors: Vec<VectorStatus>,
+    /// Receive packet steering, with the flow table.
+    pub rps: Steering,
+    /// Transmit packet steering.
+    pub xps: Steering,
+    /// Who polls its queues.
+    pub polling: Polling,
+    /// What its owner should know.
+    pub notes: Vec<Note>,
+    /// What to type to have it as planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// One kind of steering over all queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Steering {
+    /// Queues for which something is planned, be it off.
+    pub planned: usize,
+    /// Those of them that are to steer.
+    pub on: usize,
+    /// Values that are not as planned.
+    pub differ: usize,
+}
+
+/// Whether irqbalance will undo it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IrqbalanceStatus {
+    /// Its process, while it runs.
+    pub pid: Option<i32>,
+    /// What will happen.
+    pub text: String,
+    /// What to type about it.
+    pub fix: Option<String>,
+}
+
+/// Interrupts that were watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a>(pub &'a Growth);
+
+impl Watched<'_> {
+    fn seconds(self) -> f64 {
+        self.0.elapsed.as_secs_f64()
+    }
+}
+
+impl Status {
+    /// Judges a machine by its plan, and by what was watched. `told`: the IRQs that irqbalance was told to leave alone.
+    pub fn new(
+        machine: &Machine,
+        plan: &Plan,
+        watched: Option<Watched<'_>>,
+        applied: bool,
+        told: &BTreeSet<u32>,
+    ) -> Self {
+        let watched = watched.filter(|watched| watched.seconds() > 0.0);
+        let mut interfaces: Vec<InterfaceStatus> =
+            plan.interfaces.iter().map(|interface| of_interface(machine, plan, interface, watched)).collect();
+        let remote = |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
+        interfaces.sort_by_key(|interface| Reverse((interface.state, remote(interface))));
+        let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
+            plan.notes.iter().cloned().partition(|note| note.code.starts_with("irqbalance"));
+        if machine.sockets_poll {
+            let text = "sockets that wait poll their card (net.core.busy_read, busy_poll): while they do, packets \
+                        are taken on the program's CPU, not on the vector's";
+            notes.push(Note::new("sockets-poll", text));
+        }
+        if watched.is_some_and(|watched| !watched.0.cpus_changed.is_empty()) {
+            let cpus = watched.map(|watched| watched.0.cpus_changed.to_string()).unwrap_or_default();
+            let text = format!("CPUs {cpus} went on or offline while interrupts were watched");
+            notes.push(Note::new("cpus-changed", text));
+        }
+        Self {
+            schema: SCHEMA,
+            state: interfaces.first().map(|worst| worst.state),
+            hash: plan.hash.clone(),
+            same: plan.unchanged,
+            differ: plan.writes.len() + plan.channels.len(),
+            seconds: watched.map(Watched::seconds),
+            applied,
+            interfaces,
+            irqbalance: irqbalance(plan, told, about_irqbalance.into_iter().find_map(|note| note.fix)),
+            notes,
+        }
+    }
+}
+
+/// Whether irqbalance will move what is planned. `told`: the IRQs that the one that runs was told to leave alone.
+fn irqbalance(plan: &Plan, told: &BTreeSet<u32>, fix: Option<String>) -> IrqbalanceStatus {
+    let Some(running) = &plan.irqbalance else {
+        return IrqbalanceStatus { pid: None, text: "does not run".to_owned(), fix: None };
+    };
+    let who = format!("runs (process {})", running.pid);
+    let (text, fix) = if running.lasts {
+        (format!("{who}, and asks nicpin which IRQs it is to leave alone"), None)
+    } else if running.irqs.iter().all(|irq| told.contains(irq)) {
+        let count = running.irqs.len();
+        (
+            format!(
+                "{who} and was told to leave the {count} planned IRQs alone; it forgets that when it restarts"
+            ),
+            fix,
+        )
+    } else {
+        let text = format!("{who}: within 10 s it moves vectors that it was not told to leave alone");
+        let fix = if running.action == Balancer::Ban { Some("nicpin apply".to_owned()) } else { fix };
+        (text, fix)
+    };
+    IrqbalanceStatus { pid: Some(running.pid), text, fix }
+}
+
+fn of_interface(
+    machine: &Machine,
+    plan: &Plan,
+    planned: &PlannedInterface,
+    watched: Option<Watched<'_>>,
+) -> InterfaceStatus {
+    let interface = machine.interfaces.iter().find(|interface| interface.name == planned.name);
+    let vectors: Vec<VectorStatus> =
+        planned.vectors.iter().map(|vector| vectors::of(machine, planned, vector, watched)).collect();
+    let count = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
+    let active = |row: &VectorStatus| row.role != Role::Control && !row.idle;
+    let writes = |kinds: &[WriteKind]| {
+        plan.writes.iter().filter(|w| *w.interface == *planned.name && kinds.contains(&w.kind)).count()
+    };
+    let rps = Steering {
+        planned: planned.rx_queues.iter().filter(|rx| rx.rps_cpus.is_some()).count(),
+        on: planned.rx_queues.iter().filter(|rx| is_on(rx.rps_cpus.as_ref())).count(),
+        differ: writes(&[WriteKind::Rps, WriteKind::RpsFlow]),
+    };
+    let xps = Steering {
+        planned: planned.tx_queues.iter().filter(|tx| tx.xps_cpus.is_some()).count(),
+        on: planned.tx_queues.iter().filter(|tx| is_on(tx.xps_cpus.as_ref())).count(),
+        differ: writes(&[WriteKind::Xps]),
+    };
+    let channels: Vec<&ChannelChange> =
+        plan.channels.iter().filter(|change| change.interface == planned.name).collect();
+    let differs = !channels.is_empty() || rps.differ + xps.differ > 0;
+    let polling = interface.map(|interface| interface.polling).unwrap_or_default();
+    let (max_per_cpu, max_per_core) = most_queues(machine, &vectors);
+    let rates: Option<f64> = watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum());
+    let mut notes: Vec<Note> =
+        planned.notes.iter().filter(|note| note.code != "kernel-managed").cloned().collect();
+    notes.extend(channels.into_iter().map(|change| {
+        let text = format!("its channels are not as planned: {}", change.why);
+        Note::new("channels-differ", text).with_fix(&change.command)
+    }));
+    notes.extend(interface.into_iter().flat_map(how_polled));
+    InterfaceStatus {
+        name: planned.name.clone(),
+        state: state(planned, &vectors, differs),
+        driver: planned.driver.clone(),
+        device: planned.device.clone(),
+        node: planned.node,
+        node_source: planned.node_source,
+        candidates: planned.candidates.clone(),
+        speed_mbps: planned.speed_mbps,
+        link: planned.link.clone(),
+        queues: planned.rx_queues.len().max(planned.tx_queues.len()),
+        max_queues: planned.channels.map(|channels| channels.max_receiving()),
+        queue_vectors: count(&active),
+        local: vectors
+            .iter()
+            .any(|row| row.local.is_some())
+            .then(|| count(&|row| active(row) && row.local == Some(true))),
+        max_per_cpu,
+        max_per_core,
+        on_isolated: count(&|row| row.on_isolated),
+        drift: count(&|row| row.state == VectorState::Drift),
+        unmovable: count(&|row| row.state == VectorState::Unmovable),
+        per_second: rates,
+        proven: watched.map(|_| count(&|row| active(row) && row.is_proven())),
+        fix: (differs || count(&|row| row.state == VectorState::Drift) > 0)
+            .then(|| format!("nicpin apply {}", word(&planned.name))),
+        vectors,
+        rps,
+        xps,
+        polling,
+        notes,
+    }
+}
+
+fn is_on(cpus: Option<&CpuSet>) -> bool {
+    cpus.is_some_and(|cpus| !cpus.is_empty())
+}
+
+fn state(planned: &PlannedInterface, vectors: &[VectorStatus], differs: bool) -> InterfaceState {
+    let any = |state: VectorState| vectors.iter().any(|row| row.state == state);
+    if differs || any(VectorState::Drift) {
+        InterfaceState::Drift
+    } else if any(VectorState::Elsewhere) {
+        InterfaceState::Elsewhere
+    } else if any(VectorState::Pending) {
+        InterfaceState::Pending
+    } else if planned.notes.iter().any(Note::is_unplannable) {
+        InterfaceState::Unknown
+    } else if !any(VectorState::AsPlanned) {
+        InterfaceState::LeftAlone
+    } else if vectors.iter().any(VectorStatus::is_proven) {
+        InterfaceState::Proven
+    } else {
+        InterfaceState::NotProven
+    }
+}
+
+/// Most queues in use that one CPU serves, and that one core serves. A queue's receive and transmit vectors on one CPU
+/// are one piece of work.
+fn most_queues(machine: &Machine, vectors: &[VectorStatus]) -> (usize, usize) {
+    let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for row in vectors.iter().filter(|row| row.role != Role::Control && !row.idle) {
+        if let (Some(queue), Some(cpu)) = (row.queue, row.effective.as_ref().and_then(CpuSet::first)) {
+            on_cpu.entry(cpu).or_default().insert(queue);
+        }
+    }
+    let on = |cpu: u32| on_cpu.get(&cpu).map_or(0, BTreeSet::len);
+    let cores = machine.topology.cores.iter().map(|core| core.iter().map(on).sum());
+    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), cores.max().unwrap_or(0))
+}
+
+/// Settings under which the CPU that is interrupted is not where, or when, the work is done.
+fn how_polled(interface: &Interface) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if interface.polling.threaded {
+        let napis = interface.netdev.iter().flat_map(|answer| &answer.napis);
+        let pids: Vec<String> = napis.filter_map(|napi| napi.pid).map(|pid| pid.to_string()).collect();
+        let named = if pids.is_empty() { String::new() } else { format!(" (processes {})", pids.join(", ")) };
+        let text = format!(
+            "its queues are polled by threads{named}, which the scheduler may run anywhere: the vector's CPU only \
+             wakes them"
+        );
+        let fix = match pids.first() {
+            Some(pid) => format!("taskset -pc CPU {pid}"),
+            None => format!("echo 0 > /sys/class/net/{}/threaded", interface.name),
+        };
+        notes.push(Note::new("threaded-napi", text).with_fix(fix));
+    }
+    if interface.polling.defers_interrupts() {
+        let text = format!(
+            "it is polled before it may interrupt again (napi_defer_hard_irqs {}, gro_flush_timeout {} ns): few \
+             interrupts are no sign of little traffic, and a busy poller takes packets on its own CPU",
+            interface.polling.napi_defer_hard_irqs, interface.polling.gro_flush_timeout
+        );
+        notes.push(Note::new("interrupts-deferred", text));
+    }
+    notes
+}

@@ -1,0 +1,390 @@
+//! The root, and what is read and written below it.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{self, OFlag};
+use nix::sys::stat::{self, Mode, SFlag};
+
+use crate::root::archive;
+use crate::root::archive::{Entry, Tree, resolve};
+use crate::root::directories::DirectoryCache;
+pub(super) use crate::root::error::FileError;
+use crate::root::error::{io_error, is_absent};
+use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
+pub(super) use crate::root::recorded::Recorded;
+use crate::root::recorded::Recorder;
+
+/// Room for a larger file is given back at once.
+const KEPT_BUFFER: usize = 1 << 16;
+
+/// The directory or capture below which the machine is read and written.
+#[derive(Debug)]
+pub struct Root {
+    base: PathBuf,
+    backing: Backing,
+    record: Recorder,
+    faults: Faults,
+    pub(super) nearby: DirectoryCache,
+    /// Room for the file that is read: the same for each.
+    buffer: RefCell<Vec<u8>>,
+}
+
+/// What stands behind a root.
+#[derive(Debug)]
+enum Backing {
+    Directory { top: OwnedFd, real: bool },
+    Capture(Tree),
+}
+
+impl Root {
+    /// Opens a root: a directory or a capture. `/` (by whatever name) is the live machine.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let top = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
+        let stat = stat::fstat(&top).map_err(|errno| io_error(path, errno))?;
+        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+            SFlag::S_IFDIR => {}
+            SFlag::S_IFREG | SFlag::S_IFIFO => return Self::open_capture(path),
+            _ => return Err(io_error(path, Errno::ENOTDIR)),
+        }
+        let real =
+            stat::stat("/").is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
+        let base = if real { PathBuf::from("/") } else { path.to_owned() };
+        let backing = Backing::Directory { top, real };
+        Ok(Self::over(base, backing))
+    }
+
+    fn over(base: PathBuf, backing: Backing) -> Self {
+        let (record, faults, nearby) = (Recorder::default(), Faults::default(), DirectoryCache::default());
+        Self { base, backing, record, faults, nearby, buffer: RefCell::default() }
+    }
+
+    fn open_capture(path: &Path) -> Result<Self, FileError> {
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let file = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
+        Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
+    }
+
+    /// Reads a capture from wherever it comes; `name` is what errors call it.
+    pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
+        let tree = Tree::unpack(capture)
+            .map_err(|error| FileError::Content { path: name.to_owned(), reason: error.to_string() })?;
+        Ok(Self::of_tree(name, tree))
+    }
+
+    /// A machine in memory, under the name of where it comes from.
+    pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
+        Self::over(base.to_owned(), Backing::Capture(tree))
+    }
+
+    /// As [`Root::open`], and records what is looked at. What the user may not read is taken for absent, and
+    /// noted.
+    pub fn open_recording(path: &Path) -> Result<Self, FileError> {
+        Ok(Self { record: Recorder::on(), ..Self::open(path)? })
+    }
+
+    /// As [`Root::open`], on a tree that answers as a test wants the kernel to answer: `answer` is asked before each
+    /// file is touched.
+    pub fn open_with_faults(
+        path: &Path,
+        answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static,
+    ) -> Result<Self, FileError> {
+        Ok(Self { faults: Faults::on(answer), ..Self::open(path)? })
+    }
+
+    pub(super) fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// What was looked at so far, when opened with [`Root::open_recording`].
+    pub fn recorded(&self) -> Recorded {
+        self.record.recorded()
+    }
+
+    /// Records an answer of the live machine under the path where a tree keeps it.
+    pub fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
+        self.record.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
+    }
+
+    /// Whether this is the live machine, which answers ioctls and netlink beside its files.
+    pub fn is_real(&self) -> bool {
+        matches!(self.backing, Backing::Directory { real: true, .. })
+    }
+
+    /// Whether this is a capture, which can only be read.
+    pub fn is_capture(&self) -> bool {
+        matches!(self.backing, Backing::Capture(_))
+    }
+
+    /// The root directory or the capture itself.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// A path of the machine as this process and its user would name it.
+    pub fn outside(&self, path: &str) -> PathBuf {
+        self.base.join(path.trim_start_matches('/'))
+    }
+
+    /// An error about what a file holds.
+    pub fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
+        FileError::Content { path: self.outside(path), reason: reason.into() }
+    }
+
+    /// The whole file.
+    pub fn read(&self, path: &str) -> Result<String, FileError> {
+        let file = self.read_file(path);
+        file.map(|file| file.text).map_err(|answer| FileError::Io { path: self.outside(path), answer })
+    }
+
+    /// The whole file, or `None` where the machine has none, or has one that says nothing: a queue that
+    /// vanished, `speed` of a link that is down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
+    pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
+        Ok(self.read_opt_file(path)?.map(|file| file.text))
+    }
+
+    /// What is made of a file's text, where there is one as [`Root::read_opt`] has it: without a copy of the text,
+    /// which counts where there are thousands of files.
+    pub(crate) fn parse_opt<T>(
+        &self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, FileError>,
+    ) -> Result<Option<T>, FileError> {
+        self.parse_with_mode(path, false, |text, _| parse(text))
+    }
+
+    /// The same with the file's permission bits; they are 0 where they are neither wanted nor recorded.
+    pub(crate) fn parse_with_mode<T>(
+        &self,
+        path: &str,
+        with_mode: bool,
+        parse: impl FnOnce(&str, u32) -> Result<T, FileError>,
+    ) -> Result<Option<T>, FileError> {
+        if self.record.is_on() || self.is_capture() {
+            let Some(file) = self.read_opt_file(path)? else { return Ok(None) };
+            return parse(&file.text, file.mode).map(Some);
+        }
+        match self.read_directly(path, with_mode, parse) {
+            Ok(parsed) => parsed.map(Some),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+        }
+    }
+
+    fn read_opt_file(&self, path: &str) -> Result<Option<archive::TreeFile>, FileError> {
+        match self.read_file(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
+            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+        }
+    }
+
+    /// Hands a file over to be read part by part, for the one that is larger than all others together.
+    pub(crate) fn read_in_parts<T>(
+        &self,
+        path: &str,
+        read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
+    ) -> Result<T, FileError> {
+        let result = if self.record.is_on() || self.is_capture() {
+            self.read_file(path).and_then(|file| read(&mut file.text.as_bytes()))
+        } else {
+            let file = self.open_at(path, OFlag::O_RDONLY).map_err(io::Error::from);
+            file.and_then(|file| read(&mut File::from(file)))
+        };
+        result.map_err(|answer| FileError::Io { path: self.outside(path), answer })
+    }
+
+    /// The names in a directory, sorted; `None` when there is no such directory.
+    pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
+        match self.names(path) {
+            Ok(names) => {
+                self.record.note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
+                Ok(Some(names))
+            }
+            Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
+            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+        }
+    }
+
+    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        self.note_opened(path);
+        if let Backing::Capture(tree) = &self.backing {
+            return Ok(tree.list(path)?);
+        }
+        let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
+        let entries: Result<Vec<_>, Errno> = dir.iter().collect();
+        let names = entries?.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Whether the path leads anywhere.
+    pub fn exists(&self, path: &str) -> bool {
+        self.note_opened(path);
+        match &self.backing {
+            Backing::Capture(tree) => tree.get(path).is_ok(),
+            Backing::Directory { .. } => self.open_at(path, OFlag::O_PATH).is_ok(),
+        }
+    }
+
+    /// What stands at a path without links before its last name. Is not recorded.
+    pub(crate) fn look(&self, path: &str) -> Option<Entry> {
+        if let Backing::Capture(tree) = &self.backing {
+            return tree.entry(path).cloned();
+        }
+        let file = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
+        let stat = stat::fstat(&file).ok()?;
+        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+            SFlag::S_IFDIR => Some(Entry::Directory(BTreeSet::new())),
+            SFlag::S_IFLNK => self.target(path).map(Entry::Link),
+            _ => Some(Entry::File(archive::TreeFile { mode: stat.st_mode & 0o7777, text: String::new() })),
+        }
+    }
+
+    /// The last name in the target of a link: `driver` of a device gives the driver's name.
+    pub fn link_name(&self, path: &str) -> Option<String> {
+        let target = self.read_link(path)?;
+        target.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
+    }
+
+    /// The path without links, `.` and `..`, as the machine would resolve it; `None` when it leads nowhere.
+    pub fn canonical(&self, path: &str) -> Option<String> {
+        resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved))
+    }
+
+    /// Writes a value into a file that exists, with one write(2); never creates one.
+    pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
+        if !self.faults.ask_to_write(path, value)? {
+            return Ok(());
+        }
+        let mut file = File::from(self.open_at(path, OFlag::O_WRONLY | OFlag::O_TRUNC)?);
+        let written = file.write(value.as_bytes())?;
+        if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    /// Reads a file and records it. The mode is 0 where it is not recorded.
+    fn read_file(&self, path: &str) -> io::Result<archive::TreeFile> {
+        self.note_opened(path);
+        let file = self.read_backing(path);
+        self.record.note_read(path, &file);
+        file
+    }
+
+    fn read_backing(&self, path: &str) -> io::Result<archive::TreeFile> {
+        if let Backing::Capture(tree) = &self.backing {
+            return Ok(tree.file(path)?.clone());
+        }
+        let of = |text: &str, mode| archive::TreeFile { mode, text: text.to_owned() };
+        self.read_directly(path, self.record.is_on(), of)
+    }
+
+    /// What is made of a file in a directory's tree, and of its mode where that is wanted.
+    fn read_directly<T>(
+        &self,
+        path: &str,
+        with_mode: bool,
+        parse: impl FnOnce(&str, u32) -> T,
+    ) -> io::Result<T> {
+        self.faults.ask(FileAction::Read, path)?;
+        let mut file = File::from(self.open_at(path, OFlag::O_RDONLY)?);
+        let mut buffer = self.buffer.take();
+        let length = read_bytes(&mut file, path, &mut buffer)?;
+        let mode = if with_mode { mode_of_file(&file)? } else { 0 };
+        drop(file);
+        let bytes = buffer.get(..length).unwrap_or_default();
+        let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let parsed = parse(&text, mode);
+        drop(text);
+        if buffer.len() <= KEPT_BUFFER {
+            self.buffer.replace(buffer);
+        }
+        Ok(parsed)
+    }
+
+    fn read_link(&self, path: &str) -> Option<String> {
+        self.record.note(|record| _ = record.paths.insert(path.to_owned()));
+        self.target(path)
+    }
+
+    pub(super) fn target(&self, path: &str) -> Option<String> {
+        match &self.backing {
+            Backing::Capture(tree) => tree.read_link(path),
+            Backing::Directory { top, .. } => fcntl::readlinkat(top, relative(path)).ok()?.into_string().ok(),
+        }
+    }
+
+    fn note_opened(&self, path: &str) {
+        self.record.note(|record| {
+            record.paths.insert(path.to_owned());
+            record.opened.insert(path.to_owned());
+        });
+    }
+
+    /// Whether a recording goes on without what this user may not read.
+    fn leaves_out(&self, path: &str, error: &io::Error) -> bool {
+        let leaves_out = self.record.is_on() && error.kind() == io::ErrorKind::PermissionDenied;
+        if leaves_out {
+            self.record.note(|record| _ = record.refused.insert(path.to_owned()));
+        }
+        leaves_out
+    }
+
+    /// The root directory; a capture is read-only.
+    pub(super) fn top(&self) -> Result<&OwnedFd, Errno> {
+        match &self.backing {
+            Backing::Directory { top, .. } => Ok(top),
+            Backing::Capture(_) => Err(Errno::EROFS),
+        }
+    }
+}
+
+/// All that is in a file. Files of one value end where a read is short: sysfs hands out at most a page at a time
+/// (`kernfs_file_read_iter`), `/proc/irq` the whole value; asking again for the end would be a third of the work.
+fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    const PAGE: usize = 4096;
+    buffer.resize(buffer.len().max(PAGE), 0);
+    let mut length = read_some(file, buffer)?;
+    let whole = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
+    if length == 0 || (whole && length < PAGE) {
+        return Ok(length);
+    }
+    loop {
+        if length == buffer.len() {
+            buffer.resize(2 * length, 0);
+        }
+        match read_some(file, &mut buffer[length..])? {
+            0 => return Ok(length),
+            more => length += more,
+        }
+    }
+}
+
+fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {
+    Ok(stat::fstat(file)?.st_mode & 0o7777)
+}
+
+/// The path as seen from the root directory's descriptor.
+pub(super) fn relative(path: &str) -> &str {
+    match path.trim_start_matches('/') {
+        "" => ".",
+        path => path,
+    }
+}

@@ -1,0 +1,66 @@
+//! How a file below the root is opened: through no link that leads out of it.
+
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
+use nix::sys::stat::Mode;
+
+use crate::root::Root;
+use crate::root::archive::resolve;
+use crate::root::files::relative;
+
+impl Root {
+    pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+        let directory = |path: &str| self.open_from_top(path, OFlag::O_PATH | OFlag::O_DIRECTORY);
+        if let Some(file) = self.nearby.open(path, directory, |from, file| self.open_below(from, file, flags))
+        {
+            return Ok(file);
+        }
+        let file = self.open_from_top(path, flags)?;
+        self.nearby.forget(path);
+        Ok(file)
+    }
+
+    fn open_from_top(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+        let top = self.top()?;
+        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
+        if self.is_real() {
+            return fcntl::openat(top, relative(path), flags, mode);
+        }
+        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_IN_ROOT);
+        match fcntl::openat2(top, relative(path), how) {
+            // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something was renamed anywhere on
+            // this system while `..` was followed.
+            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
+            result => result,
+        }
+    }
+
+    /// Opens a file below a directory, where no link is on the way.
+    fn open_below(&self, directory: &OwnedFd, file: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
+        if self.is_real() {
+            return fcntl::openat(directory, file, flags, mode);
+        }
+        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        fcntl::openat2(directory, file, how)
+    }
+
+    /// As `openat2` with `RESOLVE_IN_ROOT` does, link by link.
+    fn open_by_hand(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
+        let link = |path: &str| self.target(path);
+        let resolved = if flags.contains(OFlag::O_NOFOLLOW) {
+            let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
+            resolve(above, link).map(|above| format!("{above}/{name}"))
+        } else {
+            resolve(path, link)
+        };
+        fcntl::openat(self.top()?, relative(&resolved.ok_or(Errno::ELOOP)?), flags | OFlag::O_NOFOLLOW, mode)
+    }
+}
+
+/// The permissions of a file that is made.
+fn new_mode(flags: OFlag) -> Mode {
+    Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 })
+}
