@@ -274,9 +274,7 @@ fn process(path: &str) -> Option<&str> {
 /// Whether a path is about a process that is none of nicpin's business.
 fn is_strange_process(path: &str, record: &Recorded) -> bool {
     let Some(id) = process(path) else { return false };
-    let stat = record.files.get(&format!("/proc/{id}/stat"));
-    let known = |stat: &TreeFile| [" (irqbalance) ", " (tuned) "].iter().any(|name| stat.text.contains(name));
-    !stat.is_some_and(known)
+    !record.files.get(&format!("/proc/{id}/stat")).is_some_and(|stat| tools::is_tool(&stat.text))
 }
 
 /// `/proc/PID/stat` with the identity of the process and nothing of what it does.

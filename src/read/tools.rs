@@ -4,17 +4,18 @@
 pub mod irqbalance;
 pub mod others;
 
-use std::io::Cursor;
-
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
 use crate::machine::OtherTools;
 use crate::root::{FileError, Root};
 
+/// The programs that are known by their process.
+const PROGRAMS: [&str; 2] = ["irqbalance", "tuned"];
+
 /// Finds them.
 pub(crate) fn read(root: &Root) -> Result<OtherTools, FileError> {
-    let mut processes = processes(root, &["irqbalance", "tuned"])?;
+    let mut processes = processes(root, &PROGRAMS)?;
     let tuned = processes.iter().any(|process| process.comm == "tuned");
     processes.retain(|process| process.comm == "irqbalance");
     let irqbalance = processes.first().map(|process| irqbalance::read(root, process.pid));
@@ -30,13 +31,19 @@ pub(crate) fn processes(root: &Root, names: &[&str]) -> Result<Vec<Stat>, FileEr
         }
         // A process that ends meanwhile is one less to look at.
         let Some(text) = root.read_opt(&format!("/proc/{name}/stat"))? else { continue };
-        if let Ok(stat) = Stat::from_read(Cursor::new(text.into_bytes()))
-            && names.contains(&stat.comm.as_str())
-        {
-            found.push(stat);
-        }
+        found.extend(process(&text, names));
     }
     Ok(found)
+}
+
+/// The process of a `/proc/PID/stat` when it has one of these names.
+fn process(stat: &str, names: &[&str]) -> Option<Stat> {
+    Stat::from_read(stat.as_bytes()).ok().filter(|stat| names.contains(&stat.comm.as_str()))
+}
+
+/// Whether a `/proc/PID/stat` is that of a program that writes affinities.
+pub(crate) fn is_tool(stat: &str) -> bool {
+    process(stat, &PROGRAMS).is_some()
 }
 
 /// A configuration file of somebody else's. One that this user may not read is as good as none: it decides what a note

@@ -1,238 +1,216 @@
 //! Questions to the kernel's `netdev` family and its answers, as bytes. One socket, one question at a time; the
 //! kernel answers while it is asked, so nothing here waits for anything else.
+//!
+//! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
+//! The socket is here because it has a timeout, and because no answer, whatever is in it, may end the program.
 
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload, NetlinkSerializable, NlasIterator,
+use netlink_bindings::builtin::Nlmsghdr;
+use netlink_bindings::netdev::{self, QueueType};
+use netlink_bindings::nlctrl;
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use nix::libc::{NLMSG_DONE, NLMSG_ERROR, NLMSG_MIN_TYPE};
+use nix::sys::socket::sockopt::ReceiveTimeout;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, connect, recv, send, setsockopt,
+    socket,
 };
-use netlink_sys::protocols::NETLINK_GENERIC;
-use netlink_sys::{Socket, SocketAddr};
-use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 
-/// The family that knows the others (`include/uapi/linux/genetlink.h`).
-const CONTROL: u16 = 0x10;
-const GET_FAMILY: u8 = 3;
-const FAMILY_ID: u16 = 1;
-const FAMILY_NAME: u16 = 2;
-
-/// The `netdev` family (`include/uapi/linux/netdev.h`).
-const NETDEV: &str = "netdev";
-const QUEUE_GET: u8 = 10;
-const NAPI_GET: u8 = 11;
-
-/// `NETDEV_A_QUEUE_*`.
-mod queue {
-    pub(super) const ID: u16 = 1;
-    pub(super) const IFINDEX: u16 = 2;
-    pub(super) const TYPE: u16 = 3;
-    pub(super) const NAPI_ID: u16 = 4;
-}
-
-/// `NETDEV_A_NAPI_*`.
-mod napi {
-    pub(super) const IFINDEX: u16 = 1;
-    pub(super) const ID: u16 = 2;
-    pub(super) const IRQ: u16 = 3;
-    pub(super) const PID: u16 = 4;
-}
+/// Bytes of the longest datagram that the kernel makes for a dump (`netlink_recvmsg`, `net/netlink/af_netlink.c`).
+const LONGEST: usize = 32 << 10;
+/// `NLM_F_REQUEST` and `NLM_F_ACK` (`include/uapi/linux/netlink.h`), without which a single answer has no end.
+const REQUEST: u16 = 1 | 4;
 
 /// A socket to the kernel, and where it has the `netdev` family.
 #[derive(Debug)]
-pub(super) struct Client {
-    socket: Socket,
+pub(crate) struct Client {
+    socket: OwnedFd,
     family: u16,
     sequence: u32,
 }
 
 impl Client {
     /// Fails where there is no generic netlink, and before Linux 6.3, which has no such family.
-    pub(super) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_GENERIC)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
+    pub(crate) fn open() -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
+        // To the kernel: what other processes send is refused.
+        connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         // The kernel answers at once; what only looks like one shall not hold nicpin up.
         setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
-        let mut client = Self { socket, family: CONTROL, sequence: 0 };
-        let name = attribute(FAMILY_NAME, format!("{NETDEV}\0").as_bytes());
-        let replies = client.request(GET_FAMILY, NLM_F_ACK, name)?;
-        let id = replies.iter().find_map(|reply| {
-            NlasIterator::new(reply.as_slice()).filter_map(Result::ok).find_map(|attribute| {
-                let value: [u8; 2] = attribute.value().try_into().ok()?;
-                (attribute.kind() == FAMILY_ID).then_some(u16::from_ne_bytes(value))
-            })
-        });
-        client.family = id.ok_or(io::ErrorKind::NotFound)?;
+        let mut client = Self { socket, family: 0, sequence: 0 };
+        let mut request = nlctrl::Request::new().op_getfamily_do();
+        request.encode().push_family_name(netdev::PROTONAME_CSTR);
+        let families = client.request(&request, |reply| reply.get_family_id().ok())?;
+        client.family = *families.first().ok_or(io::ErrorKind::NotFound)?;
         Ok(client)
     }
 
     /// All that is told of an interface by its index; less where the kernel knows only one of the commands.
-    pub(super) fn ask(&mut self, ifindex: u32) -> Netdev {
-        let index = ifindex.to_ne_bytes();
-        let queues = self.request(QUEUE_GET, NLM_F_DUMP, attribute(queue::IFINDEX, &index));
-        let napis = self.request(NAPI_GET, NLM_F_DUMP, attribute(napi::IFINDEX, &index));
-        let queue = |reply: &Vec<u8>| {
-            let direction = match number(reply, queue::TYPE)? {
-                0 => Direction::Rx,
-                1 => Direction::Tx,
-                _ => return None,
-            };
-            let own = number(reply, queue::IFINDEX)? == ifindex;
-            let queue =
-                NetdevQueue { direction, id: number(reply, queue::ID)?, napi: number(reply, queue::NAPI_ID) };
-            own.then_some(queue)
-        };
-        let napi = |reply: &Vec<u8>| {
-            let own = number(reply, napi::IFINDEX)? == ifindex;
-            let id = number(reply, napi::ID)?;
-            own.then(|| Napi::new(id, number(reply, napi::IRQ), number(reply, napi::PID)))
-        };
+    pub(crate) fn ask(&mut self, ifindex: u32) -> Netdev {
+        let mut queues = netdev::Request::new().op_queue_get_dump();
+        queues.encode().push_ifindex(ifindex);
+        let mut napis = netdev::Request::new().op_napi_get_dump();
+        napis.encode().push_ifindex(ifindex);
         Netdev {
-            queues: queues.unwrap_or_default().iter().filter_map(queue).collect(),
-            napis: napis.unwrap_or_default().iter().filter_map(napi).collect(),
+            queues: self.request(&queues, |reply| queue(&reply, ifindex)).unwrap_or_default(),
+            napis: self.request(&napis, |reply| napi(&reply, ifindex)).unwrap_or_default(),
         }
     }
 
-    /// Asks; the attributes of each message of the answer.
-    fn request(&mut self, command: u8, flags: u16, attributes: Vec<u8>) -> io::Result<Vec<Vec<u8>>> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let request = Request { family: self.family, command, attributes };
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(request));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let mut replies = Vec::new();
+    /// Asks; what is read from each message of the answer.
+    fn request<R: NetlinkRequest, T>(
+        &mut self,
+        request: &R,
+        read: impl Fn(R::ReplyType<'_>) -> Option<T>,
+    ) -> io::Result<Vec<T>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let family = match request.protocol() {
+            Protocol::Raw { request_type, .. } => request_type,
+            Protocol::Generic(_) => self.family,
+        };
+        let flags = request.flags() | REQUEST;
+        send(
+            self.socket.as_raw_fd(),
+            &message(family, flags, self.sequence, request.payload()),
+            MsgFlags::empty(),
+        )?;
+        let mut buffer = vec![0; LONGEST];
+        let mut facts = Vec::new();
         loop {
-            let (bytes, _) = self.socket.recv_from_full()?;
-            if take(&bytes, self.sequence, &mut replies)? {
-                return Ok(replies);
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC)?;
+            let bytes = buffer.get(..length).ok_or_else(torn)?;
+            if take(bytes, self.sequence, |payload| facts.extend(read(R::decode_reply(payload))))? {
+                return Ok(facts);
             }
         }
     }
 }
 
-/// Adds the messages of a datagram that answer the question; whether the answer ends with it.
-fn take(mut bytes: &[u8], sequence: u32, replies: &mut Vec<Vec<u8>>) -> io::Result<bool> {
-    let torn = || io::Error::from(io::ErrorKind::InvalidData);
-    while !bytes.is_empty() {
-        let message = NetlinkMessage::<Reply>::deserialize(bytes).map_err(|_| torn())?;
-        if message.header.sequence_number == sequence {
-            match message.payload {
-                NetlinkPayload::InnerMessage(Reply(attributes)) => replies.push(attributes),
-                NetlinkPayload::Done(done) if done.code < 0 => {
-                    return Err(io::Error::from_raw_os_error(-done.code));
+/// A message of netlink (`struct nlmsghdr` and what follows), as it is sent.
+fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX);
+    let header = Nlmsghdr { len, r#type: kind, flags, seq: sequence, pid: 0 };
+    [header.as_slice(), payload].concat()
+}
+
+/// Hands over the messages of a datagram that answer the question; whether the answer ends with it.
+fn take(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+    while let Some(header) = bytes.first_chunk() {
+        let header = Nlmsghdr::new_from_array(*header);
+        let length = header.len as usize;
+        let payload = bytes.get(Nlmsghdr::len()..length).ok_or_else(torn)?;
+        if header.seq == sequence {
+            match i32::from(header.r#type) {
+                // An acknowledgement and the end of a dump hold 0, a refusal a negative errno.
+                NLMSG_DONE | NLMSG_ERROR => {
+                    let code = i32::from_ne_bytes(*payload.first_chunk().ok_or_else(torn)?);
+                    return match code {
+                        0 => Ok(true),
+                        _ => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+                    };
                 }
-                NetlinkPayload::Done(_) => return Ok(true),
-                // An acknowledgement, or the kernel's refusal.
-                NetlinkPayload::Error(error) if error.code.is_none() => return Ok(true),
-                NetlinkPayload::Error(error) => return Err(error.to_io()),
-                NetlinkPayload::Overrun(_) => return Err(torn()),
+                kind if kind >= NLMSG_MIN_TYPE => each(payload),
                 _ => {}
             }
         }
-        let length = (message.header.length as usize).max(16).next_multiple_of(4);
-        bytes = bytes.get(length..).unwrap_or_default();
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    Ok(false)
+    if bytes.is_empty() { Ok(false) } else { Err(torn()) }
 }
 
-/// An attribute as it is sent, padded to four bytes.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
-    let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
-    bytes.extend(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
+fn torn() -> io::Error {
+    io::ErrorKind::InvalidData.into()
 }
 
-/// The value of an attribute that is a 32-bit number.
-fn number(attributes: &[u8], kind: u16) -> Option<u32> {
-    let mut all = NlasIterator::new(attributes).map_while(Result::ok);
-    let value = all.find(|attribute| attribute.kind() == kind)?;
-    Some(u32::from_ne_bytes(value.value().try_into().ok()?))
+fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
+    let direction = match QueueType::from_value(reply.get_type().ok()?.into())? {
+        QueueType::Rx => Direction::Rx,
+        QueueType::Tx => Direction::Tx,
+    };
+    let queue = NetdevQueue { direction, id: reply.get_id().ok()?, napi: reply.get_napi_id().ok() };
+    (reply.get_ifindex().ok()? == ifindex).then_some(queue)
 }
 
-/// `struct genlmsghdr` (command, version, two bytes of nothing) and attributes.
-struct Request {
-    family: u16,
-    command: u8,
-    attributes: Vec<u8>,
-}
-
-impl NetlinkSerializable for Request {
-    fn message_type(&self) -> u16 {
-        self.family
-    }
-
-    fn buffer_len(&self) -> usize {
-        4 + self.attributes.len()
-    }
-
-    fn serialize(&self, buffer: &mut [u8]) {
-        let (header, attributes) = buffer.split_at_mut(4);
-        header.copy_from_slice(&[self.command, 1, 0, 0]);
-        attributes.copy_from_slice(&self.attributes);
-    }
-}
-
-/// The attributes of an answer.
-struct Reply(Vec<u8>);
-
-impl NetlinkDeserializable for Reply {
-    type Error = io::Error;
-
-    fn deserialize(_: &NetlinkHeader, payload: &[u8]) -> io::Result<Self> {
-        payload.get(4..).map(|attributes| Self(attributes.to_vec())).ok_or(io::ErrorKind::InvalidData.into())
-    }
+fn napi(reply: &netdev::IterableNapi, ifindex: u32) -> Option<Napi> {
+    let napi = Napi::new(reply.get_id().ok()?, reply.get_irq().ok(), reply.get_pid().ok());
+    (reply.get_ifindex().ok()? == ifindex).then_some(napi)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn message(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(16 + payload.len()).unwrap();
-        let mut bytes = length.to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend([0, 0]);
-        bytes.extend(sequence.to_ne_bytes());
-        bytes.extend([0; 4]);
-        bytes.extend(payload);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
+    /// A message whose attributes are 32-bit numbers, after the `struct genlmsghdr` that all have.
+    fn reply(sequence: u32, attributes: &[(u16, u32)]) -> Vec<u8> {
+        let mut payload = vec![10, 1, 0, 0];
+        for (kind, value) in attributes {
+            payload.extend([8_u16.to_ne_bytes(), kind.to_ne_bytes()].concat());
+            payload.extend(value.to_ne_bytes());
+        }
+        message(0x14, 0, sequence, &payload)
+    }
+
+    fn end(kind: i32, sequence: u32, code: i32) -> Vec<u8> {
+        message(u16::try_from(kind).unwrap(), 0, sequence, &code.to_ne_bytes())
+    }
+
+    /// The queues of interface 7 in a datagram, and whether the answer ends with it.
+    fn queues(datagram: &[u8]) -> io::Result<(Vec<Queue>, bool)> {
+        let mut queues = Vec::new();
+        let read = |payload: &[u8]| queue(&netdev::OpQueueGetDump::decode_request(payload), 7);
+        let ended = take(datagram, 5, |payload| queues.extend(read(payload)))?;
+        Ok((queues, ended))
     }
 
     #[test]
     fn several_messages_in_a_datagram_and_the_end() {
-        let attributes = [attribute(1, &7_u32.to_ne_bytes()), attribute(4, &8193_u32.to_ne_bytes())].concat();
-        let payload = [vec![10, 1, 0, 0], attributes].concat();
-        let datagram = [message(0x14, 1, &[0; 4]), message(0x14, 2, &payload), message(3, 2, &[0; 4])];
-        let mut replies = Vec::new();
-        assert!(take(&datagram.concat(), 2, &mut replies).unwrap());
-        assert_eq!(replies.len(), 1);
-        assert_eq!((number(&replies[0], 1), number(&replies[0], 4)), (Some(7), Some(8193)));
-        assert_eq!((number(&replies[0], 3), number(&[1, 2, 3], 1)), (None, None));
-        assert!(!take(&datagram[1], 2, &mut replies).unwrap());
+        let rx = reply(5, &[(1, 3), (2, 7), (3, 0), (4, 8193)]);
+        let tx = reply(5, &[(1, 0), (2, 7), (3, 1)]);
+        let expected = [
+            NetdevQueue { direction: Direction::Rx, id: 3, napi: Some(8193) },
+            NetdevQueue { direction: Direction::Tx, id: 0, napi: None },
+        ];
+        let datagram = [rx, tx].concat();
+        assert_eq!(queues(&datagram).unwrap(), (expected.to_vec(), false));
+        for kind in [NLMSG_DONE, NLMSG_ERROR] {
+            assert!(queues(&[datagram.clone(), end(kind, 5, 0)].concat()).unwrap().1);
+        }
+        let strange = [
+            reply(4, &[(1, 3), (2, 7), (3, 0)]),
+            end(NLMSG_DONE, 4, 0),
+            reply(5, &[(1, 3), (2, 8), (3, 0)]),
+            reply(5, &[(1, 3), (2, 7), (3, 2)]),
+            reply(5, &[(2, 7), (3, 0)]),
+            reply(5, &[]),
+            message(0x14, 0, 5, &[]),
+            // NLMSG_NOOP.
+            message(1, 0, 5, &[]),
+        ];
+        assert_eq!(queues(&strange.concat()).unwrap(), (vec![], false));
     }
 
     #[test]
     fn refusals_and_torn_messages_are_errors() {
-        let refusal = [(-95_i32).to_ne_bytes().to_vec(), vec![0; 16]].concat();
-        let error = take(&message(2, 5, &refusal), 5, &mut Vec::new()).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(95));
-        let failed = message(3, 5, &(-19_i32).to_ne_bytes());
-        assert_eq!(take(&failed, 5, &mut Vec::new()).unwrap_err().raw_os_error(), Some(19));
-        for torn in [&message(0x14, 5, &[10, 1])[..18], &[1, 2, 3], &message(0x14, 5, &[0; 8])[..20]] {
-            assert!(take(torn, 5, &mut Vec::new()).is_err(), "{torn:?}");
+        for (kind, errno) in [(NLMSG_ERROR, 95), (NLMSG_DONE, 19)] {
+            assert_eq!(queues(&end(kind, 5, -errno)).unwrap_err().raw_os_error(), Some(errno));
         }
+        let whole = reply(5, &[(1, 3), (2, 7), (3, 0)]);
+        for end in 1..whole.len() {
+            assert!(queues(&whole[..end]).is_err(), "{end} bytes");
+        }
+        // Shorter than their own header, and ends without a code.
+        for length in 0..16_u32 {
+            assert!(queues(&[&length.to_ne_bytes(), &whole[4..]].concat()).is_err(), "{length}");
+        }
+        assert!(queues(&message(3, 0, 5, &[0; 3])).is_err());
     }
 
     /// Whatever this kernel is: an answer or none, and never a hang.
@@ -241,6 +219,17 @@ mod tests {
         if let Ok(mut client) = Client::open() {
             let answer = client.ask(u32::MAX >> 1);
             assert!(answer.queues.is_empty() && answer.napis.is_empty(), "{answer:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_too_odd(attributes: Vec<u8>, bytes: Vec<u8>) {
+            let _ = queues(&bytes);
+            let odd = [&[10, 1, 0, 0][..], &attributes].concat();
+            let _ = queues(&message(0x14, 0, 5, &odd));
+            let _ = napi(&netdev::OpNapiGetDump::decode_request(&odd), 7);
+            let _ = nlctrl::OpGetfamilyDo::decode_request(&odd).get_family_id();
         }
     }
 }
