@@ -16,3 +16,6 @@ pub mod render;
 pub mod report;
 pub mod root;
 pub mod sys;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;

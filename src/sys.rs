@@ -243,35 +243,4 @@ mod tests {
         assert_eq!(asked, got);
         assert_eq!(set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
-
-    #[test]
-    fn pages_are_of_the_node() {
-        // Kernels without NUMA and some containers have no memory policy.
-        let Ok(nodes) = allowed_nodes() else { return };
-        for node in nodes.iter() {
-            let pages = pages_of(node, 100_000).unwrap();
-            assert!(pages.len() == 100_000 && pages.iter().all(|&byte| byte == 1));
-            assert!(pages.iter().step_by(4096).all(|byte| node_of(byte).unwrap() == node));
-        }
-        assert_eq!(pages_of(NODE_BITS - 1, 1).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-    }
-
-    #[test]
-    fn a_threads_memory_is_bound_and_says_so() {
-        let policies = std::thread::spawn(|| {
-            // Kernels without NUMA and some containers have no memory policy.
-            let Ok(nodes) = allowed_nodes() else { return };
-            let one = NodeSet::single(nodes.first().unwrap());
-            for policy in [
-                MemoryPolicy::Bind(one.clone()),
-                MemoryPolicy::Preferred(one),
-                MemoryPolicy::Local,
-                MemoryPolicy::Default,
-            ] {
-                set_memory_policy(&policy).unwrap();
-                assert_eq!(memory_policy().unwrap(), policy);
-            }
-        });
-        policies.join().unwrap();
-    }
 }

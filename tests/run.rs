@@ -1,30 +1,20 @@
-//! `nicpin run`: which CPUs and memory it chooses on every kind of machine, and that a command gets them, by what the
-//! kernel says of the command.
-// Helpers of tests, a line where a machine cannot be tested, and snapshots as the tool writes them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    clippy::needless_raw_string_hashes
-)]
+//! `nicpin run`: which CPUs and memory it chooses on every kind of machine.
+// Helpers of tests, and snapshots as the tool writes them.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::needless_raw_string_hashes)]
 
 mod support;
 
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Command, Output, Stdio};
-
-use nicpin::cpuset::{CpuSet, NodeSet};
+use nicpin::cpuset::NodeSet;
 use nicpin::machine::Machine;
 use nicpin::machine::Selection;
-use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
+use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
 use nicpin::plan::{Plan, plan};
 use nicpin::policy::Policy;
 use nicpin::read::Wants;
 use nicpin::root::Root;
-use nicpin::sys::{self, MemoryPolicy};
 use snapbox::{assert_data_eq, str};
 use support::host::{add, machine, set};
-use support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
+use support::run::{Copy, FIXTURES, Run, fixture, nicpin};
 
 fn dry(machine: &str, args: &[&str]) -> Run {
     let root = fixture(machine);
@@ -213,95 +203,4 @@ fn a_card_near_to_several_nodes_is_near_to_all_of_them() {
         bind(&host, "eth0", &BindingRequest { place: NodeChoice::Far, ..BindingRequest::default() }).nodes,
         set("0")
     );
-}
-
-/// In a thread of its own; what it starts inherits.
-#[test]
-fn what_a_bound_thread_starts_is_bound() {
-    let cpus = CpuSet::single(sys::affinity().unwrap().last().unwrap());
-    let memory_nodes = match sys::allowed_nodes() {
-        Ok(nodes) => NodeSet::single(nodes.first().unwrap()),
-        Err(error) => {
-            return eprintln!("SKIPPED what_a_bound_thread_starts_is_bound: get_mempolicy: {error}");
-        }
-    };
-    for (memory, word) in [
-        (MemoryBinding::Bind, "bind:"),
-        (MemoryBinding::Preferred, "prefer:"),
-        (MemoryBinding::Local, "local"),
-    ] {
-        let binding = Binding {
-            nodes: memory_nodes.clone(),
-            cpus: cpus.clone(),
-            why: String::new(),
-            asked: false,
-            memory,
-            memory_nodes: memory_nodes.clone(),
-            notes: vec![],
-        };
-        let word =
-            if memory == MemoryBinding::Local { word.to_owned() } else { format!("{word}{memory_nodes}") };
-        let bound = std::thread::spawn(move || {
-            assert_eq!(binding.take().unwrap(), binding.cpus);
-            assert_eq!(sys::memory_policy().unwrap(), binding.policy());
-            let child = Command::new("cat").args(["/proc/self/status", "/proc/self/numa_maps"]).output();
-            String::from_utf8(child.unwrap().stdout).unwrap()
-        });
-        let said = bound.join().unwrap();
-        assert!(said.contains(&format!("Cpus_allowed_list:\t{cpus}\n")), "{said}");
-        assert!(said.lines().any(|line| line.split(' ').nth(1) == Some(&word)), "no {word}: {said}");
-    }
-    assert_ne!(sys::memory_policy().unwrap(), MemoryPolicy::Bind(memory_nodes), "this thread is not bound");
-}
-
-/// An interface of this machine; `None`, and a line about it, where there is none.
-fn interface_here(test: &str) -> Option<String> {
-    let host =
-        nicpin::read::machine(&Root::open("/".as_ref()).unwrap(), nicpin::read::Wants::default()).unwrap();
-    let name = host.interfaces.first().map(|interface| interface.name.clone());
-    if name.is_none() {
-        eprintln!("SKIPPED {test}: this machine has no interface with a device behind it");
-    }
-    name
-}
-
-/// As an unprivileged user where the tests run as root.
-fn run_here(interface: &str, command: &[&str]) -> Output {
-    let dir = tempfile::tempdir().unwrap();
-    let binary = dir.path().join("nicpin");
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
-    assert!(copied.success());
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(dir.path(), open).unwrap();
-    let mut run = Command::new(&binary);
-    run.args(["run", "--node", "0", interface, "--"]).args(command);
-    if is_root() {
-        run.uid(65534).gid(65534);
-    }
-    run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
-}
-
-#[test]
-fn the_command_is_bound_and_its_end_is_its_own() {
-    let Some(name) = interface_here("the_command_is_bound_and_its_end_is_its_own") else { return };
-    let host =
-        nicpin::read::machine(&Root::open("/".as_ref()).unwrap(), nicpin::read::Wants::default()).unwrap();
-    let names: Vec<String> = vec![name.clone()];
-    let wish = BindingRequest { place: NodeChoice::Node(0), ..BindingRequest::default() };
-    let expected = Binding::new(&host, &planned(&host), &name, &names, &wish).unwrap();
-
-    let said = run_here(&name, &["cat", "/proc/self/status", "/proc/self/numa_maps"]);
-    let text = String::from_utf8(said.stdout).unwrap();
-    assert_eq!(said.status.code(), Some(0), "{}", String::from_utf8_lossy(&said.stderr));
-    let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap();
-    assert_eq!(line("Cpus_allowed_list:"), expected.cpus.to_string());
-    assert!(text.lines().any(|line| line.split(' ').nth(1) == Some("bind:0")), "{text}");
-    // A closed pipe ends it like any other program: SIGPIPE (13) is not ignored.
-    assert_eq!(u64::from_str_radix(line("SigIgn:"), 16).unwrap() & (1 << 12), 0);
-
-    assert_eq!(run_here(&name, &["sh", "-c", "exit 42"]).status.code(), Some(42));
-    assert_eq!(run_here(&name, &["sh", "-c", "kill -TERM $$"]).status.signal(), Some(15));
-    let missing = run_here(&name, &["/no/such/command"]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert_eq!(missing.stderr, b"nicpin: /no/such/command: no such file or directory (ENOENT)\n");
 }

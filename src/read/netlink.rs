@@ -5,6 +5,8 @@
 
 mod wire;
 
+pub(crate) use wire::Client;
+
 use crate::machine::netdev::Netdev;
 use crate::root::{FileError, Root};
 
@@ -15,12 +17,12 @@ const RECORDED: &str = "/nicpin/netlink";
 #[derive(Debug)]
 pub(crate) struct Netlink {
     /// `None` in a tree, and on a kernel without the family.
-    client: Option<wire::Client>,
+    client: Option<Client>,
 }
 
 impl Netlink {
     pub(crate) fn open(root: &Root) -> Self {
-        Self { client: if root.is_real() { wire::Client::open().ok() } else { None } }
+        Self { client: if root.is_real() { Client::open().ok() } else { None } }
     }
 
     /// What is told of an interface; `None` when nothing is.

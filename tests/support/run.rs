@@ -61,6 +61,16 @@ impl Copy {
         Self { dir }
     }
 
+    /// A machine with a policy file that keeps CPU 5 free.
+    pub fn with_policy(mode: u32) -> Self {
+        let machine = Self::of("two-node");
+        std::fs::create_dir_all(machine.path("/etc")).unwrap();
+        machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"5\"\n");
+        machine.set_mode("/etc", 0o755);
+        machine.set_mode("/etc/nicpin.toml", mode);
+        machine
+    }
+
     /// Runs the binary with this machine as its root.
     pub fn nicpin(&self, args: &[&str]) -> Run {
         let root = self.dir.path().to_str().unwrap();
@@ -105,14 +115,7 @@ impl Copy {
 
     /// Runs the binary on this machine without any privilege: as `nobody` where the tests run as root.
     pub fn nicpin_as_nobody(&self, args: &[&str]) -> Run {
-        // The build directory may be closed to nobody.
-        let dir = tempfile::tempdir().unwrap();
-        let binary = dir.path().join("nicpin");
-        // By another process: a test that starts one meanwhile would hand it our descriptor, open for writing,
-        // and the copy could not be run until that one is gone (ETXTBSY).
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
-        assert!(copied.success(), "cp: {copied}");
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (_dir, binary) = copied_binary();
         let mut command = Command::new(&binary);
         command.args(args).arg("--root").arg(self.dir.path());
         if is_root() {
@@ -127,6 +130,18 @@ impl Copy {
         entries.retain(|path, _| !path.starts_with("/run/"));
         entries
     }
+}
+
+/// A copy of the binary that everybody may run, and its folder: the build directory may be closed to nobody.
+pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let binary = dir.path().join("nicpin");
+    // By another process: a test that starts one meanwhile would hand it our descriptor, open for writing,
+    // and the copy could not be run until that one is gone (ETXTBSY).
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
+    assert!(copied.success(), "cp: {copied}");
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    (dir, binary)
 }
 
 /// Whether the tests run as root, who may write everywhere.

@@ -1,0 +1,136 @@
+//! The tests that need something of the machine that they run on: a user, a part of the kernel, a program. One whose
+//! need is not met is ignored, and the last line counts and names those. Where `CI=true` it fails instead, when it needs
+//! what CI has.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout)] // tests, and what they print
+
+mod support;
+
+mod this_machine {
+    // Modules of a test, all of them used from here.
+    #![allow(unreachable_pub)]
+    pub mod kernel;
+    pub mod programs;
+    pub mod run;
+    pub mod users;
+}
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use nicpin::testing::{ask_netdev, sys};
+use support::run::is_root;
+use this_machine::{kernel, programs, run, users};
+
+/// The name of a test, what it needs, and the test.
+type Test = (&'static str, &'static [Need], fn());
+
+const TESTS: &[Test] = &[
+    ("an_interface_that_is_not_there_has_no_queues", &[Need::Netdev], kernel::no_queues_without_an_interface),
+    ("pages_are_of_the_node", &[Need::MemoryPolicy], kernel::pages_are_of_the_node),
+    ("a_threads_memory_is_bound_and_says_so", &[Need::MemoryPolicy], kernel::a_threads_memory_is_bound),
+    ("a_rate_is_measured", &[Need::MemoryPolicy], kernel::a_rate_is_measured),
+    ("what_a_bound_thread_starts_is_bound", &[Need::MemoryPolicy], run::what_a_bound_thread_starts_is_bound),
+    (
+        "the_command_is_bound_and_its_end_is_its_own",
+        &[Need::MemoryPolicy, Need::Interface],
+        run::a_command_is_bound,
+    ),
+    ("a_capture_plans_as_this_machine", &[Need::Interface], programs::a_capture_plans_as_this_machine),
+    ("a_policy_of_another_user_or_group_is_not_applied", &[Need::Root], users::a_policy_of_another_user),
+    (
+        "only_those_who_may_write_the_record_can_apply_and_all_can_plan",
+        &[Need::Root],
+        users::only_root_applies,
+    ),
+    ("a_capture_does_not_go_to_a_terminal", &[Need::Program("script")], programs::a_capture_and_a_terminal),
+    ("pages_are_good_roff", &[Need::Program("mandoc")], programs::pages_are_good_roff),
+    ("bash_completes", &[Need::Program("bash")], programs::bash_completes),
+    ("bash_reads_its_completions", &[Need::Program("bash")], || programs::completions_are_read_by("bash")),
+    ("fish_reads_its_completions", &[Need::Program("fish")], || programs::completions_are_read_by("fish")),
+    ("zsh_reads_its_completions", &[Need::Program("zsh")], || programs::completions_are_read_by("zsh")),
+];
+
+/// What a test needs.
+#[derive(Clone, Copy)]
+enum Need {
+    /// To be run by root.
+    Root,
+    /// `get_mempolicy(2)`, which kernels without NUMA and some containers have not.
+    MemoryPolicy,
+    /// The generic netlink family `netdev`.
+    Netdev,
+    /// An interface with a device behind it.
+    Interface,
+    /// A program of this name.
+    Program(&'static str),
+}
+
+impl Need {
+    /// What is missing here, and why.
+    fn unmet(self) -> Option<String> {
+        match self {
+            Self::Root => (!is_root()).then(|| "root".to_owned()),
+            Self::MemoryPolicy => {
+                sys::allowed_nodes().err().map(|error| format!("memory policy (get_mempolicy: {error})"))
+            }
+            Self::Netdev => ask_netdev(0).err().map(|error| format!("netlink family netdev ({error})")),
+            Self::Interface => {
+                run::interface().is_none().then(|| "an interface with a device behind it".to_owned())
+            }
+            Self::Program(name) => {
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let here = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+                (!here).then(|| format!("{name}(1)"))
+            }
+        }
+    }
+
+    /// Whether every machine that runs `.ci/run` has it.
+    fn is_in_ci(self) -> bool {
+        match self {
+            Self::Root | Self::MemoryPolicy => true,
+            // Queues and NAPI instances since 6.8.
+            Self::Netdev => release() >= Some((6, 8)),
+            Self::Interface => false,
+            Self::Program(name) => ["bash", "mandoc", "script"].contains(&name),
+        }
+    }
+}
+
+/// The version of the running kernel.
+fn release() -> Option<(u32, u32)> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// What tests went without.
+static MISSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+fn trial(&(name, needs, test): &Test) -> Trial {
+    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    Trial::ignorable_test(name, move || {
+        let unmet = needs.iter().find_map(|need| Some((need, need.unmet()?)));
+        let Some((need, missing)) = unmet else {
+            test();
+            return Ok(Completion::Completed);
+        };
+        if in_ci && need.is_in_ci() {
+            return Err(Failed::from(format!("not run, for want of what CI has: {missing}")));
+        }
+        MISSED.lock().unwrap().insert(missing.clone());
+        Ok(Completion::ignored_with(format!("needs {missing}")))
+    })
+}
+
+fn main() -> ExitCode {
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), TESTS.iter().map(trial).collect());
+    let missed: Vec<String> = MISSED.lock().unwrap().iter().cloned().collect();
+    if !missed.is_empty() {
+        let all = conclusion.num_passed + conclusion.num_failed + conclusion.num_ignored;
+        println!("skipped {} of {all}, which need: {}\n", conclusion.num_ignored, missed.join(", "));
+    }
+    conclusion.exit_code()
+}

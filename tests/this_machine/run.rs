@@ -1,0 +1,91 @@
+//! `nicpin run`: that a command gets its CPUs and memory, by what the kernel says of the command.
+
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, Output};
+
+use nicpin::cpuset::{CpuSet, NodeSet};
+use nicpin::machine::Machine;
+use nicpin::machine::Selection;
+use nicpin::plan::plan;
+use nicpin::policy::Policy;
+use nicpin::root::Root;
+use nicpin::testing::sys::{self, MemoryPolicy};
+use nicpin::testing::{Binding, BindingRequest, MemoryBinding, NodeChoice};
+
+use crate::support::run::{copied_binary, is_root};
+
+/// In a thread of its own; what it starts inherits.
+pub fn what_a_bound_thread_starts_is_bound() {
+    let cpus = CpuSet::single(sys::affinity().unwrap().last().unwrap());
+    let memory_nodes = NodeSet::single(sys::allowed_nodes().unwrap().first().unwrap());
+    for (memory, word) in [
+        (MemoryBinding::Bind, "bind:"),
+        (MemoryBinding::Preferred, "prefer:"),
+        (MemoryBinding::Local, "local"),
+    ] {
+        let binding = Binding {
+            nodes: memory_nodes.clone(),
+            cpus: cpus.clone(),
+            why: String::new(),
+            asked: false,
+            memory,
+            memory_nodes: memory_nodes.clone(),
+            notes: vec![],
+        };
+        let word =
+            if memory == MemoryBinding::Local { word.to_owned() } else { format!("{word}{memory_nodes}") };
+        let bound = std::thread::spawn(move || {
+            assert_eq!(binding.take().unwrap(), binding.cpus);
+            assert_eq!(sys::memory_policy().unwrap(), binding.policy());
+            let child = Command::new("cat").args(["/proc/self/status", "/proc/self/numa_maps"]).output();
+            String::from_utf8(child.unwrap().stdout).unwrap()
+        });
+        let said = bound.join().unwrap();
+        assert!(said.contains(&format!("Cpus_allowed_list:\t{cpus}\n")), "{said}");
+        assert!(said.lines().any(|line| line.split(' ').nth(1) == Some(&word)), "no {word}: {said}");
+    }
+    assert_ne!(sys::memory_policy().unwrap(), MemoryPolicy::Bind(memory_nodes), "this thread is not bound");
+}
+
+fn host() -> Machine {
+    nicpin::read::machine(&Root::open("/".as_ref()).unwrap(), nicpin::read::Wants::default()).unwrap()
+}
+
+/// An interface of this machine.
+pub fn interface() -> Option<String> {
+    host().interfaces.first().map(|interface| interface.name.clone())
+}
+
+/// As an unprivileged user where the tests run as root.
+fn run_here(interface: &str, command: &[&str]) -> Output {
+    let (_dir, binary) = copied_binary();
+    let mut run = Command::new(&binary);
+    run.args(["run", "--node", "0", interface, "--"]).args(command);
+    if is_root() {
+        run.uid(65534).gid(65534);
+    }
+    run.output().unwrap()
+}
+
+pub fn a_command_is_bound() {
+    let (host, name) = (host(), interface().unwrap());
+    let names: Vec<String> = vec![name.clone()];
+    let wish = BindingRequest { place: NodeChoice::Node(0), ..BindingRequest::default() };
+    let planned = plan(&host, &Policy::default(), &Selection::new(&host, &[], false).unwrap());
+    let expected = Binding::new(&host, &planned, &name, &names, &wish).unwrap();
+
+    let said = run_here(&name, &["cat", "/proc/self/status", "/proc/self/numa_maps"]);
+    let text = String::from_utf8(said.stdout).unwrap();
+    assert_eq!(said.status.code(), Some(0), "{}", String::from_utf8_lossy(&said.stderr));
+    let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap();
+    assert_eq!(line("Cpus_allowed_list:"), expected.cpus.to_string());
+    assert!(text.lines().any(|line| line.split(' ').nth(1) == Some("bind:0")), "{text}");
+    // A closed pipe ends it like any other program: SIGPIPE (13) is not ignored.
+    assert_eq!(u64::from_str_radix(line("SigIgn:"), 16).unwrap() & (1 << 12), 0);
+
+    assert_eq!(run_here(&name, &["sh", "-c", "exit 42"]).status.code(), Some(42));
+    assert_eq!(run_here(&name, &["sh", "-c", "kill -TERM $$"]).status.signal(), Some(15));
+    let missing = run_here(&name, &["/no/such/command"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(missing.stderr, b"nicpin: /no/such/command: no such file or directory (ENOENT)\n");
+}

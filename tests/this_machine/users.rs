@@ -1,0 +1,38 @@
+//! What only root, and what another user may do.
+
+use crate::support::run::Copy;
+
+/// Needs two users.
+pub fn a_policy_of_another_user() {
+    let machine = Copy::with_policy(0o664);
+    let path = machine.path("/etc/nicpin.toml");
+    let own = |uid, gid| std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
+    // The group of root, or of whoever runs nicpin, is as good as its user.
+    own(0, 0);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    own(0, 65534);
+    let run = machine.nicpin(&["apply"]);
+    assert!(run.code == 1 && run.stderr.contains("may be written by group 65534"), "{}", run.stderr);
+    own(65534, 0);
+    let run = machine.nicpin(&["apply"]);
+    assert!(run.code == 1 && run.stderr.contains("belongs to user 65534"), "{}", run.stderr);
+    // In a tree, whoever it belongs to is trusted with all of it.
+    std::os::unix::fs::chown(machine.path("/"), Some(65534), Some(65534)).unwrap();
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+}
+
+pub fn only_root_applies() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/", 0o755);
+    let before = machine.snapshot();
+    let run = machine.nicpin_as_nobody(&["apply"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.contains("run/nicpin: permission denied (EACCES): only root can apply and restore"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(machine.snapshot(), before);
+    assert_eq!((machine.nicpin_as_nobody(&["plan"]).code, machine.nicpin_as_nobody(&["check"]).code), (0, 2));
+}
