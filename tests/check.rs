@@ -171,7 +171,7 @@ fn what_cannot_be_told() {
     let check = json(&machine, &["eth0"]);
     assert_eq!(check["verdict"], "could-not-tell");
     let unknown = &check["unknown"][0];
-    assert_eq!((&unknown["interface"], &unknown["reason"]), (&"eth0".into(), &"no-vectors".into()));
+    assert_eq!((&unknown["interface"], &unknown["code"]), (&"eth0".into(), &"no-vectors".into()));
     let table = machine.nicpin(&["check", "eth0"]);
     assert_eq!(table.code, 1);
     assert!(table.stdout.starts_with("could not tell  eth0: "), "{}", table.stdout);

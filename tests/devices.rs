@@ -23,10 +23,10 @@ fn hyper_v_channels_are_listed_and_left_alone() {
     }
     let plan = tree.plan(&["eth0"]);
     let notes = &of(&plan, "eth0").notes;
-    let note = notes.iter().find(|note| note.code == "vmbus-channels").unwrap();
-    assert!(note.text.contains("14 -> 0, 20 -> 5"), "{}", note.text);
+    let note = notes.iter().find(|note| note.code() == "vmbus-channels").unwrap();
+    assert!(nicpin::render::note::text(note).contains("14 -> 0, 20 -> 5"), "{note:?}");
     let cure = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
-    assert_eq!(note.fix.as_deref(), Some(cure.as_str()));
+    assert_eq!(nicpin::render::note::fix(note).as_deref(), Some(cure.as_str()));
     assert!(plan.writes.is_empty());
     assert_eq!(tree.run(&["plan", "eth0"]).code, 0);
 }

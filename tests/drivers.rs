@@ -7,6 +7,7 @@ mod support;
 use nicpin::machine::Selection;
 use nicpin::machine::{Interface, Machine, Role, Source};
 use nicpin::policy::Policy;
+use nicpin::render::note::{fix, text};
 use nicpin::root::Root;
 use support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use support::small::{Tree, two_nodes};
@@ -236,16 +237,20 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
         let selection = Selection::new(&host, &selectors, false).unwrap();
         let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
         let planned = plan.interfaces.into_iter().find(|planned| planned.name == name).unwrap();
-        planned.notes.into_iter().find(|note| note.code.starts_with("vectors-")).unwrap()
+        planned.notes.into_iter().find(|note| note.code().starts_with("vectors-")).unwrap()
     };
     let owners = note(&[], "eth0");
-    assert_eq!((&*owners.code, owners.fix), ("vectors-of-several", None));
-    assert!(owners.text.contains("those of eth'1"), "{}", owners.text);
+    assert_eq!((&*owners.code(), fix(&owners)), ("vectors-of-several", None));
+    assert!(text(&owners).contains("those of eth'1"), "{}", text(&owners));
     let sharers = note(&[], "eth'1");
-    assert_eq!((&*sharers.code, sharers.fix), ("vectors-shared", None));
+    assert_eq!((&*sharers.code(), fix(&sharers)), ("vectors-shared", None));
     let alone = note(&["eth'1"], "eth'1");
-    assert!(alone.text.contains("those of eth0") && alone.text.contains("planned there"), "{}", alone.text);
-    assert_eq!(alone.fix.as_deref(), Some("nicpin plan eth0"));
+    assert!(
+        text(&alone).contains("those of eth0") && text(&alone).contains("planned there"),
+        "{}",
+        text(&alone)
+    );
+    assert_eq!(fix(&alone).as_deref(), Some("nicpin plan eth0"));
 }
 
 /// Sub-functions share vectors among themselves, and not with the function that they are on.

@@ -10,13 +10,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
-use nicpin::apply::{self, ApplyError, ApplyOutcome, Options, Outcome};
+use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Machine;
 use nicpin::machine::Selection;
 use nicpin::plan::{Plan, WriteKind};
 use nicpin::policy::{Policy, Rfs, Rps, Settings};
-use nicpin::render::applied::Applied;
+use nicpin::report::applied::Applied;
+use nicpin::report::outcome::{ApplyOutcome, Outcome};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
@@ -181,7 +182,7 @@ fn a_vector_that_the_kernel_manages_stops_nothing() {
     });
     let done = run(&root.unwrap(), Options::default()).unwrap();
     assert_eq!(done.results[0].outcome, Outcome::Managed);
-    assert!(!done.failed() && done.results[1..].iter().all(nicpin::apply::WriteResult::changed));
+    assert!(!done.failed() && done.results[1..].iter().all(nicpin::report::outcome::WriteResult::changed));
 }
 
 /// One message for what is said of all, and every value in the JSON.
@@ -415,7 +416,10 @@ fn a_kernel_that_is_busy_is_asked_again() {
         })
         .unwrap();
         let done = run(&root, Options::default()).unwrap();
-        assert!(!done.failed() && done.results.iter().all(nicpin::apply::WriteResult::changed), "{errno:?}");
+        assert!(
+            !done.failed() && done.results.iter().all(nicpin::report::outcome::WriteResult::changed),
+            "{errno:?}"
+        );
     }
 }
 

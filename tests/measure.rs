@@ -131,8 +131,8 @@ fn what_came_or_went_is_noted() {
     to.interrupts.rows.remove(&333);
     to.times.remove(&3);
     let measure = measure(&from, &to);
-    let notes: BTreeMap<&str, &str> =
-        measure.notes.iter().map(|note| (note.code.as_str(), note.text.as_str())).collect();
+    let notes: BTreeMap<&str, String> =
+        measure.notes.iter().map(|note| (&*note.code().leak(), nicpin::render::note::text(note))).collect();
     assert!(notes["cpus-changed"].contains("CPUs 3 "), "{notes:?}");
     assert!(notes["vectors-changed"].contains("IRQs 333 "), "{notes:?}");
     assert!(notes["interfaces-changed"].contains("veth0 "), "{notes:?}");

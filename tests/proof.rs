@@ -3,10 +3,13 @@
 
 mod support;
 
-use nicpin::apply::{self, ApplyError, ApplyOutcome, Evidence, Options, Proof, VectorProof};
+use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::render::applied::{Applied, applied};
+use nicpin::render::applied::applied;
+use nicpin::report::applied::Applied;
+use nicpin::report::outcome::ApplyOutcome;
+use nicpin::report::proof::{Evidence, VectorProof};
 use nicpin::root::Root;
 use support::run::Copy;
 

@@ -86,7 +86,7 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_cure_is_named() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(cpus(eth0), ["4", "5", "6", "7", "4", "5"]);
     assert_eq!(codes(eth0), ["queues-exceed-cores"]);
-    assert_eq!(eth0.notes[0].fix.as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(nicpin::render::note::fix(&eth0.notes[0]).as_deref(), Some("ethtool -L eth0 combined 4"));
 }
 
 #[test]
@@ -311,7 +311,10 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
     let more = plan(&host);
     assert_eq!(rps_of(&more, "eth0"), ["", ""]);
     assert_eq!(codes(of(&more, "eth0")), ["more-queues-possible"]);
-    assert_eq!(of(&more, "eth0").notes[0].fix.as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(
+        nicpin::render::note::fix(&of(&more, "eth0").notes[0]).as_deref(),
+        Some("ethtool -L eth0 combined 4")
+    );
     channels.max_combined = 2;
     host.interfaces[0].channels = Some(channels);
     assert_eq!(rps_of(&plan(&host), "eth0"), ["6", "7"]);

@@ -156,7 +156,7 @@ fn tiny_machines_are_spread_and_not_steered() {
         assert_eq!(cpus(of(&plan, "eth0")), expected, "{cores} cores");
         assert_eq!(codes(of(&plan, "eth0")), notes, "{cores} cores");
         assert!(of(&plan, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus.as_ref().unwrap().is_empty()));
-        assert_eq!(plan.notes.iter().any(|note| note.code == "one-cpu"), cores == 1);
+        assert_eq!(plan.notes.iter().any(|note| note.code() == "one-cpu"), cores == 1);
     }
     let mut host = machine(1, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 1);
@@ -171,14 +171,17 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     host.interfaces[0].tx_queues[3].has_xps_rxqs = true;
     let plan = plan(&host);
     let note = &of(&plan, "eth0").notes[0];
-    assert_eq!(note.code, "xps-rxqs-set");
-    assert_eq!(note.fix.as_deref(), Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs"));
+    assert_eq!(note.code(), "xps-rxqs-set");
+    assert_eq!(
+        nicpin::render::note::fix(note).as_deref(),
+        Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs")
+    );
     host.interfaces[0].name = "e;0".to_owned();
     host.interfaces[0].tx_queues[5].has_xps_rxqs = true;
     let plan = support::host::plan(&host);
     let cure =
         "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
-    assert_eq!(of(&plan, "e;0").notes[0].fix.as_deref(), Some(cure));
+    assert_eq!(nicpin::render::note::fix(&of(&plan, "e;0").notes[0]).as_deref(), Some(cure));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod support;
 
 use nicpin::machine::Source;
+use nicpin::render::note::text;
 use nicpin::root::Root;
 use support::host::{codes, cpus as planned, of};
 use support::machine::{Card, Port, cpus};
@@ -41,9 +42,9 @@ fn netlink_wins_over_a_name_and_the_plan_says_so() {
     assert_eq!(eth0.contradictions.len(), 2);
     let plan = tree.plan(&["eth0"]);
     let notes = &of(&plan, "eth0").notes;
-    let note = notes.iter().find(|note| note.code == "sources-disagree").unwrap();
+    let note = notes.iter().find(|note| note.code() == "sources-disagree").unwrap();
     for part in ["IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name", "IRQ 31"] {
-        assert!(note.text.contains(part), "{}", note.text);
+        assert!(text(note).contains(part), "{}", text(note));
     }
     let run = tree.run(&["plan", "eth0", "--format", "json"]);
     assert!(run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree"));

@@ -280,7 +280,7 @@ fn polling_that_goes_round_the_vectors_is_said() {
     let codes = |host: &Machine| -> BTreeSet<String> {
         let status = status(host, None);
         let notes = status.interfaces[0].notes.iter().chain(&status.notes);
-        notes.map(|note| note.code.clone()).collect()
+        notes.map(|note| note.code()).collect()
     };
     let mut host = in_planned_state();
     assert_eq!(codes(&host), BTreeSet::new());

@@ -2,26 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use crate::machine::Channels;
 use crate::read::ethtool::set_channels;
+use crate::report::outcome::ChannelOutcome;
 use crate::root::Root;
 use crate::root::errno_words;
 
 /// How long a driver may take to have its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What became of a change of channels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ChannelOutcome {
-    /// The interface.
-    pub interface: String,
-    /// The channels as `ethtool -L` takes them.
-    pub wanted: String,
-    /// Why it was not done; `None` when it was.
-    pub refused: Option<String>,
-}
 
 /// Gives interfaces their channels, and waits until each has its queues.
 pub(crate) fn change_channels<'a>(

@@ -17,16 +17,15 @@ mod trial;
 mod undo;
 mod write;
 
-pub use channels::ChannelOutcome;
 pub use lock::{Lock, LockError};
-pub use proof::{Evidence, Proof, VectorProof};
-pub use reasons::{Difference, Fallback, Reason, differences};
+pub use proof::Proof;
+pub use reasons::differences;
 pub use record::Record;
-pub use session::{ApplyError, ApplyOutcome, Options, apply, apply_when_safe};
+pub use session::{ApplyError, Options, apply, apply_when_safe};
 pub use state::StateError;
 pub use trial::{Trial, TrialWatch};
-pub use undo::{RestoreOutcome, confirm, end_trial, restore};
-pub use write::{Outcome, WriteResult, write_all};
+pub use undo::{confirm, end_trial, restore};
+pub use write::write_all;
 
 use undo::put_back;
 

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use crate::apply::record::{Irq, LastSet, Record};
 use crate::apply::settings;
 use crate::apply::settings::{KernelSetting, owner};
@@ -11,52 +9,10 @@ use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::plan::{Plan, Write};
+use crate::report::difference::Difference;
+use crate::report::difference::Fallback;
+use crate::report::difference::Reason;
 use crate::root::Root;
-
-/// Why a value differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// No apply has set it.
-    NotApplied,
-    /// Apply has set it, and something else has changed it since: another program, the driver, or the kernel when a
-    /// CPU went offline.
-    MovedByOther,
-    /// The interface has another number of queues than at the last apply.
-    QueueCountChanged,
-    /// The kernel did not take it when apply wrote it.
-    KernelRefused,
-    /// A CPU that apply has set went offline.
-    CpuOffline,
-    /// The vector has been given up and allocated anew since the last apply.
-    IrqRecreated,
-    /// It is as apply has set it, and another plan is wanted now.
-    PlanChanged,
-}
-
-/// A value that differs, and why.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
-    /// The write that would mend it.
-    #[serde(flatten)]
-    pub write: Write,
-    /// Why it differs.
-    pub reason: Reason,
-    /// More about that, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-/// A value that is not as planned because the kernel had no room for it, and that apply has put next to it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Fallback {
-    /// The file.
-    pub path: String,
-    /// What the plan wants.
-    pub planned: String,
-    /// What it holds.
-    pub holds: String,
-}
 
 /// What differs from a plan and why, and what was put elsewhere because it had to be.
 pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Difference>, Vec<Fallback>) {

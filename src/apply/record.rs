@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::apply::settings;
 use crate::apply::settings::{Texts, channels_key, owner};
 use crate::apply::state::{StateError, StateFile};
-use crate::apply::write::{Outcome, WriteResult};
+use crate::report::outcome::Outcome;
+use crate::report::outcome::WriteResult;
+
 use crate::machine::{Channels, Interface, Machine};
 use crate::plan::Plan;
 use crate::root::Root;

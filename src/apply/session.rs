@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
-use crate::apply::channels::{ChannelOutcome, change_channels};
+use crate::apply::channels::change_channels;
 use crate::apply::fallback::Fallbacks;
-use crate::apply::irqbalance::{self, IrqbalanceOutcome, IrqbalanceRecord, RunningError};
+use crate::apply::irqbalance::{self, IrqbalanceRecord, RunningError};
 use crate::apply::lock::{Lock, LockError};
 use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::{Trial, TrialWatch};
-use crate::apply::undo::{RestoreOutcome, any_changed, any_failed, put_back};
-use crate::apply::write::{WriteResult, undo_all, write_plan};
+use crate::apply::undo::put_back;
+use crate::apply::write::{undo_all, write_plan};
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::report::outcome::ApplyOutcome;
+use crate::report::outcome::IrqbalanceOutcome;
+use crate::report::outcome::RestoreOutcome;
+use crate::report::outcome::WriteResult;
 use crate::root::{FileError, Root};
 
 /// How to apply.
@@ -31,37 +35,6 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self { wait: Duration::from_secs(30), atomic: false, trial: None }
-    }
-}
-
-/// A plan that was applied.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApplyOutcome {
-    /// The machine as it was before the writes, after channels changed.
-    pub machine: Machine,
-    /// The plan: where channels changed, the one for the new queues.
-    pub plan: Plan,
-    /// Each change of channels.
-    pub channels: Vec<ChannelOutcome>,
-    /// What was done about irqbalance before the first write; `None` where there was nothing to do.
-    pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write, in the plan's order; with [`Options::atomic`], up to the first that failed.
-    pub results: Vec<WriteResult>,
-    /// What was taken back, where [`Options::atomic`] made it so.
-    pub undone: Option<RestoreOutcome>,
-    /// An earlier trial that nobody confirmed and that was put back first.
-    pub earlier: Option<RestoreOutcome>,
-}
-
-impl ApplyOutcome {
-    /// Whether something was not written that could have been.
-    pub fn failed(&self) -> bool {
-        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-
-    /// Whether there was something to set and nothing of it was taken, so that there is nothing to keep or put back.
-    pub fn is_in_vain(&self) -> bool {
-        self.failed() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 }
 

@@ -13,14 +13,16 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::irqbalance::{self, IrqbalanceOutcome, IrqbalanceRecord};
+use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::settings::Texts;
 use crate::apply::state::{StateError, StateFile};
-use crate::apply::{ApplyError, RestoreOutcome, STATE_DIR, put_back};
+use crate::apply::{ApplyError, STATE_DIR, put_back};
 use crate::read;
 use crate::read::Wants;
+use crate::report::outcome::IrqbalanceOutcome;
+use crate::report::outcome::RestoreOutcome;
 use crate::report::wording::count;
 use crate::root::{FileError, Root};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::apply::channels::{ChannelOutcome, change_channels};
-use crate::apply::irqbalance::{self, IrqbalanceOutcome, IrqbalanceRecord};
+use crate::apply::channels::change_channels;
+use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::lock::Lock;
 use crate::apply::record::Record;
 use crate::apply::session::ApplyError;
@@ -11,57 +11,14 @@ use crate::apply::settings;
 use crate::apply::settings::{RestorePlan, Texts, UnusableText};
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
-use crate::apply::write::{WriteResult, write_each};
+use crate::apply::write::write_each;
 use crate::plan::Write;
 use crate::read;
 use crate::read::Wants;
+use crate::report::outcome::ChannelOutcome;
+use crate::report::outcome::RestoreOutcome;
+use crate::report::outcome::WriteResult;
 use crate::root::Root;
-
-/// What was put back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct RestoreOutcome {
-    /// Each change of channels.
-    pub channels: Vec<ChannelOutcome>,
-    /// Each write, in the order in which it was done.
-    pub results: Vec<WriteResult>,
-    /// How many values were as before without a write.
-    pub unchanged: usize,
-    /// Values that the machine does not have now.
-    pub absent: Vec<String>,
-    /// Values that are there and were not put back, by the names of the record; the reasons are with `channels` and
-    /// `results`.
-    #[serde(skip)]
-    pub(crate) refused: Vec<String>,
-    /// How many values are not as they were: refused, or not there now.
-    pub not_back: usize,
-    /// What was undone about irqbalance; `None` where there was nothing to undo.
-    pub irqbalance: Option<IrqbalanceOutcome>,
-}
-
-impl RestoreOutcome {
-    /// Whether everything is as it was.
-    pub fn complete(&self) -> bool {
-        self.absent.is_empty() && !self.failed()
-    }
-
-    pub(crate) fn counted(mut self) -> Self {
-        let channels = self.channels.iter().filter(|channel| channel.refused.is_some()).count();
-        let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed));
-        let results = self.results.iter().filter(|result| result.failed()).count();
-        self.not_back = results + channels + irqbalance + self.absent.len();
-        self
-    }
-
-    /// Whether all was as it was before that.
-    pub(crate) fn had_nothing_to_do(&self) -> bool {
-        self.complete() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-
-    /// Whether something is there and was not put back.
-    pub fn failed(&self) -> bool {
-        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-}
 
 /// Puts back what the first apply found, as far as it is there; `None` where no apply has left a record. What is not
 /// there now is kept for the next time.
@@ -167,24 +124,4 @@ pub(crate) fn put_back(root: &Root, texts: &Texts, why: &str) -> Result<RestoreO
     }
     let RestorePlan { unchanged, absent, .. } = back;
     Ok(RestoreOutcome { channels, results, unchanged, absent, refused, not_back: 0, irqbalance: None })
-}
-
-pub(crate) fn any_changed(
-    channels: &[ChannelOutcome],
-    irqbalance: Option<&IrqbalanceOutcome>,
-    results: &[WriteResult],
-) -> bool {
-    channels.iter().any(|channel| channel.refused.is_none())
-        || irqbalance.is_some_and(|told| told.changed)
-        || results.iter().any(WriteResult::changed)
-}
-
-pub(crate) fn any_failed(
-    channels: &[ChannelOutcome],
-    irqbalance: Option<&IrqbalanceOutcome>,
-    results: &[WriteResult],
-) -> bool {
-    channels.iter().any(|channel| channel.refused.is_some())
-        || irqbalance.is_some_and(IrqbalanceOutcome::failed)
-        || results.iter().any(WriteResult::failed)
 }

@@ -4,12 +4,13 @@ use std::io;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use serde::{Deserialize, Serialize};
 
 use crate::apply::fallback::Fallbacks;
 use crate::cpuset::CpuSet;
 use crate::plan::{Write, WriteKind};
 use crate::read::torn::read_affinity;
+use crate::report::outcome::Outcome;
+use crate::report::outcome::WriteResult;
 use crate::root::errno_words;
 use crate::root::{FileError, Root};
 
@@ -20,62 +21,6 @@ const PATIENCE: [Duration; 4] = [
     Duration::from_millis(10),
     Duration::from_millis(30),
 ];
-
-/// What became of a write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WriteResult {
-    /// The file, from `/` whatever the root.
-    pub path: String,
-    /// What was to be written.
-    pub value: String,
-    /// The interface; empty for a setting of the whole machine.
-    pub interface: String,
-    /// What became of it.
-    pub outcome: Outcome,
-    /// What the file held before; `None` where it could not be read.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub was: Option<String>,
-    /// What it was given in place of `value`, since the kernel had no room for that.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub instead: Option<String>,
-    /// The CPUs that serve the vector until its next interrupt, while they are not yet the new ones.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub effective: Option<CpuSet>,
-    /// The kernel's answer in words, and the fix.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub detail: Option<String>,
-}
-
-/// The outcomes of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// WriteResult, and read back as written.
-    Changed,
-    /// The same, and the old CPU serves until the next interrupt moves the vector (`irq_move_masked_irq`): the new
-    /// CPUs are allowed, which is all that a write can do. No failure.
-    Pending,
-    /// It held the value already.
-    Already,
-    /// The kernel manages the vector and lets nobody move it: a fact, not a failure.
-    Managed,
-    /// The kernel did not take it.
-    Refused,
-    /// The file went away: its queue, its vector or its interface is gone.
-    Vanished,
-}
-
-impl WriteResult {
-    /// Whether the planned value was not reached and could have been.
-    pub fn failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Refused | Outcome::Vanished)
-    }
-
-    /// Whether the file holds another value than before.
-    pub fn changed(&self) -> bool {
-        matches!(self.outcome, Outcome::Changed | Outcome::Pending)
-    }
-}
 
 /// Performs writes in order and reads each back, without the lock and the record that an undo needs: what
 /// [`apply()`](super::apply()) does last, to be measured by itself.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 
-use crate::apply::{ApplyError, ApplyOutcome, Options, Proof, VectorProof, apply_when_safe};
+use crate::apply::{ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::{Purpose, open_to_write, read_and_plan_to, untold};
@@ -18,8 +18,10 @@ use crate::plan::{Note, Plan};
 use crate::read;
 use crate::read::Wants;
 use crate::render;
-use crate::render::applied::Applied;
+use crate::report::applied::Applied;
 use crate::report::exit::Exit;
+use crate::report::outcome::ApplyOutcome;
+use crate::report::proof::VectorProof;
 use crate::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
@@ -43,13 +45,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
         ReportFormat::Table => render::applied::applied(&applied),
         ReportFormat::Json => render::json(&applied)?,
     });
-    Ok(if applied.failed() {
-        Exit::Failed
-    } else if args.detailed_exitcode && applied.changed > 0 {
-        Exit::Differs
-    } else {
-        Exit::Planned
-    })
+    Ok(applied.exit(args.detailed_exitcode))
 }
 
 fn apply(
@@ -98,7 +94,11 @@ struct ApplyRun {
 
 /// Refuses to steer packets around vectors of which nothing is known.
 fn sighted(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
-    let blind = plan.interfaces.iter().flat_map(|interface| &interface.notes).any(Note::is_unreadable);
+    let blind = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.notes)
+        .any(|note| matches!(note, Note::VectorsUnreadable { .. }));
     match machine.missing().filter(|_| blind) {
         Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }.into()),
         None => Ok((machine, plan)),

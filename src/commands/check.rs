@@ -4,12 +4,14 @@ use anyhow::Result;
 
 use crate::apply::{Record, differences};
 use crate::cli::{CheckArgs, Cli, ReportFormat};
-use crate::commands::{left_alone, noted, read_and_plan, untold};
+use crate::commands::{left_alone, read_and_plan, untold};
 use crate::machine::Machine;
-use crate::plan::{NO_VECTORS, Plan};
+use crate::plan::{Note, Plan};
 use crate::read::Wants;
 use crate::render;
-use crate::render::check::{Check, CheckState, Unplannable};
+use crate::report::check::Check;
+use crate::report::check::Unplannable;
+
 use crate::report::exit::Exit;
 use crate::root::Root;
 
@@ -28,16 +30,12 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
             ReportFormat::Json => render::json(&check)?,
         });
     }
-    Ok(match check.verdict {
-        CheckState::Same => Exit::Planned,
-        CheckState::Differs => Exit::Differs,
-        CheckState::CouldNotTell => Exit::Failed,
-    })
+    Ok(check.exit())
 }
 
 /// Interfaces that are up without vectors, and had some that apply has set: nothing can be told of those.
 fn lost(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
-    let mut without = noted(plan, |note| note.code == NO_VECTORS);
+    let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
     if without.is_empty() {
         return without;
     }

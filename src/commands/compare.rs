@@ -106,16 +106,12 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
 
 /// What makes the two sides unlike beside the distance.
 fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
-    let mut notes = Vec::new();
-    let mut note = |code: &str, text: String| notes.push(Note::new(code, text));
-    for text in near.notes.iter().chain(&far.notes) {
-        note("memory", text.clone());
-    }
+    let about = near.notes.iter().chain(&far.notes);
+    let mut notes: Vec<Note> = about.map(|about| Note::Memory { about: about.clone() }).collect();
     if near.nodes == far.nodes {
-        note("same-node", format!("near and far are both node {}", near.nodes));
+        notes.push(Note::SameNode { node: near.nodes.clone() });
     } else if near.cpus.len() != far.cpus.len() {
-        let text = format!("the command has {} CPUs near and {} far", near.cpus.len(), far.cpus.len());
-        note("cpus-unlike", text);
+        notes.push(Note::CpusUnlike { near: near.cpus.len(), far: far.cpus.len() });
     }
     notes
 }

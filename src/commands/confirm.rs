@@ -16,8 +16,8 @@ use crate::apply::{Trial, TrialWatch, confirm, end_trial};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::open_to_write;
 use crate::render;
-use crate::render::applied::TrialEnd;
 use crate::report::exit::Exit;
+use crate::report::restored::TrialEnd;
 use crate::root::Root;
 
 /// How often a trial is looked at.

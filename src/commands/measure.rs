@@ -65,7 +65,7 @@ pub(super) fn subjects(
     // Which queue has which vector is in the plan, whatever the policy makes of it.
     let plan = crate::plan::plan(machine, &crate::policy::Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
-    let notes = plan.notes.into_iter().filter(|note| note.is_absent() || note.code == "nothing-to-do");
+    let notes = plan.notes.into_iter().filter(|note| note.is_absent() || *note == Note::NothingToDo);
     Ok((subjects, notes.collect()))
 }
 

@@ -33,7 +33,7 @@ use crate::policy::Policy;
 use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
 use crate::read;
 use crate::read::{Queues, Wants};
-use crate::render::check::Unplannable;
+use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::root::Root;
 
@@ -219,32 +219,26 @@ fn read_host(
 
 /// Interfaces that were asked for and cannot be planned, and why not.
 fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
-    if select.selectors.is_empty() { Vec::new() } else { noted(plan, Note::is_unplannable) }
+    if select.selectors.is_empty() { Vec::new() } else { Unplannable::of(plan, Note::is_unplannable) }
 }
 
 /// The same, and those that nobody asked for by name whose vectors cannot be read: then nothing is proven.
 fn untold(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
-    if select.selectors.is_empty() { noted(plan, Note::is_unreadable) } else { unplannable(select, plan) }
+    if select.selectors.is_empty() {
+        Unplannable::of(plan, |note| matches!(note, Note::VectorsUnreadable { .. }))
+    } else {
+        unplannable(select, plan)
+    }
 }
 
 /// Interfaces that nobody asked for by name, which are up and whose vectors are not understood.
 fn left_alone(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
-    let mut left =
-        if select.selectors.is_empty() { noted(plan, Note::is_not_understood) } else { Vec::new() };
+    let mut left = if select.selectors.is_empty() {
+        Unplannable::of(plan, |note| matches!(note, Note::VectorsNotUnderstood { .. }))
+    } else {
+        Vec::new()
+    };
     let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.link == "up");
     left.retain(|one| up(&one.interface));
     left
-}
-
-/// The interfaces with such a note.
-fn noted(plan: &Plan, says: impl Fn(&Note) -> bool) -> Vec<Unplannable> {
-    let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
-    notes
-        .filter(|(_, note)| says(note))
-        .map(|(interface, note)| Unplannable {
-            interface: interface.name.clone(),
-            reason: note.code.clone(),
-            text: note.text.clone(),
-        })
-        .collect()
 }

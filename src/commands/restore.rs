@@ -8,8 +8,8 @@ use crate::apply::restore;
 use crate::cli::{Cli, ReportFormat, RestoreArgs};
 use crate::commands::open_to_write;
 use crate::render;
-use crate::render::applied::Restored;
 use crate::report::exit::Exit;
+use crate::report::restored::Restored;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
@@ -19,5 +19,5 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
         ReportFormat::Table => render::applied::restored(&restored),
         ReportFormat::Json => render::json(&restored)?,
     });
-    Ok(if restored.failed() { Exit::Failed } else { Exit::Planned })
+    Ok(restored.exit())
 }

@@ -39,8 +39,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
     let mut status = Status::new(&machine, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
     if args.policy.settings() != Settings::default() {
-        let text = "judged by the options that were given; apply needs the same ones to mend it";
-        status.notes.push(Note::new("options", text));
+        status.notes.push(Note::Options);
     }
     out.push_str(&match args.format {
         ReportFormat::Table => {

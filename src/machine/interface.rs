@@ -3,6 +3,8 @@
 //! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are kept as what they stand on
 //! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
 
+use serde::{Deserialize, Serialize};
+
 use crate::cpuset::CpuSet;
 use crate::machine::channels::Channels;
 use crate::machine::mask::MaskFile;
@@ -108,7 +110,7 @@ pub struct TxQueue {
 }
 
 /// A `VMBus` channel, over which Hyper-V hands a card's packets to one CPU; it has no IRQ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmbusChannel {
     /// N of `channels/N`.
     pub id: u32,

@@ -12,6 +12,7 @@ pub mod paths;
 pub mod polling;
 pub mod sample;
 pub mod selection;
+pub(crate) mod shell;
 pub mod tools;
 pub mod topology;
 pub mod vector;

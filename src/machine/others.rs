@@ -1,6 +1,7 @@
 //! What a command line can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
 //! without an interface. nicpin plans none of them; it knows them to say what they are.
 
+use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 /// Everything of that kind.
@@ -33,7 +34,7 @@ pub struct Rdma {
 }
 
 /// A network card without an interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnusedFunction {
     /// Its PCI address.
     pub address: String,

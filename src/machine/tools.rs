@@ -1,5 +1,7 @@
 //! Other tools that set the affinity of interrupts on this machine.
 
+use serde::{Deserialize, Serialize};
+
 /// Everybody who was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherTools {
@@ -9,15 +11,16 @@ pub struct OtherTools {
     pub others: Vec<OtherTool>,
 }
 
-/// One of them.
+/// A tool that sets affinity at certain moments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtherTool {
-    /// A fixed word for programs.
-    pub code: &'static str,
-    /// Who it is, what it writes and when, in a sentence.
-    pub text: String,
-    /// What to do about it.
-    pub fix: &'static str,
+#[non_exhaustive]
+pub enum OtherTool {
+    /// A cloud's script, which runs at boot: its path, and what it writes.
+    CloudScript { path: String, writes: String },
+    /// tuned, running with the profiles `active`, of which `profile` has a setting that moves interrupts.
+    Tuned { active: String, profile: String, setting: String },
+    /// A `.link` file of systemd-udevd with `IRQAffinityPolicy=`.
+    LinkFile { path: String, policy: String },
 }
 
 /// A running irqbalance.
@@ -34,7 +37,7 @@ pub struct Irqbalance {
 }
 
 /// Where a distribution keeps irqbalance's arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arguments {
     /// The file.
     pub file: String,
@@ -42,5 +45,5 @@ pub struct Arguments {
     pub variable: String,
 }
 
-/// Where that belongs.
+/// Where packages install the script that lets irqbalance ask nicpin.
 pub const SCRIPT_PATH: &str = "/usr/lib/nicpin/nicpin-irqbalance-policy";

@@ -57,7 +57,7 @@ pub enum Source {
 }
 
 /// A requested IRQ of the device of which only its name is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownVector {
     /// Its IRQ number.
     pub irq: u32,

@@ -3,13 +3,14 @@
 use crate::cpuset::CpuSet;
 use crate::machine::Selection;
 use crate::machine::{Machine, Role, Vector};
+use crate::plan::data::{
+    DecidedBy, HostSummary, NodeSource, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
+};
 use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::place::Locations;
-use crate::plan::plan::{
-    DecidedBy, HostSummary, NodeSource, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
-};
-use crate::plan::{Work, channels, notes, queues, score};
+use crate::plan::work::Work;
+use crate::plan::{channels, notes, queues, score};
 use crate::policy::{Rfs, Scope};
 
 /// What concerns all interfaces that take part, chosen or not.
@@ -25,7 +26,7 @@ pub(crate) struct Shared {
 /// Builds the plan of the chosen interfaces, in their order.
 pub(crate) fn build(
     machine: &Machine,
-    places: &Locations,
+    locations: &Locations,
     chosen: &[&Work<'_>],
     shared: &Shared,
     selection: &Selection,
@@ -33,7 +34,7 @@ pub(crate) fn build(
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
     for work in chosen {
-        let mut interface = interface(machine, places, work, shared, selection);
+        let mut interface = interface(machine, locations, work, shared, selection);
         settings.gather(machine, work.interface, &interface);
         interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
         interfaces.push(interface);
@@ -48,10 +49,10 @@ pub(crate) fn build(
     Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
-        score: score::score(machine, places, &interfaces, score::planned),
-        score_now: score::score(machine, places, &interfaces, score::now),
+        score: score::score(machine, locations, &interfaces, score::planned),
+        score_now: score::score(machine, locations, &interfaces, score::now),
         host: summary,
-        channels: chosen.iter().filter_map(|work| channels::change(places, work)).collect(),
+        channels: chosen.iter().filter_map(|work| channels::change(locations, work)).collect(),
         interfaces,
         writes,
         unchanged,
@@ -75,7 +76,7 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
 
 fn interface(
     machine: &Machine,
-    places: &Locations,
+    locations: &Locations,
     work: &Work<'_>,
     shared: &Shared,
     selection: &Selection,
@@ -83,10 +84,10 @@ fn interface(
     let interface = work.interface;
     let name = &interface.name;
     let vectors: Vec<PlannedVector> = interface.vectors.iter().map(|v| vector(machine, work, v)).collect();
-    let (rx_queues, rps_note) = queues::rx(machine, places, work, shared.flow_queues);
-    let tx_queues = queues::tx(machine, places, work);
+    let (rx_queues, rps_note) = queues::rx(machine, locations, work, shared.flow_queues);
+    let tx_queues = queues::tx(machine, locations, work);
     let mut notes = work.candidates.notes.clone();
-    notes.extend(notes::of_interface(machine, places, work, selection));
+    notes.extend(notes::of_interface(machine, locations, work, selection));
     notes.extend(rps_note);
     let free = work.candidates.near.difference(&shared.busy);
     let plain = free.difference(&machine.topology.isolated_or_nohz());

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Interface, Machine, Topology};
-use crate::plan::plan::{LeftOut, NodeSource, Note};
+use crate::plan::data::{LeftOut, NodeSource};
+use crate::plan::note::{Note, UsedFor};
 use crate::policy::{Choice, Group, Per, Scope, Widen};
 
 /// An interface's node and candidate CPUs.
@@ -55,7 +56,7 @@ pub(crate) fn candidates(
             && let Some((&node, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
         {
             (home.node, home.source) = (Some(node), NodeSource::Policy);
-            notes.retain(|note| note.code != "node-unknown");
+            notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
         }
         cpus
     } else {
@@ -84,23 +85,20 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
     };
     let cpus = wanted.intersection(&topology.online).difference(&choice.exclude);
     if !cpus.is_empty() {
-        notes.extend(not_all(wanted, &cpus, "for interrupts"));
+        notes.extend(not_all(wanted, &cpus, UsedFor::Interrupts));
     }
     if cpus.is_empty() {
-        let text =
-            format!("none of the CPUs {wanted} that the policy names can be used; using the node's own");
-        notes.push(Note::new("cpus-unusable", text));
+        let (wanted, used_for) = (wanted.clone(), UsedFor::Interrupts);
+        notes.push(Note::CpusUnusable { missing: wanted.clone(), wanted, used_for });
         return None;
     }
     Some(cpus)
 }
 
 /// Of the CPUs that the policy names, some cannot be used.
-pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, what: &str) -> Option<Note> {
+pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, used_for: UsedFor) -> Option<Note> {
     let missing = wanted.difference(usable);
-    let text =
-        format!("of the CPUs {wanted} that the policy names {what}, {missing} are offline or excluded");
-    (!missing.is_empty()).then(|| Note::new("cpus-unusable", text))
+    (!missing.is_empty()).then(|| Note::CpusUnusable { wanted: wanted.clone(), missing, used_for })
 }
 
 /// The candidates by the policy's scope, from near to far.
@@ -118,7 +116,7 @@ fn scoped(
             let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
             let others = own.map(|own| usable.difference(own)).filter(|others| !others.is_empty());
             others.unwrap_or_else(|| {
-                notes.push(Note::new("no-remote-node", "there is no other node to use; using its own"));
+                notes.push(Note::NoRemoteNode);
                 home.cpus.clone()
             })
         }
@@ -156,17 +154,12 @@ fn widened(
         let mut cpus = CpuSet::new();
         for other in tier {
             cpus.add(&topology.nodes[other].cpus.intersection(package).intersection(usable));
-            taken.push(other.to_string());
+            taken.push(*other);
         }
         tiers.push(cpus);
     }
     if !taken.is_empty() {
-        let text = format!(
-            "{queues} queues on the {} cores of node {node}: widened to node {} of the same package",
-            cores(own),
-            taken.join(", ")
-        );
-        notes.push(Note::new("widened", text));
+        notes.push(Note::Widened { queues, cores: cores(own), node, to: taken });
     }
     tiers
 }
@@ -204,11 +197,8 @@ fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
     if !usable.is_empty() {
         return (usable, Vec::new());
     }
-    let text = format!(
-        "every online CPU ({}) is isolated, nohz_full or excluded; planning as if none were",
-        topology.online
-    );
-    (topology.online.clone(), vec![Note::new("no-usable-cpu", text)])
+    let online = topology.online.clone();
+    (online.clone(), vec![Note::NoUsableCpu { online }])
 }
 
 fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
@@ -223,15 +213,10 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
             && let Some(near) = topology.nearest_nodes(node).into_iter().find(|&near| !on(near).is_empty())
         {
             let distance = topology.distance(node, near);
-            let text = format!(
-                "the card is on node {node}, which has no CPU to use; node {near} is the nearest that has \
-                 (distance {distance})"
-            );
-            notes.push(Note::new("node-without-cpus", text));
+            notes.push(Note::NodeWithoutCpus { node, nearest: near, distance });
             return Home { node: Some(near), source: NodeSource::Nearest, cpus: on(near), notes };
         }
-        let text = format!("the card says that it is on node {node}, which this machine does not have");
-        notes.push(Note::new("node-missing", text));
+        notes.push(Note::NodeMissing { node });
     }
     let mut with_cpus = topology.nodes.iter().filter(|(_, node)| !node.cpus.is_empty()).map(|(&id, _)| id);
     if let (Some(only), None) = (with_cpus.next(), with_cpus.next()) {
@@ -249,13 +234,7 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
         let cpus = local.intersection(usable);
         return Home { node, source: NodeSource::LocalCpulist, cpus, notes };
     }
-    let text = match interface.device.node {
-        None => {
-            "the kernel does not know which node the card is on (numa_node -1); all CPUs count as equally near"
-        }
-        Some(_) => "nothing else tells where it is, so all CPUs count as equally near",
-    };
-    notes.push(Note::new("node-unknown", text));
+    notes.push(Note::NodeUnknown { named: interface.device.node.is_some() });
     Home { node: None, source: NodeSource::Unknown, cpus: usable.clone(), notes }
 }
 

@@ -1,16 +1,16 @@
 //! How many channels a card should have, when the policy says that it may be changed.
 
 use crate::machine::Channels;
-use crate::plan::Work;
+use crate::machine::shell::word;
+use crate::plan::data::ChannelChange;
 use crate::plan::place::Locations;
-use crate::plan::plan::ChannelChange;
+use crate::plan::work::Work;
 use crate::policy::ChannelCount;
-use crate::report::shell::word;
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
-pub(crate) fn change(places: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
+pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
     let current = work.interface.channels.filter(|_| !work.choice.skip)?;
-    let cores = u32::try_from(work.core_count(places, &work.candidates.cpus)).unwrap_or(u32::MAX);
+    let cores = u32::try_from(work.core_count(locations, &work.candidates.cpus)).unwrap_or(u32::MAX);
     let most = current.max_receiving();
     let (count, why) = match work.choice.channels {
         ChannelCount::Keep => return None,

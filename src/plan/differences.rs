@@ -7,7 +7,8 @@ use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::paths::FLOW_ENTRIES;
 use crate::machine::paths::{affinity_file, queue_file};
 use crate::machine::{Interface, Machine, MaskFile};
-use crate::plan::plan::{PlannedInterface, Write, WriteKind, WriteValue};
+use crate::plan::WriteValue;
+use crate::plan::data::{PlannedInterface, Write, WriteKind};
 
 /// The first item that is meant; in a plan of this machine it stands at the same place.
 fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {

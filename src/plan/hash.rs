@@ -6,7 +6,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
-use crate::plan::plan::{HostSummary, PlannedInterface};
+use crate::plan::data::{HostSummary, PlannedInterface};
 
 /// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
 /// states and speeds.

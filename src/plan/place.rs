@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
-use crate::plan::plan::Placement;
+use crate::plan::data::Placement;
 
 /// Where each CPU sits, for quick comparison.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Locations {
 #[derive(Debug)]
 pub(crate) struct Load<'a> {
     topology: &'a Topology,
-    places: &'a Locations,
+    locations: &'a Locations,
     cpus: Vec<usize>,
     cores: Vec<usize>,
     domains: Vec<Domain>,
@@ -152,18 +152,18 @@ pub(crate) struct PlacementRules {
 }
 
 impl<'a> Load<'a> {
-    pub(crate) fn new(topology: &'a Topology, places: &'a Locations) -> Self {
+    pub(crate) fn new(topology: &'a Topology, locations: &'a Locations) -> Self {
         let (cpus, domains) =
-            (vec![0; places.by_cpu.len()], vec![Domain::default(); places.domain_sizes.len()]);
-        let cores = places.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
-        Self { topology, places, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
+            (vec![0; locations.by_cpu.len()], vec![Domain::default(); locations.domain_sizes.len()]);
+        let cores = locations.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
+        Self { topology, locations, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
     }
 
     /// Takes the best CPU of the candidates for one more queue.
     pub(crate) fn take(&mut self, candidates: &CpuSet, manner: PlacementRules) -> Option<Placement> {
         if self.last.manner != Some(manner) || self.last.candidates != *candidates {
             let cpus: Vec<(u32, CpuLocation)> =
-                candidates.iter().filter_map(|cpu| Some((cpu, self.places.of(cpu)?))).collect();
+                candidates.iter().filter_map(|cpu| Some((cpu, self.locations.of(cpu)?))).collect();
             let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, manner)).collect();
             self.last = Ranked { candidates: candidates.clone(), manner: Some(manner), cpus, ranks };
         }
@@ -191,7 +191,7 @@ impl<'a> Load<'a> {
 
     /// Queues on a CPU's core.
     fn queues_beside(&self, cpu: u32) -> usize {
-        self.places.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
+        self.locations.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
     }
 
     /// How good a CPU is for one more queue, the lower the better: all that decides as one number, what counts most
@@ -199,7 +199,7 @@ impl<'a> Load<'a> {
     fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> u64 {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
         let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
-        let last = manner.avoid_cpu0 && self.places.of(0).map(|place| place.core) == Some(place.core);
+        let last = manner.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
         let parts = [
             (first, 16),
             (usize::from(last), 1),
@@ -212,12 +212,12 @@ impl<'a> Load<'a> {
 
     /// The CPU, with the queues that are near it now.
     pub(crate) fn placement(&self, cpu: u32) -> Option<Placement> {
-        let place = self.places.of(cpu)?;
+        let place = self.locations.of(cpu)?;
         Some(Placement {
             cpu,
             core: self.topology.cores.get(place.core).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
             queues_on_core: self.on_core(place.core),
-            l3: self.places.l3_of(self.topology, cpu).cloned().unwrap_or_default(),
+            l3: self.locations.l3_of(self.topology, cpu).cloned().unwrap_or_default(),
             queues_on_l3: self.domains[place.domain].queues,
             decided_by: None,
         })
@@ -225,12 +225,12 @@ impl<'a> Load<'a> {
 
     /// Counts a queue that is on a CPU already.
     pub(crate) fn add(&mut self, cpu: u32) {
-        if let Some(place) = self.places.of(cpu) {
+        if let Some(place) = self.locations.of(cpu) {
             self.cpus[cpu as usize] += 1;
             self.cores[place.core] += 1;
             let domain = &mut self.domains[place.domain];
             domain.queues += 1;
-            domain.density = domain.queues * 4096 / self.places.domain_sizes[place.domain].max(1);
+            domain.density = domain.queues * 4096 / self.locations.domain_sizes[place.domain].max(1);
             self.rank_anew(place);
         }
     }

@@ -4,20 +4,26 @@ use std::sync::Arc;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role, RxQueue, TxQueue, Vector};
+use crate::plan::data::{PlannedRxQueue, PlannedTxQueue};
+use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
-use crate::plan::plan::{Note, PlannedRxQueue, PlannedTxQueue};
-use crate::plan::{Work, candidates, notes, steer};
+use crate::plan::work::Work;
+use crate::plan::{candidates, steer};
 use crate::policy::{Rfs, Rps, Xps};
+
+/// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them more than
+/// the little that there is to share.
+const TINY: usize = 4;
 
 /// Receive queues, and what is to be said of them.
 pub(crate) fn rx(
     machine: &Machine,
-    places: &Locations,
+    locations: &Locations,
     work: &Work<'_>,
     flow_queues: usize,
 ) -> (Vec<PlannedRxQueue>, Option<Note>) {
     let queues = &work.interface.rx_queues;
-    let (shares, why, note) = rps(machine, places, work);
+    let (shares, why, note) = rps(machine, locations, work);
     let any_left = shares.iter().flatten().any(|share| !share.is_empty());
     let mut shares = shares.map(Vec::into_iter);
     let flow = |queue: &RxQueue| {
@@ -48,7 +54,7 @@ fn understood(work: &Work<'_>) -> bool {
 type RpsShares = (Option<Vec<CpuSet>>, String, Option<Note>);
 
 /// Each receive queue's RPS CPUs; `None` to leave them alone.
-fn rps(machine: &Machine, places: &Locations, work: &Work<'_>) -> RpsShares {
+fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
     let queues = &work.interface.rx_queues;
     let off = |why: &str, note| (Some(vec![CpuSet::new(); queues.len()]), why.to_owned(), note);
     if !understood(work) {
@@ -65,31 +71,44 @@ fn rps(machine: &Machine, places: &Locations, work: &Work<'_>) -> RpsShares {
             } else {
                 "given by the policy"
             };
-            let note = candidates::not_all(wanted, &cpus, "for RPS");
+            let note = candidates::not_all(wanted, &cpus, UsedFor::Rps);
             (Some(vec![cpus; queues.len()]), why.to_owned(), note)
         }
         Rps::Auto => {
-            let cores = work.core_count(places, candidates);
+            let cores = work.core_count(locations, candidates);
             if queues.len() >= cores {
                 return off("off: a receive queue for each candidate core", None);
             }
-            if machine.topology.online.len() <= notes::TINY {
+            if machine.topology.online.len() <= TINY {
                 let why = "off: the machine is too small to gain by it";
-                return off(why, notes::tiny(machine, work, queues.len()));
+                return off(why, tiny(machine, work));
             }
             if let Some(channels) = work.interface.channels
                 && channels.max_receiving() > channels.receiving()
             {
-                let note = notes::more_queues(work, channels, cores);
+                let (interface, queues) = (work.interface.name.clone(), queues.len());
+                let note = Note::MoreQueuesPossible { interface, queues, cores, channels };
                 return off("off: the card can have more queues itself", Some(note));
             }
             let interrupted: Vec<CpuSet> =
                 queues.iter().map(|queue| interrupted(machine, work, queue)).collect();
-            let shares = steer::rps(&machine.topology, places, candidates, &interrupted);
+            let shares = steer::rps(&machine.topology, locations, candidates, &interrupted);
             let why = format!("{} of {cores} candidate cores have a receive queue", queues.len());
             (Some(shares), why, None)
         }
     }
+}
+
+/// RPS is off because the machine is tiny, and has CPUs that take no queue.
+fn tiny(machine: &Machine, work: &Work<'_>) -> Option<Note> {
+    let others = machine.topology.online.difference(&work.irq_cpus(machine));
+    let cpus = machine.topology.online.len();
+    (cpus > 1 && !others.is_empty()).then(|| Note::TinyMachine {
+        interface: work.interface.name.clone(),
+        queues: work.interface.rx_queues.len(),
+        cpus,
+        others,
+    })
 }
 
 /// The CPUs that may be interrupted for a receive queue: the planned one, or the whole group.
@@ -101,7 +120,7 @@ fn interrupted(machine: &Machine, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
 }
 
 /// Transmit queues.
-pub(crate) fn tx(machine: &Machine, places: &Locations, work: &Work<'_>) -> Vec<PlannedTxQueue> {
+pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> Vec<PlannedTxQueue> {
     let queues = &work.interface.tx_queues;
     let completions: Option<Vec<u32>> =
         queues.iter().map(|queue| work.cpu_of(Role::Tx, queue.index)).collect();
@@ -111,7 +130,7 @@ pub(crate) fn tx(machine: &Machine, places: &Locations, work: &Work<'_>) -> Vec<
         (Xps::Keep, _) => leave("kept by the policy"),
         (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
         (Xps::Auto, Some(completions)) => (
-            Some(steer::xps(&machine.topology, places, &completions)),
+            Some(steer::xps(&machine.topology, locations, &completions)),
             "completes nearest to these CPUs".to_owned(),
         ),
         (Xps::Auto, None) => leave("no vector is known to complete it"),

@@ -2,8 +2,8 @@
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
+use crate::plan::data::{PlannedInterface, PlannedVector, Score};
 use crate::plan::place::Locations;
-use crate::plan::plan::{PlannedInterface, PlannedVector, Score};
 
 /// Where a vector is, and the CPU for which its queue counts.
 type Served<'a> = (&'a CpuSet, Option<u32>);
@@ -24,7 +24,7 @@ pub(crate) fn now(vector: &PlannedVector) -> Served<'_> {
 /// Scores interfaces by where `place` says that each vector is.
 pub(crate) fn score(
     machine: &Machine,
-    places: &Locations,
+    locations: &Locations,
     interfaces: &[PlannedInterface],
     place: fn(&PlannedVector) -> Served<'_>,
 ) -> Score {
@@ -53,7 +53,7 @@ pub(crate) fn score(
             }
             // A queue's receive and transmit vectors on one CPU are one piece of work.
             if let (Some(cpu), Some(queue)) = (counted_for, vector.queue)
-                && let Some(place) = places.of(cpu)
+                && let Some(place) = locations.of(cpu)
             {
                 counted.push((queue, cpu, place.core));
             }
@@ -67,7 +67,7 @@ pub(crate) fn score(
             candidates.add(&interface.candidates);
         }
     }
-    let possible = candidates.iter().filter_map(|cpu| places.of(cpu));
+    let possible = candidates.iter().filter_map(|cpu| locations.of(cpu));
     Score {
         local: (known > 0).then(|| f64::from(local) / f64::from(known)),
         max_vectors_per_core: cores.0.iter().map(|core| core.queues).max().unwrap_or(0),

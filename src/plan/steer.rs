@@ -11,11 +11,11 @@ use crate::plan::place::{CpuLocation, Locations};
 
 /// How far one CPU is from another: 0 itself, 1 its core, 2 its L3 domain, 3 its node, beyond that by the
 /// distance of the nodes.
-pub(crate) fn distance(topology: &Topology, places: &Locations, from: u32, to: u32) -> u32 {
+pub(crate) fn distance(topology: &Topology, locations: &Locations, from: u32, to: u32) -> u32 {
     if from == to {
         return 0;
     }
-    let (Some(a), Some(b)) = (places.of(from), places.of(to)) else { return u32::MAX };
+    let (Some(a), Some(b)) = (locations.of(from), locations.of(to)) else { return u32::MAX };
     match (a.node, b.node) {
         _ if a.core == b.core => 1,
         (a_node, b_node) if a_node == b_node => 3 - u32::from(a.domain == b.domain),
@@ -28,15 +28,15 @@ pub(crate) fn distance(topology: &Topology, places: &Locations, from: u32, to: u
 /// is in exactly one set of the answer. On the nodes that have completions a core's CPUs go to the
 /// nearest queue, the one with fewer CPUs among equals; the CPUs of other nodes are dealt evenly, each queue's
 /// share in one piece.
-pub(crate) fn xps(topology: &Topology, places: &Locations, completions: &[u32]) -> Vec<CpuSet> {
+pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = Shares::new(completions.len(), topology);
     if completions.is_empty() {
         return Vec::new();
     }
-    let nearby = QueuesByDistance::new(places, completions);
-    let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, places.of(first)?)));
+    let nearby = QueuesByDistance::new(locations, completions);
+    let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, locations.of(first)?)));
     let (near, far): (Vec<_>, Vec<_>) =
-        places.cores_by_node().iter().partition(|(node, _)| nearby.on_node.contains_key(node));
+        locations.cores_by_node().iter().partition(|(node, _)| nearby.on_node.contains_key(node));
     let mut local: Vec<(u32, &CpuSet)> = Vec::new();
     for core in near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]) {
         let away =
@@ -50,7 +50,7 @@ pub(crate) fn xps(topology: &Topology, places: &Locations, completions: &[u32]) 
         let pieces: Vec<CpuSet> =
             if away <= 1 { core.iter().map(CpuSet::single).collect() } else { vec![core.clone()] };
         for piece in pieces {
-            let Some((first, place)) = piece.first().and_then(|first| Some((first, places.of(first)?)))
+            let Some((first, place)) = piece.first().and_then(|first| Some((first, locations.of(first)?)))
             else {
                 continue;
             };
@@ -75,10 +75,10 @@ struct QueuesByDistance {
 }
 
 impl QueuesByDistance {
-    fn new(places: &Locations, completions: &[u32]) -> Self {
+    fn new(locations: &Locations, completions: &[u32]) -> Self {
         let mut nearby = Self::default();
         for (queue, &cpu) in completions.iter().enumerate() {
-            let Some(place) = places.of(cpu) else { continue };
+            let Some(place) = locations.of(cpu) else { continue };
             nearby.on_cpu.entry(cpu).or_default().push(queue);
             nearby.on_core.entry(place.core).or_default().push(queue);
             nearby.in_domain.entry((place.node, place.domain)).or_default().push(queue);
@@ -159,7 +159,7 @@ impl Shares {
 /// only when there are no others.
 pub(crate) fn rps(
     topology: &Topology,
-    places: &Locations,
+    locations: &Locations,
     candidates: &CpuSet,
     interrupted: &[CpuSet],
 ) -> Vec<CpuSet> {
@@ -172,7 +172,8 @@ pub(crate) fn rps(
     let mut turns = (0..interrupted.len()).cycle();
     while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
         let own = &interrupted[queue];
-        let away = |cpu: u32| own.iter().map(|from| distance(topology, places, from, cpu)).min().unwrap_or(0);
+        let away =
+            |cpu: u32| own.iter().map(|from| distance(topology, locations, from, cpu)).min().unwrap_or(0);
         if let Some(cpu) = left.iter().min_by_key(|&cpu| (away(cpu), cpu)) {
             shares[queue].insert(cpu);
             left = left.difference(&CpuSet::single(cpu));
@@ -214,25 +215,25 @@ mod tests {
     #[test]
     fn xps_follows_completions_and_parts_all_cpus() {
         let topology = machine();
-        let places = Locations::new(&topology);
-        let four = xps(&topology, &places, &[1, 2, 3, 0]);
+        let locations = Locations::new(&topology);
+        let four = xps(&topology, &locations, &[1, 2, 3, 0]);
         assert_eq!(shown(&four), ["1,4,9,12", "2,5,10,13", "3,6,11,14", "0,7-8,15"]);
         // Queues on both L3 domains of node 0: each takes its own domain, and half of node 1.
-        assert_eq!(shown(&xps(&topology, &places, &[1, 2])), ["0-1,4-5,8-9,12-13", "2-3,6-7,10-11,14-15"]);
-        assert_eq!(shown(&xps(&topology, &places, &[5])), ["0-15"]);
-        assert!(xps(&topology, &places, &[]).is_empty());
+        assert_eq!(shown(&xps(&topology, &locations, &[1, 2])), ["0-1,4-5,8-9,12-13", "2-3,6-7,10-11,14-15"]);
+        assert_eq!(shown(&xps(&topology, &locations, &[5])), ["0-15"]);
+        assert!(xps(&topology, &locations, &[]).is_empty());
     }
 
     #[test]
     fn rps_shares_are_even_near_and_without_the_interrupted_cpu() {
         let topology = machine();
-        let places = Locations::new(&topology);
+        let locations = Locations::new(&topology);
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
         let node0 = set("0-3,8-11");
-        assert_eq!(shown(&rps(&topology, &places, &node0, &[set("1"), set("2")])), ["0,8-9", "3,10-11"]);
-        assert_eq!(shown(&rps(&topology, &places, &node0, &[set("1")])), ["0,2-3,8-11"]);
+        assert_eq!(shown(&rps(&topology, &locations, &node0, &[set("1"), set("2")])), ["0,8-9", "3,10-11"]);
+        assert_eq!(shown(&rps(&topology, &locations, &node0, &[set("1")])), ["0,2-3,8-11"]);
         // Only the interrupted CPU is left: better that one than none.
-        assert_eq!(shown(&rps(&topology, &places, &set("1"), &[set("1")])), ["1"]);
+        assert_eq!(shown(&rps(&topology, &locations, &set("1"), &[set("1")])), ["1"]);
     }
 
     #[test]

@@ -10,12 +10,12 @@ use crate::cpuset::CpuSet;
 use crate::machine::paths::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, Vector};
 use crate::plan::build::summary;
+use crate::plan::data::{
+    HostSummary, Plan, PlannedInterface, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
+};
 use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::irqbalance;
-use crate::plan::plan::{
-    HostSummary, Plan, PlannedInterface, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
-};
 
 /// A text that is no plan, or one that cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,171 +1,25 @@
 //! What `apply` and `restore` have done, as values for JSON and as text.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use serde::Serialize;
-
-use crate::apply::irqbalance::{self, IrqbalanceOutcome};
-use crate::apply::{
-    ApplyOutcome, ChannelOutcome, Evidence, Outcome, RestoreOutcome, Trial, VectorProof, WriteResult,
-};
+use crate::apply::Trial;
 use crate::machine::Role;
-use crate::plan::Note;
+use crate::machine::shell::word;
 use crate::plan::stored::Change;
-use crate::render::check::Unplannable;
-use crate::render::table::note;
+use crate::render::note::lines;
 use crate::render::text::{count, ranges, wrap};
-use crate::report::shell::word;
+use crate::report::applied::Applied;
+use crate::report::applied::NoteAbout;
+use crate::report::outcome::ChannelOutcome;
+use crate::report::outcome::IrqbalanceAction;
+use crate::report::outcome::IrqbalanceOutcome;
+use crate::report::outcome::RestoreOutcome;
+use crate::report::proof::Evidence;
+use crate::report::proof::VectorProof;
+use crate::report::restored::Restored;
+use crate::report::restored::TrialEnd;
 
 use crate::render::outcomes::{failures, results};
-
-/// What `apply` has done.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Applied {
-    schema: &'static str,
-    /// The plan's hash.
-    hash: String,
-    /// WriteResult and read back, and not taken back.
-    pub changed: usize,
-    /// As planned before.
-    already: usize,
-    /// Kernel-managed vectors.
-    managed: usize,
-    /// Not taken by the kernel.
-    refused: usize,
-    /// Gone.
-    vanished: usize,
-    /// Those of `changed` that the old CPU serves until their next interrupt.
-    pending: usize,
-    /// Each change of channels.
-    channels: Vec<ChannelOutcome>,
-    /// What was done about irqbalance, which counts like a write.
-    irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write.
-    results: Vec<WriteResult>,
-    /// What was taken back, since a write failed and all or nothing was asked for.
-    undone: Option<RestoreOutcome>,
-    /// An earlier trial that nobody confirmed and nobody had put back, which was done first.
-    earlier: Option<RestoreOutcome>,
-    /// How many seconds the plan is on trial, if it is.
-    trial: Option<u64>,
-    /// How many of them are left; for people, since it is another at every run.
-    #[serde(skip)]
-    left: Option<u64>,
-    /// Where interrupts arrived, where that was waited for.
-    proof: Option<Vec<VectorProof>>,
-    /// Whether that ended early, since the time of the trial does.
-    proof_cut_short: bool,
-    /// What has changed since a stored plan was made.
-    changes: Vec<Change>,
-    /// Whether nothing was written, since a stored plan does not fit.
-    misfit: bool,
-    /// Interfaces that were asked for and cannot be planned, and why.
-    unknown: Vec<Unplannable>,
-    /// The plan's notes; those of interfaces by name.
-    notes: Vec<Note>,
-}
-
-impl Applied {
-    /// Sums up what was done.
-    pub fn new(done: &ApplyOutcome, trial: Option<u64>, unknown: Vec<Unplannable>) -> Self {
-        let ApplyOutcome { plan, channels, irqbalance, results, undone, earlier, .. } = done;
-        let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
-        let notes = plan.interfaces.iter().flat_map(|interface| {
-            let named =
-                |note: &Note| Note { text: format!("{}: {}", interface.name, note.text), ..note.clone() };
-            interface.notes.iter().map(named)
-        });
-        let stays = undone.as_ref().is_none_or(|undone| !undone.complete());
-        let changed = results.iter().filter(|result| result.changed()).count()
-            + channels.iter().filter(|c| c.refused.is_none()).count()
-            + usize::from(irqbalance.as_ref().is_some_and(|told| told.changed));
-        Self {
-            schema: "nicpin.apply/1",
-            hash: plan.hash.clone(),
-            changed: if stays { changed } else { 0 },
-            already: plan.unchanged + of(Outcome::Already),
-            managed: of(Outcome::Managed),
-            refused: of(Outcome::Refused)
-                + channels.iter().filter(|c| c.refused.is_some()).count()
-                + usize::from(irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed)),
-            vanished: of(Outcome::Vanished),
-            pending: if stays { of(Outcome::Pending) } else { 0 },
-            notes: notes.chain(plan.notes.iter().cloned()).collect(),
-            channels: channels.clone(),
-            irqbalance: irqbalance.clone(),
-            results: results.clone(),
-            undone: undone.clone(),
-            earlier: earlier.clone(),
-            trial: trial.filter(|_| stays && !done.is_in_vain()),
-            left: trial,
-            proof: None,
-            proof_cut_short: false,
-            changes: Vec::new(),
-            misfit: false,
-            unknown,
-        }
-    }
-
-    /// Nothing was written: a stored plan does not fit the machine as it is now.
-    pub fn nothing(hash: String, changes: Vec<Change>) -> Self {
-        Self {
-            schema: "nicpin.apply/1",
-            hash,
-            changed: 0,
-            already: 0,
-            managed: 0,
-            refused: 0,
-            vanished: 0,
-            pending: 0,
-            notes: Vec::new(),
-            channels: Vec::new(),
-            irqbalance: None,
-            results: Vec::new(),
-            undone: None,
-            earlier: None,
-            trial: None,
-            left: None,
-            proof: None,
-            proof_cut_short: false,
-            changes,
-            misfit: true,
-            unknown: Vec::new(),
-        }
-    }
-
-    /// Also tells what has changed since a stored plan was made.
-    #[must_use]
-    pub fn with_changes(self, changes: Vec<Change>) -> Self {
-        Self { changes, ..self }
-    }
-
-    /// Also tells where interrupts arrived.
-    #[must_use]
-    pub fn with_proof(self, proof: Option<Vec<VectorProof>>) -> Self {
-        Self { proof, ..self }
-    }
-
-    /// Also tells whether the proof ended early, since the time of the trial does.
-    #[must_use]
-    pub fn cut_short(self, cut_short: bool) -> Self {
-        Self { proof_cut_short: cut_short, ..self }
-    }
-
-    /// Also tells how much of the time of a trial is left when so much has passed.
-    #[must_use]
-    pub fn since(self, written: Duration) -> Self {
-        Self { left: self.trial.map(|seconds| seconds.saturating_sub(written.as_secs())), ..self }
-    }
-
-    /// Whether the planned state was not reached.
-    pub fn failed(&self) -> bool {
-        let mut proof = self.proof.iter().flatten();
-        let disproved = proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic));
-        let left_out = self.changes.iter().any(|change| change.left_out);
-        self.refused + self.vanished > 0 || !self.unknown.is_empty() || self.misfit || left_out || disproved
-    }
-}
 
 /// `apply` for people: what failed line by line, the rest summed up by interface. The last line counts.
 pub fn applied(applied: &Applied) -> String {
@@ -199,8 +53,9 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&failures(&undone.results));
         out.push_str(&absent(&undone.absent, "could not be put back"));
     }
-    for note in &applied.notes {
-        out.push_str(&self::note("", note));
+    for NoteAbout { interface, note } in &applied.notes {
+        let about = if interface.is_empty() { String::new() } else { format!("{interface}: ") };
+        out.push_str(&lines("", &about, note));
     }
     if applied.pending > 0 {
         let text =
@@ -270,60 +125,6 @@ fn proof(vectors: &[VectorProof]) -> String {
     out
 }
 
-/// What `restore` has done.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Restored {
-    schema: &'static str,
-    /// Put back.
-    changed: usize,
-    /// As it was first seen.
-    already: usize,
-    /// Not taken by the kernel.
-    refused: usize,
-    /// Vectors that may be served by their first CPUs again and that the kernel does not move back by itself.
-    staying: usize,
-    /// What was recorded and is not there now.
-    absent: Vec<String>,
-    /// Each change of channels.
-    channels: Vec<ChannelOutcome>,
-    /// What was undone about irqbalance, which counts like a write.
-    irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write.
-    results: Vec<WriteResult>,
-}
-
-impl Restored {
-    /// Sums up what was put back.
-    pub fn new(undone: RestoreOutcome) -> Self {
-        let RestoreOutcome { channels, results, unchanged, absent, irqbalance, .. } = undone;
-        let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
-        let already = results.iter().filter(|result| result.outcome == Outcome::Already).count();
-        let stays = |result: &&WriteResult| {
-            result.outcome == Outcome::Changed && result.path.starts_with("/proc/irq/")
-        };
-        Self {
-            schema: "nicpin.restore/1",
-            changed: results.iter().filter(|result| result.changed()).count()
-                + set.len()
-                + usize::from(irqbalance.as_ref().is_some_and(|told| told.changed)),
-            already: unchanged + already,
-            refused: results.iter().filter(|result| result.failed()).count()
-                + refused.len()
-                + usize::from(irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed)),
-            staying: results.iter().filter(stays).count(),
-            absent,
-            channels,
-            irqbalance,
-            results,
-        }
-    }
-
-    /// Whether something was not put back that is there.
-    pub fn failed(&self) -> bool {
-        self.refused > 0
-    }
-}
-
 /// `restore` for people. The last line counts.
 pub fn restored(restored: &Restored) -> String {
     if restored.changed + restored.already + restored.refused + restored.absent.len() == 0
@@ -371,15 +172,6 @@ fn absent(keys: &[String], then: &str) -> String {
     ports.into_iter().map(line).collect()
 }
 
-/// Why a trial was put back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrialEnd {
-    /// Nobody confirmed it.
-    InTime,
-    /// The process that watched the time is gone.
-    Unwatched,
-}
-
 /// How a trial has ended that nobody confirmed.
 pub fn trial_over(trial: &Trial, ended: TrialEnd) -> String {
     let why = match ended {
@@ -417,7 +209,6 @@ fn channels(outcomes: &[ChannelOutcome]) -> String {
 
 /// What was done about irqbalance.
 fn balanced(balanced: Option<&IrqbalanceOutcome>) -> String {
-    use irqbalance::IrqbalanceAction;
     let Some(balanced) = balanced else { return String::new() };
     let detail = balanced.detail.as_deref().unwrap_or_default();
     let irqs = count(balanced.irqs, "IRQ");

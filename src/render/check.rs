@@ -2,87 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use crate::apply::{Difference, Fallback, Reason};
-use crate::plan::{ChannelChange, Note, Plan};
+use crate::render::note::text;
 use crate::render::text::{columns, count, wrap};
-
-/// What `check` says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Check {
-    schema: &'static str,
-    /// The answer.
-    pub verdict: CheckState,
-    /// The plan's hash.
-    hash: String,
-    /// How many values are as planned.
-    same: usize,
-    /// What is not, and why.
-    differs: Vec<Difference>,
-    /// What apply has put elsewhere, since the kernel had no room for it: as good as planned.
-    instead: Vec<Fallback>,
-    /// Cards that should have other channels.
-    channels: Vec<ChannelChange>,
-    /// Interfaces that were asked for and cannot be told, and why.
-    unknown: Vec<Unplannable>,
-    /// What was named and is not there.
-    notes: Vec<Note>,
-    /// Interfaces that nobody asked for by name, which are up and cannot be planned, and why.
-    left_alone: Vec<Unplannable>,
-}
-
-/// An interface that was asked for and cannot be planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unplannable {
-    /// Its name.
-    pub interface: String,
-    /// A fixed word for programs.
-    pub reason: String,
-    /// A sentence for people.
-    pub text: String,
-}
-
-/// The answers of `check`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckState {
-    /// Everything is as planned.
-    Same,
-    /// Something is not.
-    Differs,
-    /// It cannot be told.
-    CouldNotTell,
-}
-
-impl Check {
-    /// Checks a plan: what it would write is what differs.
-    pub fn new(
-        plan: &Plan,
-        differs: Vec<Difference>,
-        instead: Vec<Fallback>,
-        unknown: Vec<Unplannable>,
-        left_alone: Vec<Unplannable>,
-    ) -> Self {
-        let verdict = match (differs.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
-            (_, false) => CheckState::CouldNotTell,
-            (true, true) => CheckState::Same,
-            (false, true) => CheckState::Differs,
-        };
-        Self {
-            schema: "nicpin.check/1",
-            verdict,
-            hash: plan.hash.clone(),
-            same: plan.unchanged + instead.len(),
-            differs,
-            instead,
-            channels: plan.channels.clone(),
-            unknown,
-            notes: plan.notes.iter().filter(|note| note.is_absent()).cloned().collect(),
-            left_alone,
-        }
-    }
-}
+use crate::report::check::Check;
+use crate::report::check::CheckState;
+use crate::report::check::Unplannable;
+use crate::report::difference::Difference;
+use crate::report::difference::Fallback;
+use crate::report::difference::Reason;
 
 /// `check` for people.
 pub fn check(check: &Check) -> String {
@@ -113,14 +40,14 @@ pub fn check(check: &Check) -> String {
     for change in &check.channels {
         out.push_str(&wrap(&format!("{}  channels, planned  ", change.interface), &change.command));
     }
-    for Unplannable { interface, reason, text } in &check.unknown {
-        out.push_str(&wrap("could not tell  ", &format!("{interface}: {text} ({reason})")));
+    for Unplannable { interface, note } in &check.unknown {
+        out.push_str(&wrap("could not tell  ", &format!("{interface}: {} ({})", text(note), note.code())));
     }
     for note in &check.notes {
-        out.push_str(&wrap("note  ", &note.text));
+        out.push_str(&wrap("note  ", &text(note)));
     }
-    for Unplannable { interface, text, .. } in &check.left_alone {
-        out.push_str(&wrap("left alone  ", &format!("{interface}: {text}")));
+    for Unplannable { interface, note } in &check.left_alone {
+        out.push_str(&wrap("left alone  ", &format!("{interface}: {}", text(note))));
     }
     out.push_str(&match check.verdict {
         CheckState::Same => format!("same: {} as planned\n", count(check.same, "value")),

@@ -1,6 +1,6 @@
 //! Near and far, side by side.
 
-use crate::render::table::note;
+use crate::render::note::note;
 use crate::render::text::{columns, count, wrap};
 use crate::report::compare::{Comparison, Figure, Side, Spread};
 

@@ -6,7 +6,7 @@ use crate::machine::{Role, Source};
 use crate::plan::{
     ChannelChange, DecidedBy, NodeSource, Plan, PlannedInterface, PlannedVector, Score, WriteKind,
 };
-use crate::render::table::note;
+use crate::render::note::note;
 use crate::render::text::{count, ranges, wrap};
 
 /// Why each interface is planned as it is.

@@ -1,7 +1,7 @@
 //! What was measured, as tables: interfaces with their vectors, CPUs, and what it all cost.
 
 use crate::machine::Role;
-use crate::render::table::note;
+use crate::render::note::note;
 use crate::render::text::{columns, rate, wrap};
 use crate::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
 

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod explain;
 pub mod measure;
 pub mod nodes;
+pub mod note;
 mod outcomes;
 pub mod sh;
 pub mod status;

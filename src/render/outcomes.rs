@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::apply::{Outcome, WriteResult};
 use crate::render::text::{count, ranges, wrap};
+use crate::report::outcome::Outcome;
+use crate::report::outcome::WriteResult;
 
 /// Writes that went well, counted by interface; the others with their reasons.
 pub(crate) fn results(results: &[WriteResult]) -> String {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use crate::machine::shell::word;
 use crate::plan::Plan;
 use crate::render::text::count;
-use crate::report::shell::word;
 
 /// `echo VALUE > PATH`, a line for each write.
 pub fn plan(plan: &Plan) -> String {

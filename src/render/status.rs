@@ -3,8 +3,12 @@
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
 use crate::plan::{NodeSource, Note};
+use crate::render::note::fix;
+use crate::render::note::text;
 use crate::render::style::{Paint, Tone};
 use crate::render::text::{columns, count, ranges, rate, short_speed, wrap};
+use crate::report::status::IrqbalanceState;
+use crate::report::status::IrqbalanceStatus;
 use crate::report::status::{InterfaceState, InterfaceStatus, Status, Steering, VectorState, VectorStatus};
 
 /// Rows that are shown of one interface, and of each of several, before the rest is counted.
@@ -219,18 +223,44 @@ fn steering(what: &str, steering: Steering) -> String {
 }
 
 fn note(indent: &str, note: &Note, paint: Paint) -> String {
-    let mut out = wrap(&format!("{indent}note  "), &note.text);
-    if let Some(fix) = &note.fix {
-        out.push_str(&format!("{indent}      {}\n", paint.paint(Tone::Fix, fix)));
+    let mut out = wrap(&format!("{indent}note  "), &text(note));
+    if let Some(fix) = fix(note) {
+        out.push_str(&format!("{indent}      {}\n", paint.paint(Tone::Fix, &fix)));
     }
     out
 }
 
 fn irqbalance(status: &Status, paint: Paint) -> String {
     let indent = "irqbalance  ";
-    let mut out = wrap(indent, &status.irqbalance.text);
-    if let Some(fix) = &status.irqbalance.fix {
-        out.push_str(&format!("{:width$}{}\n", "", paint.paint(Tone::Fix, fix), width = indent.len()));
+    let IrqbalanceStatus { pid, state, irqs, note } = &status.irqbalance;
+    let who = pid.map(|pid| format!("runs (process {pid})")).unwrap_or_default();
+    let made_to_last = || note.as_ref().and_then(fix);
+    let (text, fix) = match state {
+        IrqbalanceState::Absent => ("does not run".to_owned(), None),
+        IrqbalanceState::AsksNicpin => {
+            (format!("{who}, and asks nicpin which IRQs it is to leave alone"), None)
+        }
+        IrqbalanceState::Told => {
+            let text = "was told to leave the";
+            (
+                format!("{who} and {text} {irqs} planned IRQs alone; it forgets that when it restarts"),
+                made_to_last(),
+            )
+        }
+        IrqbalanceState::Moves { fixed_by_apply } => {
+            let text = format!("{who}: within 10 s it moves vectors that it was not told to leave alone");
+            (text, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { made_to_last() })
+        }
+    };
+    let mut out = wrap(indent, &text);
+    if let Some(fix) = fix {
+        out.push_str(&format!(
+            "{:width$}{}
+",
+            "",
+            paint.paint(Tone::Fix, &fix),
+            width = indent.len()
+        ));
     }
     out
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
-use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedVector};
+use crate::plan::{NodeSource, Plan, PlannedInterface, PlannedVector};
 use crate::render::explain;
+use crate::render::note::note;
 use crate::render::text::{WIDTH, columns, count, ranges, speed, wrap};
 
 /// The whole plan; with `masks`, also each file with its bytes.
@@ -35,8 +36,8 @@ pub fn plan(plan: &Plan, masks: bool) -> String {
             format!("{}: {}; the rest is planned again for the new queues", change.command, change.why);
         out.push_str(&wrap("channels  ", &text));
     }
-    for note in &plan.notes {
-        out.push_str(&self::note("", note));
+    for of_machine in &plan.notes {
+        out.push_str(&note("", of_machine));
     }
     out.push_str(&summary(plan));
     out
@@ -75,8 +76,8 @@ fn interface(interface: &PlannedInterface) -> String {
     rows.extend(interface.vectors.iter().map(vector));
     out.push_str(&columns(2, &rows, &[6, 12, 18, 8, 18]));
     out.push_str(&columns(2, &queues(interface), &[14, 34]));
-    for note in &interface.notes {
-        out.push_str(&self::note("  ", note));
+    for about in &interface.notes {
+        out.push_str(&note("  ", about));
     }
     out
 }
@@ -167,15 +168,6 @@ fn queues(interface: &PlannedInterface) -> Vec<Vec<String>> {
         vec![format!("{kind} {}", ranges(&queues)), what, why.to_owned()]
     };
     groups.into_iter().map(row).collect()
-}
-
-/// A note and its fix.
-pub(crate) fn note(indent: &str, note: &Note) -> String {
-    let mut out = wrap(&format!("{indent}note  "), &note.text);
-    if let Some(fix) = &note.fix {
-        out.push_str(&format!("{indent}      {fix}\n"));
-    }
-    out
 }
 
 fn summary(plan: &Plan) -> String {

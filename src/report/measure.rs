@@ -367,24 +367,18 @@ fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth)
 
 fn notes(growth: &Growth) -> Vec<Note> {
     let mut notes = Vec::new();
-    let mut note = |code: &str, text: String| notes.push(Note::new(code, text));
     if growth.elapsed < SHORT {
-        let text = "too short a time for shares of CPU time, which the kernel counts in ticks of 10 ms";
-        note("short", text.to_owned());
+        notes.push(Note::Short);
     }
     if !growth.cpus_changed.is_empty() {
-        let text =
-            format!("CPUs {} went on or offline; what they did then is not counted", growth.cpus_changed);
-        note("cpus-changed", text);
+        notes.push(Note::CpusChanged { cpus: growth.cpus_changed.clone(), left_out: true });
     }
     if !growth.irqs_changed.is_empty() {
-        let irqs: CpuSet = growth.irqs_changed.iter().copied().collect();
-        note("vectors-changed", format!("IRQs {irqs} came, went or began anew; not counted then"));
+        notes.push(Note::VectorsChanged { irqs: growth.irqs_changed.iter().copied().collect() });
     }
     if !growth.interfaces_changed.is_empty() {
-        let names: Vec<&str> = growth.interfaces_changed.iter().map(String::as_str).collect();
-        let text = format!("{} came, went or began to count anew; not counted then", names.join(", "));
-        note("interfaces-changed", text);
+        let interfaces = growth.interfaces_changed.iter().cloned().collect();
+        notes.push(Note::InterfacesChanged { interfaces });
     }
     notes
 }

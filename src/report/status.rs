@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
+use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling, Role};
 use crate::plan::{ChannelChange, NodeSource, Note, Plan, PlannedInterface, WriteKind};
 use crate::policy::Balancer;
-use crate::report::shell::word;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.status/1";
@@ -137,15 +137,36 @@ pub struct Steering {
     pub differ: usize,
 }
 
-/// Whether irqbalance will undo it.
+/// Whether irqbalance will move what is planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IrqbalanceStatus {
     /// Its process, while it runs.
     pub pid: Option<i32>,
-    /// What will happen.
-    pub text: String,
-    /// What to type about it.
-    pub fix: Option<String>,
+    /// What it does with the planned IRQs.
+    #[serde(flatten)]
+    pub state: IrqbalanceState,
+    /// How many IRQs are planned.
+    pub irqs: usize,
+    /// The plan's note about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+}
+
+/// What irqbalance does with the planned IRQs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum IrqbalanceState {
+    /// It does not run.
+    Absent,
+    /// Its policy script asks nicpin which IRQs to leave alone.
+    AsksNicpin,
+    /// It was told to leave them alone, and forgets that when it restarts.
+    Told,
+    /// It moves them.
+    Moves {
+        /// Whether apply, by its policy, has it leave them alone.
+        fixed_by_apply: bool,
+    },
 }
 
 /// Interrupts that were watched.
@@ -173,16 +194,13 @@ impl Status {
         let remote = |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
         interfaces.sort_by_key(|interface| Reverse((interface.state, remote(interface))));
         let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
-            plan.notes.iter().cloned().partition(|note| note.code.starts_with("irqbalance"));
+            plan.notes.iter().cloned().partition(|note| matches!(note, Note::IrqbalanceRunning { .. }));
         if machine.sockets_poll {
-            let text = "sockets that wait poll their card (net.core.busy_read, busy_poll): while they do, packets \
-                        are taken on the program's CPU, not on the vector's";
-            notes.push(Note::new("sockets-poll", text));
+            notes.push(Note::SocketsPoll);
         }
         if watched.is_some_and(|watched| !watched.0.cpus_changed.is_empty()) {
-            let cpus = watched.map(|watched| watched.0.cpus_changed.to_string()).unwrap_or_default();
-            let text = format!("CPUs {cpus} went on or offline while interrupts were watched");
-            notes.push(Note::new("cpus-changed", text));
+            let cpus = watched.map(|watched| watched.0.cpus_changed.clone()).unwrap_or_default();
+            notes.push(Note::CpusChanged { cpus, left_out: false });
         }
         Self {
             schema: SCHEMA,
@@ -193,34 +211,25 @@ impl Status {
             seconds: watched.map(Watched::seconds),
             applied,
             interfaces,
-            irqbalance: irqbalance(plan, told, about_irqbalance.into_iter().find_map(|note| note.fix)),
+            irqbalance: irqbalance(plan, told, about_irqbalance.into_iter().next()),
             notes,
         }
     }
 }
 
 /// Whether irqbalance will move what is planned. `told`: the IRQs that the one that runs was told to leave alone.
-fn irqbalance(plan: &Plan, told: &BTreeSet<u32>, fix: Option<String>) -> IrqbalanceStatus {
+fn irqbalance(plan: &Plan, told: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
     let Some(running) = &plan.irqbalance else {
-        return IrqbalanceStatus { pid: None, text: "does not run".to_owned(), fix: None };
+        return IrqbalanceStatus { pid: None, state: IrqbalanceState::Absent, irqs: 0, note: None };
     };
-    let who = format!("runs (process {})", running.pid);
-    let (text, fix) = if running.lasts {
-        (format!("{who}, and asks nicpin which IRQs it is to leave alone"), None)
+    let state = if running.lasts {
+        IrqbalanceState::AsksNicpin
     } else if running.irqs.iter().all(|irq| told.contains(irq)) {
-        let count = running.irqs.len();
-        (
-            format!(
-                "{who} and was told to leave the {count} planned IRQs alone; it forgets that when it restarts"
-            ),
-            fix,
-        )
+        IrqbalanceState::Told
     } else {
-        let text = format!("{who}: within 10 s it moves vectors that it was not told to leave alone");
-        let fix = if running.action == Balancer::Ban { Some("nicpin apply".to_owned()) } else { fix };
-        (text, fix)
+        IrqbalanceState::Moves { fixed_by_apply: running.action == Balancer::Ban }
     };
-    IrqbalanceStatus { pid: Some(running.pid), text, fix }
+    IrqbalanceStatus { pid: Some(running.pid), state, irqs: running.irqs.len(), note }
 }
 
 fn of_interface(
@@ -254,11 +263,12 @@ fn of_interface(
     let (max_per_cpu, max_per_core) = most_queues(machine, &vectors);
     let rates: Option<f64> = watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum());
     let mut notes: Vec<Note> =
-        planned.notes.iter().filter(|note| note.code != "kernel-managed").cloned().collect();
-    notes.extend(channels.into_iter().map(|change| {
-        let text = format!("its channels are not as planned: {}", change.why);
-        Note::new("channels-differ", text).with_fix(&change.command)
-    }));
+        planned.notes.iter().filter(|note| !matches!(note, Note::KernelManaged { .. })).cloned().collect();
+    notes.extend(
+        channels
+            .into_iter()
+            .map(|change| Note::ChannelsDiffer { why: change.why.clone(), command: change.command.clone() }),
+    );
     notes.extend(interface.into_iter().flat_map(how_polled));
     InterfaceStatus {
         name: planned.name.clone(),
@@ -334,27 +344,17 @@ fn most_queues(machine: &Machine, vectors: &[VectorStatus]) -> (usize, usize) {
 /// Settings under which the CPU that is interrupted is not where, or when, the work is done.
 fn how_polled(interface: &Interface) -> Vec<Note> {
     let mut notes = Vec::new();
-    if interface.polling.threaded {
+    let polling = interface.polling;
+    if polling.threaded {
         let napis = interface.netdev.iter().flat_map(|answer| &answer.napis);
-        let pids: Vec<String> = napis.filter_map(|napi| napi.pid).map(|pid| pid.to_string()).collect();
-        let named = if pids.is_empty() { String::new() } else { format!(" (processes {})", pids.join(", ")) };
-        let text = format!(
-            "its queues are polled by threads{named}, which the scheduler may run anywhere: the vector's CPU only \
-             wakes them"
-        );
-        let fix = match pids.first() {
-            Some(pid) => format!("taskset -pc CPU {pid}"),
-            None => format!("echo 0 > /sys/class/net/{}/threaded", interface.name),
-        };
-        notes.push(Note::new("threaded-napi", text).with_fix(fix));
+        let pids = napis.filter_map(|napi| napi.pid).collect();
+        notes.push(Note::ThreadedNapi { interface: interface.name.clone(), pids });
     }
-    if interface.polling.defers_interrupts() {
-        let text = format!(
-            "it is polled before it may interrupt again (napi_defer_hard_irqs {}, gro_flush_timeout {} ns): few \
-             interrupts are no sign of little traffic, and a busy poller takes packets on its own CPU",
-            interface.polling.napi_defer_hard_irqs, interface.polling.gro_flush_timeout
-        );
-        notes.push(Note::new("interrupts-deferred", text));
+    if polling.defers_interrupts() {
+        notes.push(Note::InterruptsDeferred {
+            napi_defer_hard_irqs: polling.napi_defer_hard_irqs,
+            gro_flush_timeout: polling.gro_flush_timeout,
+        });
     }
     notes
 }

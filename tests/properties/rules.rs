@@ -177,7 +177,7 @@ pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCas
         prop_assert!(
             interface.candidates.is_subset(&host.topology.online) && !interface.candidates.is_empty()
         );
-        let overruled = interface.notes.iter().any(|note| note.code == "no-usable-cpu");
+        let overruled = interface.notes.iter().any(|note| note.code() == "no-usable-cpu");
         prop_assert!(overruled || !interface.candidates.intersects(&kept_free));
         for vector in &interface.vectors {
             let cpus = vector.cpus.as_ref().unwrap();
@@ -186,7 +186,7 @@ pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCas
         if let (Some(node), false) = (interface.node, overruled) {
             prop_assert!(interface.candidates.is_subset(&host.topology.nodes[&node].cpus));
         }
-        prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code == "node-unknown"));
+        prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code() == "node-unknown"));
     }
     Ok(())
 }

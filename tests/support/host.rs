@@ -121,6 +121,6 @@ pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
     queues.map(|vector| vector.cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string)).collect()
 }
 
-pub fn codes(interface: &PlannedInterface) -> Vec<&str> {
-    interface.notes.iter().map(|note| note.code.as_str()).collect()
+pub fn codes(interface: &PlannedInterface) -> Vec<&'static str> {
+    interface.notes.iter().map(|note| &*note.code().leak()).collect()
 }

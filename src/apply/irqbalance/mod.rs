@@ -8,12 +8,12 @@ mod socket;
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use crate::apply::state::StateError;
 use crate::machine::Machine;
-use crate::plan::{IRQBALANCE_RUNNING, IrqbalancePlan, Plan};
+use crate::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer;
+use crate::report::outcome::IrqbalanceAction;
+use crate::report::outcome::IrqbalanceOutcome;
 use crate::root::Root;
 
 pub use kept::{IrqbalanceRecord, RecordedIrq};
@@ -21,56 +21,12 @@ pub use socket::{Setup, SocketError};
 
 use socket::Daemon;
 
-/// What was done about irqbalance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct IrqbalanceOutcome {
-    /// Its process id; `None` when it does not run.
-    pub pid: Option<i32>,
-    /// What was done.
-    pub done: IrqbalanceAction,
-    /// Whether that changed anything.
-    pub changed: bool,
-    /// How many IRQs it was told of.
-    pub irqs: usize,
-    /// Why it was not done, or what else there is to know.
-    pub detail: Option<String>,
-}
-
-/// What can be done about irqbalance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IrqbalanceAction {
-    /// It says that it leaves the IRQs alone.
-    Banned,
-    /// Its service is stopped.
-    Stopped,
-    /// The IRQs that nicpin had it leave alone are its again.
-    Unbanned,
-    /// Its service runs again.
-    Started,
-    /// Nobody was there to be told: a copy of a machine.
-    NotTold,
-    /// It did not do as it was told.
-    Refused,
-}
-
-impl IrqbalanceOutcome {
-    fn new(pid: Option<i32>, done: IrqbalanceAction, changed: bool, irqs: usize) -> Self {
-        Self { pid, done, changed, irqs, detail: None }
-    }
-
-    fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> Self {
-        let done = match error {
-            Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotTold,
-            _ => IrqbalanceAction::Refused,
-        };
-        Self { detail: Some(error.to_string()), ..Self::new(pid, done, false, irqs) }
-    }
-
-    /// Whether it was not done.
-    pub fn failed(&self) -> bool {
-        self.done == IrqbalanceAction::Refused
-    }
+fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceOutcome {
+    let done = match error {
+        Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotTold,
+        _ => IrqbalanceAction::Refused,
+    };
+    IrqbalanceOutcome { detail: Some(error.to_string()), ..IrqbalanceOutcome::new(pid, done, false, irqs) }
 }
 
 /// Why not.
@@ -124,7 +80,7 @@ pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<Irqb
                 ..IrqbalanceOutcome::new(pid, IrqbalanceAction::NotTold, false, count)
             }
         }
-        Err(error) => IrqbalanceOutcome::failed_because(pid, count, &error),
+        Err(error) => failed_because(pid, count, &error),
     })
 }
 
@@ -138,19 +94,9 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     }
     let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else { return };
     let left_alone = irqs.iter().filter(|irq| now.banned.contains(irq)).count();
-    let rest = match irqs.len() - left_alone {
-        _ if left_alone == 0 => return,
-        0 => String::new(),
-        rest => format!("; it will move the other {rest} elsewhere"),
-    };
-    let text = format!(
-        "irqbalance runs (process {pid}) and is ignored: it leaves {left_alone} of the {} planned IRQs alone, as an \
-         earlier apply has told it, until it restarts or restore takes that back{rest}",
-        irqs.len()
-    );
-    if let Some(note) = plan.notes.iter_mut().find(|note| note.code == IRQBALANCE_RUNNING) {
-        note.text = text;
-        note.fix = note.fix.take().filter(|_| !rest.is_empty());
+    let running = |note: &&mut Note| matches!(note, Note::IrqbalanceRunning { .. });
+    if let Some(Note::IrqbalanceRunning { left_alone: holds, .. }) = plan.notes.iter_mut().find(running) {
+        *holds = left_alone;
     }
 }
 
@@ -209,7 +155,7 @@ pub fn back_to(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutco
         }
         Err(error) => (None, Err(error.into())),
     };
-    Some(undone.unwrap_or_else(|error| IrqbalanceOutcome::failed_because(pid, 0, &error)))
+    Some(undone.unwrap_or_else(|error| failed_because(pid, 0, &error)))
 }
 
 /// The IRQs that this irqbalance was told to leave alone; none where that cannot be told.

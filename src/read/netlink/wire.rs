@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// The queues of interface 7 in a datagram, and whether the answer ends with it.
-    fn queues(datagram: &[u8]) -> io::Result<(Vec<Queue>, bool)> {
+    fn queues(datagram: &[u8]) -> io::Result<(Vec<NetdevQueue>, bool)> {
         let mut queues = Vec::new();
         let read = |payload: &[u8]| queue(&netdev::OpQueueGetDump::decode_request(payload), 7);
         let ended = take(datagram, 5, |payload| queues.extend(read(payload)))?;

@@ -37,11 +37,7 @@ pub(super) fn read(root: &Root, tuned_runs: bool) -> Vec<OtherTool> {
     found.extend(links(root));
     for (path, writes) in SCRIPTS {
         if root.exists(path) {
-            found.push(OtherTool {
-                code: "cloud-script",
-                text: format!("{path} is installed, and writes {writes} when it runs, mostly at boot"),
-                fix: "run nicpin apply after it, and nicpin check to see who was last",
-            });
+            found.push(OtherTool::CloudScript { path: path.to_owned(), writes: writes.to_owned() });
         }
     }
     found
@@ -59,13 +55,8 @@ fn tuned(root: &Root) -> Option<OtherTool> {
         }
         let Some(text) = profile_text(root, &profile) else { continue };
         if let Some(what) = moves_interrupts(&text) {
-            let active = active.trim();
-            let text = format!(
-                "tuned runs with the profile {active}, of which {profile} has {what}: it sets the vectors of all \
-                 devices whenever it is started or its profile is switched"
-            );
-            let fix = "run nicpin apply after tuned: After=tuned.service in its unit";
-            return Some(OtherTool { code: "tuned-running", text, fix });
+            let (active, setting) = (active.trim().to_owned(), what.to_owned());
+            return Some(OtherTool::Tuned { active, profile, setting });
         }
         let included = text.lines().filter_map(|line| setting(line, "include"));
         left.extend(included.flat_map(|value| value.split([' ', ',', ';'])).map(str::to_owned));
@@ -113,14 +104,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 let text = glance(root, &path).unwrap_or_default();
                 let policy = text.lines().filter_map(|line| setting(line, "IRQAffinityPolicy")).next_back();
                 if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
-                    found.push(OtherTool {
-                        code: "link-irq-affinity",
-                        text: format!(
-                            "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the vectors of the cards that \
-                             it matches when they appear or are moved"
-                        ),
-                        fix: "take the line out, or run nicpin apply after such events",
-                    });
+                    found.push(OtherTool::LinkFile { path, policy: policy.to_owned() });
                 }
             }
         }

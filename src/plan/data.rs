@@ -9,7 +9,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::paths::affinity_file;
 use crate::machine::paths::queue_file;
 use crate::machine::{Channels, Role, Source};
-pub use crate::plan::value::WriteValue;
+use crate::plan::note::Note;
+use crate::plan::value::WriteValue;
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -340,25 +341,6 @@ pub struct Score {
     pub shared_cores: usize,
 }
 
-/// Something to know, with a fixed code, and what to type about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// A fixed word for programs.
-    pub code: String,
-    /// A sentence for people.
-    pub text: String,
-    /// A command that mends it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub fix: Option<String>,
-}
-
-/// The code of a note on an interface that has no queue vectors.
-pub(crate) const NO_VECTORS: &str = "no-vectors";
-/// The code of a note on an interface whose vectors have no files to read.
-pub(crate) const VECTORS_UNREADABLE: &str = "vectors-unreadable";
-/// The code of a note on an interface whose vectors' names say nothing to nicpin.
-pub(crate) const VECTORS_NOT_UNDERSTOOD: &str = "vectors-not-understood";
-
 impl PlannedInterface {
     /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues, and what
     /// it wants in each.
@@ -396,36 +378,5 @@ impl PlannedVector {
     /// Where it is served now; the allowed CPUs where the kernel does not tell.
     pub fn effective_cpus(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.affinity)
-    }
-}
-
-impl Note {
-    pub(crate) fn new(code: &str, text: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), text: text.into(), fix: None }
-    }
-
-    pub(crate) fn with_fix(mut self, fix: impl Into<String>) -> Self {
-        self.fix = Some(fix.into());
-        self
-    }
-
-    /// Whether it says that something that was named is not there.
-    pub(crate) fn is_absent(&self) -> bool {
-        ["not-present", "no-device"].contains(&self.code.as_str())
-    }
-
-    /// Whether it says that there are no vectors to plan, or none that are understood or can be read.
-    pub(crate) fn is_unplannable(&self) -> bool {
-        self.code == NO_VECTORS || self.is_not_understood() || self.is_unreadable()
-    }
-
-    /// Whether it says that an interface's vectors have names that say nothing.
-    pub(crate) fn is_not_understood(&self) -> bool {
-        self.code == VECTORS_NOT_UNDERSTOOD
-    }
-
-    /// Whether it says that an interface's vectors cannot be read, whatever was asked for.
-    pub(crate) fn is_unreadable(&self) -> bool {
-        self.code == VECTORS_UNREADABLE
     }
 }

@@ -1,0 +1,88 @@
+//! A CPU for every queue of every interface, and for control vectors that have to move.
+
+use std::collections::BTreeMap;
+
+use crate::cpuset::CpuSet;
+use crate::machine::{Machine, Role, Vector};
+use crate::plan::data::{DecidedBy, Placement};
+use crate::plan::place::{Load, Locations, PlacementRules};
+use crate::plan::work::{Work, effective_cpu};
+use crate::policy::Scope;
+
+/// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
+pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
+    let mut load = Load::new(&machine.topology, locations);
+    // What cannot or shall not be moved takes its room before anything is placed around it.
+    for work in works.iter() {
+        let stays = |vector: &&Vector| work.choice.skip || !vector.movable;
+        let mut queues = BTreeMap::new();
+        for vector in work.interface.vectors.iter().filter(stays) {
+            if let (Some(queue), Some(cpu)) = (vector.queue, effective_cpu(vector))
+                && !work.interface.is_idle(vector)
+            {
+                queues.entry(queue).or_insert(cpu);
+            }
+        }
+        for &cpu in queues.values() {
+            load.add(cpu);
+        }
+    }
+    let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
+    for idle in [false, true] {
+        for work in works.iter_mut() {
+            let manner =
+                PlacementRules { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
+            for (queue, fixed) in queues(work, idle) {
+                let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
+                let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
+                let hinted = hint(machine, work, &irqs);
+                let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
+                let tier = || tiers.and_then(|tiers| load.first_with_room(tiers, manner));
+                let kept = fixed.or(line).and_then(|cpu| load.placement(cpu));
+                let decided_by = match &kept {
+                    Some(_) if fixed.is_some() => Some(DecidedBy::Vector),
+                    Some(_) => Some(DecidedBy::Line),
+                    None => hinted.as_ref().map(|_| DecidedBy::Hint),
+                };
+                let wanted = hinted.as_ref().or_else(tier).unwrap_or_else(|| work.candidates_of(queue));
+                let Some(placement) = kept.or_else(|| load.take(wanted, manner)) else { continue };
+                lines.extend(irqs.into_iter().map(|irq| (irq, placement.cpu)));
+                work.cpus.insert(queue, Placement { decided_by, ..placement });
+            }
+        }
+    }
+    let kept_free = machine.topology.isolated_or_nohz();
+    for work in works.iter_mut() {
+        for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
+            let sits_on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
+            if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
+                let idlest = |&cpu: &u32| (load.on_cpu(cpu), cpu);
+                let cpu = work.candidates.cpus.difference(&kept_free).iter().min_by_key(idlest);
+                work.control.extend(cpu.map(|cpu| (vector.irq, cpu)));
+            }
+        }
+    }
+}
+
+/// The queues of an interface that are idle, or those that are not; with the CPU that a queue is held to by a
+/// vector that does not move. A queue is active when any of its vectors is.
+fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
+    let stays = |vector: &&&Vector| work.choice.skip || !vector.movable;
+    let queues = work
+        .by_queue
+        .iter()
+        .filter(|(_, vectors)| vectors.iter().all(|vector| work.interface.is_idle(vector)) == idle);
+    queues
+        .map(|(&queue, vectors)| {
+            (queue, vectors.iter().filter(stays).find_map(|vector| effective_cpu(vector)))
+        })
+        .collect()
+}
+
+/// Where the drivers hint that one of these IRQs should go, when the policy goes by that.
+fn hint(machine: &Machine, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
+    let asked = work.choice.scope == Scope::Hint;
+    let hint = irqs.iter().filter(|_| asked).find_map(|irq| machine.hints.get(irq))?;
+    let kept_free = machine.topology.isolated_or_nohz().union(&work.choice.exclude);
+    Some(hint.intersection(&machine.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
+}

@@ -1,0 +1,193 @@
+//! An interface while it is planned, and which interfaces take part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cpuset::CpuSet;
+use crate::machine::netdev::Direction;
+use crate::machine::{Interface, Machine, Role, Selection, Vector};
+use crate::plan::candidates::{Candidates, candidates};
+use crate::plan::data::Placement;
+use crate::plan::place::Locations;
+use crate::policy::{Choice, Group, Policy};
+
+/// An interface while it is planned.
+pub(crate) struct Work<'a> {
+    pub(crate) interface: &'a Interface,
+    /// The vectors of each queue, in the interface's order.
+    pub(crate) by_queue: BTreeMap<u32, Vec<&'a Vector>>,
+    /// Its place in the machine's list.
+    pub(crate) order: usize,
+    pub(crate) choice: Choice,
+    pub(crate) candidates: Candidates,
+    /// Candidate CPUs by the node of a vector, on an interface whose vectors come from devices on several nodes;
+    /// else empty. `candidates` is all of them then. `None` is the interface's own device.
+    pub(crate) by_node: BTreeMap<Option<u32>, CpuSet>,
+    /// The CPU of each queue, by queue number; idle queues included.
+    pub(crate) cpus: BTreeMap<u32, Placement>,
+    /// Where control vectors go that have to leave an isolated CPU, by IRQ.
+    pub(crate) control: BTreeMap<u32, u32>,
+    /// IRQs that are planned with another interface, which has the same line; and that interface.
+    pub(crate) shared: BTreeMap<u32, &'a str>,
+}
+
+impl<'a> Work<'a> {
+    /// The vectors of a queue.
+    pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
+        self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where the plan wants a vector; `None` to leave it alone.
+    pub(crate) fn target(&self, machine: &Machine, vector: &Vector) -> Option<CpuSet> {
+        if !vector.movable || self.choice.skip || self.shared.contains_key(&vector.irq) {
+            return None;
+        }
+        let Some(queue) = vector.queue else {
+            return self.control.get(&vector.irq).copied().map(CpuSet::single);
+        };
+        let cpu = self.cpus.get(&queue)?.cpu;
+        Some(match &self.choice.group {
+            None => CpuSet::single(cpu),
+            // What the candidates are in this case, offline and excluded CPUs left out.
+            Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
+            Some(Group::L3) => {
+                let domain = machine.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
+                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(self.candidates_of(queue)))
+            }
+        })
+    }
+
+    /// How many cores (CPUs, where siblings count as cores) queues can have to themselves.
+    pub(crate) fn core_count(&self, locations: &Locations, cpus: &CpuSet) -> usize {
+        if self.choice.siblings { cpus.len() } else { locations.cores_in(cpus) }
+    }
+
+    /// The CPUs that take its active queues.
+    pub(crate) fn irq_cpus(&self, machine: &Machine) -> CpuSet {
+        let active =
+            self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
+        let mut cpus = CpuSet::new();
+        for vector in active {
+            match self.target(machine, vector) {
+                Some(target) => cpus.add(&target),
+                None => cpus.extend(effective_cpu(vector)),
+            }
+        }
+        cpus
+    }
+
+    /// Where a queue's vectors may go.
+    pub(crate) fn candidates_of(&self, queue: u32) -> &CpuSet {
+        let own = self.vectors_of(queue).first().and_then(|vector| self.by_node.get(&vector.node));
+        own.unwrap_or(&self.candidates.cpus)
+    }
+
+    /// The CPU that completes a transmit queue or receives for a receive queue: its own vector's, or, where
+    /// there are more queues than vectors, that of the vector it shares.
+    pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
+        let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
+        let vectors = || self.interface.vectors.iter().filter(with);
+        let own = self.vectors_of(queue).iter().copied().find(with);
+        let told = || {
+            let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
+            let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
+            self.interface.vectors.iter().find(|vector| vector.irq == irq)
+        };
+        let shared = || vectors().nth(queue as usize % vectors().count().max(1));
+        let vector = own.or_else(told).or_else(shared)?;
+        self.cpus.get(&vector.queue?).map(|taken| taken.cpu)
+    }
+}
+
+/// The interfaces that take part: those that would be planned by default, and those that are selected.
+pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selection) -> Vec<Work<'a>> {
+    let takes_part = |interface: &Interface| {
+        selection.names.contains(&interface.name) || interface.vectors.iter().any(Vector::is_queue_vector)
+    };
+    let with_choice = machine.interfaces.iter().enumerate().filter(|(_, interface)| takes_part(interface));
+    let mut works: Vec<Work<'a>> = with_choice
+        .map(|(order, interface)| {
+            let choice = policy.choice(interface);
+            let mut candidates = candidates(machine, interface, &choice, active_queues(interface));
+            let by_node = by_node(machine, interface, &choice, &candidates);
+            candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
+            Work {
+                interface,
+                by_queue: by_queue(interface),
+                order,
+                choice,
+                candidates,
+                by_node,
+                cpus: BTreeMap::new(),
+                control: BTreeMap::new(),
+                shared: BTreeMap::new(),
+            }
+        })
+        .collect();
+    // Who chooses first: facts of the hardware only, so that it is the same at every boot. Cards that are at
+    // home nowhere come after those that are, and fill what is left.
+    works.sort_by(|a, b| {
+        let key = |work: &Work<'_>| {
+            (work.candidates.node.is_none(), std::cmp::Reverse(work.interface.device.pcie_mtps))
+        };
+        let address = |work: &Work<'a>| (&work.interface.device.address, work.interface.port, work.order);
+        key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
+    });
+    let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
+    for work in works.iter_mut().filter(|work| !work.choice.skip) {
+        for vector in &work.interface.vectors {
+            let owner = owners.entry(vector.irq).or_insert(&work.interface.name);
+            if *owner != work.interface.name {
+                work.shared.insert(vector.irq, owner);
+            }
+        }
+    }
+    works
+}
+
+fn by_queue(interface: &Interface) -> BTreeMap<u32, Vec<&Vector>> {
+    let mut by_queue: BTreeMap<u32, Vec<&Vector>> = BTreeMap::new();
+    for vector in &interface.vectors {
+        if let Some(queue) = vector.queue {
+            by_queue.entry(queue).or_default().push(vector);
+        }
+    }
+    by_queue
+}
+
+/// How many queues of an interface are in use and have a vector.
+pub(crate) fn active_queues(interface: &Interface) -> usize {
+    let active = interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v));
+    active.filter_map(|vector| vector.queue).collect::<BTreeSet<u32>>().len()
+}
+
+/// Candidates for the vectors of each device, where an interface has several on different nodes (a card with a
+/// PCI function on each socket).
+fn by_node(
+    machine: &Machine,
+    interface: &Interface,
+    choice: &Choice,
+    own: &Candidates,
+) -> BTreeMap<Option<u32>, CpuSet> {
+    let mut by_node: BTreeMap<Option<u32>, CpuSet> = BTreeMap::new();
+    for node in interface.vectors.iter().filter_map(|vector| vector.node) {
+        by_node.entry(Some(node)).or_insert_with(|| {
+            let mut there = interface.clone();
+            there.device.node = Some(node);
+            there.device.local_cpus = None;
+            candidates(machine, &there, choice, active_queues(interface)).cpus
+        });
+    }
+    if !by_node.is_empty() {
+        by_node.insert(None, own.cpus.clone());
+    }
+    by_node
+}
+
+/// The effective CPU of a vector, as far as the kernel tells: one CPU in nearly every case.
+pub(crate) fn effective_cpu(vector: &Vector) -> Option<u32> {
+    match &vector.effective {
+        Some(cpus) => cpus.first(),
+        None if vector.affinity.cpus.len() == 1 => vector.affinity.cpus.first(),
+        None => None,
+    }
+}
