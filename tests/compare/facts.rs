@@ -1,63 +1,31 @@
-//! What the tools see of a machine, and what they leave behind on it.
+//! A machine of the comparison, and what a tool leaves behind on it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Interface, Machine, Role, Vector};
-use nicpin::read::interrupts::Interrupts;
-use nicpin::root::Root;
+pub use nicpin::cpuset::CpuSet;
+use nicpin::machine::Selection;
+pub use nicpin::machine::{Interface, Machine, Role, Topology, Vector};
+use nicpin::policy::Policy;
+pub use nicpin::root::Root;
 
-/// A machine, and those of its files that other tools look at and nicpin's snapshot does not keep.
+/// A machine and its name in the table.
 pub struct Facts {
-    /// What it is called in the table.
     pub name: &'static str,
     pub host: Machine,
-    /// The rows of `/proc/interrupts`: the IRQ and its handlers' names as they are printed.
-    pub lines: Vec<(u32, String)>,
-    /// The names in `/sys/class/net/IF/device/msi_irqs`, by interface; none behind virtio, whose PCI function is
-    /// one step further up.
-    pub msi: BTreeMap<String, Vec<u32>>,
 }
 
 impl Facts {
     /// Reads a tree.
     pub fn read(name: &'static str, dir: &Path) -> Self {
-        let root = Root::open(dir).unwrap();
-        let host = nicpin::read::machine(&root, nicpin::read::Wants::default())
+        let host = nicpin::read::machine(&Root::open(dir).unwrap(), nicpin::read::Wants::default())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let read = Interrupts::parse(&root.read("/proc/interrupts").unwrap()).unwrap();
-        let msi = |interface: &Interface| {
-            let entries = root.list(&format!("/sys/class/net/{}/device/msi_irqs", interface.name)).unwrap();
-            let irqs = entries.unwrap_or_default().iter().map(|irq| irq.parse().unwrap()).collect();
-            (interface.name.clone(), irqs)
-        };
-        Self {
-            name,
-            lines: read.rows().map(|row| (row.irq, row.actions().collect::<Vec<_>>().join(", "))).collect(),
-            msi: host.interfaces.iter().map(msi).collect(),
-            host,
-        }
+        Self { name, host }
     }
 
     /// The interfaces that every tool is run for: those that have queue vectors.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.host.interfaces.iter().filter(|interface| interface.vectors.iter().any(Vector::is_queue_vector))
-    }
-
-    /// `/sys/devices/system/node/nodeN/cpulist`.
-    pub fn node_cpus(&self, node: u32) -> Option<&CpuSet> {
-        self.host.topology.nodes.get(&node).map(|node| &node.cpus)
-    }
-
-    /// The rows that hold a text, as `grep` finds them.
-    pub fn grep(&self, text: &str) -> Vec<u32> {
-        self.lines.iter().filter(|(_, names)| names.contains(text)).map(|&(irq, _)| irq).collect()
-    }
-
-    /// The handlers' names of an IRQ; empty when nobody has requested it.
-    pub fn names(&self, irq: u32) -> &str {
-        self.lines.iter().find(|&&(line, _)| line == irq).map_or("", |(_, names)| names)
     }
 }
 
@@ -70,7 +38,7 @@ pub struct State {
     pub xps: BTreeMap<(String, u32), CpuSet>,
     /// How many receive and transmit queues each interface has.
     pub queues: BTreeMap<String, (u32, u32)>,
-    /// How many vectors the tool has put somewhere.
+    /// How many vectors the tool has given a CPU.
     pub placed: usize,
     online: CpuSet,
 }
@@ -79,8 +47,6 @@ impl State {
     /// The machine as it was found.
     pub fn found(facts: &Facts) -> Self {
         let vectors = facts.host.interfaces.iter().flat_map(|interface| &interface.vectors);
-        let serving =
-            |vector: &Vector| vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first().unwrap();
         let count = |len: usize| u32::try_from(len).unwrap();
         let mut xps = BTreeMap::new();
         for interface in &facts.host.interfaces {
@@ -102,17 +68,34 @@ impl State {
         }
     }
 
-    /// Writes one CPU to `smp_affinity`. The kernel refuses a CPU that is not online, and the answer is false.
-    pub fn put(&mut self, irq: u32, cpu: u32) -> bool {
-        let accepted = self.online.contains(cpu);
-        if accepted {
+    /// What nicpin's plan leaves behind.
+    pub fn planned(facts: &Facts) -> Self {
+        let mut state = Self::found(facts);
+        let selection = Selection::new(&facts.host, &[], false).unwrap();
+        for interface in nicpin::plan::plan(&facts.host, &Policy::default(), &selection).interfaces {
+            for vector in interface.vectors {
+                if let Some(cpus) = vector.cpus {
+                    state.put(vector.irq, &cpus);
+                }
+            }
+            for queue in interface.tx_queues {
+                if let Some(cpus) = queue.xps_cpus {
+                    state.put_xps(&interface.name, queue.queue, cpus);
+                }
+            }
+        }
+        state
+    }
+
+    /// Writes to `smp_affinity`. The kernel refuses a set without an online CPU.
+    pub fn put(&mut self, irq: u32, cpus: &CpuSet) {
+        if let Some(cpu) = cpus.intersection(&self.online).first() {
             self.cpus.insert(irq, cpu);
             self.placed += 1;
         }
-        accepted
     }
 
-    /// Writes `xps_cpus`, where there is such a file.
+    /// Writes `xps_cpus`, where the kernel has it for this queue.
     pub fn put_xps(&mut self, interface: &str, queue: u32, cpus: CpuSet) {
         if let Some(mask) = self.xps.get_mut(&(interface.to_owned(), queue)) {
             *mask = cpus;
@@ -130,4 +113,9 @@ impl State {
         };
         vector.queue.is_some_and(|queue| queue < queues)
     }
+}
+
+/// The CPU that serves a vector as the machine was found.
+pub fn serving(vector: &Vector) -> u32 {
+    vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first().unwrap()
 }

@@ -1,12 +1,14 @@
 //! The machines of the comparison: shapes on which placement is not the same thing to everybody, and five of the
 //! shipped ones. They are written as trees and read back, so that every tool goes by the names that kernels print.
 
+use std::path::PathBuf;
+
 use crate::support::machine::{Card, Cpus, MachineSpec, Port, cpus};
 use crate::support::run::fixture;
 
 use super::facts::Facts;
 
-/// All machines, in the order of the table.
+/// All machines, in the order of the table; the trees of the built ones stay in `$TREES`.
 pub fn all() -> Vec<Facts> {
     let built = [
         ("two cards on one node, siblings n and n+32", two_cards()),
@@ -24,10 +26,12 @@ pub fn all() -> Vec<Facts> {
         ("gve, rx and tx apart", gve()),
     ];
     let shipped = ["two-socket-mlx4", "dl980", "tg3-and-ixgbe", "four-node", "wide", "x460"];
+    let trees = tempfile::tempdir().unwrap();
+    let dir = std::env::var_os("TREES").map_or_else(|| trees.path().to_owned(), PathBuf::from);
     let built = built.into_iter().map(|(name, machine)| {
-        let dir = tempfile::tempdir().unwrap();
-        machine.write(dir.path());
-        Facts::read(name, dir.path())
+        let dir = dir.join(name);
+        machine.write(&dir);
+        Facts::read(name, &dir)
     });
     built.chain(shipped.into_iter().map(|name| Facts::read(name, &fixture(name)))).collect()
 }

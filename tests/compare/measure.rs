@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Interface, Role, Topology, Vector};
+use super::facts::{CpuSet, Facts, Interface, Role, State, Topology, Vector, serving};
 
-use super::facts::{Facts, State};
-
-/// What is measured, in the order of the columns.
-pub const COLUMNS: [&str; 9] =
-    ["queues", "local", "caches", "per core", "siblings", "overlap", "isolated", "xps", "once"];
+/// What is measured, in the order of the columns. The last one is not shown, it is only what a tool may pay for fewer
+/// siblings.
+pub const COLUMNS: [&str; 11] = [
+    "queues", "local", "caches", "per core", "siblings", "overlap", "isolated", "control", "xps", "once",
+    "per CPU",
+];
 
 /// A value of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +52,9 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
     let mut queues = 0;
     let (mut local, mut known) = (0, 0);
     let (mut caches, mut in_reach) = (0, 0);
-    let mut isolated = 0;
+    let (mut isolated, mut control) = (0, 0);
+    let isolated_cpus = topology.isolated_or_nohz();
+    let mut on_cpu: BTreeMap<u32, BTreeSet<(usize, u32)>> = BTreeMap::new();
     // Which queues of which interfaces each core serves, and with which of its threads.
     let mut work: Vec<BTreeSet<(usize, u32)>> = vec![BTreeSet::new(); topology.cores.len()];
     let mut threads: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); topology.cores.len()];
@@ -64,7 +66,9 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
         let (mut used, mut numbers) = (BTreeSet::new(), BTreeSet::new());
         for vector in &interface.vectors {
             let cpu = state.cpus[&vector.irq];
-            isolated += usize::from(topology.isolated_or_nohz().contains(cpu));
+            isolated += usize::from(isolated_cpus.contains(cpu));
+            let kept = cpu == serving(vector) || isolated_cpus.contains(serving(vector));
+            control += usize::from(vector.role == Role::Control && !kept);
             if !state.is_active(interface, vector) {
                 continue;
             }
@@ -77,6 +81,7 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
             let core = topology.cores.iter().position(|core| core.contains(cpu)).unwrap();
             work[core].insert((at, vector.queue.unwrap()));
             threads[core].insert(cpu);
+            on_cpu.entry(cpu).or_default().insert((at, vector.queue.unwrap()));
         }
         caches += used.len();
         in_reach += near.len().min(numbers.len());
@@ -95,8 +100,10 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
         Value::Fewest(threads.iter().filter(|threads| threads.len() > 1).count()),
         Value::Fewest(overlaps(facts, &work)),
         Value::Fewest(isolated),
+        Value::Fewest(control),
         Value::Share(aligned, steered),
         Value::Share(once, all),
+        Value::Fewest(on_cpu.values().map(BTreeSet::len).max().unwrap_or(0)),
     ]
 }
 
