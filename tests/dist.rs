@@ -74,6 +74,17 @@ fn irqbalances_policy_script_asks_nicpin() {
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
 }
 
+/// `SNAPSHOTS=overwrite cargo test --test dist` writes it anew.
+#[test]
+fn the_example_policy_is_made_from_the_table_of_settings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
+    let example = nicpin::policy::example::example();
+    if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
+        std::fs::write(path, &example).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), example);
+}
+
 /// As it ships, the example changes nothing; with its comment signs taken off, every line of it is good.
 #[test]
 fn the_example_policy_is_the_default_policy_and_every_line_is_good() {

@@ -15,7 +15,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::Machine;
 use nicpin::machine::Selection;
 use nicpin::plan::{Plan, WriteKind};
-use nicpin::policy::{Policy, Rfs, Rps, Settings};
+use nicpin::policy::{Policy, Settings};
 use nicpin::report::applied::Applied;
 use nicpin::report::outcome::{ApplyOutcome, Outcome};
 use nicpin::root::Root;
@@ -38,8 +38,7 @@ fn planned(root: &Root) -> Result<(Machine, Plan), ApplyError> {
 fn planned_for(root: &Root, selectors: &[String]) -> Result<(Machine, Plan), ApplyError> {
     let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
     let selection = Selection::new(&host, selectors, false).unwrap();
-    let rps = Some(Rps::Cpus(CpuSet::parse_list("0-7").unwrap()));
-    let options = Settings { rfs: Some(Rfs::Entries(4096)), rps, ..Settings::default() };
+    let options = Settings::of([("rfs", "4096"), ("rps", "0-7")]).unwrap();
     let policy = Policy { options, ..Policy::default() };
     let plan = nicpin::plan::plan(&host, &policy, &selection);
     Ok((host, plan))

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::{Machine, MaskFile};
 use nicpin::plan::Plan;
-use nicpin::policy::{Policy, Settings};
+use nicpin::policy::Policy;
 use nicpin::read::interrupts::Interrupts;
 use nicpin::read::names;
 use properties::machines::{large_machines, machines, machines_with_one_card};
@@ -204,7 +204,7 @@ proptest! {
         }
         prop_assert_eq!(&plan(&renumbered).hash, &all.hash);
         for interface in &host.interfaces {
-            let one = plan_with(&host, Settings::default(), &[&interface.name]);
+            let one = plan_with(&host, &[], &[&interface.name]);
             prop_assert_eq!(one.interfaces.len(), 1);
             prop_assert_eq!(Some(&one.interfaces[0]), all.interfaces.iter().find(|i| i.name == interface.name));
         }

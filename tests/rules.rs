@@ -7,7 +7,6 @@ mod support;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
-use nicpin::policy::{Group, Rfs, Rps, Scope, Settings, Xps};
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set, vector};
 
 // Rule 1: candidates.
@@ -18,7 +17,7 @@ fn rule_1_candidates_are_the_nodes_online_cpus_without_isolated_nohz_and_exclude
     add(&mut host, "eth0", Some(1), 2);
     host.topology.isolated = set("9");
     host.topology.nohz_full = set("10");
-    let plan = plan_with(&host, Settings { exclude: Some(set("11")), ..Settings::default() }, &[]);
+    let plan = plan_with(&host, &[("exclude", "11")], &[]);
     assert_eq!(of(&plan, "eth0").candidates, set("8,12-15"));
     assert_eq!((of(&plan, "eth0").node, of(&plan, "eth0").node_source), (Some(1), NodeSource::NumaNode));
 }
@@ -106,9 +105,9 @@ fn rule_2_a_vector_gets_one_cpu_unless_the_policy_says_a_group() {
     let mut host = machine(2, 8, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
     assert_eq!(cpus(of(&plan(&host), "eth0")), ["8", "12"]);
-    let group = |group| plan_with(&host, Settings { group: Some(group), ..Settings::default() }, &[]);
-    assert_eq!(cpus(of(&group(Group::L3), "eth0")), ["8-11", "12-15"]);
-    assert_eq!(cpus(of(&group(Group::Cpus(set("2-3,99"))), "eth0")), ["2-3", "2-3"]);
+    let group = |group| plan_with(&host, &[("group", group)], &[]);
+    assert_eq!(cpus(of(&group("l3"), "eth0")), ["8-11", "12-15"]);
+    assert_eq!(cpus(of(&group("2-3,99"), "eth0")), ["2-3", "2-3"]);
 }
 
 // Rule 3: cores, threads, L3 domains, CPU 0, pairs, idle vectors.
@@ -142,7 +141,7 @@ fn rule_3_the_core_of_cpu_0_is_used_last_unless_told() {
     let mut host = machine(1, 4, 2, 4);
     add(&mut host, "eth0", Some(0), 4);
     assert_eq!(cpus(of(&plan(&host), "eth0")), ["1", "2", "3", "0"]);
-    let plan = plan_with(&host, Settings { avoid_cpu0: Some(false), ..Settings::default() }, &[]);
+    let plan = plan_with(&host, &[("avoid-cpu0", "false")], &[]);
     assert_eq!(cpus(of(&plan, "eth0")), ["0", "1", "2", "3"]);
 }
 
@@ -324,10 +323,9 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
 fn rule_6_rps_as_told() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
-    let with =
-        |rps| rps_of(&plan_with(&host, Settings { rps: Some(rps), ..Settings::default() }, &[]), "eth0");
-    assert_eq!(with(Rps::Off), ["", ""]);
-    assert_eq!(with(Rps::Cpus(set("0-1,99"))), ["0-1", "0-1"]);
+    let with = |rps| rps_of(&plan_with(&host, &[("rps", rps)], &[]), "eth0");
+    assert_eq!(with("off"), ["", ""]);
+    assert_eq!(with("0-1,99"), ["0-1", "0-1"]);
 }
 
 #[test]
@@ -340,9 +338,9 @@ fn rule_6_xps_parts_all_online_cpus_by_nearest_completion() {
     };
     // Node 1 has the cores 2,6 and 3,7; node 0 is dealt evenly, by cores.
     assert_eq!(xps(&plan(&host)), ["0,2,4,6", "1,3,5,7"]);
-    let with = |x| xps(&plan_with(&host, Settings { xps: Some(x), ..Settings::default() }, &[]));
-    assert_eq!(with(Xps::Off), ["", ""]);
-    assert_eq!(with(Xps::Keep), ["-", "-"]);
+    let with = |x| xps(&plan_with(&host, &[("xps", x)], &[]));
+    assert_eq!(with("off"), ["", ""]);
+    assert_eq!(with("keep"), ["-", "-"]);
 }
 
 #[test]
@@ -354,15 +352,15 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
     let flows = |plan: &nicpin::plan::Plan| of(plan, "eth0").rx_queues[0].rps_flow_cnt;
     assert_eq!(flows(&plan(&host)), None);
     // Six queues share a table of 32,768: 4,096 each is the largest power of two that fits.
-    let rfs = |rfs| plan_with(&host, Settings { rfs: Some(rfs), ..Settings::default() }, &["eth0"]);
-    let planned = rfs(Rfs::Entries(30_000));
+    let rfs = |rfs| plan_with(&host, &[("rfs", rfs)], &["eth0"]);
+    let planned = rfs("30000");
     assert_eq!(flows(&planned), Some(4096));
     let table = planned.writes.last().unwrap();
     assert_eq!(
         (table.path.as_str(), &*table.value.text()),
         ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
     );
-    assert_eq!(flows(&rfs(Rfs::Off)), Some(0));
+    assert_eq!(flows(&rfs("off")), Some(0));
 }
 
 // Rule 7: nothing that was not selected.
@@ -372,7 +370,7 @@ fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_amo
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 3);
     add(&mut host, "eth1", Some(0), 3);
-    let (all, one) = (plan(&host), plan_with(&host, Settings::default(), &["eth1"]));
+    let (all, one) = (plan(&host), plan_with(&host, &[], &["eth1"]));
     assert!(one.writes.iter().all(|write| &*write.interface == "eth1") && !one.writes.is_empty());
     assert_eq!(of(&one, "eth1"), of(&all, "eth1"));
     assert_eq!(one.interfaces.len(), 1);
@@ -399,21 +397,21 @@ fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() 
 fn scopes() {
     let mut host = machine(3, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 3);
-    let with = |scope| plan_with(&host, Settings { scope: Some(scope), ..Settings::default() }, &[]);
-    assert_eq!(of(&with(Scope::Local), "eth0").candidates, set("4-7"));
-    assert_eq!(of(&with(Scope::Remote), "eth0").candidates, set("0-3,8-11"));
-    assert_eq!(of(&with(Scope::All), "eth0").candidates, set("0-11"));
-    assert_eq!(cpus(of(&with(Scope::All), "eth0")), ["1", "4", "8"]);
-    assert_eq!(of(&with(Scope::Cpus(set("2,5"))), "eth0").candidates, set("2,5"));
-    assert_eq!(codes(of(&with(Scope::Cpus(set("40"))), "eth0")), ["cpus-unusable"]);
-    assert_eq!(with(Scope::Remote).score.local, Some(0.0));
+    let with = |scope| plan_with(&host, &[("scope", scope)], &[]);
+    assert_eq!(of(&with("local"), "eth0").candidates, set("4-7"));
+    assert_eq!(of(&with("remote"), "eth0").candidates, set("0-3,8-11"));
+    assert_eq!(of(&with("all"), "eth0").candidates, set("0-11"));
+    assert_eq!(cpus(of(&with("all"), "eth0")), ["1", "4", "8"]);
+    assert_eq!(of(&with("2,5"), "eth0").candidates, set("2,5"));
+    assert_eq!(codes(of(&with("40"), "eth0")), ["cpus-unusable"]);
+    assert_eq!(with("remote").score.local, Some(0.0));
 }
 
 #[test]
 fn irq_cores_limits_the_cores_of_a_node_over_its_l3_domains() {
     let mut host = machine(2, 8, 2, 4);
     add(&mut host, "eth0", Some(0), 8);
-    let plan = plan_with(&host, Settings { irq_cores: Some(3), ..Settings::default() }, &[]);
+    let plan = plan_with(&host, &[("irq-cores", "3")], &[]);
     let eth0 = of(&plan, "eth0");
     assert_eq!(eth0.candidates, set("1-2,4,17-18,20"));
     assert_eq!(plan.score.max_vectors_per_core, 3);
@@ -424,7 +422,7 @@ fn siblings_count_as_cores_when_told() {
     let mut host = machine(1, 4, 2, 4);
     add(&mut host, "eth0", Some(0), 6);
     assert_eq!(codes(of(&plan(&host), "eth0")), ["queues-exceed-cores"]);
-    let plan = plan_with(&host, Settings { siblings: Some(true), ..Settings::default() }, &[]);
+    let plan = plan_with(&host, &[("siblings", "true")], &[]);
     assert!(codes(of(&plan, "eth0")).is_empty());
     assert_eq!(rps_of(&plan, "eth0")[0], "0", "six queues on eight CPUs leave two to share");
 }

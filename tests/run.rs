@@ -99,7 +99,13 @@ fn what_cannot_be_chosen_is_said_in_one_line() {
             "node 9 is not a node of this machine; nodes with CPUs: 0-3",
         ),
         ("dl980", &["driver:"], 64, "is not a selector"),
-        ("dl980", &["eth[0-9]"], 1, "no interface matches"),
+        ("dl980", &["eth[5-9]"], 1, "no interface matches"),
+        (
+            "dl980",
+            &["eth[1-3]"],
+            1,
+            "stands for interfaces on different nodes (eth1 on node 0, eth2 on node 2, ",
+        ),
         (
             "dl980",
             &["eth*"],

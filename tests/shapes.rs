@@ -6,10 +6,10 @@ mod support;
 use nicpin::machine::Selection;
 use nicpin::machine::{Machine, Role};
 use nicpin::plan::{Plan, Score};
-use nicpin::policy::{Group, Per, Policy, Rps, Scope, Settings, Widen};
+use nicpin::policy::{Policy, SKIP};
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
 
-fn with(host: &Machine, options: Settings) -> Plan {
+fn with(host: &Machine, options: &[(&str, &str)]) -> Plan {
     plan_with(host, options, &[])
 }
 
@@ -34,7 +34,7 @@ fn hybrid_cores_fast_ones_first() {
     host.topology.speed_classes = vec![set("0-15"), set("16-23")];
     add(&mut host, "eth0", Some(0), 10);
     assert_eq!(cpus(of(&plan(&host), "eth0")), ["2", "4", "6", "8", "10", "12", "14", "16", "17", "18"]);
-    let four = with(&host, Settings { irq_cores: Some(4), ..Settings::default() });
+    let four = with(&host, &[("irq-cores", "4")]);
     assert_eq!(of(&four, "eth0").candidates, set("2-9"));
 }
 
@@ -67,7 +67,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
     let host = clustered();
     let narrow = plan(&host);
     assert_eq!(of(&narrow, "eth0").candidates, set("8-11"));
-    let wide = with(&host, Settings { widen: Some(Widen::Package), ..Settings::default() });
+    let wide = with(&host, &[("widen", "package")]);
     assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
     assert_eq!((wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))), (1, vec!["widened"]));
     // Its own cores first; and packets are not handed on to where only vectors had to go.
@@ -80,7 +80,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
     assert!(of(&wide, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus == Some(set(""))));
     let mut small = clustered();
     small.interfaces[0].vectors.truncate(3);
-    let wide = with(&small, Settings { widen: Some(Widen::Package), ..Settings::default() });
+    let wide = with(&small, &[("widen", "package")]);
     assert_eq!(of(&wide, "eth0").candidates, set("8-11"), "only as far as it takes");
 }
 
@@ -88,7 +88,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
 fn one_core_of_each_l3_domain() {
     let mut host = machine(2, 8, 1, 2);
     add(&mut host, "eth0", Some(0), 4);
-    let plan = with(&host, Settings { per: Some(Per::L3), ..Settings::default() });
+    let plan = with(&host, &[("per", "l3")]);
     assert_eq!(of(&plan, "eth0").candidates, set("1-2,4,6"));
     assert_eq!(of(&plan, "eth0").left_out[0].cpus, set("0,3,5,7"));
 }
@@ -99,15 +99,14 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     add(&mut host, "eth0", Some(1), 3);
     let irqs: Vec<u32> = host.interfaces[0].vectors.iter().map(|v| v.irq).collect();
     host.hints = [(irqs[0], set("3")), (irqs[1], set("6-7"))].into();
-    let asked = Settings { scope: Some(Scope::Hint), ..Settings::default() };
-    let plan = with(&host, asked.clone());
+    let plan = with(&host, &[("scope", "hint")]);
     assert_eq!(cpus(of(&plan, "eth0")), ["3", "6", "4"]);
     assert_eq!(codes(of(&plan, "eth0")), ["no-hint"]);
     host.hints.insert(irqs[2], set("0"));
     host.interfaces[0].driver = Some("i40e".to_owned());
-    assert_eq!(codes(of(&with(&host, asked.clone()), "eth0")), ["hint-ignores-locality"]);
+    assert_eq!(codes(of(&with(&host, &[("scope", "hint")]), "eth0")), ["hint-ignores-locality"]);
     // A hint that cannot be followed is no reason, and said.
-    let plan = with(&host, Settings { exclude: Some(set("3")), ..asked });
+    let plan = with(&host, &[("scope", "hint"), ("exclude", "3")]);
     let eth0 = of(&plan, "eth0");
     assert_eq!(cpus(eth0), ["4", "6", "0"]);
     assert_eq!(
@@ -123,13 +122,7 @@ fn cpus_that_the_policy_names_and_that_cannot_be_used_are_said() {
     add(&mut host, "eth0", Some(1), 2);
     host.topology.online = host.topology.online.difference(&set("5"));
     let given = |scope: &str, rps: &str| {
-        let options = Settings {
-            scope: Some(Scope::Cpus(set(scope))),
-            rps: Some(Rps::Cpus(set(rps))),
-            exclude: Some(set("7")),
-            ..Settings::default()
-        };
-        let plan = with(&host, options);
+        let plan = with(&host, &[("scope", scope), ("rps", rps), ("exclude", "7")]);
         let eth0 = of(&plan, "eth0").clone();
         let why = eth0.vectors[0].why.to_string();
         (eth0.candidates, eth0.rx_queues[0].rps_cpus.clone().unwrap(), why, eth0.notes.len())
@@ -160,7 +153,7 @@ fn tiny_machines_are_spread_and_not_steered() {
     }
     let mut host = machine(1, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 1);
-    let asked = with(&host, Settings { rps: Some(Rps::Cpus(set("0"))), ..Settings::default() });
+    let asked = with(&host, &[("rps", "0")]);
     assert_eq!(of(&asked, "eth0").rx_queues[0].rps_cpus, Some(set("0")));
 }
 
@@ -214,8 +207,7 @@ fn what_is_left_out_and_what_is_left_for_workers() {
     let mut host = machine(2, 8, 1, 8);
     add(&mut host, "eth0", Some(1), 3);
     (host.topology.isolated, host.topology.nohz_full) = (set("12"), set("12-13"));
-    let exclude = Settings { exclude: Some(set("0-1,15")), ..Settings::default() };
-    let plan = with(&host, exclude);
+    let plan = with(&host, &[("exclude", "0-1,15")]);
     let eth0 = of(&plan, "eth0");
     let left: Vec<String> = eth0.left_out.iter().map(|left| format!("{}: {}", left.cpus, left.why)).collect();
     assert_eq!(left[0], "15: excluded by the policy");
@@ -240,11 +232,12 @@ fn local_is_the_cards_own_node_even_where_no_cpu_of_it_may_be_used() {
 fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 8);
-    let group = Settings { group: Some(Group::Cpus(set("2-5"))), ..Settings::default() };
-    let plan = with(&host, group);
+    let plan = with(&host, &[("group", "2-5")]);
     assert_eq!((plan.score.max_vectors_per_core, plan.score.min_vectors_per_core), (2, 2));
-    let one = Settings { group: Some(Group::Cpus(set("2"))), ..Settings::default() };
-    assert_eq!(&*of(&with(&host, one), "eth0").vectors[0].why, "a group of CPUs, by the policy");
+    assert_eq!(
+        &*of(&with(&host, &[("group", "2")]), "eth0").vectors[0].why,
+        "a group of CPUs, by the policy"
+    );
 }
 
 #[test]
@@ -319,11 +312,11 @@ fn rules_match_by_device_id_and_speed() {
         let policy =
             Policy::parse(&format!("[[rule]]\nmatch = {{ {condition} }}\nset = {{ skip = true }}\n"))
                 .unwrap();
-        assert_eq!(policy.choice(&host.interfaces[0]).skip, holds, "{condition}");
+        assert_eq!(policy.choice(&host.interfaces[0]).get(&SKIP), holds, "{condition}");
     }
     host.interfaces[0].speed_mbps = None;
     let policy = Policy::parse("[[rule]]\nmatch = { speed = '<40000' }\nset = { skip = true }\n").unwrap();
-    assert!(!policy.choice(&host.interfaces[0]).skip, "a speed that is not known matches none");
+    assert!(!policy.choice(&host.interfaces[0]).get(&SKIP), "a speed that is not known matches none");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 mod default;
 pub mod manual;
+mod policy;
 mod see;
 mod show;
 
+pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
 
@@ -15,7 +17,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cpuset::CpuSet;
 use crate::plan::binding::{BindingRequest, MemoryBinding, NodeChoice};
-use crate::policy::{Balancer, ChannelCount, Per, Rfs, Rps, Scope, Settings, Widen, Xps};
 
 /// Exit codes, as every command's help tells them.
 const EXIT_CODES: &str = "\
@@ -92,7 +93,7 @@ pub enum Command {
 /// Which interfaces.
 #[derive(Debug, Args)]
 pub struct SelectArgs {
-    /// Interfaces: a name, a glob (`ens*`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA device
+    /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA device
     /// (`mlx5_0`); a bond, VLAN or bridge stands for what is below it. None: every interface that is up or has queue vectors
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
@@ -100,82 +101,6 @@ pub struct SelectArgs {
     /// A selector that matches nothing is a note, not an error
     #[arg(long)]
     pub if_present: bool,
-}
-
-/// Options that override the policy file.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Placement")]
-pub struct PolicyArgs {
-    /// Whose CPUs take the vectors: `local` (the card's node), `all`, `remote`, where the driver's `hint` says, or a
-    /// CPU list
-    #[arg(long, value_name = "local|all|remote|hint|CPULIST")]
-    pub scope: Option<Scope>,
-
-    /// CPUs that take no interrupts and no RPS work
-    #[arg(long, value_name = "CPULIST")]
-    pub exclude: Option<CpuSet>,
-
-    /// At most N cores a node take queue vectors, spread over its L3 domains
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub irq_cores: Option<u16>,
-
-    /// Which cores take queue vectors: every one, or one of each L3 domain
-    #[arg(long, value_name = "core|l3")]
-    pub per: Option<Per>,
-
-    /// With more queues than the node has cores: share them, or use the nearest nodes of the same package too
-    #[arg(long, value_name = "never|package")]
-    pub widen: Option<Widen>,
-
-    /// Count SMT siblings as cores of their own
-    #[arg(long)]
-    pub siblings: bool,
-
-    /// Treat the core of CPU 0 like any other
-    #[arg(long)]
-    pub no_avoid_cpu0: bool,
-
-    /// Receive packet steering: where hardware queues are missing, never, or to these CPUs
-    #[arg(long, value_name = "auto|off|CPULIST")]
-    pub rps: Option<Rps>,
-
-    /// Transmit packet steering: to the nearest completion, none, or as it is
-    #[arg(long, value_name = "auto|off|keep")]
-    pub xps: Option<Xps>,
-
-    /// Receive flow steering: a table of N flows over all interfaces, none, or as it is (the default)
-    #[arg(long, value_name = "N|off|keep")]
-    pub rfs: Option<Rfs>,
-
-    /// Channels of the card: as they are (the default), a receiving one for each candidate core, or N; changing them
-    /// takes the link down for a moment on most cards
-    #[arg(long, value_name = "keep|auto|N")]
-    pub channels: Option<ChannelCount>,
-
-    /// irqbalance, where it runs, would move what was planned: tell it to leave exactly the planned IRQs alone (`ban`,
-    /// the default), `stop` its service until restore, `ignore` it, or `refuse` to write while it runs
-    #[arg(long, value_enum, value_name = "ban|stop|ignore|refuse")]
-    pub irqbalance: Option<Balancer>,
-}
-
-impl PolicyArgs {
-    /// What was said on the command line.
-    pub fn settings(&self) -> Settings {
-        Settings {
-            scope: self.scope.clone(),
-            exclude: self.exclude.clone(),
-            irq_cores: self.irq_cores.map(usize::from),
-            per: self.per,
-            widen: self.widen,
-            siblings: self.siblings.then_some(true),
-            avoid_cpu0: self.no_avoid_cpu0.then_some(false),
-            rps: self.rps.clone(),
-            xps: self.xps,
-            rfs: self.rfs,
-            channels: self.channels,
-            ..Settings::default()
-        }
-    }
 }
 
 /// `nicpin plan`.

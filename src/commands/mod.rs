@@ -22,15 +22,14 @@ mod watch;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, Command, PolicyArgs, SelectArgs};
 use crate::machine::Machine;
 use crate::machine::{SelectError, Selection};
 use crate::plan::binding::BindingError;
 use crate::plan::{Note, Plan};
-use crate::policy::Policy;
-use crate::policy::check::{ImpossibleCpu, file as check_file, settings as check_settings};
+use crate::policy::{ImpossibleCpu, Policy};
 use crate::read;
 use crate::read::{Queues, Wants};
 use crate::report::check::Unplannable;
@@ -142,32 +141,19 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<PolicyFi
 
 fn parse_policy((name, text): &PolicyFile, args: &PolicyArgs) -> Result<Policy> {
     let mut policy = match text {
-        Some(text) => Policy::parse(text).map_err(|error| match error.span() {
-            Some(span) => anyhow!("{name}: {}: {}", place(text, span.start), error.message()),
-            None => anyhow!("{name}: {}", error.message()),
-        })?,
+        Some(text) => Policy::parse(text).with_context(|| name.clone())?,
         None => Policy::default(),
     };
-    policy.options = args.settings();
-    policy.irqbalance = args.irqbalance.or(policy.irqbalance);
+    policy.options = args.settings.clone();
     Ok(policy)
 }
 
 /// Refuses CPU lists that reach beyond the machine: in the file with their place, on the command line as usage.
 fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u32) -> Result<()> {
     if let Some(text) = text {
-        check_file(text, possible)
-            .map_err(|(span, error)| anyhow!("{name}: {}: {error}", place(text, span.start)))?;
+        Policy::parse_for(text, possible).with_context(|| name.clone())?;
     }
-    Ok(check_settings(&policy.options, possible)?)
-}
-
-/// `line 3, column 9`, counted from 1.
-fn place(text: &str, at: usize) -> String {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {line}, column {column}")
+    Ok(policy.options.check(possible)?)
 }
 
 /// Reads the machine and plans what the command line asks for, to tell of it. Nothing is given back: the process ends

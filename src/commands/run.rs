@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::machine::Selection;
 use crate::plan::Plan;
 use crate::plan::binding::{Binding, BindingError, BindingRequest};
-use crate::policy::check::possible_cpus;
+use crate::policy::possible_cpus;
 use crate::read;
 use crate::read::Wants;
 use crate::render;

@@ -10,7 +10,6 @@ use crate::commands::watch::Sampler;
 use crate::commands::{Misspelt, read_and_plan, unplannable};
 use crate::machine::SelectError;
 use crate::plan::Note;
-use crate::policy::Settings;
 use crate::read::Wants;
 use crate::read::sample::CounterSelection;
 use crate::render;
@@ -38,7 +37,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let told =
         plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
     let mut status = Status::new(&machine, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
-    if args.policy.settings() != Settings::default() {
+    if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
     out.push_str(&match args.format {

@@ -2,7 +2,6 @@
 //! without an interface. nicpin plans none of them; it knows them to say what they are.
 
 use serde::{Deserialize, Serialize};
-use wildmatch::WildMatch;
 
 /// Everything of that kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,12 +42,6 @@ pub struct UnusedFunction {
 }
 
 impl Others {
-    /// RDMA devices by name or glob.
-    pub fn rdma_like(&self, wanted: &str) -> impl Iterator<Item = &Rdma> {
-        let wanted = WildMatch::new(wanted);
-        self.rdma.iter().filter(move |rdma| wanted.matches(&rdma.name))
-    }
-
     /// What something of this name is, and why there is nothing to plan for it; `None` for an unknown name.
     pub fn explain(&self, name: &str) -> Option<String> {
         if let Some(found) = self.virtuals.iter().find(|one| one.name == name) {

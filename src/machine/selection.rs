@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wildmatch::WildMatch;
+use glob::Pattern;
 
 use crate::machine::Machine;
 use crate::machine::interface::is_pci_address;
@@ -118,16 +118,21 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
             }
             of(&|i| i.device.address.eq_ignore_ascii_case(&full))
         }
-        Some(("driver", driver)) if !driver.is_empty() => {
-            of(&|i| i.driver.as_deref().is_some_and(|d| WildMatch::new(driver).matches(d)))
-        }
+        Some(("driver", driver)) if !driver.is_empty() => match Pattern::new(driver) {
+            Ok(wanted) => of(&|i| i.driver.as_deref().is_some_and(|driver| wanted.matches(driver))),
+            Err(error) => malformed(error.msg),
+        },
         Some(("node", node)) => match node.parse::<u32>() {
             Ok(node) => of(&|i| i.device.node == Some(node)),
             Err(_) => malformed("expected a node's number such as node:1"),
         },
         Some(("driver", _)) => malformed("expected a driver's name such as driver:mlx5_core"),
         _ if selector.is_empty() => malformed("it is empty"),
-        _ => Ok(by_name(machine, selector)),
+        _ if !selector.contains(['*', '?', '[']) => Ok(by_name(machine, |name| name == selector)),
+        _ => match Pattern::new(selector) {
+            Ok(wanted) => Ok(by_name(machine, |name| wanted.matches(name))),
+            Err(error) => malformed(error.msg),
+        },
     }
 }
 
@@ -138,10 +143,7 @@ fn full_address(address: &str) -> String {
 
 /// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
 /// its function.
-fn by_name(machine: &Machine, selector: &str) -> Vec<Selected> {
-    let wanted = WildMatch::new(selector);
-    let glob = selector.contains(['*', '?']);
-    let is = |name: &str| if glob { wanted.matches(name) } else { name == selector };
+fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
     let interfaces = machine.interfaces.iter().map(|i| i.name.as_str());
     let mut found: Vec<Selected> = interfaces.filter(|name| is(name)).map(Selected::itself).collect();
     for stacked in machine.stacked.iter().filter(|stacked| is(&stacked.name)) {
@@ -152,7 +154,7 @@ fn by_name(machine: &Machine, selector: &str) -> Vec<Selected> {
         }
     }
     if found.is_empty() {
-        for rdma in machine.others.rdma_like(selector) {
+        for rdma in machine.others.rdma.iter().filter(|rdma| is(&rdma.name)) {
             let own = machine.interfaces.iter().filter(|i| Some(&i.device.address) == rdma.device.as_ref());
             found.extend(own.map(|i| Selected { name: i.name.clone(), via: Some(rdma.name.clone()) }));
         }
@@ -281,6 +283,10 @@ mod tests {
         assert_eq!(names(&["eth1"]), ["eth1"]);
         assert_eq!(names(&["eth1*"]), ["eth1", "eth10"]);
         assert_eq!(names(&["eth?"]), ["eth1", "eth2"]);
+        assert_eq!(names(&["eth[02-9]"]), ["eth2"]);
+        assert_eq!(names(&["eth[!2]*"]), ["eth1", "eth10"]);
+        assert_eq!(names(&["mlx5_[0-9]"]), ["eth1"]);
+        assert_eq!(names(&["driver:i[gx]b"]), ["eth10"]);
         assert_eq!(names(&[]), ["eth1", "eth10", "eth2"]);
     }
 
@@ -326,7 +332,7 @@ mod tests {
             let selection = Selection::new(&machine(), &[selector.to_owned()], true).unwrap();
             assert_eq!((selection.missing, selection.asked), (vec![selector.to_owned()], true));
         }
-        for bad in ["pci:3b", "node:x", "driver:", ""] {
+        for bad in ["pci:3b", "node:x", "driver:", "driver:[", "eth[0", ""] {
             let error = Selection::new(&machine(), &[bad.to_owned()], true).unwrap_err();
             assert!(matches!(error, SelectError::Malformed { .. }), "{bad}: {error}");
         }

@@ -7,14 +7,14 @@ use crate::machine::{Machine, Role, Vector};
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::place::{Load, Locations, PlacementRules};
 use crate::plan::work::{Work, effective_cpu};
-use crate::policy::Scope;
+use crate::policy::{AVOID_CPU0, EXCLUDE, SCOPE, SIBLINGS, Scope};
 
 /// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
 pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
     let mut load = Load::new(&machine.topology, locations);
     // What cannot or shall not be moved takes its room before anything is placed around it.
     for work in works.iter() {
-        let stays = |vector: &&Vector| work.choice.skip || !vector.movable;
+        let stays = |vector: &&Vector| work.skip || !vector.movable;
         let mut queues = BTreeMap::new();
         for vector in work.interface.vectors.iter().filter(stays) {
             if let (Some(queue), Some(cpu)) = (vector.queue, effective_cpu(vector))
@@ -30,8 +30,10 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     for idle in [false, true] {
         for work in works.iter_mut() {
-            let manner =
-                PlacementRules { siblings: work.choice.siblings, avoid_cpu0: work.choice.avoid_cpu0 };
+            let manner = PlacementRules {
+                siblings: work.choice.get(&SIBLINGS),
+                avoid_cpu0: work.choice.get(&AVOID_CPU0),
+            };
             for (queue, fixed) in queues(work, idle) {
                 let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
@@ -67,7 +69,7 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
 /// The queues of an interface that are idle, or those that are not; with the CPU that a queue is held to by a
 /// vector that does not move. A queue is active when any of its vectors is.
 fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
-    let stays = |vector: &&&Vector| work.choice.skip || !vector.movable;
+    let stays = |vector: &&&Vector| work.skip || !vector.movable;
     let queues = work
         .by_queue
         .iter()
@@ -81,8 +83,10 @@ fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
 
 /// Where the drivers hint that one of these IRQs should go, when the policy goes by that.
 fn hint(machine: &Machine, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
-    let asked = work.choice.scope == Scope::Hint;
-    let hint = irqs.iter().filter(|_| asked).find_map(|irq| machine.hints.get(irq))?;
-    let kept_free = machine.topology.isolated_or_nohz().union(&work.choice.exclude);
+    let hint = irqs.iter().find_map(|irq| machine.hints.get(irq))?;
+    if work.choice.get(&SCOPE) != Scope::Hint {
+        return None;
+    }
+    let kept_free = machine.topology.isolated_or_nohz().union(&work.choice.get(&EXCLUDE));
     Some(hint.intersection(&machine.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
 }

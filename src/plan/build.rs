@@ -11,7 +11,7 @@ use crate::plan::hash::hash;
 use crate::plan::place::Locations;
 use crate::plan::work::Work;
 use crate::plan::{channels, notes, queues, score};
-use crate::policy::{Rfs, Scope};
+use crate::policy::{RFS, Rfs, SCOPE, Scope};
 
 /// What concerns all interfaces that take part, chosen or not.
 pub(crate) struct Shared {
@@ -40,7 +40,7 @@ pub(crate) fn build(
         interfaces.push(interface);
     }
     if let Some(entries) = shared.flow_entries
-        && chosen.iter().any(|work| work.choice.rfs != Rfs::Keep)
+        && chosen.iter().any(|work| work.choice.get(&RFS) != Rfs::Keep)
     {
         settings.flow_entries(machine, entries, &"one flow table for all interfaces".into());
     }
@@ -143,7 +143,7 @@ fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector 
 
 /// One line of reason for where a vector goes.
 fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
-    if work.choice.skip {
+    if work.skip {
         return "left alone by the policy".to_owned();
     }
     if !vector.movable {
@@ -163,15 +163,15 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
     }
     let taken = vector.queue.and_then(|queue| work.cpus.get(&queue));
     let node = match (work.candidates.node, work.candidates.source) {
-        _ if work.choice.group.is_some() => "a group of CPUs, by the policy".to_owned(),
+        _ if work.group.is_some() => "a group of CPUs, by the policy".to_owned(),
         _ if taken.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint)) => {
             let own = machine.hints.get(&vector.irq).is_some_and(|hint| cpus.is_subset(hint));
             let whose = if own { "" } else { " for the queue's other vector" };
             format!("where the driver hints{whose}")
         }
         _ if work.candidates.named => "among the CPUs that the policy names".to_owned(),
-        _ if work.choice.scope == Scope::All => "any node, by the policy".to_owned(),
-        _ if work.choice.scope == Scope::Remote => "another node, by the policy".to_owned(),
+        _ if work.choice.get(&SCOPE) == Scope::All => "any node, by the policy".to_owned(),
+        _ if work.choice.get(&SCOPE) == Scope::Remote => "another node, by the policy".to_owned(),
         _ if vector.node.is_some() => {
             let node = vector.node.unwrap_or_default();
             let there = machine.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));

@@ -6,7 +6,9 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Interface, Machine, Topology};
 use crate::plan::data::{LeftOut, NodeSource};
 use crate::plan::note::{Note, UsedFor};
-use crate::policy::{Choice, Group, Per, Scope, Widen};
+use crate::policy::{
+    AVOID_CPU0, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope, WIDEN, Widen,
+};
 
 /// An interface's node and candidate CPUs.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,9 +64,9 @@ pub(crate) fn candidates(
     } else {
         tiers = scoped(topology, choice, &home, &usable, queues, &mut notes);
         let cpus = tiers.iter().fold(CpuSet::new(), |all, tier| all.union(tier));
-        match (choice.irq_cores, choice.per) {
+        match (choice.get(&IRQ_CORES), choice.get(&PER)) {
             (None, Per::Core) => cpus,
-            (most, per) => first_cores(topology, &cpus, most, per, choice.avoid_cpu0),
+            (most, per) => first_cores(topology, &cpus, most, per, choice.get(&AVOID_CPU0)),
         }
     };
     if tiers.len() < 2 {
@@ -80,12 +82,14 @@ pub(crate) fn candidates(
 
 /// The CPUs that the policy names, as far as they can be used.
 fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Option<CpuSet> {
-    let ((Some(Group::Cpus(wanted)), _) | (_, Scope::Cpus(wanted))) = (&choice.group, &choice.scope) else {
+    let ((Some(Group::Cpus(wanted)), _) | (_, Scope::Cpus(wanted))) =
+        (choice.get(&GROUP), choice.get(&SCOPE))
+    else {
         return None;
     };
-    let cpus = wanted.intersection(&topology.online).difference(&choice.exclude);
+    let cpus = wanted.intersection(&topology.online).difference(&choice.get(&EXCLUDE));
     if !cpus.is_empty() {
-        notes.extend(not_all(wanted, &cpus, UsedFor::Interrupts));
+        notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
     }
     if cpus.is_empty() {
         let (wanted, used_for) = (wanted.clone(), UsedFor::Interrupts);
@@ -110,7 +114,7 @@ fn scoped(
     queues: usize,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
-    let cpus = match choice.scope {
+    let cpus = match choice.get(&SCOPE) {
         Scope::All => usable.clone(),
         Scope::Remote => {
             let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
@@ -120,7 +124,7 @@ fn scoped(
                 home.cpus.clone()
             })
         }
-        Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.widen, home.node) {
+        Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.get(&WIDEN), home.node) {
             (Widen::Package, Some(node)) => {
                 return widened(topology, node, &home.cpus, usable, queues, notes);
             }
@@ -183,7 +187,7 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
             reasons.push(LeftOut { cpus, why: why.to_owned() });
         }
     };
-    reason(&choice.exclude, "excluded by the policy");
+    reason(&choice.get(&EXCLUDE), "excluded by the policy");
     reason(&topology.isolated, "isolated: taken out of scheduling for others' use");
     reason(&topology.nohz_full, "nohz_full: to run without interruption");
     reason(near, "outside of what the policy asks for");
@@ -193,7 +197,7 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
 /// The CPUs that may take interrupts at all.
 fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
     let kept_free = topology.isolated_or_nohz();
-    let usable = topology.online.difference(&kept_free).difference(&choice.exclude);
+    let usable = topology.online.difference(&kept_free).difference(&choice.get(&EXCLUDE));
     if !usable.is_empty() {
         return (usable, Vec::new());
     }

@@ -5,14 +5,14 @@ use crate::machine::shell::word;
 use crate::plan::data::ChannelChange;
 use crate::plan::place::Locations;
 use crate::plan::work::Work;
-use crate::policy::ChannelCount;
+use crate::policy::{CHANNELS, ChannelCount};
 
 /// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
 pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
-    let current = work.interface.channels.filter(|_| !work.choice.skip)?;
+    let current = work.interface.channels.filter(|_| !work.skip)?;
     let cores = u32::try_from(work.core_count(locations, &work.candidates.cpus)).unwrap_or(u32::MAX);
     let most = current.max_receiving();
-    let (count, why) = match work.choice.channels {
+    let (count, why) = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto if work.interface.channels_fixed => return None,
         ChannelCount::Auto if cores > most => {

@@ -5,7 +5,7 @@ use crate::plan::data::NodeSource;
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::place::Locations;
 use crate::plan::work::{Work, active_queues};
-use crate::policy::{ChannelCount, Scope, Xps};
+use crate::policy::{CHANNELS, ChannelCount, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
 pub(crate) fn of_interface(
@@ -15,7 +15,7 @@ pub(crate) fn of_interface(
     selection: &Selection,
 ) -> Vec<Note> {
     let interface = work.interface;
-    if work.choice.skip {
+    if work.skip {
         return vec![Note::Skipped];
     }
     let mut notes = of_vectors(machine, work, selection);
@@ -32,7 +32,7 @@ pub(crate) fn of_interface(
     notes.extend(other_channels(work));
     let overridden: Vec<u32> =
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
-    if work.choice.xps != Xps::Keep && !overridden.is_empty() {
+    if work.choice.get(&XPS) != Xps::Keep && !overridden.is_empty() {
         notes.push(Note::XpsRxqsSet { interface: interface.name.clone(), queues: overridden });
     }
     notes.extend(hint(machine, work));
@@ -90,7 +90,7 @@ fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<
 const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
 
 fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
-    if work.choice.scope != Scope::Hint || work.candidates.named {
+    if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
         return Vec::new();
     }
     let vectors = || work.interface.vectors.iter().filter(|vector| vector.is_queue_vector());
@@ -133,7 +133,7 @@ fn too_many_queues(machine: &Machine, locations: &Locations, work: &Work<'_>) ->
 
 /// Channels that are asked for, and that the driver does not take or does not tell.
 fn other_channels(work: &Work<'_>) -> Option<Note> {
-    let asked = match work.choice.channels {
+    let asked = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto => None,
         ChannelCount::Count(asked) => Some(asked),

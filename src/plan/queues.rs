@@ -9,7 +9,7 @@ use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
 use crate::plan::work::Work;
 use crate::plan::{candidates, steer};
-use crate::policy::{Rfs, Rps, Xps};
+use crate::policy::{EXCLUDE, RFS, RPS, Rfs, Rps, XPS, Xps};
 
 /// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them more than
 /// the little that there is to share.
@@ -26,9 +26,11 @@ pub(crate) fn rx(
     let (shares, why, note) = rps(machine, locations, work);
     let any_left = shares.iter().flatten().any(|share| !share.is_empty());
     let mut shares = shares.map(Vec::into_iter);
+    // Interfaces without vectors are left alone in this, too.
+    let entries = flow_entries(work.choice.get(&RFS)).filter(|_| understood(work));
+    let is_auto = work.choice.get(&RPS) == Rps::Auto;
     let flow = |queue: &RxQueue| {
-        // Interfaces without vectors are left alone in this, too.
-        let entries = flow_entries(work.choice.rfs).filter(|_| understood(work))?;
+        let entries = entries?;
         let share = if entries == 0 { 0 } else { steer::flow_share(entries, flow_queues) };
         queue.rps_flow_cnt.map(|_| share)
     };
@@ -37,8 +39,7 @@ pub(crate) fn rx(
     let plans = (queues.iter())
         .map(|queue| {
             let share = shares.as_mut().and_then(Iterator::next);
-            let none_left =
-                work.choice.rps == Rps::Auto && share.as_ref().is_some_and(CpuSet::is_empty) && any_left;
+            let none_left = is_auto && share.as_ref().is_some_and(CpuSet::is_empty) && any_left;
             let why = Arc::clone(if none_left { &none_left_why } else { &why });
             PlannedRxQueue { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why }
         })
@@ -48,7 +49,7 @@ pub(crate) fn rx(
 
 /// Whether the interface has a queue vector that is placed; RPS and XPS have no footing without.
 fn understood(work: &Work<'_>) -> bool {
-    !work.choice.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
+    !work.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
 }
 
 type RpsShares = (Option<Vec<CpuSet>>, String, Option<Note>);
@@ -62,10 +63,10 @@ fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
     }
     // What was widened for vectors is no place to send packets to.
     let candidates = work.candidates.tiers.first().unwrap_or(&work.candidates.cpus);
-    match &work.choice.rps {
+    match &work.choice.get(&RPS) {
         Rps::Off => off("off by the policy", None),
         Rps::Cpus(wanted) => {
-            let cpus = wanted.intersection(&machine.topology.online).difference(&work.choice.exclude);
+            let cpus = wanted.intersection(&machine.topology.online).difference(&work.choice.get(&EXCLUDE));
             let why = if cpus.is_empty() {
                 "off: no CPU that the policy names can be used"
             } else {
@@ -125,7 +126,8 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
     let completions: Option<Vec<u32>> =
         queues.iter().map(|queue| work.cpu_of(Role::Tx, queue.index)).collect();
     let leave = |why: &str| -> (Option<Vec<CpuSet>>, String) { (None, why.to_owned()) };
-    let (shares, why) = match (work.choice.xps, completions) {
+    let xps = work.choice.get(&XPS);
+    let (shares, why) = match (xps, completions) {
         _ if !understood(work) => leave("left alone"),
         (Xps::Keep, _) => leave("kept by the policy"),
         (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
@@ -145,7 +147,7 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
         // One transmit queue has no xps_cpus to read or write.
         let exists = queue.xps_cpus.is_some();
         let share = shares.as_mut().and_then(Iterator::next).filter(|_| exists);
-        let is_none_left = work.choice.xps == Xps::Auto && share.as_ref().is_some_and(CpuSet::is_empty);
+        let is_none_left = xps == Xps::Auto && share.as_ref().is_some_and(CpuSet::is_empty);
         let why = if is_none_left { &none_left } else { &why };
         PlannedTxQueue {
             queue: queue.index,

@@ -8,6 +8,9 @@ use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::candidates::{Candidates, candidates};
 use crate::plan::data::Placement;
 use crate::plan::place::Locations;
+use crate::policy::GROUP;
+use crate::policy::SIBLINGS;
+use crate::policy::SKIP;
 use crate::policy::{Choice, Group, Policy};
 
 /// An interface while it is planned.
@@ -18,6 +21,9 @@ pub(crate) struct Work<'a> {
     /// Its place in the machine's list.
     pub(crate) order: usize,
     pub(crate) choice: Choice,
+    /// What the choice says on leaving it alone, and on groups of CPUs: asked for each vector.
+    pub(crate) skip: bool,
+    pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
     /// Candidate CPUs by the node of a vector, on an interface whose vectors come from devices on several nodes;
     /// else empty. `candidates` is all of them then. `None` is the interface's own device.
@@ -38,14 +44,14 @@ impl<'a> Work<'a> {
 
     /// Where the plan wants a vector; `None` to leave it alone.
     pub(crate) fn target(&self, machine: &Machine, vector: &Vector) -> Option<CpuSet> {
-        if !vector.movable || self.choice.skip || self.shared.contains_key(&vector.irq) {
+        if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
             return None;
         }
         let Some(queue) = vector.queue else {
             return self.control.get(&vector.irq).copied().map(CpuSet::single);
         };
         let cpu = self.cpus.get(&queue)?.cpu;
-        Some(match &self.choice.group {
+        Some(match &self.group {
             None => CpuSet::single(cpu),
             // What the candidates are in this case, offline and excluded CPUs left out.
             Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
@@ -58,7 +64,7 @@ impl<'a> Work<'a> {
 
     /// How many cores (CPUs, where siblings count as cores) queues can have to themselves.
     pub(crate) fn core_count(&self, locations: &Locations, cpus: &CpuSet) -> usize {
-        if self.choice.siblings { cpus.len() } else { locations.cores_in(cpus) }
+        if self.choice.get(&SIBLINGS) { cpus.len() } else { locations.cores_in(cpus) }
     }
 
     /// The CPUs that take its active queues.
@@ -114,6 +120,8 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
                 interface,
                 by_queue: by_queue(interface),
                 order,
+                skip: choice.get(&SKIP),
+                group: choice.get(&GROUP),
                 choice,
                 candidates,
                 by_node,
@@ -133,7 +141,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
         key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
     });
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
-    for work in works.iter_mut().filter(|work| !work.choice.skip) {
+    for work in works.iter_mut().filter(|work| !work.skip) {
         for vector in &work.interface.vectors {
             let owner = owners.entry(vector.irq).or_insert(&work.interface.name);
             if *owner != work.interface.name {

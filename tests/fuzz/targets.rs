@@ -13,7 +13,6 @@ use nicpin::machine::netdev::Netdev;
 use nicpin::machine::{Channels, Machine, MaskFile};
 use nicpin::plan::{Plan, stored};
 use nicpin::policy::Policy;
-use nicpin::policy::check::file as check_cpus;
 use nicpin::read::interrupts::InterruptRow;
 use nicpin::read::interrupts::Interrupts;
 use nicpin::render;
@@ -116,7 +115,8 @@ fn interrupts(text: &str) {
 /// A policy plans a small machine without a panic, whatever it says, and the same way each time.
 fn policy(text: &str) {
     let Ok(policy) = Policy::parse(text) else { return };
-    if check_cpus(text, 8).is_ok() {
+    if let Ok(same) = Policy::parse_for(text, 8) {
+        assert_eq!(same, policy);
         let host = small_machine();
         let planned = planned(&host, &policy);
         assert_eq!(planned, self::planned(&host, &policy));

@@ -101,11 +101,12 @@ pub fn add(host: &mut Machine, name: &str, node: Option<u32>, queues: u32) {
 }
 
 pub fn plan(host: &Machine) -> Plan {
-    plan_with(host, Settings::default(), &[])
+    plan_with(host, &[], &[])
 }
 
-pub fn plan_with(host: &Machine, options: Settings, selectors: &[&str]) -> Plan {
-    let policy = Policy { options, ..Policy::default() };
+/// Plans with options of the command line, by key and value.
+pub fn plan_with(host: &Machine, options: &[(&str, &str)], selectors: &[&str]) -> Plan {
+    let policy = Policy { options: Settings::of(options.iter().copied()).unwrap(), ..Policy::default() };
     let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
     let selection = Selection::new(host, &selectors, false).unwrap();
     nicpin::plan::plan(host, &policy, &selection)

@@ -1,0 +1,117 @@
+//! Options that override the policy file, made from the table of settings.
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::Error;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
+use std::ffi::OsStr;
+
+use crate::policy::{Entry, SETTINGS, Settings, Value};
+
+/// Options that override the policy file.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyArgs {
+    /// What was given on the command line.
+    pub settings: Settings,
+}
+
+impl Args for PolicyArgs {
+    fn group_id() -> Option<clap::Id> {
+        Some("PolicyArgs".into())
+    }
+
+    fn augment_args(command: Command) -> Command {
+        let group = ArgGroup::new("PolicyArgs").multiple(true).args(options().map(|entry| entry.key));
+        command.group(group).args(options().map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PolicyArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for entry in options() {
+            let given = match entry.switch() {
+                Some((word, _)) => matches.get_flag(entry.key).then_some(Value::Word(word)),
+                None => matches.get_one(entry.key).cloned(),
+            };
+            if let Some(value) = given {
+                self.settings.set(entry, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn options() -> impl Iterator<Item = &'static Entry> {
+    SETTINGS.iter().filter(|entry| entry.is_option())
+}
+
+fn option(entry: &'static Entry) -> Arg {
+    let arg = Arg::new(entry.key).help_heading("Placement");
+    match entry.switch() {
+        Some((word, means)) => {
+            let long = if word == "true" { entry.key.to_owned() } else { format!("no-{}", entry.key) };
+            arg.long(long).action(ArgAction::SetTrue).help(capitalised(means))
+        }
+        None => arg
+            .long(entry.key)
+            .value_name(forms(entry).map(|(form, _)| form).collect::<Vec<_>>().join("|"))
+            .value_parser(Values(entry))
+            // The help has them, each with what it means.
+            .hide_possible_values(true)
+            .help(help(entry)),
+    }
+}
+
+/// What can be typed, and what it means.
+fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let number = entry.number.iter().map(|number| ("N", number.of));
+    entry.shown_words().chain(number).chain(entry.cpus.map(|means| ("CPULIST", means)))
+}
+
+/// The setting's help, and where there is a choice, its values.
+fn help(entry: &Entry) -> String {
+    let mut text = entry.help.to_owned();
+    if forms(entry).count() > 1 {
+        let default = entry.words.first().map(|(word, _)| *word);
+        let values = forms(entry).map(|(form, means)| match default {
+            Some(default) if default == form => format!("{form} ({means}; the default)"),
+            _ => format!("{form} ({means})"),
+        });
+        text = format!("{text}: {}", values.collect::<Vec<_>>().join(", "));
+    }
+    if !entry.note.is_empty() {
+        text = format!("{text}. {}", entry.note.trim_end_matches('.'));
+    }
+    text
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// The values of a setting; a shell completes its words.
+#[derive(Clone)]
+struct Values(&'static Entry);
+
+impl TypedValueParser for Values {
+    type Value = Value;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Value, Error> {
+        let Self(entry) = *self;
+        StringValueParser::new().try_map(|text| entry.read(&text)).parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.shown_words().map(|(word, means)| PossibleValue::new(word).help(means))))
+    }
+}

@@ -1,0 +1,88 @@
+//! `dist/nicpin.toml`: every setting with its values and its default, as comments and lines of a policy file.
+
+use std::fmt::Write as _;
+
+use crate::policy::setting::Entry;
+use crate::policy::table::SETTINGS;
+
+pub(crate) use crate::policy::rule::CONDITIONS;
+
+const HEAD: &str = "\
+# The policy of nicpin: /etc/nicpin.toml. Every line here is a comment or a default; the file as it is
+# changes nothing. `nicpin plan --explain` says which rules matched, and why each vector goes where it goes.
+#
+";
+
+/// How the parts of a policy go together. Empty lines part paragraphs.
+pub(crate) const POLICY: &str = "\
+What is given in [defaults] holds for every interface. Every [[rule]] that matches an interface applies over it, in
+the order of the file; options on the command line come over all. A setting replaces the same setting of an earlier
+place.
+
+Where a list of CPUs can stand, so can a mask as the kernel prints it: { mask = \"0000010f\" }.
+";
+
+/// Rules as an example.
+pub(crate) const RULES: &str = "\
+# [[rule]]
+# match = { driver = \"mlx5_core\", speed = \">=100000\" }
+# set = { irq-cores = 8, rps = \"off\" }
+#
+# [[rule]]
+# match = { pci = \"8086:1521\" }             # the board's own ports
+# set = { skip = true }
+#
+# [[rule]]
+# match = { name = \"eth[67]\" }
+# set = { group = { cpus = \"60-63\" } }
+";
+
+/// The file.
+pub fn example() -> String {
+    let (defaults, machine): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|entry| entry.is_for_interfaces());
+    let mut text = HEAD.to_owned();
+    for line in POLICY.lines() {
+        text.push_str(format!("# {line}").trim_end());
+        text.push('\n');
+    }
+    for entry in machine {
+        add(&mut text, entry);
+    }
+    text.push_str("\n[defaults]\n");
+    for entry in defaults {
+        add(&mut text, entry);
+    }
+    text.push_str("\n# Rules match by any of:\n");
+    rows(&mut text, CONDITIONS);
+    text + "#\n" + RULES
+}
+
+fn add(text: &mut String, entry: &Entry) {
+    let values = entry.in_file();
+    let _ = write!(text, "\n# {}", entry.help);
+    text.push_str(if entry.note.is_empty() { "" } else { ". " });
+    text.push_str(entry.note.trim_end_matches('.'));
+    text.push_str(":\n");
+    rows(text, values.iter().map(|(value, means)| (value.as_str(), means.as_str())));
+    if let Some((value, _)) = values.first() {
+        let _ = writeln!(text, "{} = {value}", entry.key);
+    }
+}
+
+fn rows<'a>(text: &mut String, rows: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    for (value, means) in rows {
+        let _ = writeln!(text, "#   {value:<10} {means}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_120_columns() {
+        let example = example();
+        let wide = example.lines().find(|line| line.chars().count() > 120);
+        assert_eq!(wide, None);
+    }
+}

@@ -1,0 +1,274 @@
+//! What a setting is: its key, the values that it takes, and where it can be given. `table.rs` lists them.
+//!
+//! A value is a word, a number or a list of CPUs. That is all that a file, an option, their checks and their
+//! documentation have to know of a setting ([`Entry`]); the type that the planner reads is known to its [`Setting`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::cpuset::CpuSet;
+use crate::policy::table::SETTINGS;
+
+/// A setting that the planner reads as a `T`.
+pub struct Setting<T: 'static> {
+    /// Its key in the file, and the name of its option.
+    pub key: &'static str,
+    /// What it decides, in a phrase.
+    pub help: &'static str,
+    /// What there is to know beside that, in sentences; may be empty.
+    pub note: &'static str,
+    /// What holds where nothing is said.
+    pub default: Word<T>,
+    /// The other words that it takes.
+    pub words: &'static [Word<T>],
+    /// The numbers that it takes.
+    pub number: Option<(Number, Meaning<u32, T>)>,
+    /// What a list of CPUs means, if it takes one.
+    pub cpus: Option<(&'static str, Meaning<CpuSet, T>)>,
+    /// Where it can be given.
+    pub given: Given,
+}
+
+/// What the planner reads for a number, or for a list of CPUs.
+pub type Meaning<V, T> = fn(V) -> T;
+
+/// A word, the value that it stands for, and what it means. Where the words are `true` and `false`, the file has a
+/// boolean and the option, which takes no value, stands for the one that is not the default.
+pub struct Word<T>(pub &'static str, pub T, pub &'static str);
+
+/// Numbers that a setting takes.
+#[derive(Debug, Clone)]
+pub struct Number {
+    /// From the least to the most.
+    pub range: RangeInclusive<u32>,
+    /// What they count, in the plural.
+    pub of: &'static str,
+    /// One of them.
+    pub example: u32,
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a number of {} from {}", self.of, self.range.start())?;
+        if *self.range.end() == u32::MAX { Ok(()) } else { write!(f, " to {}", self.range.end()) }
+    }
+}
+
+/// Where a setting can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given {
+    /// For interfaces: in `[defaults]`, in the `set` of a rule, and as an option.
+    Anywhere,
+    /// For interfaces, in the file only.
+    InFile,
+    /// For the machine: at the top of the file, and as an option.
+    ForMachine,
+}
+
+/// A [`Setting`] as the file and the command line see it: the same fields, without the type that the planner reads.
+/// The default is the first of `words`.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct Entry {
+    pub key: &'static str,
+    pub help: &'static str,
+    pub note: &'static str,
+    pub words: Vec<(&'static str, &'static str)>,
+    pub number: Option<Number>,
+    pub cpus: Option<&'static str>,
+    pub given: Given,
+}
+
+/// A value that a setting was found to take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// One of its words.
+    Word(&'static str),
+    /// A number in its range.
+    Number(u32),
+    /// A set of CPUs that is not empty.
+    Cpus(CpuSet),
+}
+
+/// A text that is no setting's key, or no value of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+#[non_exhaustive]
+pub struct SettingError(String);
+
+/// A CPU list that reaches beyond the machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} names CPU {cpu}, and this machine has no CPU above {last}")]
+#[non_exhaustive]
+pub struct ImpossibleCpu {
+    /// Where it is said.
+    pub setting: &'static str,
+    /// The highest CPU that is named.
+    pub cpu: u32,
+    /// The highest CPU that the machine could have.
+    pub last: u32,
+}
+
+impl<T: Clone> Setting<T> {
+    /// What the file and the command line have to know.
+    pub fn entry(&self) -> Entry {
+        Entry {
+            key: self.key,
+            help: self.help,
+            note: self.note,
+            words: self.all_words().map(|word| (word.0, word.2)).collect(),
+            number: self.number.as_ref().map(|(number, _)| number.clone()),
+            cpus: self.cpus.map(|(means, _)| means),
+            given: self.given,
+        }
+    }
+
+    /// What holds where nothing is said.
+    pub(crate) fn unsaid(&self) -> T {
+        self.default.1.clone()
+    }
+
+    fn all_words(&self) -> impl Iterator<Item = &Word<T>> {
+        std::iter::once(&self.default).chain(self.words)
+    }
+
+    /// What a value stands for; `None` for one of another setting.
+    fn meaning(&self, value: &Value) -> Option<T> {
+        match value {
+            Value::Word(text) => self.all_words().find(|word| word.0 == *text).map(|word| word.1.clone()),
+            Value::Number(number) => self.number.as_ref().map(|(_, meaning)| meaning(*number)),
+            Value::Cpus(cpus) => self.cpus.map(|(_, meaning)| meaning(cpus.clone())),
+        }
+    }
+}
+
+impl Entry {
+    /// The setting with this key.
+    pub fn named(key: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|entry| entry.key == key)
+    }
+
+    /// The value that a text stands for.
+    pub fn read(&self, text: &str) -> Result<Value, SettingError> {
+        let text = text.trim();
+        if let Some((word, _)) = self.words.iter().find(|(word, _)| *word == text) {
+            return Ok(Value::Word(word));
+        }
+        if let Some(number) = &self.number
+            && let Some(given) = text.parse().ok().filter(|given| number.range.contains(given))
+        {
+            return Ok(Value::Number(given));
+        }
+        let list = self.cpus.map(|_| CpuSet::parse_list(text));
+        match list {
+            Some(Ok(cpus)) if !cpus.is_empty() => Ok(Value::Cpus(cpus)),
+            // It was meant to be a list, so what is wrong with the list is what is wrong.
+            Some(Err(error)) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(SettingError(error.to_string()))
+            }
+            _ => Err(SettingError(format!("`{text}` is none of {}", self.expected()))),
+        }
+    }
+
+    /// The values that it takes, as an error lists them: `auto, off, or a CPU list such as 0-3,8`.
+    pub(crate) fn expected(&self) -> String {
+        let words = self.shown_words().map(|(word, _)| word.to_owned());
+        let number = self.number.iter().map(|number| format!("or {number} such as {}", number.example));
+        let list = self.cpus.iter().map(|_| "or a CPU list such as 0-3,8".to_owned());
+        let all: Vec<String> = words.chain(number).chain(list).collect();
+        let text = all.join(", ");
+        text.strip_prefix("or ").map(str::to_owned).unwrap_or(text)
+    }
+
+    /// Its words and what they mean, less the empty one.
+    pub fn shown_words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.words.iter().copied().filter(|(word, _)| !word.is_empty())
+    }
+
+    /// The values that it takes, as a line of the file has them, and what each means; the default first.
+    pub(crate) fn in_file(&self) -> Vec<(String, String)> {
+        let quoted =
+            |word: &str| if self.switch().is_some() { word.to_owned() } else { format!("\"{word}\"") };
+        let words = self.words.iter().map(|&(word, means)| (quoted(word), means.to_owned()));
+        let number = self.number.iter().map(|number| (number.example.to_string(), number.to_string()));
+        let cpus = self.cpus.iter().map(|&means| ("\"0-3,8\"".to_owned(), means.to_owned()));
+        words.chain(number).chain(cpus).collect()
+    }
+
+    /// Where it is a boolean, the word that is not the default, and what that means.
+    pub fn switch(&self) -> Option<(&'static str, &'static str)> {
+        let is_boolean = self.words.iter().any(|(word, _)| *word == "true");
+        self.words.get(1).copied().filter(|_| is_boolean)
+    }
+
+    /// Whether there is an option for it.
+    pub fn is_option(&self) -> bool {
+        self.given != Given::InFile
+    }
+
+    /// Whether it can differ from interface to interface.
+    pub fn is_for_interfaces(&self) -> bool {
+        self.given != Given::ForMachine
+    }
+}
+
+impl Value {
+    /// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+    pub(crate) fn check(&self, setting: &'static str, possible: u32) -> Result<(), ImpossibleCpu> {
+        match self {
+            Self::Cpus(cpus) => possible_cpus(setting, cpus, possible),
+            Self::Word(_) | Self::Number(_) => Ok(()),
+        }
+    }
+}
+
+/// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+pub fn possible_cpus(setting: &'static str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
+    match cpus.last() {
+        Some(cpu) if cpu >= possible => Err(ImpossibleCpu { setting, cpu, last: possible.saturating_sub(1) }),
+        _ => Ok(()),
+    }
+}
+
+/// Settings that were given in one place, by key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<&'static str, Value>);
+
+impl Settings {
+    /// Settings from keys and values as they are typed: `[("scope", "all"), ("rfs", "32768")]`.
+    pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingError> {
+        let mut settings = Self::default();
+        for (key, text) in given {
+            let entry =
+                Entry::named(key).ok_or_else(|| SettingError(format!("there is no setting `{key}`")))?;
+            let value = entry.read(text).map_err(|error| SettingError(format!("{key}: {error}")))?;
+            settings.set(entry, value);
+        }
+        Ok(settings)
+    }
+
+    pub(crate) fn set(&mut self, entry: &Entry, value: Value) {
+        self.0.insert(entry.key, value);
+    }
+
+    /// A setting, if it is given here.
+    pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
+        setting.meaning(self.0.get(setting.key)?)
+    }
+
+    /// Whether nothing is given here.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes over what is given in `other`.
+    pub(crate) fn override_with(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().map(|(key, value)| (*key, value.clone())));
+    }
+
+    /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+    pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
+        self.0.iter().try_for_each(|(key, value)| value.check(key, possible))
+    }
+}

@@ -1,0 +1,267 @@
+//! Every setting. To add one: its entry here, and its name in [`SETTINGS`]. The option with its help and its
+//! completions, the key of the file with its checks, `dist/nicpin.toml` and nicpin.toml(5) are made from the entry.
+
+#![allow(missing_docs)] // `help` documents a setting, and the third part of a word its value
+
+use std::convert::identity;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpuset::CpuSet;
+use crate::policy::setting::{Entry, Given, Number, Setting, Word};
+
+/// All settings, in the order in which they are documented.
+pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    vec![
+        SCOPE.entry(),
+        EXCLUDE.entry(),
+        IRQ_CORES.entry(),
+        PER.entry(),
+        WIDEN.entry(),
+        SIBLINGS.entry(),
+        AVOID_CPU0.entry(),
+        RPS.entry(),
+        XPS.entry(),
+        RFS.entry(),
+        CHANNELS.entry(),
+        GROUP.entry(),
+        SKIP.entry(),
+        IRQBALANCE.entry(),
+    ]
+});
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scope {
+    Local,
+    All,
+    Remote,
+    Hint,
+    Cpus(CpuSet),
+}
+
+pub static SCOPE: Setting<Scope> = Setting {
+    key: "scope",
+    help: "Whose CPUs take the vectors",
+    note: "",
+    default: Word("local", Scope::Local, "the interface's own node"),
+    words: &[
+        Word("all", Scope::All, "every node"),
+        Word("remote", Scope::Remote, "every node but its own"),
+        Word("hint", Scope::Hint, "where the driver hints, whatever node that is"),
+    ],
+    number: None,
+    cpus: Some(("these CPUs", Scope::Cpus)),
+    given: Given::Anywhere,
+};
+
+pub static EXCLUDE: Setting<CpuSet> = Setting {
+    key: "exclude",
+    help: "CPUs that take no interrupts and no RPS work",
+    note: "Isolated and nohz_full CPUs are left out without being named.",
+    default: Word("", CpuSet::new(), "none"),
+    words: &[],
+    number: None,
+    cpus: Some(("these CPUs", identity)),
+    given: Given::Anywhere,
+};
+
+pub static IRQ_CORES: Setting<Option<usize>> = Setting {
+    key: "irq-cores",
+    help: "How many cores of each node take queue vectors, dealt over its L3 domains",
+    note: "The rest is left to applications.",
+    default: Word("all", None, "as many as the queues need"),
+    words: &[],
+    number: Some((Number { range: 1..=65_536, of: "cores", example: 4 }, |cores| Some(cores as usize))),
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    Core,
+    L3,
+}
+
+pub static PER: Setting<Per> = Setting {
+    key: "per",
+    help: "Which cores take queue vectors",
+    note: "",
+    default: Word("core", Per::Core, "every one"),
+    words: &[Word("l3", Per::L3, "one of each L3 domain")],
+    number: None,
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Widen {
+    Never,
+    Package,
+}
+
+pub static WIDEN: Setting<Widen> = Setting {
+    key: "widen",
+    help: "Where queues go that are more than the cores of their node",
+    note: "",
+    default: Word("never", Widen::Never, "they share the node's cores"),
+    words: &[Word(
+        "package",
+        Widen::Package,
+        "to the nearest nodes of the same package, too: for sub-NUMA clustering and NPS",
+    )],
+    number: None,
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+pub static SIBLINGS: Setting<bool> = Setting {
+    key: "siblings",
+    help: "Whether SMT siblings count as cores of their own",
+    note: "",
+    default: Word("false", false, "count a core and its SMT siblings as one"),
+    words: &[Word("true", true, "count SMT siblings as cores of their own")],
+    number: None,
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+pub static AVOID_CPU0: Setting<bool> = Setting {
+    key: "avoid-cpu0",
+    help: "Whether the core of CPU 0 is used last",
+    note: "",
+    default: Word("true", true, "use the core of CPU 0 last"),
+    words: &[Word("false", false, "treat the core of CPU 0 like any other")],
+    number: None,
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rps {
+    Auto,
+    Off,
+    Cpus(CpuSet),
+}
+
+pub static RPS: Setting<Rps> = Setting {
+    key: "rps",
+    help: "Receive packet steering",
+    note: "",
+    default: Word("auto", Rps::Auto, "where hardware queues are missing"),
+    words: &[Word("off", Rps::Off, "never")],
+    number: None,
+    cpus: Some(("to these CPUs, from every queue", Rps::Cpus)),
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Xps {
+    Auto,
+    Off,
+    Keep,
+}
+
+pub static XPS: Setting<Xps> = Setting {
+    key: "xps",
+    help: "Transmit packet steering",
+    note: "",
+    default: Word("auto", Xps::Auto, "each CPU sends on the queue that completes nearest"),
+    words: &[Word("off", Xps::Off, "none"), Word("keep", Xps::Keep, "as it is")],
+    number: None,
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rfs {
+    Keep,
+    Off,
+    Entries(u32),
+}
+
+pub static RFS: Setting<Rfs> = Setting {
+    key: "rfs",
+    help: "Receive flow steering",
+    note: "There is one table: where interfaces are given different numbers, it has the largest.",
+    default: Word("keep", Rfs::Keep, "as it is"),
+    words: &[Word("off", Rfs::Off, "none")],
+    // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
+    number: Some((
+        Number { range: 1..=1 << 29, of: "flows over all interfaces", example: 32768 },
+        Rfs::Entries,
+    )),
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelCount {
+    Keep,
+    Auto,
+    Count(u32),
+}
+
+pub static CHANNELS: Setting<ChannelCount> = Setting {
+    key: "channels",
+    help: "Channels of the device",
+    note: "Changing them takes the link down for a moment with most drivers.",
+    default: Word("keep", ChannelCount::Keep, "as they are"),
+    words: &[Word("auto", ChannelCount::Auto, "a receiving one for each candidate core")],
+    number: Some((Number { range: 1..=u32::MAX, of: "receiving channels", example: 8 }, ChannelCount::Count)),
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Group {
+    L3,
+    Cpus(CpuSet),
+}
+
+pub static GROUP: Setting<Option<Group>> = Setting {
+    key: "group",
+    help: "Several CPUs for each vector in place of one",
+    note: "",
+    default: Word("off", None, "each has one CPU"),
+    words: &[Word("l3", Some(Group::L3), "the L3 domain of the CPU that it would get")],
+    number: None,
+    cpus: Some(("these CPUs for all", |cpus| Some(Group::Cpus(cpus)))),
+    given: Given::InFile,
+};
+
+pub static SKIP: Setting<bool> = Setting {
+    key: "skip",
+    help: "Whether interfaces are left alone",
+    note: "",
+    default: Word("false", false, "plan them"),
+    words: &[Word("true", true, "leave them alone")],
+    number: None,
+    cpus: None,
+    given: Given::InFile,
+};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balancer {
+    #[default]
+    Ban,
+    Stop,
+    Ignore,
+    Refuse,
+}
+
+pub static IRQBALANCE: Setting<Balancer> = Setting {
+    key: "irqbalance",
+    help: "What apply does about irqbalance, which would move planned vectors",
+    note: "",
+    default: Word("ban", Balancer::Ban, "tell it to leave exactly the planned IRQs alone"),
+    words: &[
+        Word("stop", Balancer::Stop, "stop its service; restore starts it again"),
+        Word("ignore", Balancer::Ignore, "let it move what was planned"),
+        Word("refuse", Balancer::Refuse, "write nothing while it runs"),
+    ],
+    number: None,
+    cpus: None,
+    given: Given::ForMachine,
+};
