@@ -155,6 +155,10 @@ fn pages_have_every_command_and_option() {
             );
         }
     }
+    let policy = plain(&nicpin(&["man", "nicpin.toml"]).stdout);
+    for setting in nicpin::policy::SETTINGS.iter() {
+        assert!(policy.contains(&format!("\n{}\n", setting.key)), "nicpin.toml(5) lacks {}", setting.key);
+    }
     let run = nicpin(&["man", "pln"]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
     assert!(run.stderr.starts_with("nicpin: there is no command `pln`; there are "), "{}", run.stderr);
@@ -216,7 +220,18 @@ fn a_new_users_mistakes_are_answered() {
         (&["run", "--node", "one", "eth2", "--", "true"], 64, "invalid value 'one' for '--node <N>'"),
         (&["draw", "-o"], 64, "a value is required for '--output <FILE>'"),
         (&["completions"], 64, "<SHELL>"),
-        (&["plan", "--scope", "near"], 64, "near"),
+        (
+            &["plan", "--scope", "near"],
+            64,
+            "invalid value 'near' for '--scope <local|all|remote|hint|CPULIST>': `near` is none of local, all, remote,",
+        ),
+        (&["plan", "--exclude", "3-1"], 64, "`3-1` is not a CPU list such as 0-3,8: 3-1 runs downwards"),
+        (
+            &["plan", "--rfs", "0"],
+            64,
+            "`0` is none of keep, off, or a number of flows over all interfaces from 1 to",
+        ),
+        (&["plan", "--no-siblings"], 64, "a similar argument exists: '--siblings'"),
         (&["plan", "--help"], 0, ""),
         (&["--version"], 0, ""),
         (&["help"], 0, ""),

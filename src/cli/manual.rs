@@ -1,4 +1,5 @@
-//! The manual: a page for nicpin and one for each command, from the definitions of the command line.
+//! The manual: a page for nicpin and one for each command, from the definitions of the command line; and one for the
+//! policy file, from the table of settings.
 //!
 //! What stands after the options in `--help` becomes two sections of a page: what comes before the line `Examples:` is
 //! part of the description, what comes after it is kept line by line.
@@ -9,10 +10,13 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-/// A page of section 1.
+use crate::policy::SETTINGS;
+use crate::policy::example::{CONDITIONS, POLICY, RULES};
+
+/// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The command that it is about; `None`: nicpin itself.
+    /// The command, or the file, that it is about; `None`: nicpin itself.
     pub command: Option<String>,
     /// What its file is called: `nicpin-plan.1`.
     pub file: String,
@@ -22,14 +26,14 @@ pub struct Page {
 
 /// Files that all pages name.
 const FILES: [(&str, &str); 2] = [
-    ("/etc/nicpin.toml", "The policy; see dist/nicpin.toml in the sources for every key, with its default."),
+    ("/etc/nicpin.toml", "The policy; see nicpin.toml(5)."),
     (
         "/run/nicpin/state.json",
         "What the first apply found, for restore. Gone after a boot, as the settings are.",
     ),
 ];
 
-/// All pages, that of nicpin itself first.
+/// All pages of section 1, that of nicpin itself first.
 pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
@@ -48,6 +52,49 @@ pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     Ok(pages)
 }
 
+/// The name of the page about the policy file.
+pub const POLICY_PAGE: &str = "nicpin.toml";
+
+/// The page about the policy file, of section 5.
+pub fn policy_page() -> Page {
+    let mut roff = Roff::new();
+    roff.control("SH", ["NAME"]).text([roman(format!("{POLICY_PAGE} - the policy of nicpin"))]);
+    roff.control("SH", ["SYNOPSIS"]).text([roman("/etc/nicpin.toml")]);
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.extend([paragraphs(POLICY)]);
+    for (title, for_interfaces) in [("SETTINGS OF INTERFACES", true), ("SETTINGS OF THE MACHINE", false)] {
+        roff.control("SH", [title]);
+        for entry in SETTINGS.iter().filter(|entry| entry.is_for_interfaces() == for_interfaces) {
+            roff.control("TP", []).text([bold(entry.key)]);
+            roff.text([roman(format!("{}. {}", entry.help, entry.note).trim_end())]);
+            roff.control("RS", []);
+            for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
+                let default = if at == 0 { " (the default)" } else { "" };
+                roff.control("TP", []).text([bold(value)]).text([roman(means + default)]);
+            }
+            roff.control("RE", []);
+        }
+    }
+    roff.control("SH", ["CONDITIONS OF A RULE"]);
+    for (name, what) in CONDITIONS {
+        roff.control("TP", []).text([bold(name)]).text([roman(what)]);
+    }
+    roff.control("SH", ["EXAMPLES"]).control("nf", []);
+    for line in RULES.lines() {
+        roff.text([roman(line.trim_start_matches(['#', ' ']))]);
+    }
+    roff.control("fi", []);
+    roff.control("SH", ["SEE ALSO"]).text([roman("nicpin(1), nicpin-plan(1), nicpin-apply(1)")]);
+    let text = title(POLICY_PAGE, 5) + &roff.to_roff();
+    Page { command: Some(POLICY_PAGE.to_owned()), file: format!("{POLICY_PAGE}.5"), text }
+}
+
+/// No date: the same nicpin gives the same page.
+fn title(name: &str, section: u8) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(".TH {} {section} \"\" \"nicpin {version}\" \"nicpin manual\"\n", name.to_uppercase())
+}
+
 fn page_name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
@@ -57,10 +104,7 @@ fn page(command: &Command, about: Option<String>, statuses: &str, others: &[Stri
     let man = Man::new(command.clone());
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (prose, examples) = parts(&after);
-    // No date: the same nicpin gives the same page.
-    let version = env!("CARGO_PKG_VERSION");
-    let mut text =
-        format!(".TH {} 1 \"\" \"nicpin {version}\" \"nicpin manual\"\n", name.to_uppercase()).into_bytes();
+    let mut text = title(&name, 1).into_bytes();
     man.render_name_section(&mut text)?;
     synopsis(command).to_writer(&mut text)?;
     man.render_description_section(&mut text)?;
@@ -87,7 +131,9 @@ fn page(command: &Command, about: Option<String>, statuses: &str, others: &[Stri
         rest.control("TP", []).text([roman(file)]).text([roman(what)]);
     }
     rest.control("SH", ["SEE ALSO"]);
-    rest.text([roman(others.iter().map(|other| format!("{other}(1)")).collect::<Vec<_>>().join(", "))]);
+    let mut others: Vec<String> = others.iter().map(|other| format!("{other}(1)")).collect();
+    others.push(format!("{POLICY_PAGE}(5)"));
+    rest.text([roman(others.join(", "))]);
     rest.to_writer(&mut text)?;
     let text = String::from_utf8(text).map_err(io::Error::other)?;
     Ok(Page { command: about, file: format!("{name}.1"), text })

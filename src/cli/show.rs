@@ -87,13 +87,14 @@ Made from the same definitions as --help. The page of a command is named nicpin-
 Examples:
   nicpin man | man -l -                          the page of nicpin
   nicpin man plan | man -l -                     the page of nicpin plan
-  nicpin man --into /usr/local/share/man/man1    all pages, for packages")]
+  nicpin man nicpin.toml | man -l -              the page of the policy file
+  nicpin man --into /usr/local/share/man/man1    all pages of section 1")]
 pub struct ManArgs {
-    /// The command that the page is about; nicpin itself without
+    /// The command that the page is about, or nicpin.toml; nicpin itself without
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
 
-    /// Write all pages to this directory, in place of those that are there
+    /// Write all pages of section 1 to this directory, in place of those that are there
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub into: Option<PathBuf>,
 }

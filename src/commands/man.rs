@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::CommandFactory as _;
 
-use crate::cli::manual::{Page, pages};
+use crate::cli::manual::{POLICY_PAGE, Page, pages, policy_page};
 use crate::cli::{Cli, ManArgs};
 use crate::commands::output;
 use crate::report::exit::Exit;
@@ -14,6 +14,10 @@ pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
         for page in &pages {
             output::write_file(&directory.join(&page.file), page.text.as_bytes(), true)?;
         }
+        return Ok(Exit::Planned);
+    }
+    if args.command.as_deref() == Some(POLICY_PAGE) {
+        out.push_str(&policy_page().text);
         return Ok(Exit::Planned);
     }
     let page = pages.iter().find(|page| page.command.as_deref() == args.command.as_deref());

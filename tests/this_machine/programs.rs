@@ -21,6 +21,7 @@ fn asked(program: &str, args: &[&str], text: &str) -> (bool, String) {
 pub fn pages_are_good_roff() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(nicpin(&["man", "--into", dir.path().to_str().unwrap()]).code, 0);
+    std::fs::write(dir.path().join("nicpin.toml.5"), nicpin(&["man", "nicpin.toml"]).stdout).unwrap();
     let pages: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(pages.len() > 10, "{pages:?}");
     for page in pages {
@@ -48,6 +49,9 @@ pub fn bash_completes() {
         ("nicpin run --me", "--memory"),
         ("nicpin run --memory pre", "preferred"),
         ("nicpin plan --format ", "json"),
+        ("nicpin plan --sco", "--scope"),
+        ("nicpin plan --scope ", "remote"),
+        ("nicpin apply --irqbalance ", "refuse"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
         let (last, previous) = (words[words.len() - 1], words[words.len() - 2]);
