@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Deref;
 
+pub use crate::apply::{bind, memory_policy};
 pub use crate::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 pub use crate::read::bandwidth::BandwidthTest;
 pub use crate::sys;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::growth::Growth;
 use nicpin::machine::{Machine, Polling};
-use nicpin::report::status::{InterfaceState, Status, VectorState, Watched};
+use nicpin::report::status::{InterfaceState, Status, VectorState};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::host::{add, machine, mask, plan, set};
@@ -171,7 +171,7 @@ fn seen(counts: &[(u32, u32, u64)]) -> Growth {
 }
 
 fn status(host: &Machine, growth: Option<&Growth>) -> Status {
-    Status::new(host, &plan(host), growth.map(Watched), true, &std::collections::BTreeSet::new())
+    Status::new(host, &plan(host), growth, true, &std::collections::BTreeSet::new())
 }
 
 fn irqs(host: &Machine) -> Vec<u32> {

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::apply::STATE_DIR;
+use crate::apply::state::STATE_DIR;
 use crate::root::errno_words;
 use crate::root::{FileError, Root};
 

@@ -3,11 +3,14 @@
 //!
 //! [`apply()`] and [`restore`] are all that a program needs that embeds nicpin.
 
+mod bind;
 mod channels;
+mod error;
 mod fallback;
 pub mod irqbalance;
 mod lock;
 mod proof;
+mod put_back;
 mod reasons;
 mod record;
 mod session;
@@ -17,17 +20,14 @@ mod trial;
 mod undo;
 mod write;
 
+pub use bind::{BindError, bind, memory_policy};
+pub use error::ApplyError;
 pub use lock::{Lock, LockError};
 pub use proof::Proof;
 pub use reasons::differences;
 pub use record::Record;
-pub use session::{ApplyError, Options, apply, apply_when_safe};
+pub use session::{Options, apply, apply_when_safe};
 pub use state::StateError;
 pub use trial::{Trial, TrialWatch};
 pub use undo::{confirm, end_trial, restore};
 pub use write::write_all;
-
-use undo::put_back;
-
-/// Where nicpin keeps its lock and its record. On a tmpfs: what it found before is of no use after a boot.
-const STATE_DIR: &str = "/run/nicpin";

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use crate::apply::channels::change_channels;
+use crate::apply::error::ApplyError;
 use crate::apply::fallback::Fallbacks;
-use crate::apply::irqbalance::{self, IrqbalanceRecord, RunningError};
-use crate::apply::lock::{Lock, LockError};
+use crate::apply::irqbalance::{self, IrqbalanceRecord};
+use crate::apply::lock::Lock;
+use crate::apply::put_back::put_back;
 use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::{Trial, TrialWatch};
-use crate::apply::undo::put_back;
 use crate::apply::write::{undo_all, write_plan};
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -19,7 +20,7 @@ use crate::report::outcome::ApplyOutcome;
 use crate::report::outcome::IrqbalanceOutcome;
 use crate::report::outcome::RestoreOutcome;
 use crate::report::outcome::WriteResult;
-use crate::root::{FileError, Root};
+use crate::root::Root;
 
 /// How to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,35 +37,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { wait: Duration::from_secs(30), atomic: false, trial: None }
     }
-}
-
-/// Nothing more was done, because this went wrong.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// The lock.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The record, or a trial.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The machine.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// Somebody else's trial is under way.
-    #[error(
-        "an apply --try of {seconds} s waits to be confirmed: `nicpin confirm` keeps it, `nicpin restore` puts back \
-         what the first apply found"
-    )]
-    OnTrial {
-        /// How long it has been given, in seconds.
-        seconds: u64,
-    },
-    /// irqbalance runs, and nothing is to be written while it does.
-    #[error(transparent)]
-    Irqbalance(#[from] RunningError),
-    /// It cannot be confirmed.
-    #[error("{0}")]
-    Confirm(String),
 }
 
 /// Applies a plan, with everything that `nicpin apply` promises: one at a time, the first values safe before the

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::STATE_DIR;
 use crate::root::errno_words;
 use crate::root::{FileError, Root};
+
+/// Where nicpin keeps its lock and its record. On a tmpfs: what it found before is of no use after a boot.
+pub(crate) const STATE_DIR: &str = "/run/nicpin";
 
 /// One of the files, and what follows when it cannot be used.
 pub(crate) struct StateFile {

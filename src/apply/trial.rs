@@ -13,12 +13,14 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::apply::error::ApplyError;
 use crate::apply::irqbalance::{self, IrqbalanceRecord};
+use crate::apply::put_back::put_back;
 use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::settings::Texts;
-use crate::apply::state::{StateError, StateFile};
-use crate::apply::{ApplyError, STATE_DIR, put_back};
+use crate::apply::state::{STATE_DIR, StateError, StateFile};
+
 use crate::read;
 use crate::read::Wants;
 use crate::report::outcome::IrqbalanceOutcome;
@@ -142,7 +144,7 @@ impl Trial {
     }
 }
 
-/// DecidedBy by the process that watches the time; the kernel lets go of it when that ends, however it ends.
+/// Held by the process that watches the time; the kernel lets go of it when that ends, however it ends.
 #[derive(Debug)]
 pub struct TrialWatch(#[allow(dead_code)] File);
 

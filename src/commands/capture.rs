@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use crate::cli::{CaptureArgs, Cli};
 use crate::commands::CONFIG;
 use crate::commands::output::write_file;
+use crate::policy;
 use crate::read::capture::Capture;
 use crate::report::exit::Exit;
 use crate::root::errno_words;
@@ -20,7 +21,7 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
     if args.identify {
         capture.identify()?;
     } else {
-        capture.redact()?;
+        capture.redact(policy::without_comments)?;
     }
     let bytes = capture.pack()?;
     match &args.output {

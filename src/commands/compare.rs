@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
+use crate::apply;
 use crate::cli::{Cli, CompareArgs, PolicyArgs, ReportFormat};
-use crate::commands::watch::{Progress, STEP, Sampler};
+use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::commands::{NotThisMachine, Purpose, child, read_host};
 use crate::machine::Machine;
 use crate::machine::Selection;
@@ -125,7 +126,7 @@ fn run_once(
 ) -> Result<(ComparedRun, Vec<Note>)> {
     let mut watch = Sampler::begin(root, MeasuredInterface::wanted(subjects))?;
     let before = children_cpu()?;
-    let running = child::start(command, || Ok(binding.take().map(drop)?))?;
+    let running = child::start(command, || Ok(apply::bind(binding).map(drop)?))?;
     let mut whole = Growth::default();
     let ended = loop {
         let ended = running.wait(STEP)?;

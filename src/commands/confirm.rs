@@ -149,6 +149,6 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&render::applied::trial_over(&trial, ended));
+    out.push_str(&render::applied::trial_over(trial.not_back().as_deref(), ended));
     Ok(Exit::Failed)
 }

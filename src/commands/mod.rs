@@ -16,8 +16,8 @@ mod output;
 mod plan;
 mod restore;
 mod run;
+mod sampling;
 mod status;
-mod watch;
 
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
 use crate::commands::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
 use crate::machine::Machine;
@@ -31,12 +32,12 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let binding = user.binding(&args.wish.wish())?;
     if args.dry_run {
         // Binding this process binds nothing else, and says what the kernel would grant.
-        let left = if root.is_real() { Some(binding.take()?) } else { None };
+        let left = if root.is_real() { Some(apply::bind(&binding)?) } else { None };
         out.push_str(&render::binding::binding(&args.interface, &binding, left.as_ref()));
         return Ok(Exit::Planned);
     }
     let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };
-    let left = binding.take()?;
+    let left = apply::bind(&binding)?;
     for note in render::binding::notes(&binding, Some(&left)) {
         // The command runs as well when nobody reads it.
         let _ = writeln!(io::stderr(), "nicpin: {note}");

@@ -6,16 +6,16 @@ use anyhow::{Result, anyhow};
 
 use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
-use crate::commands::watch::Sampler;
+use crate::commands::sampling::Sampler;
 use crate::commands::{Misspelt, read_and_plan, unplannable};
 use crate::machine::SelectError;
+use crate::machine::sample::CounterSelection;
 use crate::plan::Note;
 use crate::read::Wants;
-use crate::read::sample::CounterSelection;
 use crate::render;
 use crate::render::style::Paint;
 use crate::report::exit::Exit;
-use crate::report::status::{Status, Watched};
+use crate::report::status::Status;
 use crate::root::Root;
 
 /// Long enough for a queue in use to be seen, short enough to wait for.
@@ -36,14 +36,14 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     };
     let told =
         plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
-    let mut status = Status::new(&machine, &plan, growth.as_ref().map(Watched), Record::exists(&root), &told);
+    let mut status = Status::new(&machine, &plan, growth.as_ref(), Record::exists(&root), &told);
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
     out.push_str(&match args.format {
         ReportFormat::Table => {
             let every = args.all || !args.select.selectors.is_empty();
-            render::status::status(&status, args.all, every, Paint::for_stdout())
+            render::status::status(&status, args.all, every, wanted_colour())
         }
         ReportFormat::Json => render::json(&status)?,
     });
@@ -57,4 +57,10 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
         Some(command) => anyhow!(Misspelt { word: selector.clone(), command }),
         None => error,
     }
+}
+
+/// Colour on a terminal, and not where `NO_COLOR` is set.
+fn wanted_colour() -> Paint {
+    let choice = anstream::AutoStream::choice(&std::io::stdout());
+    Paint(choice != anstream::ColorChoice::Never)
 }

@@ -53,6 +53,11 @@ pub struct CpuGrowth {
 pub type Traffic = InterfaceCounts;
 
 impl Growth {
+    /// For how many seconds was counted.
+    pub fn seconds(&self) -> f64 {
+        self.elapsed.as_secs_f64()
+    }
+
     /// From one sample to a later one.
     pub fn between(from: &Sample, to: &Sample) -> Self {
         let mut growth = Self { elapsed: to.at.saturating_sub(from.at), ..Self::default() };

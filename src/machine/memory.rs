@@ -57,3 +57,18 @@ impl Pages {
         (found == 6).then_some(pages)
     }
 }
+
+/// How fast the CPUs of one node read the memory of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rate {
+    /// Whose CPUs read.
+    pub cpus_of: u32,
+    /// Whose memory they read.
+    pub memory_of: u32,
+    /// How many CPUs read, each a core of its own.
+    pub threads: usize,
+    /// The size of the buffer in bytes.
+    pub buffer: u64,
+    /// Bytes a second, by all of them together.
+    pub bytes_per_second: u64,
+}

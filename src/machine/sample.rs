@@ -1,8 +1,19 @@
 //! What the kernel's counters say at a moment: interrupts by CPU, softirq time, packets and bytes. What two samples mean
 //! together is a [`Growth`](crate::machine::growth::Growth).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Which counters are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CounterSelection {
+    /// The IRQs whose interrupts are counted.
+    pub irqs: BTreeSet<u32>,
+    /// The interfaces whose bytes and packets are counted.
+    pub interfaces: BTreeSet<String>,
+    /// Whether the CPUs' own counters are wanted: time, softirqs, backlogs.
+    pub cpus: bool,
+}
 
 /// All of them at one moment. Each is absent where the kernel does not tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,17 +1,12 @@
 //! Where a program that uses an interface should run: CPUs and memory of the interface's node, or of another.
 //!
-//! [`Binding::new`] chooses from a machine and its plan and does nothing; [`Binding::take`] binds the calling thread,
-//! and so whatever it starts from then on.
-
-use std::io;
+//! Chosen from a machine and its plan; [`crate::apply::bind`] binds a thread to it.
 
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::{Machine, Topology};
 use crate::plan::{Plan, PlannedInterface};
-use crate::root::errno_words;
-use crate::sys::{self, MemoryPolicy};
 
 /// Which node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,7 +63,7 @@ pub struct Binding {
     pub notes: Vec<String>,
 }
 
-/// No binding can be chosen, or the kernel refused it.
+/// No binding can be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindingError {
     /// The selector stands for interfaces on several nodes.
@@ -116,43 +111,6 @@ pub enum BindingError {
     /// No CPU was asked for.
     #[error("`--cpus` names no CPU")]
     NoCpu,
-    /// The kernel refused to bind the CPUs.
-    #[error("cannot run on CPUs {cpus}: {}", refusal(answer, "this process's cpuset holds none of them"))]
-    Cpus {
-        /// The CPUs.
-        cpus: CpuSet,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-    /// A cpuset leaves only some of the CPUs that were named.
-    #[error("this process's cpuset leaves only CPUs {left} of {cpus}")]
-    Narrowed {
-        /// The CPUs that were asked for.
-        cpus: CpuSet,
-        /// Those of them that are allowed.
-        left: CpuSet,
-    },
-    /// The kernel refused to bind the memory.
-    #[error(
-        "cannot have memory of node {nodes}: {}; `--memory local` does without",
-        refusal(answer, "this process's cpuset, or the node, has none")
-    )]
-    MemoryBinding {
-        /// The nodes.
-        nodes: NodeSet,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-}
-
-/// The kernel's answer, with what EINVAL and EPERM mean here.
-fn refusal(answer: &io::Error, invalid: &str) -> String {
-    let meaning = match answer.kind() {
-        io::ErrorKind::InvalidInput => format!(": {invalid}"),
-        io::ErrorKind::PermissionDenied => ": a container's seccomp profile may forbid it".to_owned(),
-        _ => String::new(),
-    };
-    format!("{}{meaning}", errno_words(answer))
 }
 
 impl Binding {
@@ -183,34 +141,6 @@ impl Binding {
         let memory_nodes = with_memory(machine, &near.nodes, &mut notes);
         let asked = wish.cpus.is_some();
         Ok(Self { nodes: near.nodes, cpus, why, asked, memory: wish.memory, memory_nodes, notes })
-    }
-
-    /// The memory policy as the kernel knows it.
-    pub fn policy(&self) -> MemoryPolicy {
-        match self.memory {
-            MemoryBinding::Bind => MemoryPolicy::Bind(self.memory_nodes.clone()),
-            MemoryBinding::Preferred => MemoryPolicy::Preferred(self.memory_nodes.clone()),
-            MemoryBinding::Local => MemoryPolicy::Local,
-        }
-    }
-
-    /// Binds the calling thread, and all that it starts from then on; threads that are there already are not. Gives
-    /// the CPUs that a cpuset has left of those that were chosen.
-    pub fn take(&self) -> Result<CpuSet, BindingError> {
-        let refused = |answer| BindingError::Cpus { cpus: self.cpus.clone(), answer };
-        sys::set_affinity(&self.cpus).map_err(refused)?;
-        let left = sys::affinity().map_err(refused)?;
-        if self.asked && left != self.cpus {
-            return Err(BindingError::Narrowed { cpus: self.cpus.clone(), left });
-        }
-        match sys::set_memory_policy(&self.policy()) {
-            Ok(()) => Ok(left),
-            // A kernel without NUMA has one node, and all memory is of it.
-            Err(answer) if answer.kind() == io::ErrorKind::Unsupported => Ok(left),
-            // What a thread does that nobody told otherwise.
-            Err(_) if self.memory == MemoryBinding::Local => Ok(left),
-            Err(answer) => Err(BindingError::MemoryBinding { nodes: self.memory_nodes.clone(), answer }),
-        }
     }
 }
 

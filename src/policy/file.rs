@@ -5,10 +5,11 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
-use crate::policy::rule::{CONDITIONS, Match};
-use crate::policy::setting::{Entry, Settings, Value};
+use crate::policy::choice::Policy;
+use crate::policy::rule::{CONDITIONS, Match, Rule};
+use crate::policy::setting::{Entry, Value};
+use crate::policy::settings::{Settings, named};
 use crate::policy::table::SETTINGS;
-use crate::policy::{Policy, Rule};
 
 /// What is wrong with a policy file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,14 +27,27 @@ pub struct PolicyError {
 type Key<'t> = Spanned<DeString<'t>>;
 type Item<'t> = Spanned<DeValue<'t>>;
 
+impl Policy {
+    /// Parses a policy file.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        File { text, possible: None }.policy()
+    }
+
+    /// Parses a policy file for a machine: as [`parse`](Self::parse), and refuses CPUs from `possible` on, the kernel's
+    /// `nr_cpu_ids`.
+    pub fn parse_for(text: &str, possible: u32) -> Result<Self, PolicyError> {
+        File { text, possible: Some(possible) }.policy()
+    }
+}
+
 /// The text of a file, and the number of CPUs that it can name, if that is known.
-pub(crate) struct File<'t> {
-    pub(crate) text: &'t str,
-    pub(crate) possible: Option<u32>,
+struct File<'t> {
+    text: &'t str,
+    possible: Option<u32>,
 }
 
 impl<'t> File<'t> {
-    pub(crate) fn policy(&self) -> Result<Policy, PolicyError> {
+    fn policy(&self) -> Result<Policy, PolicyError> {
         let document = DeTable::parse(self.text)
             .map_err(|error| self.error(error.span().map_or(0, |span| span.start), error.message()))?;
         let mut policy = Policy::default();
@@ -46,7 +60,7 @@ impl<'t> File<'t> {
                         rules.ok_or_else(|| self.at(item, "expected rules, each headed by [[rule]]"))?;
                     policy.rules = rules.iter().map(|rule| self.rule(rule)).collect::<Result<_, _>>()?;
                 }
-                name => match Entry::named(name) {
+                name => match named(name) {
                     Some(entry) if !entry.is_for_interfaces() => {
                         policy.machine.set(entry, self.value(entry, item)?);
                     }
@@ -111,7 +125,7 @@ impl<'t> File<'t> {
         let mut settings = Settings::default();
         for (key, item) in in_order(self.table(item)?) {
             let name = key.get_ref().as_ref();
-            match Entry::named(name) {
+            match named(name) {
                 Some(entry) if entry.is_for_interfaces() => settings.set(entry, self.value(entry, item)?),
                 Some(_) => {
                     let text = format!("`{name}` holds for the machine and belongs at the top of the file");
@@ -204,4 +218,23 @@ fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> 
 fn integer(value: &DeValue<'_>) -> Option<String> {
     let integer = value.as_integer()?;
     Some(i64::from_str_radix(integer.as_str(), integer.radix()).ok()?.to_string())
+}
+
+/// A policy file without its comments, which may say anything; `None` when it is none.
+pub fn without_comments(text: &str) -> Option<String> {
+    let policy = Policy::parse(text).ok()?;
+    let bare = text.parse::<toml::Table>().ok()?.to_string();
+    (Policy::parse(&bare).ok()? == policy).then_some(bare)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_go_and_the_meaning_stays() {
+        let bare = without_comments("# of machine db7\n[defaults]\nexclude = \"0-1\" # ask Ann\n").unwrap();
+        assert_eq!(bare, "[defaults]\nexclude = \"0-1\"\n");
+        assert_eq!(without_comments("exclude = \n"), None);
+    }
 }

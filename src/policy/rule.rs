@@ -5,7 +5,7 @@ use std::str::FromStr;
 use glob::Pattern;
 
 use crate::machine::Interface;
-use crate::policy::Settings;
+use crate::policy::settings::Settings;
 
 /// Settings for the interfaces that match.
 #[derive(Debug, Clone, Default, PartialEq)]

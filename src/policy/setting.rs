@@ -3,12 +3,10 @@
 //! A value is a word, a number or a list of CPUs. That is all that a file, an option, their checks and their
 //! documentation have to know of a setting ([`Entry`]); the type that the planner reads is known to its [`Setting`].
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::cpuset::CpuSet;
-use crate::policy::table::SETTINGS;
 
 /// A setting that the planner reads as a `T`.
 pub struct Setting<T: 'static> {
@@ -95,7 +93,7 @@ pub enum Value {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 #[non_exhaustive]
-pub struct SettingError(String);
+pub struct SettingError(pub(crate) String);
 
 /// A CPU list that reaches beyond the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,7 +132,7 @@ impl<T: Clone> Setting<T> {
     }
 
     /// What a value stands for; `None` for one of another setting.
-    fn meaning(&self, value: &Value) -> Option<T> {
+    pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
         match value {
             Value::Word(text) => self.all_words().find(|word| word.0 == *text).map(|word| word.1.clone()),
             Value::Number(number) => self.number.as_ref().map(|(_, meaning)| meaning(*number)),
@@ -144,11 +142,6 @@ impl<T: Clone> Setting<T> {
 }
 
 impl Entry {
-    /// The setting with this key.
-    pub fn named(key: &str) -> Option<&'static Self> {
-        SETTINGS.iter().find(|entry| entry.key == key)
-    }
-
     /// The value that a text stands for.
     pub fn read(&self, text: &str) -> Result<Value, SettingError> {
         let text = text.trim();
@@ -228,47 +221,5 @@ pub fn possible_cpus(setting: &'static str, cpus: &CpuSet, possible: u32) -> Res
     match cpus.last() {
         Some(cpu) if cpu >= possible => Err(ImpossibleCpu { setting, cpu, last: possible.saturating_sub(1) }),
         _ => Ok(()),
-    }
-}
-
-/// Settings that were given in one place, by key.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings(BTreeMap<&'static str, Value>);
-
-impl Settings {
-    /// Settings from keys and values as they are typed: `[("scope", "all"), ("rfs", "32768")]`.
-    pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingError> {
-        let mut settings = Self::default();
-        for (key, text) in given {
-            let entry =
-                Entry::named(key).ok_or_else(|| SettingError(format!("there is no setting `{key}`")))?;
-            let value = entry.read(text).map_err(|error| SettingError(format!("{key}: {error}")))?;
-            settings.set(entry, value);
-        }
-        Ok(settings)
-    }
-
-    pub(crate) fn set(&mut self, entry: &Entry, value: Value) {
-        self.0.insert(entry.key, value);
-    }
-
-    /// A setting, if it is given here.
-    pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
-        setting.meaning(self.0.get(setting.key)?)
-    }
-
-    /// Whether nothing is given here.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Takes over what is given in `other`.
-    pub(crate) fn override_with(&mut self, other: &Self) {
-        self.0.extend(other.0.iter().map(|(key, value)| (*key, value.clone())));
-    }
-
-    /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
-    pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
-        self.0.iter().try_for_each(|(key, value)| value.check(key, possible))
     }
 }

@@ -10,9 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
-use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
+use crate::machine::memory::Rate;
 use crate::machine::{Machine, Topology};
 use crate::root::errno_words;
 use crate::sys;
@@ -23,21 +23,6 @@ const TIME: Duration = Duration::from_millis(250);
 const MOST: u64 = 1 << 30;
 /// Nor smaller, unless the node has not so much.
 const LEAST: u64 = 64 << 20;
-
-/// The rate of one pair of nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Rate {
-    /// Whose CPUs read.
-    pub cpus_of: u32,
-    /// Whose memory they read.
-    pub memory_of: u32,
-    /// How many CPUs read, each a core of its own.
-    pub threads: usize,
-    /// The size of the buffer in bytes.
-    pub buffer: u64,
-    /// Bytes a second, by all of them together.
-    pub bytes_per_second: u64,
-}
 
 /// What is to be measured: the buffer on each node with memory, and the CPUs of each node with CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]

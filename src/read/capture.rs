@@ -97,8 +97,8 @@ impl Capture {
     }
 
     /// Takes out what could tell whose machine it is.
-    pub fn redact(&mut self) -> Result<(), FileError> {
-        let Redacted { tree, told } = redact::redact(&self.tree, &self.root)?;
+    pub fn redact(&mut self, without_comments: fn(&str) -> Option<String>) -> Result<(), FileError> {
+        let Redacted { tree, told } = redact::redact(&self.tree, &self.root, without_comments)?;
         self.tree = tree;
         self.redacted = told;
         Ok(())

@@ -46,3 +46,9 @@ pub(crate) fn parse_mask_file(
 pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
+
+/// A configuration file of somebody else's. One that this user may not read is as good as none: it decides what a note
+/// says, and nothing more.
+pub(crate) fn glance(root: &Root, path: &str) -> Option<String> {
+    root.read_opt(path).ok().flatten()
+}

@@ -13,9 +13,9 @@ use crate::machine::RxQueue;
 use crate::machine::Stacked;
 use crate::machine::TxQueue;
 use crate::machine::VmbusChannel;
-use crate::machine::interface::is_pci_address;
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
+use crate::read::device::{device_path, on_usb};
 use crate::read::ethtool;
 use crate::read::files::name_of;
 use crate::read::files::parse_mask_file;
@@ -146,24 +146,6 @@ fn netdev_driver(bus_driver: String) -> String {
         "mlx4_core" => "mlx4_en".to_owned(),
         _ => bus_driver,
     }
-}
-
-/// Where the bus device behind an interface is. `link` is where its `device` leads: the PCI function itself, or
-/// a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
-pub(crate) fn device_path(root: &Root, link: &str) -> String {
-    let mut above = if on_usb(root, link) { "" } else { link };
-    while above.len() > "/sys/devices".len() {
-        if is_pci_address(name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
-            return above.to_owned();
-        }
-        above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
-    }
-    link.to_owned()
-}
-
-/// A USB adapter's PCI ancestor is the machine controller, whose vectors are not the adapter's.
-fn on_usb(root: &Root, link: &str) -> bool {
-    root.link_name(&format!("{link}/subsystem")).as_deref() == Some("usb")
 }
 
 fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, FileError> {

@@ -8,6 +8,7 @@ use crate::machine::{Interface, Machine};
 use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{self, Handlers, INTERRUPTS};
+use crate::read::wants::Wants;
 use crate::read::{memory, netlink, others, polling, tools, topology, vectors};
 use crate::root::{FileError, Root};
 
@@ -45,39 +46,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     })
 }
 
-/// What is only read when something asks for it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // one question has nothing to do with another
-pub struct Wants {
-    /// The drivers' hints.
-    pub hints: bool,
-    /// `/proc/interrupts` also where `/sys/kernel/irq` tells of the handlers.
-    pub interrupts: bool,
-    /// How much memory each node has.
-    pub memory: bool,
-    /// Who polls the interfaces' queues.
-    pub polling: bool,
-    /// What of the interfaces' queues.
-    pub queues: Queues,
-}
-
-/// What is read of queues.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Queues {
-    /// How they are steered, too.
-    #[default]
-    Steering,
-    /// Which there are; [`read_queue_settings`] reads the rest.
-    Numbers,
-}
-
-impl Wants {
-    /// Whatever a command or a policy may ask for.
-    pub const EVERYTHING: Self =
-        Self { hints: true, interrupts: true, memory: true, polling: true, queues: Queues::Steering };
-}
-
-/// Reads how the queues of some interfaces are steered, where only their numbers were read before ([`Queues::Numbers`]).
+/// Reads how the queues of some interfaces are steered, where only their numbers were read before ([`Queues::Numbers`](crate::read::Queues::Numbers)).
 pub fn read_queue_settings(
     root: &Root,
     machine: &mut Machine,

@@ -4,6 +4,7 @@ pub mod bandwidth;
 #[cfg(feature = "cli")]
 pub mod capture;
 pub mod counts;
+mod device;
 pub mod ethtool;
 mod files;
 pub mod interfaces;
@@ -23,5 +24,7 @@ pub mod tools;
 pub mod topology;
 pub(crate) mod torn;
 pub mod vectors;
+mod wants;
 
-pub use live::{Queues, Wants, machine, read_queue_settings};
+pub use live::{machine, read_queue_settings};
+pub use wants::{Queues, Wants};

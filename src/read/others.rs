@@ -6,8 +6,8 @@ use crate::machine::Others;
 use crate::machine::others::Rdma;
 use crate::machine::others::UnusedFunction;
 use crate::machine::others::Virtual;
+use crate::read::device::device_path;
 use crate::read::files::name_of;
-use crate::read::interfaces::device_path;
 use crate::root::{FileError, Root};
 
 const PCI: &str = "/sys/bus/pci/devices";

@@ -2,26 +2,16 @@
 
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::machine::Counts;
+use crate::machine::sample::CounterSelection;
 use crate::machine::sample::Counters;
 use crate::machine::sample::InterfaceCounts;
 use crate::machine::sample::Sample;
 use crate::read::counts::counts;
 use crate::root::{FileError, Root};
-
-/// Which counters are read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CounterSelection {
-    /// The IRQs whose interrupts are counted.
-    pub irqs: BTreeSet<u32>,
-    /// The interfaces whose bytes and packets are counted.
-    pub interfaces: BTreeSet<String>,
-    /// Whether the CPUs' own counters are wanted: time, softirqs, backlogs.
-    pub cpus: bool,
-}
 
 /// Takes a sample.
 pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample, FileError> {

@@ -46,12 +46,6 @@ pub(crate) fn is_tool(stat: &str) -> bool {
     process(stat, &PROGRAMS).is_some()
 }
 
-/// A configuration file of somebody else's. One that this user may not read is as good as none: it decides what a note
-/// says, and nothing more.
-fn glance(root: &Root, path: &str) -> Option<String> {
-    root.read_opt(path).ok().flatten()
-}
-
 /// The lines of a configuration file that are read here, and nothing else of it: what a capture may keep. `None` for a
 /// file that is none of theirs.
 pub(crate) fn bare(path: &str, text: &str) -> Option<String> {

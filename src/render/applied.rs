@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::apply::Trial;
 use crate::machine::Role;
 use crate::machine::shell::word;
 use crate::plan::stored::Change;
@@ -172,13 +171,13 @@ fn absent(keys: &[String], then: &str) -> String {
     ports.into_iter().map(line).collect()
 }
 
-/// How a trial has ended that nobody confirmed.
-pub fn trial_over(trial: &Trial, ended: TrialEnd) -> String {
+/// How a trial has ended that nobody confirmed; `not_back` is what could not be put back, in words.
+pub fn trial_over(not_back: Option<&str>, ended: TrialEnd) -> String {
     let why = match ended {
         TrialEnd::InTime => "nobody confirmed it in time",
         TrialEnd::Unwatched => "the process that watched the time was killed",
     };
-    match trial.not_back() {
+    match not_back {
         None => format!("put back: {why}\n"),
         Some(left) => wrap("put back  ", &format!("{why}; {left}")),
     }

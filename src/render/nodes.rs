@@ -1,6 +1,6 @@
 //! The nodes of a machine, for people.
 
-use crate::read::bandwidth::Rate;
+use crate::machine::memory::Rate;
 use crate::render::text::{WIDTH, columns, count, wrap};
 use crate::report::nodes::{NodeInterface, NodeReport, Nodes};
 

@@ -22,11 +22,6 @@ pub enum Tone {
 }
 
 impl Paint {
-    /// As standard output wants it: on a terminal, and not where `NO_COLOR` is set.
-    pub fn for_stdout() -> Self {
-        Self(anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never)
-    }
-
     /// The text in the colour of its tone.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         let style = match tone {

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::machine::growth::{Growth, Traffic};
+use crate::machine::sample::CounterSelection;
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
-use crate::read::sample::CounterSelection;
 
 /// In less time than this, ticks say little.
 const SHORT: Duration = Duration::from_millis(100);

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Machine;
 use crate::machine::memory::NodeUsage;
+use crate::machine::memory::Rate;
 use crate::plan::Plan;
-use crate::read::bandwidth::Rate;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.nodes/1";

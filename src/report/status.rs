@@ -169,22 +169,12 @@ pub enum IrqbalanceState {
     },
 }
 
-/// Interrupts that were watched.
-#[derive(Debug, Clone, Copy)]
-pub struct Watched<'a>(pub &'a Growth);
-
-impl Watched<'_> {
-    fn seconds(self) -> f64 {
-        self.0.elapsed.as_secs_f64()
-    }
-}
-
 impl Status {
     /// Judges a machine by its plan, and by what was watched. `told`: the IRQs that irqbalance was told to leave alone.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
-        watched: Option<Watched<'_>>,
+        watched: Option<&Growth>,
         applied: bool,
         told: &BTreeSet<u32>,
     ) -> Self {
@@ -198,8 +188,8 @@ impl Status {
         if machine.sockets_poll {
             notes.push(Note::SocketsPoll);
         }
-        if watched.is_some_and(|watched| !watched.0.cpus_changed.is_empty()) {
-            let cpus = watched.map(|watched| watched.0.cpus_changed.clone()).unwrap_or_default();
+        if watched.is_some_and(|watched| !watched.cpus_changed.is_empty()) {
+            let cpus = watched.map(|watched| watched.cpus_changed.clone()).unwrap_or_default();
             notes.push(Note::CpusChanged { cpus, left_out: false });
         }
         Self {
@@ -208,7 +198,7 @@ impl Status {
             hash: plan.hash.clone(),
             same: plan.unchanged,
             differ: plan.writes.len() + plan.channels.len(),
-            seconds: watched.map(Watched::seconds),
+            seconds: watched.map(Growth::seconds),
             applied,
             interfaces,
             irqbalance: irqbalance(plan, told, about_irqbalance.into_iter().next()),
@@ -236,7 +226,7 @@ fn of_interface(
     machine: &Machine,
     plan: &Plan,
     planned: &PlannedInterface,
-    watched: Option<Watched<'_>>,
+    watched: Option<&Growth>,
 ) -> InterfaceStatus {
     let interface = machine.interfaces.iter().find(|interface| interface.name == planned.name);
     let vectors: Vec<VectorStatus> =

@@ -10,7 +10,7 @@ use nicpin::plan::plan;
 use nicpin::policy::Policy;
 use nicpin::root::Root;
 use nicpin::testing::sys::{self, MemoryPolicy};
-use nicpin::testing::{Binding, BindingRequest, MemoryBinding, NodeChoice};
+use nicpin::testing::{Binding, BindingRequest, MemoryBinding, NodeChoice, bind, memory_policy};
 
 use crate::support::run::{copied_binary, is_root};
 
@@ -35,8 +35,8 @@ pub fn what_a_bound_thread_starts_is_bound() {
         let word =
             if memory == MemoryBinding::Local { word.to_owned() } else { format!("{word}{memory_nodes}") };
         let bound = std::thread::spawn(move || {
-            assert_eq!(binding.take().unwrap(), binding.cpus);
-            assert_eq!(sys::memory_policy().unwrap(), binding.policy());
+            assert_eq!(bind(&binding).unwrap(), binding.cpus);
+            assert_eq!(sys::memory_policy().unwrap(), memory_policy(&binding));
             let child = Command::new("cat").args(["/proc/self/status", "/proc/self/numa_maps"]).output();
             String::from_utf8(child.unwrap().stdout).unwrap()
         });

@@ -3,7 +3,7 @@
 
 use crate::machine::tools::Arguments;
 use crate::machine::tools::Irqbalance;
-use crate::read::tools::glance;
+use crate::read::files::glance;
 use crate::root::Root;
 
 /// The script that lets irqbalance ask nicpin, as `dist/` ships it and packagers install it.

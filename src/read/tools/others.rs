@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::machine::tools::OtherTool;
-use crate::read::tools::glance;
+use crate::read::files::glance;
 use crate::root::Root;
 
 /// Scripts that clouds run at boot, and what they write.

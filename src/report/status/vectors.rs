@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
+use crate::machine::growth::Growth;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedVector};
-use crate::report::status::Watched;
 
 /// A vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,12 +74,12 @@ pub(super) fn of(
     machine: &Machine,
     interface: &PlannedInterface,
     vector: &PlannedVector,
-    watched: Option<Watched<'_>>,
+    watched: Option<&Growth>,
 ) -> VectorStatus {
     let topology = &machine.topology;
     let served = vector.effective_cpus();
     let own = vector.node.or(interface.local_node()).and_then(|node| topology.nodes.get(&node));
-    let growth = watched.and_then(|watched| watched.0.interrupts.get(&vector.irq));
+    let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
     let (state, why) = judge(topology, vector, served, arrived.as_ref());
     VectorStatus {
@@ -102,7 +102,7 @@ pub(super) fn of(
 }
 
 #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
-fn per_second(on: &BTreeMap<u32, u64>, watched: Watched<'_>) -> f64 {
+fn per_second(on: &BTreeMap<u32, u64>, watched: &Growth) -> f64 {
     on.values().sum::<u64>() as f64 / watched.seconds()
 }
 

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::machine::growth::Growth;
+use crate::machine::sample::CounterSelection;
 use crate::machine::sample::Sample;
 use crate::read::sample;
-use crate::read::sample::CounterSelection;
 use crate::root::{FileError, Root};
 
 /// How often a sample is taken while a longer time is watched, so that no counter goes round unseen.

@@ -1,0 +1,52 @@
+//! The settings that one place gives: a file's defaults, a rule, or the command line.
+
+use std::collections::BTreeMap;
+
+use crate::policy::setting::{Entry, ImpossibleCpu, Setting, SettingError, Value};
+use crate::policy::table::SETTINGS;
+
+/// The setting with this key.
+pub(crate) fn named(key: &str) -> Option<&'static Entry> {
+    SETTINGS.iter().find(|entry| entry.key == key)
+}
+
+/// Settings that were given in one place, by key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<&'static str, Value>);
+
+impl Settings {
+    /// Settings from keys and values as they are typed: `[("scope", "all"), ("rfs", "32768")]`.
+    pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingError> {
+        let mut settings = Self::default();
+        for (key, text) in given {
+            let entry = named(key).ok_or_else(|| SettingError(format!("there is no setting `{key}`")))?;
+            let value = entry.read(text).map_err(|error| SettingError(format!("{key}: {error}")))?;
+            settings.set(entry, value);
+        }
+        Ok(settings)
+    }
+
+    pub(crate) fn set(&mut self, entry: &Entry, value: Value) {
+        self.0.insert(entry.key, value);
+    }
+
+    /// A setting, if it is given here.
+    pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
+        setting.meaning(self.0.get(setting.key)?)
+    }
+
+    /// Whether nothing is given here.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes over what is given in `other`.
+    pub(crate) fn override_with(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().map(|(key, value)| (*key, value.clone())));
+    }
+
+    /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+    pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
+        self.0.iter().try_for_each(|(key, value)| value.check(key, possible))
+    }
+}
