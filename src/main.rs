@@ -1,4 +1,4 @@
-//! The nicpin command: parses the command line, runs the command, gives the exit code.
+//! The nicpin program: parses the command line, runs the command, returns its exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,13 +12,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(Cli::complete(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to standard output and are no error. A closed pipe is none either.
+            // Help and version go to standard output and are not errors. Neither is a closed pipe.
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Planned.into() };
         }
     };
     let done = print(|out| commands::run(&cli, out));
-    // What is printed so far is on the screen when somebody is asked.
+    // follow_up may wait for the user, who must see the output before that.
     let done = match done {
         Ok(exit) => print(|out| commands::follow_up(&cli, exit, out)),
         failed => failed,
@@ -26,7 +26,8 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|exit| exit).into()
 }
 
-/// Runs a part of a command and prints what it has to say; the exit code, as an error when it failed to say it.
+/// Runs one part of a command and prints its output. `Err` is an exit code that ends the program: the command failed, or
+/// standard output cannot be written.
 fn print(part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, Exit> {
     let mut out = String::new();
     let result = part(&mut out);
@@ -37,7 +38,7 @@ fn print(part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit,
             let _ = writeln!(std::io::stderr(), "nicpin: {text}");
             Err(commands::exit_of(&error))
         }
-        // The reader has seen enough.
+        // The reader, such as `head`, closed the pipe.
         (Ok(exit), Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(exit),
         (Ok(_), Err(error)) => {
             let _ = writeln!(std::io::stderr(), "nicpin: standard output: {error}");

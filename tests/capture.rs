@@ -209,7 +209,7 @@ fn without_root_what_may_not_be_read_is_left_out_and_said() {
     let run = machine.nicpin_as_nobody(&["capture", "-o", file.to_str().unwrap()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let told = ["affinity_hint and 2 others are", "effective_affinity_list is"].map(|files| {
-        format!("nicpin: /proc/irq/36/{files} left out: this user may not read it; run as root for all\n")
+        format!("nicpin: /proc/irq/36/{files} left out: permission denied; run as root to include them\n")
     });
     assert_eq!(run.stderr, told.concat());
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
@@ -283,7 +283,7 @@ fn a_capture_is_read_only() {
         let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{command}");
         let told = format!(
-            "nicpin: {}: a capture is read-only; run it on the machine itself, or on the unpacked tree\n",
+            "nicpin: {}: a capture is read-only; run the command on the machine itself, or on the unpacked tree\n",
             file.display()
         );
         assert_eq!(run.stderr, told, "{command}");
@@ -300,7 +300,7 @@ fn a_file_that_is_there_stays_unless_forced() {
     let args = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
     let run = nicpin(&args);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert_eq!(run.stderr, format!("nicpin: {}: exists; --force replaces it\n", file.display()));
+    assert_eq!(run.stderr, format!("nicpin: {}: file exists; use --force to replace it\n", file.display()));
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     let run = nicpin(&[&args[..], &["--force"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));

@@ -227,7 +227,7 @@ fn a_file_is_not_replaced_unasked() {
     assert_eq!(written, machine.nicpin(&["draw"]).stdout);
     let run = machine.nicpin(&["draw", "-o", file, "nic1"]);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("two-node.svg: exists; --force replaces it"), "{}", run.stderr);
+    assert!(run.stderr.contains("two-node.svg: file exists; use --force to replace it"), "{}", run.stderr);
     assert_eq!(machine.read("/two-node.svg"), written);
     assert_eq!(machine.nicpin(&["draw", "--force", "-o", file, "nic1"]).code, 0);
     assert_ne!(machine.read("/two-node.svg"), written);

@@ -161,7 +161,11 @@ fn pages_have_every_command_and_option() {
     }
     let run = nicpin(&["man", "pln"]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
-    assert!(run.stderr.starts_with("nicpin: there is no command `pln`; there are "), "{}", run.stderr);
+    assert!(
+        run.stderr.starts_with("nicpin: there is no page about `pln`; there are pages about "),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn what_has_no_far_side_is_told_and_nothing_runs() {
     assert!(code == 1 && told.contains("no interface matches `eth7`"), "{told}");
     // A command runs here and nowhere else.
     let (code, told) = run(&fixture("four-node"), &["nic0"]);
-    assert!(code == 64 && told.contains("not on what --root names"), "{told}");
+    assert!(code == 64 && told.contains("not on the one that --root names"), "{told}");
 
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/sys/class/net/veth0")).unwrap();

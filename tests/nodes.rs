@@ -124,7 +124,7 @@ fn rates_are_of_this_machine_only() {
     let root = fixture("two-node");
     let run = nicpin(&["nodes", "--bandwidth", "--root", root.to_str().unwrap()]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
-    assert_eq!(run.stderr, "nicpin: --bandwidth measures this machine, not what --root names\n");
+    assert_eq!(run.stderr, "nicpin: --bandwidth measures this machine, not the one that --root names\n");
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn a_command_runs_on_this_machine_only() {
     let root = fixture("two-node");
     let run = nicpin(&["run", "--root", root.to_str().unwrap(), "nic0", "--", "/bin/true"]);
     assert_eq!(run.code, 64, "{}", run.stderr);
-    assert!(run.stderr.contains("not on what --root names; --dry-run says"), "{}", run.stderr);
+    assert!(run.stderr.contains("not on the one that --root names; --dry-run prints"), "{}", run.stderr);
     assert_eq!(nicpin(&["run", "nic0"]).code, 64);
 }
 

@@ -70,7 +70,7 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     );
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let run = machine.nicpin(&["confirm"]);
-    assert_eq!((run.code, run.stdout.as_str()), (0, "kept: what apply --try has set stays\n"));
+    assert_eq!((run.code, run.stdout.as_str()), (0, "kept: the settings of apply --try stay\n"));
     watched_to_the_end(&machine);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_eq!(machine.nicpin(&["confirm"]).code, 1);
@@ -406,7 +406,7 @@ fn a_trial_that_cannot_be_put_back_is_an_error() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.contains("nobody confirmed it, and it cannot be put back: ") && said.contains("state.json"),
+        said.contains("it was not confirmed, and cannot be restored: ") && said.contains("state.json"),
         "{said}"
     );
 }

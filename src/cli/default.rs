@@ -1,4 +1,4 @@
-//! What a command line means that names no command.
+//! Command lines that name no command: they mean `nicpin status`.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 use crate::cli::Cli;
 
 impl Cli {
-    /// The command line with `status` put in where it names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
+    /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
     pub fn complete(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         let mut args: Vec<OsString> = args.into_iter().collect();
         let mut at = 1;
@@ -21,14 +21,14 @@ impl Cli {
                 _ => break,
             }
         }
-        // An option at the end that lacks its value is to be told so.
+        // After a `--root` without its value nothing is inserted, so that clap reports the missing value.
         if at <= args.len() {
             args.insert(at, "status".into());
         }
         args
     }
 
-    /// The command that a word was probably meant to be.
+    /// The command whose name differs from `word` in the fewest letters; `None` if more than two or half of them differ.
     pub fn nearest_command(word: &str) -> Option<String> {
         let command = Self::command();
         let names = command.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn status_is_put_in_where_no_command_is() {
+    fn status_is_inserted_where_no_command_is_named() {
         for (given, completed) in [
             ("nicpin", "nicpin status"),
             ("nicpin eth2", "nicpin status eth2"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_near_when_few_letters_differ() {
+    fn the_nearest_command_differs_in_few_letters() {
         for (word, command) in [("plam", Some("plan")), ("chekc", Some("check")), ("stauts", Some("status"))]
         {
             assert_eq!(Cli::nearest_command(word).as_deref(), command);

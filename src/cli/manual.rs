@@ -1,8 +1,8 @@
-//! The manual: a page for nicpin and one for each command, from the definitions of the command line; and one for the
-//! policy file, from the table of settings.
+//! Manual pages: one for nicpin and one for each command, made from the definitions of the command line, and one for the
+//! policy file, made from the table of settings.
 //!
-//! What stands after the options in `--help` becomes two sections of a page: what comes before the line `Examples:` is
-//! part of the description, what comes after it is kept line by line.
+//! The text after the options in `--help` goes to two sections of a page: the part before the line `Examples:` to
+//! DESCRIPTION, the lines after it to EXAMPLES.
 
 use std::io;
 
@@ -13,27 +13,26 @@ use clap_mangen::roff::{Roff, bold, roman};
 use crate::policy::SETTINGS;
 use crate::policy::example::{CONDITIONS, POLICY, RULES};
 
-/// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The command, or the file, that it is about; `None`: nicpin itself.
+    /// The command or the file that the page describes; `None` for nicpin(1).
     pub command: Option<String>,
-    /// What its file is called: `nicpin-plan.1`.
+    /// File name: `nicpin-plan.1`.
     pub file: String,
-    /// The page, as `man` reads it.
+    /// roff source.
     pub text: String,
 }
 
-/// Files that all pages name.
+/// The section FILES of all pages.
 const FILES: [(&str, &str); 2] = [
     ("/etc/nicpin.toml", "The policy; see nicpin.toml(5)."),
     (
         "/run/nicpin/state.json",
-        "What the first apply found, for restore. Gone after a boot, as the settings are.",
+        "The settings that the first apply found, for restore. Lost at reboot, like the settings themselves.",
     ),
 ];
 
-/// All pages of section 1, that of nicpin itself first.
+/// All pages of section 1, nicpin(1) first.
 pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
@@ -52,10 +51,10 @@ pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// The name of the page about the policy file.
+/// Name of the page of section 5.
 pub const POLICY_PAGE: &str = "nicpin.toml";
 
-/// The page about the policy file, of section 5.
+/// nicpin.toml(5).
 pub fn policy_page() -> Page {
     let mut roff = Roff::new();
     roff.control("SH", ["NAME"]).text([roman(format!("{POLICY_PAGE} - the policy of nicpin"))]);
@@ -89,7 +88,7 @@ pub fn policy_page() -> Page {
     Page { command: Some(POLICY_PAGE.to_owned()), file: format!("{POLICY_PAGE}.5"), text }
 }
 
-/// No date: the same nicpin gives the same page.
+/// Without a date, so that each build of a version gives the same bytes.
 fn title(name: &str, section: u8) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(".TH {} {section} \"\" \"nicpin {version}\" \"nicpin manual\"\n", name.to_uppercase())
@@ -139,7 +138,7 @@ fn page(command: &Command, about: Option<String>, statuses: &str, others: &[Stri
     Ok(Page { command: about, file: format!("{name}.1"), text })
 }
 
-/// What comes before the line `Examples:`, and what comes after it.
+/// The text before and after the line `Examples:`.
 fn parts(after: &str) -> (&str, &str) {
     match after.split_once("Examples:\n") {
         Some((prose, examples)) => (prose.trim_end(), examples),
@@ -147,7 +146,7 @@ fn parts(after: &str) -> (&str, &str) {
     }
 }
 
-/// The same as the usage line of `--help`.
+/// SYNOPSIS: the usage line of `--help`.
 fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
@@ -164,7 +163,7 @@ fn synopsis(command: &Command) -> Roff {
     roff
 }
 
-/// Text of which empty lines part paragraphs.
+/// Paragraphs are separated by empty lines.
 fn paragraphs(text: &str) -> Roff {
     let mut roff = Roff::new();
     for (at, paragraph) in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()).enumerate() {

@@ -10,7 +10,6 @@ use crate::policy::{Entry, SETTINGS, Settings, Value};
 /// Options that override the policy file.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyArgs {
-    /// What was given on the command line.
     pub settings: Settings,
 }
 
@@ -65,19 +64,19 @@ fn option(entry: &'static Entry) -> Arg {
             .long(entry.key)
             .value_name(forms(entry).map(|(form, _)| form).collect::<Vec<_>>().join("|"))
             .value_parser(Values(entry))
-            // The help has them, each with what it means.
+            // The help text lists them with their meanings.
             .hide_possible_values(true)
             .help(help(entry)),
     }
 }
 
-/// What can be typed, and what it means.
+/// The accepted forms, each with its meaning.
 fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
     let number = entry.number.iter().map(|number| ("N", number.of));
     entry.shown_words().chain(number).chain(entry.cpus.map(|means| ("CPULIST", means)))
 }
 
-/// The setting's help, and where there is a choice, its values.
+/// The help of the setting, with its values where there are several.
 fn help(entry: &Entry) -> String {
     let mut text = entry.help.to_owned();
     if forms(entry).count() > 1 {
@@ -99,7 +98,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The values of a setting; a shell completes its words.
+/// Parses the values of a setting; shells complete the words among them.
 #[derive(Clone)]
 struct Values(&'static Entry);
 

@@ -1,4 +1,4 @@
-//! The commands that look and change nothing: status, measure, compare.
+//! Command lines of the commands that watch counters: status, measure, compare.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -8,101 +8,97 @@ use clap::Args;
 use crate::cli::{PolicyArgs, ReportFormat, SelectArgs};
 use crate::plan::binding::MemoryBinding;
 
-/// `nicpin status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The worst interface comes first. Of each vector: where it is planned, where the kernel
-may deliver it (allowed) and where it delivers it (effective). OK takes proof: interrupts
-that arrived where planned while they were watched.
+The worst interface comes first. For each vector: the planned CPU, the affinity (where
+the kernel may deliver the interrupt) and the effective CPU (where it delivers it). OK
+means that interrupts were watched and arrived where planned.
 
-Exit codes: 0 it could be told, whatever it is; 1 it could not. `check` has an exit code
-for a machine that is not as planned.
+Exit codes: 0 the state was determined, good or bad; 1 it could not be determined. For an
+exit code that depends on the state, use `check`.
 
 Examples:
-  nicpin                             the whole machine; nicpin status is the same
-  nicpin eth2                        one card
-  nicpin status --all --seconds 0    every vector, at once: nothing is watched
+  nicpin                             all interfaces; the same as nicpin status
+  nicpin eth2                        one interface
+  nicpin status --all --seconds 0    all vectors, without watching interrupts
   nicpin status --format json        the same facts for programs
   nicpin status --root fixtures/dl980")]
 pub struct StatusArgs {
-    /// Which interfaces.
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
 
-    /// Every vector, those as planned, too
+    /// Also list the vectors that are as planned
     #[arg(short, long)]
     pub all: bool,
 
-    /// Watch interrupts for so long; 0 does not watch. 1, but 0 for a tree or a capture, which stand still
+    /// Watch interrupts for N seconds; 0: do not watch. By default 1, and 0 for a tree or a capture
     #[arg(short, long, value_name = "N", value_parser = seconds)]
     pub seconds: Option<Duration>,
 
-    /// Options that override the policy file.
     #[command(flatten)]
     pub policy: PolicyArgs,
 }
 
-/// Seconds, of which there may be a part.
+/// Parses a number of seconds, such as `0.5`.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    // A day: who wants more has mistyped.
+    // One day: a larger number is a typing error.
     seconds
         .filter(|seconds| seconds.as_secs() <= 86_400)
-        .ok_or_else(|| format!("`{text}` is no number of seconds from 0 to 86400"))
+        .ok_or_else(|| format!("`{text}` is not a number of seconds from 0 to 86400"))
 }
 
-/// As [`seconds`], and some.
-fn some_seconds(text: &str) -> Result<Duration, String> {
+/// As [`seconds`], without 0.
+fn nonzero_seconds(text: &str) -> Result<Duration, String> {
     seconds(text)
         .ok()
         .filter(|time| *time >= Duration::from_millis(1))
-        .ok_or_else(|| format!("`{text}` is no number of seconds from 0.001 to 86400"))
+        .ok_or_else(|| format!("`{text}` is not a number of seconds from 0.001 to 86400"))
 }
 
-/// `nicpin measure`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Shares of time are the kernel's, which counts in ticks of 10 ms: short samples are coarse.
-An interface without a device (veth0, lo) has counters, but no node and no vectors; it is
-measured when it is named. CMD's standard output goes to standard error, so that standard
-output holds nothing but what was measured.
+CPU times are those of /proc/stat, in ticks of 10 ms: short samples are coarse. An
+interface without a device (veth0, lo) has counters but no node and no vectors; it is
+measured only if it is named. CMD's standard output goes to standard error, so that
+standard output holds the report only.
 
-With --format json each sample is a line, an object of the schema nicpin.measure/1; with
-CMD and --seconds there is one every N seconds, and a last one with `whole` true.
+With --format json each sample is one line, an object of the schema nicpin.measure/1.
+With CMD and --seconds there is one every N seconds, then one of the whole run, in which
+`whole` is true.
 
-Exit codes: 0 measured; 1 not, or CMD failed.
+Exit codes: 0 measured; 1 could not be measured, or CMD failed.
 
 Examples:
   nicpin measure eth2                        one second of eth2
-  nicpin measure --watch eth2                the same again and again, on the same spot
-  nicpin measure -s 10 --format json         ten seconds of every card, as a line of JSON
+  nicpin measure --watch eth2                one sample after the other, until interrupted
+  nicpin measure -s 10 --format json         ten seconds of all interfaces, as one line of JSON
   nicpin measure eth2 -- iperf3 -c server    while iperf3 runs")]
 pub struct MeasureArgs {
-    /// Which interfaces.
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
 
-    /// How long a sample is; 1 by default, and with CMD as long as it runs
-    #[arg(short, long, value_name = "N", value_parser = some_seconds)]
+    /// Length of a sample; by default 1, with CMD as long as it runs
+    #[arg(short, long, value_name = "N", value_parser = nonzero_seconds)]
     pub seconds: Option<Duration>,
 
-    /// How many samples, one after the other; 1 by default, with --watch no end
+    /// Number of samples; by default 1, with --watch unlimited
     #[arg(short, long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// Sample without end; on a terminal each sample is drawn over the one before
+    /// Sample until interrupted; on a terminal each sample replaces the one before
     #[arg(short, long, conflicts_with = "command")]
     pub watch: bool,
 
-    /// Also vectors that did not fire and CPUs that did nothing
+    /// Also list vectors without interrupts and idle CPUs
     #[arg(short, long)]
     pub all: bool,
 
@@ -111,45 +107,45 @@ pub struct MeasureArgs {
     pub command: Vec<OsString>,
 }
 
-/// `nicpin compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Near is the interface's own node, far the one with the greatest distance from it; CMD gets
-CPUs and memory there as with `nicpin run`. Interrupts stay where they are: plan and apply
-first, or compare twice. Gbit/s are received and sent together, by the interface's
-counters; busy and softirq are of all CPUs, whatever else they do. CMD's standard output
-goes to standard error. Of each figure: the median, and the least and the most.
+Near is the interface's own node, far the node with the greatest distance from it; CMD
+gets CPUs and memory there as with `nicpin run`. Interrupts are not moved: apply first, or
+compare before and after. Gbit/s is the sum of received and sent, from the interface's
+counters; CPU time of the machine and of softirqs is that of all CPUs, other work
+included. CMD's standard output goes to standard error. Each figure is the median of the
+runs, with the minimum and the maximum.
 
-Exit codes: 0 compared; 1 not: there is no far node, or CMD failed.
+Exit codes: 0 compared; 1 could not be compared (such as without a far node), or CMD failed.
 
 Examples:
-  nicpin compare eth2 -- iperf3 -c server            three runs each, by turns
+  nicpin compare eth2 -- iperf3 -c server            three runs on each node, in turn
   nicpin compare --runs 10 eth2 -- iperf3 -c server -R
-  nicpin compare --far 2 eth2 -- ./client            node 2 instead of the farthest
-  nicpin compare --near 0 --far 1 veth0 -- ./client  an interface that has no node
-  nicpin compare --format json eth2 -- ./client      every run, for programs")]
+  nicpin compare --far 2 eth2 -- ./client            far is node 2
+  nicpin compare --near 0 --far 1 veth0 -- ./client  an interface without a node
+  nicpin compare --format json eth2 -- ./client      each run, for programs")]
 pub struct CompareArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
     pub interface: String,
 
-    /// How often CMD runs on each side
+    /// Number of runs on each node
     #[arg(short = 'n', long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub runs: u16,
 
-    /// This node is near
+    /// Use this node as near
     #[arg(long, value_name = "NODE")]
     pub near: Option<u32>,
 
-    /// This node is far
+    /// Use this node as far
     #[arg(long, value_name = "NODE")]
     pub far: Option<u32>,
 
-    /// How firmly CMD's memory is bound to the node
+    /// How strictly CMD's memory is bound to the node
     #[arg(long, value_enum, default_value_t)]
     pub memory: MemoryBinding,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
 

@@ -1,4 +1,4 @@
-//! The command line of what shows a machine, and of what nicpin says of itself.
+//! Command lines of nodes, draw, completions and man.
 
 use std::path::PathBuf;
 
@@ -7,82 +7,76 @@ use clap_complete::Shell;
 
 use crate::cli::{PolicyArgs, ReportFormat, SelectArgs};
 
-/// `nicpin nodes`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Pages were given out since boot (numastat). A dash stands for what the machine does not
-tell; captures hold no counts.
+Page counts are allocations since boot (numastat). A dash stands for what the machine
+does not report; captures hold no counts.
 
---bandwidth has one thread on each core of a node read one buffer that lies on a node,
-in order, for a quarter of a second, for every pair of nodes; GB/s are 10^9 bytes a
-second, all threads together. The buffer is eight times the node's L3 caches, at least
-64 MiB and at most 1 GiB or a quarter of the free memory. Measure an idle machine: other
-work lowers the figures, and is slowed down meanwhile.
+--bandwidth measures each pair of nodes for 0.25 s: one thread on each core of the first
+node reads a buffer in the memory of the second, in order. GB/s are 10^9 bytes per
+second, the sum of all threads. The buffer is eight times the L3 caches of the node, at
+least 64 MiB and at most 1 GiB or a quarter of the free memory. Measure on an idle
+machine: other work lowers the figures, and is slowed down by the measurement.
 
 Examples:
-  nicpin nodes                          what sits where
-  nicpin nodes --bandwidth              and how fast each node reads the others' memory
+  nicpin nodes                          nodes, memory, distances, interfaces
+  nicpin nodes --bandwidth              and the rate at which each node reads the others' memory
   nicpin nodes --format json            for programs
   nicpin nodes --root fixtures/dl980    another machine, from its files")]
 pub struct NodesArgs {
-    /// Measure how fast the CPUs of each node read the memory of each
+    /// Measure the rate at which the CPUs of each node read the memory of each node
     #[arg(long)]
     pub bandwidth: bool,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
 }
 
-/// `nicpin draw`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The picture is text and follows the viewer's light or dark colours. Each interface has a
-letter, and a CPU says which of its queues it takes: A3 is queue 3 of interface A. Point
-at a CPU for all of them.
+The picture follows the viewer's light or dark colours. Each interface has a letter, and
+each CPU is labelled with its queues: A3 is queue 3 of interface A. Point at a CPU to see
+all of its queues.
 
 Examples:
   nicpin draw -o machine.svg                  this machine, for a browser
-  nicpin draw eth2 > eth2.svg              one card
+  nicpin draw eth2 > eth2.svg                 one interface
   nicpin draw --root fixtures/dl980 -o dl980.svg
-  nicpin draw --irq-cores 2 -o two.svg     as it would be with other options")]
+  nicpin draw --irq-cores 2 -o two.svg        with other options")]
 pub struct DrawArgs {
-    /// Which interfaces.
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// The file to write; standard output without
+    /// The file to write; by default standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Replace the file if it is there
+    /// Replace the file if it exists
     #[arg(long)]
     pub force: bool,
 
-    /// Options that override the policy file.
     #[command(flatten)]
     pub policy: PolicyArgs,
 }
 
-/// `nicpin completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Made from the same definitions as --help, so that they are always those of this nicpin.
+The script is made from the same definitions as --help.
 
 Examples:
   nicpin completions bash > /etc/bash_completion.d/nicpin
   nicpin completions zsh > /usr/local/share/zsh/site-functions/_nicpin
   nicpin completions fish > /etc/fish/completions/nicpin.fish")]
 pub struct CompletionsArgs {
-    /// Whose completions
+    /// The shell
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
-/// `nicpin man`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Made from the same definitions as --help. The page of a command is named nicpin-COMMAND.
+Pages are made from the same definitions as --help. The page of a command is nicpin-COMMAND(1).
 
 Examples:
   nicpin man | man -l -                          the page of nicpin
@@ -90,11 +84,11 @@ Examples:
   nicpin man nicpin.toml | man -l -              the page of the policy file
   nicpin man --into /usr/local/share/man/man1    all pages of section 1")]
 pub struct ManArgs {
-    /// The command that the page is about, or nicpin.toml; nicpin itself without
+    /// A command, or nicpin.toml; by default nicpin itself
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
 
-    /// Write all pages of section 1 to this directory, in place of those that are there
+    /// Write all pages of section 1 to this directory; existing ones are replaced
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub into: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `nicpin apply`: write the plan, read it back, say what changed.
+//! `nicpin apply`: write the plan, read it back, report what changed.
 
 use std::fmt;
 use std::io::Read as _;
@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use crate::apply::{ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::{Purpose, open_to_write, read_and_plan_to, untold};
+use crate::commands::{Purpose, open_to_write, read_and_plan_to, undetermined};
 use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
@@ -26,18 +26,18 @@ use crate::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
-    // Standard input is read once, before anything is locked.
+    // Standard input may take long: read it before the lock is taken.
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
     let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
         Ok(ApplyRun { done, proof, written }) => {
-            let unknown = untold(&args.select, &done.plan);
+            let unknown = undetermined(&args.select, &done.plan);
             let applied = Applied::new(&done, args.trial, unknown).with_changes(changes);
             let (proof, cut_short) = proof.unzip();
             applied.with_proof(proof).cut_short(cut_short.unwrap_or_default()).since(written.elapsed())
         }
-        Err(error) => match error.downcast::<Misfit>() {
-            Ok(Misfit(hash)) => Applied::nothing(hash, changes),
+        Err(error) => match error.downcast::<PlanDoesNotFit>() {
+            Ok(PlanDoesNotFit(hash)) => Applied::nothing(hash, changes),
             Err(error) => return Err(error),
         },
     };
@@ -67,7 +67,7 @@ fn apply(
                 Some(stored) => fit(root, stored, args.force, changes),
                 None => read_and_plan_to(purpose, cli, root, &args.select, &args.policy, wants),
             };
-            sighted(root, planned?)
+            with_readable_vectors(root, planned?)
         },
         || {
             watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
@@ -83,30 +83,30 @@ fn apply(
     Ok(ApplyRun { proof: proof.transpose()?, done, written })
 }
 
-/// A plan that was applied.
 struct ApplyRun {
     done: ApplyOutcome,
-    /// Where interrupts arrived, and whether the time of a trial ended before all that was asked for was seen.
+    /// Where interrupts arrived, and whether the end of a trial cut the time of `--prove` short.
     proof: Option<(Vec<VectorProof>, bool)>,
-    /// When all was written.
+    /// The end of the last write.
     written: Instant,
 }
 
-/// Refuses to steer packets around vectors of which nothing is known.
-fn sighted(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
-    let blind = plan
+/// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors, RPS
+/// and XPS must not be written either.
+fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
+    let unreadable = plan
         .interfaces
         .iter()
         .flat_map(|interface| &interface.notes)
         .any(|note| matches!(note, Note::VectorsUnreadable { .. }));
-    match machine.missing().filter(|_| blind) {
+    match machine.missing().filter(|_| unreadable) {
         Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }.into()),
         None => Ok((machine, plan)),
     }
 }
 
-/// How often counters are looked at: often enough to end soon when everything is proven.
-const BEAT: Duration = Duration::from_millis(200);
+/// Interval at which counters are read; short, so that the command ends soon after everything is proven.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 fn prove(
     root: &Root,
@@ -115,9 +115,9 @@ fn prove(
     trial: Option<u64>,
 ) -> Result<(Vec<VectorProof>, bool)> {
     let start = Instant::now();
-    // Before anything is put back, which would be no proof of what was set.
+    // Ends before the settings are restored: later interrupts arrive elsewhere.
     let end_of_trial =
-        trial.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds).saturating_sub(2 * BEAT));
+        trial.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL));
     let mut proof = Proof::begin(root, done)?;
     let mut cut_short = false;
     while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
@@ -125,7 +125,7 @@ fn prove(
         if cut_short {
             break;
         }
-        std::thread::sleep(BEAT.min(left));
+        std::thread::sleep(POLL_INTERVAL.min(left));
         if proof.look(root)? {
             break;
         }
@@ -133,38 +133,38 @@ fn prove(
     Ok((proof.finish(root), cut_short))
 }
 
-/// A plan file holds some kB; this is more than any machine has.
-const LARGEST: u64 = 64 << 20;
+/// Limit in bytes of a plan read from standard input; the plan of a large machine has a few MB.
+const MAX_PLAN: u64 = 64 << 20;
 
 fn read_stored(path: &Path) -> Result<Plan> {
     let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
     let mut text = String::new();
     if path == Path::new("-") {
-        std::io::stdin().lock().take(LARGEST).read_to_string(&mut text).with_context(|| name.clone())?;
+        std::io::stdin().lock().take(MAX_PLAN).read_to_string(&mut text).with_context(|| name.clone())?;
     } else {
-        // Named on the command line: this process's file, not the machine's below the root.
+        // A path from the command line is not below --root.
         let absolute = std::path::absolute(path).with_context(|| name.clone())?;
         text = Root::open("/".as_ref())?.read(&absolute.to_string_lossy())?;
     }
     stored::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// A stored plan that does not fit; holds its hash.
+/// A stored plan that does not fit the machine, by its hash.
 #[derive(Debug)]
-struct Misfit(String);
+struct PlanDoesNotFit(String);
 
-impl fmt::Display for Misfit {
+impl fmt::Display for PlanDoesNotFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "plan {} does not fit this machine", self.0)
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for PlanDoesNotFit {}
 
-fn fit(root: &Root, stored: &Plan, force: bool, found: &mut Vec<Change>) -> Result<(Machine, Plan)> {
+fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result<(Machine, Plan)> {
     let machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;
     let Fitted { plan, changes } = stored::fit(stored, &machine);
     let fits = changes.is_empty();
-    *found = changes;
-    if fits || force { Ok((machine, plan)) } else { Err(Misfit(stored.hash.clone()).into()) }
+    *out = changes;
+    if fits || force { Ok((machine, plan)) } else { Err(PlanDoesNotFit(stored.hash.clone()).into()) }
 }

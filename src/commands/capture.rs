@@ -15,7 +15,9 @@ use crate::root::errno_words;
 
 pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {
-        bail!("a capture is no text for a terminal: name a file with -o FILE, or redirect it");
+        bail!(
+            "a capture is binary and is not printed on a terminal; name a file with -o FILE, or redirect standard output"
+        );
     }
     let mut capture = Capture::read(&cli.root, &[CONFIG])?;
     if args.identify {
@@ -38,16 +40,16 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
         None => write_out(&bytes)?,
     }
     for line in left_out(&capture.refused).into_iter().chain(capture.redacted) {
-        // Nothing is lost when nobody reads it.
+        // A closed standard error loses this message only.
         let _ = writeln!(io::stderr(), "nicpin: {line}");
     }
     match capture.unreadable {
-        Some(error) => bail!("{error}; the capture is complete up to there"),
+        Some(error) => bail!("{error}; the capture holds only what was read before this error"),
         None => Ok(Exit::Planned),
     }
 }
 
-/// A line for each kind of file that this user may not read: a card has many `affinity_hint`.
+/// One line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
 fn left_out(refused: &[String]) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in refused {
@@ -58,7 +60,7 @@ fn left_out(refused: &[String]) -> Vec<String> {
             1 => "is".to_owned(),
             count => format!("and {} others are", count - 1),
         };
-        format!("{} {others} left out: this user may not read it; run as root for all", paths[0])
+        format!("{} {others} left out: permission denied; run as root to include them", paths[0])
     };
     kinds.into_values().map(line).collect()
 }
@@ -66,7 +68,7 @@ fn left_out(refused: &[String]) -> Vec<String> {
 fn write_out(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // The reader has seen enough.
+        // The reader closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => bail!("standard output: {}", errno_words(&error)),
         Ok(()) => Ok(()),

@@ -1,10 +1,10 @@
-//! `nicpin check`: is the machine in the planned state.
+//! `nicpin check`: compare the machine with the plan.
 
 use anyhow::Result;
 
 use crate::apply::{Record, differences};
 use crate::cli::{CheckArgs, Cli, ReportFormat};
-use crate::commands::{left_alone, read_and_plan, untold};
+use crate::commands::{left_alone, read_and_plan, undetermined};
 use crate::machine::Machine;
 use crate::plan::{Note, Plan};
 use crate::read::Wants;
@@ -18,12 +18,12 @@ use crate::root::Root;
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
-    let (differs, instead) = differences(&root, &machine, &plan);
-    let (mut unknown, left_alone) = (untold(&args.select, &plan), left_alone(&args.select, &plan));
+    let (differs, fallbacks) = differences(&root, &machine, &plan);
+    let (mut unknown, left_alone) = (undetermined(&args.select, &plan), left_alone(&args.select, &plan));
     if args.select.selectors.is_empty() {
-        unknown.extend(lost(&root, &machine, &plan));
+        unknown.extend(without_recorded_vectors(&root, &machine, &plan));
     }
-    let check = Check::new(&plan, differs, instead, unknown, left_alone);
+    let check = Check::new(&plan, differs, fallbacks, unknown, left_alone);
     if !args.quiet {
         out.push_str(&match args.format {
             ReportFormat::Table => render::check::check(&check),
@@ -33,8 +33,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
     Ok(check.exit())
 }
 
-/// Interfaces that are up without vectors, and had some that apply has set: nothing can be told of those.
-fn lost(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
+/// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be determined.
+fn without_recorded_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
     let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
     if without.is_empty() {
         return without;

@@ -1,5 +1,5 @@
-//! A command that is run to be measured. Its standard output goes to standard error, so that standard output holds
-//! nothing but the report.
+//! A command that is measured while it runs. Its standard output goes to standard error, so that standard output holds
+//! the report only.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,21 +11,19 @@ use anyhow::{Context as _, Result};
 
 use crate::root::errno_words;
 
-/// A command that runs.
 pub(super) struct Running {
     ended: Receiver<(io::Result<ExitStatus>, Duration)>,
 }
 
-/// How a command ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChildExit {
     pub(super) status: ExitStatus,
-    /// How long it ran.
+    /// Wall-clock time from start to end.
     pub(super) wall: Duration,
 }
 
 impl Running {
-    /// Waits, at most so long; `None` while it goes on running.
+    /// Waits for the end of the command for up to `time`; `None` if it still runs.
     pub(super) fn wait(&self, time: Duration) -> Result<Option<ChildExit>> {
         match self.ended.recv_timeout(time) {
             Ok((status, wall)) => Ok(Some(ChildExit { status: status?, wall })),
@@ -35,10 +33,10 @@ impl Running {
     }
 }
 
-/// Starts a command from a thread of its own, which `bind` may bind before: the command inherits that, and this
-/// process goes on as it was.
+/// Starts a command from a thread of its own, after `bind` has run on that thread: the command inherits the CPU affinity and
+/// the memory policy set there, and this process keeps its own.
 pub(super) fn start(command: &[OsString], bind: impl FnOnce() -> Result<()> + Send) -> Result<Running> {
-    let (name, args) = command.split_first().context("there is no command to run")?;
+    let (name, args) = command.split_first().context("no command to run")?;
     let mut builder = Command::new(name);
     builder.args(args).stdout(Stdio::from(io::stderr()));
     let began = Instant::now();
@@ -55,16 +53,16 @@ pub(super) fn start(command: &[OsString], bind: impl FnOnce() -> Result<()> + Se
         Err(panic) => std::panic::resume_unwind(panic),
     };
     let (send, ended) = channel();
-    // Told the moment that it ends, whatever else is done meanwhile.
+    // A thread that only waits measures the end exactly, whatever the caller does meanwhile.
     std::thread::spawn(move || {
         let status = child.wait();
-        // Nobody may wait for it any more.
+        // The receiver may be gone.
         let _ = send.send((status, began.elapsed()));
     });
     Ok(Running { ended })
 }
 
-/// What is wrong with a command's end; `None` for a good one.
+/// The error text of a command that failed; `None` for exit status 0.
 pub(super) fn failure(command: &[OsString], status: ExitStatus) -> Option<String> {
     let name = command.first().map(|name| name.display().to_string()).unwrap_or_default();
     // `exit status: 3`, `signal: 9 (SIGKILL)`

@@ -1,4 +1,4 @@
-//! `nicpin compare`: a command near an interface and far from it, by turns.
+//! `nicpin compare`: run a command near an interface and far from it, in turn.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     )?;
     let Sides { near, far, subjects, mut notes } = sides(&machine, &policy, args)?;
     if !root.is_real() {
-        let text = "a command runs on this machine, not on what --root names";
+        let text = "the command would run on this machine, not on the one that --root names";
         return Err(NotThisMachine(text).into());
     }
     let places = [(near, "near"), (far, "far")];
@@ -44,10 +44,10 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     for turn in 1..=args.runs {
         for ((binding, name), side) in places.iter().zip(&mut sides) {
             progress.say(&format!("{name}, run {turn} of {}", args.runs));
-            let (run, told) = run_once(&root, &machine, &subjects, &args.command, binding)
+            let (run, run_notes) = run_once(&root, &machine, &subjects, &args.command, binding)
                 .with_context(|| format!("{name}, run {turn} of {}", args.runs))?;
             side.runs.push(run);
-            notes.extend(told.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+            notes.extend(run_notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
         }
     }
     drop(progress);
@@ -61,7 +61,7 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     Ok(Exit::Planned)
 }
 
-/// Where the command runs, and what is measured meanwhile.
+/// Where the command runs, and which interfaces are measured.
 struct Sides {
     near: Binding,
     far: Binding,
@@ -73,7 +73,7 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
     let virtual_kind = without_device(machine, &args.interface);
     if let (Some(kind), None, _) | (Some(kind), _, None) = (&virtual_kind, args.near, args.far) {
         bail!(
-            "`{}` is {kind} and has no node, so nothing is near it or far from it; name nodes with --near N --far N",
+            "`{}` is {kind} and has no node; name the nodes to compare with --near N --far N",
             args.interface
         );
     }
@@ -83,7 +83,7 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
             Selection::new(machine, std::slice::from_ref(&args.interface), false)?.names.into_iter().collect()
         }
     };
-    // Everything that takes interrupts, so that the command keeps clear of it.
+    // The plan of all interfaces, so that the command gets CPUs without interrupts.
     let mut all = Selection::new(machine, &[], false)?;
     all.names.extend(names.iter().cloned());
     let plan = crate::plan::plan(machine, policy, &all);
@@ -105,7 +105,7 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
     Ok(Sides { notes: notes(&near, &far), near, far, subjects })
 }
 
-/// What makes the two sides unlike beside the distance.
+/// Differences between the two sides other than the distance.
 fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
     let about = near.notes.iter().chain(&far.notes);
     let mut notes: Vec<Note> = about.map(|about| Note::Memory { about: about.clone() }).collect();
@@ -142,7 +142,7 @@ fn run_once(
     Ok((ComparedRun::new(&measure, ended.wall, children_cpu()?.saturating_sub(before)), measure.notes))
 }
 
-/// CPU time of all commands that have ended, and of what they waited for.
+/// CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
 fn children_cpu() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let time = |time: nix::sys::time::TimeVal| {

@@ -1,4 +1,4 @@
-//! `nicpin completions`: what a shell needs to complete nicpin's command lines.
+//! `nicpin completions`: completion scripts for shells.
 
 use anyhow::Result;
 use clap::{Command, CommandFactory as _};
@@ -8,13 +8,13 @@ use crate::report::exit::Exit;
 
 pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut for_people(&Cli::command()), "nicpin", &mut script);
+    clap_complete::generate(args.shell, &mut without_hidden(&Cli::command()), "nicpin", &mut script);
     out.push_str(&String::from_utf8(script)?);
     Ok(Exit::Planned)
 }
 
-/// The program without the commands that it only gives to itself.
-fn for_people(whole: &Command) -> Command {
+/// The command line without hidden commands, which only nicpin itself runs.
+fn without_hidden(whole: &Command) -> Command {
     Command::new("nicpin")
         .version(env!("CARGO_PKG_VERSION"))
         .about(whole.get_about().cloned().unwrap_or_default())

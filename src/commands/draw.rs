@@ -1,4 +1,4 @@
-//! `nicpin draw`: the machine as a picture.
+//! `nicpin draw`: the machine as an SVG picture.
 
 use anyhow::Result;
 

@@ -1,8 +1,8 @@
-//! `nicpin irqbalance-policy`: be irqbalance's policy script.
+//! `nicpin irqbalance-policy`: answer irqbalance as its policy script.
 //!
 //! irqbalance runs its policy script once for each IRQ that it finds, with the device's path in /sys and the IRQ as
-//! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace of its own, which has no
-//! cards: then what the last apply planned answers.
+//! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace without network devices: then
+//! the answer comes from the record of the last apply.
 
 use anyhow::Result;
 
@@ -19,13 +19,15 @@ const PCI: &str = "/sys/bus/pci/devices/";
 
 pub(super) fn run(cli: &Cli, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    if was_planned(&root, args)? || is_of_a_card(&root, &args.device)? && is_planned(cli, &root, args.irq)? {
+    if was_planned(&root, args)?
+        || has_interface_below(&root, &args.device)? && is_planned(cli, &root, args.irq)?
+    {
         out.push_str("ban=true\n");
     }
     Ok(Exit::Planned)
 }
 
-/// Whether the last apply planned this IRQ, and it is still what it was.
+/// Whether the last apply planned this IRQ, and the IRQ still belongs to the same device and action.
 fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     let kept = IrqbalanceRecord::load(root)?;
     let Some(was) = kept.planned.get(&args.irq) else { return Ok(false) };
@@ -36,9 +38,9 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     Ok(Handlers::new(root).of(args.irq)?.contains(&was.action))
 }
 
-/// Whether an interface is below this device. Most of a machine's IRQs are others': they need no plan. A path that is
-/// no device's stands for IRQs of which irqbalance knows none, and may be any.
-fn is_of_a_card(root: &Root, device: &str) -> Result<bool> {
+/// Whether the device has a network interface; the IRQs of other devices need no plan. irqbalance passes a path outside
+/// /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
+fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     let Some(device) = root.canonical(device).filter(|path| path.starts_with("/sys/devices/")) else {
         return Ok(true);
     };
@@ -47,7 +49,7 @@ fn is_of_a_card(root: &Root, device: &str) -> Result<bool> {
     Ok(names.iter().any(|name| root.canonical(&format!("{NET}/{name}")).is_some_and(|path| below(&path))))
 }
 
-/// Whether a plan of the whole machine has CPUs for this IRQ.
+/// Whether a plan of the whole machine assigns CPUs to this IRQ.
 fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
     let every = SelectArgs { selectors: Vec::new(), if_present: true };
     let (_, plan) = read_and_plan(cli, root, &every, &PolicyArgs::default(), Wants::default())?;

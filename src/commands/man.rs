@@ -1,4 +1,4 @@
-//! `nicpin man`: the pages of the manual.
+//! `nicpin man`: manual pages.
 
 use anyhow::Result;
 use clap::CommandFactory as _;
@@ -26,9 +26,8 @@ pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
-/// There is no page about such a command.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no command `{asked}`; there are {commands}")]
+#[error("there is no page about `{asked}`; there are pages about {commands}")]
 pub(super) struct NoSuchCommand {
     asked: String,
     commands: String,

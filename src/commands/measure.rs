@@ -1,4 +1,4 @@
-//! `nicpin measure`: what counters say happens, for a while or while a command runs.
+//! `nicpin measure`: sample counters for a time or while a command runs.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
     }
 }
 
-/// What is measured, and what was asked for and is not there.
+/// The interfaces to measure, and notes on selectors that match nothing.
 pub(super) fn subjects(
     machine: &Machine,
     select: &SelectArgs,
@@ -62,14 +62,13 @@ pub(super) fn subjects(
         return Ok((subjects, Vec::new()));
     }
     let selection = Selection::new(machine, &selectors, select.if_present)?;
-    // Which queue has which vector is in the plan, whatever the policy makes of it.
+    // The plan maps vectors to queues; that does not depend on the policy.
     let plan = crate::plan::plan(machine, &crate::policy::Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
     let notes = plan.notes.into_iter().filter(|note| note.is_absent() || *note == Note::NothingToDo);
     Ok((subjects, notes.collect()))
 }
 
-/// A measuring that goes on.
 struct MeasureSession<'a> {
     machine: &'a Machine,
     subjects: &'a [MeasuredInterface],
@@ -92,7 +91,7 @@ impl MeasureSession<'_> {
         })
     }
 
-    /// One sample after the other, each told when it is complete.
+    /// Takes the samples and prints each when it is complete.
     fn samples(&mut self) -> Result<()> {
         let time = self.args.seconds.unwrap_or(SAMPLE);
         let terminal = io::stdout().is_terminal();
@@ -106,24 +105,24 @@ impl MeasureSession<'_> {
             let growth = self.watch.over(time, redraws && terminal && number > 1)?;
             let text = self.text(&self.measure(&growth))?;
             let text = match redraws {
-                true if terminal => over_the_last(&text),
+                true if terminal => redraw(&text),
                 true if number > 1 => format!("\n{text}"),
                 _ => text,
             };
-            if !say(&text)? {
+            if !print(&text)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// While a command runs: all of it, and how the command ended.
+    /// Runs the command. Returns the growth of the counters over the whole run, and how the command ended.
     fn during_command(&mut self) -> Result<(Growth, ChildExit)> {
         let running = child::start(&self.args.command, || Ok(()))?;
-        let line_each = self.args.seconds;
+        let interval = self.args.seconds;
         let (mut whole, mut part) = (Growth::default(), Growth::default());
         loop {
-            let left = line_each.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));
+            let left = interval.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));
             let ended = running.wait(left)?;
             let growth = self.watch.step()?;
             whole.add(&growth);
@@ -131,16 +130,16 @@ impl MeasureSession<'_> {
             if let Some(ended) = ended {
                 return Ok((whole, ended));
             }
-            if line_each.is_some_and(|time| part.elapsed >= time) {
-                say(&self.text(&self.measure(&part))?)?;
+            if interval.is_some_and(|time| part.elapsed >= time) {
+                print(&self.text(&self.measure(&part))?)?;
                 part = Growth::default();
             }
         }
     }
 }
 
-/// Tells at once; `false` when nobody listens any more.
-fn say(text: &str) -> Result<bool> {
+/// Prints and flushes; `false` if the reader closed the pipe.
+fn print(text: &str) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
@@ -149,7 +148,7 @@ fn say(text: &str) -> Result<bool> {
     }
 }
 
-/// The text from the top of the terminal, each line over what stood there.
-fn over_the_last(text: &str) -> String {
+/// Terminal escapes to draw the text from the top left corner over the text before it.
+fn redraw(text: &str) -> String {
     format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
 }

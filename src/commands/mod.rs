@@ -1,4 +1,4 @@
-//! The subcommands, a file each, and what they share: reading the machine, the policy and the selection.
+//! The subcommands, one file each, and what they share: reading the machine, the policy and the selection.
 
 mod apply;
 mod capture;
@@ -42,7 +42,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Runs a command; what it prints goes to `out`.
+/// Runs a command; its output goes to `out`.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     match &cli.command {
         Command::Status(args) => status::run(cli, args, out),
@@ -64,7 +64,8 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// What a command goes on with when its output is printed; it may print more, and exit otherwise.
+/// Runs the part of a command that follows after its output was printed: `apply --try` on a terminal waits for a
+/// confirmation. It may print more and change the exit code.
 pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
     match &cli.command {
         Command::Apply(args) => confirm::ask(cli, args, exit, out),
@@ -72,12 +73,11 @@ pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// `--root` names another machine than the one that this process runs on.
+/// The command works on the running machine only, and `--root` names another.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct NotThisMachine(&'static str);
 
-/// The exit code of an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
@@ -88,7 +88,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     if usage { Exit::Usage } else { Exit::Failed }
 }
 
-/// A word that is neither a command nor an interface, and looks like a command.
+/// An argument that is neither a command nor an interface, and resembles a command.
 #[derive(Debug, thiserror::Error)]
 #[error("`{word}` is neither a command nor an interface; did you mean `nicpin {command}`?")]
 struct Misspelt {
@@ -96,35 +96,35 @@ struct Misspelt {
     command: String,
 }
 
-/// Where a site keeps its policy.
+/// Default policy file, below the root.
 const CONFIG: &str = "/etc/nicpin.toml";
 
-/// Opens the root of a command that writes.
+/// Opens the root for a command that writes; a capture is refused.
 fn open_to_write(cli: &Cli) -> Result<Root> {
     let root = Root::open(&cli.root)?;
     if root.is_capture() {
         let name = cli.root.display();
         anyhow::bail!(
-            "{name}: a capture is read-only; run it on the machine itself, or on the unpacked tree"
+            "{name}: a capture is read-only; run the command on the machine itself, or on the unpacked tree"
         );
     }
     Ok(root)
 }
 
-/// A policy file: how an error names it, and its text; `None` where there is none.
+/// Name of a policy file, as errors print it, and its text; `None` if there is no file.
 type PolicyFile = (String, Option<String>);
 
-/// What a command is going to do, which decides how much it has to believe what it reads.
+/// Whether a command writes to the machine, which decides which policy files it trusts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Reads and tells.
+    /// The command only reads.
     Look,
-    /// Writes: nobody but root and this user may have written what it goes by.
+    /// The command writes: files that users other than root and this one may write are not trusted.
     Write,
 }
 
 fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<PolicyFile> {
-    // A file named on the command line is this process's, not the machine's below the root.
+    // A path from the command line is not below --root.
     let Some(path) = &cli.config else {
         let text = match purpose {
             Purpose::Look => root.read_opt(CONFIG)?,
@@ -135,8 +135,8 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<PolicyFi
     let top = Root::open("/".as_ref())?;
     let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
     let absolute = absolute.to_string_lossy();
-    let believed = if purpose == Purpose::Write { top.read_believed(&absolute)? } else { None };
-    Ok((path.display().to_string(), Some(believed.map_or_else(|| top.read(&absolute), Ok)?)))
+    let trusted = if purpose == Purpose::Write { top.read_believed(&absolute)? } else { None };
+    Ok((path.display().to_string(), Some(trusted.map_or_else(|| top.read(&absolute), Ok)?)))
 }
 
 fn parse_policy((name, text): &PolicyFile, args: &PolicyArgs) -> Result<Policy> {
@@ -148,7 +148,8 @@ fn parse_policy((name, text): &PolicyFile, args: &PolicyArgs) -> Result<Policy> 
     Ok(policy)
 }
 
-/// Refuses CPU lists that reach beyond the machine: in the file with their place, on the command line as usage.
+/// Refuses CPU lists with CPUs that the machine cannot have. In the policy file the error has line and column, on the
+/// command line it is a usage error.
 fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u32) -> Result<()> {
     if let Some(text) = text {
         Policy::parse_for(text, possible).with_context(|| name.clone())?;
@@ -156,8 +157,8 @@ fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u32) -> Resu
     Ok(policy.options.check(possible)?)
 }
 
-/// Reads the machine and plans what the command line asks for, to tell of it. Nothing is given back: the process ends
-/// when that is told, and to free a large machine's hundred thousand parts one by one takes longer than to end.
+/// Reads the machine and plans the selected interfaces, for a command that only reads. The values are never dropped: the
+/// process ends after its output, and to free the many allocations of a large machine takes longer than to exit.
 fn read_and_plan(
     cli: &Cli,
     root: &Root,
@@ -177,7 +178,7 @@ fn read_and_plan_to(
     args: &PolicyArgs,
     wants: Wants,
 ) -> Result<(Machine, Plan)> {
-    // Interfaces that were not asked for take their room, and nothing is written to their queues.
+    // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
     let queues = if select.selectors.is_empty() { Queues::Steering } else { Queues::Numbers };
     let (mut machine, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
@@ -188,7 +189,7 @@ fn read_and_plan_to(
     Ok((machine, plan))
 }
 
-/// Reads the machine and what is wanted of it, and the policy for it.
+/// Reads the policy, and the machine with the facts in `wants`.
 fn read_host(
     purpose: Purpose,
     cli: &Cli,
@@ -203,13 +204,14 @@ fn read_host(
     Ok((machine, policy))
 }
 
-/// Interfaces that were asked for and cannot be planned, and why not.
+/// Selected interfaces that cannot be planned, with the reason.
 fn unplannable(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     if select.selectors.is_empty() { Vec::new() } else { Unplannable::of(plan, Note::is_unplannable) }
 }
 
-/// The same, and those that nobody asked for by name whose vectors cannot be read: then nothing is proven.
-fn untold(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
+/// Interfaces whose state cannot be determined: selected ones that cannot be planned, and without selectors all those
+/// whose vectors cannot be read.
+fn undetermined(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     if select.selectors.is_empty() {
         Unplannable::of(plan, |note| matches!(note, Note::VectorsUnreadable { .. }))
     } else {
@@ -217,7 +219,7 @@ fn untold(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     }
 }
 
-/// Interfaces that nobody asked for by name, which are up and whose vectors are not understood.
+/// Without selectors: interfaces that are up and whose vectors are not understood.
 fn left_alone(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
     let mut left = if select.selectors.is_empty() {
         Unplannable::of(plan, |note| matches!(note, Note::VectorsNotUnderstood { .. }))
@@ -225,6 +227,6 @@ fn left_alone(select: &SelectArgs, plan: &Plan) -> Vec<Unplannable> {
         Vec::new()
     };
     let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.link == "up");
-    left.retain(|one| up(&one.interface));
+    left.retain(|interface| up(&interface.interface));
     left
 }

@@ -1,4 +1,4 @@
-//! `nicpin nodes`: what sits where, and how fast memory is from there.
+//! `nicpin nodes`: nodes, memory, distances and interfaces; with `--bandwidth` the memory read rate between nodes.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -23,7 +23,7 @@ use crate::sys;
 pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if args.bandwidth && !root.is_real() {
-        return Err(NotThisMachine("--bandwidth measures this machine, not what --root names").into());
+        return Err(NotThisMachine("--bandwidth measures this machine, not the one that --root names").into());
     }
     let file = read_policy_file(cli, &root, Purpose::Look)?;
     let policy = parse_policy(&file, &PolicyArgs::default())?;
@@ -44,11 +44,11 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
 }
 
 fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
-    let words = "the kernel, or a container's seccomp profile, lets nobody choose memory by node";
+    let words = "the kernel or a container's seccomp profile refuses memory policies";
     let allowed = sys::allowed_nodes().context(words)?;
     let with_memory = allowed.intersection(&nodes.ids());
     let free = |id: u32| nodes.nodes.iter().find(|node| node.node == id).and_then(|node| node.usage.free_kib);
-    // Of the node that has most.
+    // The sum of the L3 caches of the node that has most.
     let mut caches = None;
     for node in machine.topology.nodes.values() {
         let domains =
@@ -57,11 +57,11 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
         let size = l3_size(root, cpu)?;
         caches = caches.max(size.map(|size| size * domains as u64));
     }
-    let course = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
-    let (pairs, terminal) = (course.pairs(), io::stderr().is_terminal());
-    // Nothing is lost when nobody reads it.
+    let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
+    let (pairs, terminal) = (test.pairs(), io::stderr().is_terminal());
+    // A closed standard error loses the progress line only.
     let say = |text: &str| _ = if terminal { write!(io::stderr(), "\r{text}\x1b[K") } else { Ok(()) };
-    let rates = course.run(|done| say(&format!("measuring pair {} of {pairs}", (done + 1).min(pairs))));
+    let rates = test.run(|done| say(&format!("measuring pair {} of {pairs}", (done + 1).min(pairs))));
     say("");
     Ok(rates?)
 }

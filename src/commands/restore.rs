@@ -1,4 +1,4 @@
-//! `nicpin restore`: put back what the first apply found.
+//! `nicpin restore`: restore the settings that the first apply found.
 
 use std::time::Duration;
 

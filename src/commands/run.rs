@@ -1,4 +1,4 @@
-//! `nicpin run`: a command on an interface's node.
+//! `nicpin run`: run a command on an interface's node.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -24,14 +24,13 @@ use crate::root::errno_words;
 pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if !root.is_real() && !args.dry_run {
-        let text =
-            "a command runs on this machine, not on what --root names; --dry-run says where it would run";
+        let text = "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs";
         return Err(NotThisMachine(text).into());
     }
     let user = User::read(cli, &root, &args.interface)?;
     let binding = user.binding(&args.wish.wish())?;
     if args.dry_run {
-        // Binding this process binds nothing else, and says what the kernel would grant.
+        // Binding this process shows what the kernel would grant; nothing else is affected.
         let left = if root.is_real() { Some(apply::bind(&binding)?) } else { None };
         out.push_str(&render::binding::binding(&args.interface, &binding, left.as_ref()));
         return Ok(Exit::Planned);
@@ -39,38 +38,36 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };
     let left = apply::bind(&binding)?;
     for note in render::binding::notes(&binding, Some(&left)) {
-        // The command runs as well when nobody reads it.
+        // A closed standard error must not keep the command from running.
         let _ = writeln!(io::stderr(), "nicpin: {note}");
     }
     let error = Command::new(program).args(arguments).exec();
     bail!("{}: {}", program.to_string_lossy(), errno_words(&error))
 }
 
-/// What a program that uses an interface can be bound by.
+/// A program that uses the interfaces of a selector, with the facts from which its CPUs and memory are chosen.
 pub(super) struct User {
     machine: Machine,
-    /// Of every interface that takes interrupts.
+    /// The plan of all interfaces, so that the program gets CPUs without interrupts.
     plan: Plan,
     selector: String,
     names: Vec<String>,
 }
 
 impl User {
-    /// Reads the machine and plans all of it.
     pub(super) fn read(cli: &Cli, root: &Root, selector: &str) -> Result<Self> {
         let file = read_policy_file(cli, root, Purpose::Look)?;
         let policy = parse_policy(&file, &PolicyArgs::default())?;
         let machine =
             read::machine(root, Wants { hints: policy.wants_hints(), memory: true, ..Wants::default() })?;
         check_cpus(&file, &policy, machine.topology.possible)?;
-        let own = Selection::new(&machine, &[selector.to_owned()], false)?;
+        let selected = Selection::new(&machine, &[selector.to_owned()], false)?;
         let mut all = Selection::new(&machine, &[], false)?;
-        all.names.extend(own.names.iter().cloned());
+        all.names.extend(selected.names.iter().cloned());
         let plan = crate::plan::plan(&machine, &policy, &all);
-        Ok(Self { machine, plan, selector: selector.to_owned(), names: own.names.into_iter().collect() })
+        Ok(Self { machine, plan, selector: selector.to_owned(), names: selected.names.into_iter().collect() })
     }
 
-    /// The CPUs and the memory for such a wish.
     pub(super) fn binding(&self, wish: &BindingRequest) -> Result<Binding> {
         if let Some(cpus) = &wish.cpus {
             possible_cpus("--cpus", cpus, self.machine.topology.possible)?;

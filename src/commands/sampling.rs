@@ -1,4 +1,4 @@
-//! Waiting while counters run: samples at intervals, and a line on standard error for somebody who waits.
+//! Sampling counters at intervals, with a progress line on standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -9,10 +9,9 @@ use crate::machine::sample::Sample;
 use crate::read::sample;
 use crate::root::{FileError, Root};
 
-/// How often a sample is taken while a longer time is watched, so that no counter goes round unseen.
+/// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub(super) const STEP: Duration = Duration::from_secs(1);
 
-/// Counters that are watched.
 pub(super) struct Sampler<'a> {
     root: &'a Root,
     wanted: CounterSelection,
@@ -27,7 +26,7 @@ impl<'a> Sampler<'a> {
         Ok(Self { root, wanted, began, last })
     }
 
-    /// What happened since the last step.
+    /// The growth of the counters since the last step.
     pub(super) fn step(&mut self) -> Result<Growth, FileError> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;
         let growth = Growth::between(&self.last, &now);
@@ -35,7 +34,7 @@ impl<'a> Sampler<'a> {
         Ok(growth)
     }
 
-    /// What happens in the time to come; `quiet`: somebody sees already that this is at work.
+    /// Waits for `time` and returns the growth of the counters; `quiet`: without the progress line.
     pub(super) fn over(&mut self, time: Duration, quiet: bool) -> Result<Growth, FileError> {
         let from = self.last.at;
         let mut growth = Growth::default();
@@ -47,7 +46,7 @@ impl<'a> Sampler<'a> {
                 return Ok(growth);
             }
             if !quiet {
-                progress.say(&format!("watching, {} s to go", left.as_secs() + 1));
+                progress.say(&format!("watching interrupts, {} s left", left.as_secs() + 1));
             }
             std::thread::sleep(left.min(STEP));
             if left > STEP {
@@ -57,7 +56,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// A line that is written over and over, on a terminal only; it is gone when this is.
+/// A line on standard error that is overwritten by the next and removed on drop; on a terminal only.
 pub(super) struct Progress {
     shown: bool,
     terminal: bool,
@@ -71,7 +70,7 @@ impl Progress {
     pub(super) fn say(&mut self, text: &str) {
         if self.terminal {
             self.shown = true;
-            // Nothing is lost when nobody reads it.
+            // A closed standard error loses the progress line only.
             let _ = write!(io::stderr(), "\r\x1b[K{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! `nicpin status`: one screen on whether it worked, and whether it will stay so.
+//! `nicpin status`: one screen on whether interrupts arrive where planned, and whether they will stay there.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::report::exit::Exit;
 use crate::report::status::Status;
 use crate::root::Root;
 
-/// Long enough for a queue in use to be seen, short enough to wait for.
-const LIVE: Duration = Duration::from_secs(1);
+/// How long interrupts are watched by default: a queue in use has some in this time.
+const WATCH_TIME: Duration = Duration::from_secs(1);
 
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -28,15 +28,15 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     let wanted =
         CounterSelection { irqs: vectors.map(|vector| vector.irq).collect(), ..CounterSelection::default() };
-    let time = args.seconds.unwrap_or(if root.is_real() { LIVE } else { Duration::ZERO });
+    let time = args.seconds.unwrap_or(if root.is_real() { WATCH_TIME } else { Duration::ZERO });
     let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None
     } else {
         Some(Sampler::begin(&root, wanted)?.over(time, false)?)
     };
-    let told =
+    let banned =
         plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
-    let mut status = Status::new(&machine, &plan, growth.as_ref(), Record::exists(&root), &told);
+    let mut status = Status::new(&machine, &plan, growth.as_ref(), Record::exists(&root), &banned);
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
@@ -50,7 +50,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     Ok(if unplannable(&args.select, &plan).is_empty() { Exit::Planned } else { Exit::Failed })
 }
 
-/// A word that is no interface was perhaps meant to be a command.
+/// Replaces the error about a selector that matches nothing if the selector resembles a command.
 fn misspelt(error: anyhow::Error) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else { return error };
     match Cli::nearest_command(selector) {

@@ -82,7 +82,7 @@ equal "samples that were read" 2 "$(wc -l < "$OUT")"
 # --- on a terminal: progress, and samples one over the other
 if command -v script >/dev/null; then
   expect 0 script -qec "$NICPIN measure --watch --count 2 --seconds 0.1 veth0" /dev/null
-  has "progress" "watching, 1 s to go" "$OUT"
+  has "progress" "watching interrupts, 1 s left" "$OUT"
   equal "samples drawn from the top" 2 "$(grep -o $'\x1b\[H' "$OUT" | wc -l)"
 else
   echo "not tested: the terminal, since script is not here"
