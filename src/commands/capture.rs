@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use anyhow::{Result, bail};
 
 use crate::cli::{CaptureArgs, Cli};
-use crate::commands::CONFIG;
+use crate::commands::inputs::CONFIG;
 use crate::commands::output::write_file;
 use crate::policy;
 use crate::read::capture::Capture;

@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use crate::apply::{Record, differences};
 use crate::cli::{CheckArgs, Cli, ReportFormat};
-use crate::commands::{left_alone, read_and_plan, undetermined};
+use crate::commands::inputs::read_and_plan;
+use crate::commands::unplanned::{left_alone, undetermined};
 use crate::machine::Machine;
 use crate::plan::{Note, Plan};
 use crate::read::Wants;

@@ -8,8 +8,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::apply;
 use crate::cli::{Cli, CompareArgs, PolicyArgs, ReportFormat};
+use crate::commands::child;
+use crate::commands::inputs::{NotThisMachine, Purpose, read_host};
 use crate::commands::sampling::{Progress, STEP, Sampler};
-use crate::commands::{NotThisMachine, Purpose, child, read_host};
 use crate::machine::Machine;
 use crate::machine::Selection;
 use crate::machine::growth::Growth;

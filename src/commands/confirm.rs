@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::apply::{Trial, TrialWatch, confirm, end_trial};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
-use crate::commands::open_to_write;
+use crate::commands::inputs::open_to_write;
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::TrialEnd;

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, DrawArgs};
-use crate::commands::{output, read_and_plan};
+use crate::commands::inputs::read_and_plan;
+use crate::commands::output;
 use crate::read::Wants;
 use crate::render;
 use crate::report::exit::Exit;

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::apply::irqbalance::IrqbalanceRecord;
 use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
-use crate::commands::read_and_plan;
+use crate::commands::inputs::read_and_plan;
 use crate::read::Wants;
 use crate::read::interrupts::Handlers;
 use crate::report::exit::Exit;

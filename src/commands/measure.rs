@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 
 use crate::cli::{Cli, MeasureArgs, PolicyArgs, ReportFormat, SelectArgs};
 use crate::commands::child::{self, ChildExit};
+use crate::commands::inputs::{Purpose, read_host};
 use crate::commands::sampling::{STEP, Sampler};
-use crate::commands::{Purpose, read_host};
 use crate::machine::Machine;
 use crate::machine::Selection;
 use crate::machine::growth::Growth;

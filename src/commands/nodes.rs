@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, NodesArgs, PolicyArgs, ReportFormat};
-use crate::commands::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
+use crate::commands::inputs::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
 use crate::machine::Machine;
 use crate::machine::Selection;
 use crate::machine::memory::Rate;

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::{read_and_plan, unplannable};
+use crate::commands::inputs::read_and_plan;
+use crate::commands::unplanned::unplannable;
 use crate::read::Wants;
 use crate::render;
 use crate::report::exit::Exit;

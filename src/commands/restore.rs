@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::apply::restore;
 use crate::cli::{Cli, ReportFormat, RestoreArgs};
-use crate::commands::open_to_write;
+use crate::commands::inputs::open_to_write;
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::Restored;

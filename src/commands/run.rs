@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
-use crate::commands::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
+use crate::commands::inputs::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
 use crate::machine::Machine;
 use crate::machine::Selection;
 use crate::plan::Plan;

@@ -6,8 +6,9 @@ use anyhow::{Result, anyhow};
 
 use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
+use crate::commands::inputs::{Misspelt, read_and_plan};
 use crate::commands::sampling::Sampler;
-use crate::commands::{Misspelt, read_and_plan, unplannable};
+use crate::commands::unplanned::unplannable;
 use crate::machine::SelectError;
 use crate::machine::sample::CounterSelection;
 use crate::plan::Note;

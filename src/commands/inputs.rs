@@ -1,0 +1,133 @@
+//! What commands are given: the root, the policy, and the machine with its plan.
+
+use std::mem::ManuallyDrop;
+
+use anyhow::{Context as _, Result};
+
+use crate::cli::{Cli, PolicyArgs, SelectArgs};
+use crate::machine::{Machine, Selection};
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::read::{self, Queues, Wants};
+use crate::root::Root;
+
+/// The command works on the running machine only, and `--root` names another.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NotThisMachine(pub(super) &'static str);
+
+/// An argument that is neither a command nor an interface, and resembles a command.
+#[derive(Debug, thiserror::Error)]
+#[error("`{word}` is neither a command nor an interface; did you mean `nicpin {command}`?")]
+pub(super) struct Misspelt {
+    pub(super) word: String,
+    pub(super) command: String,
+}
+
+/// Default policy file, below the root.
+pub(super) const CONFIG: &str = "/etc/nicpin.toml";
+
+/// Opens the root for a command that writes; a capture is refused.
+pub(super) fn open_to_write(cli: &Cli) -> Result<Root> {
+    let root = Root::open(&cli.root)?;
+    if root.is_capture() {
+        let name = cli.root.display();
+        anyhow::bail!(
+            "{name}: a capture is read-only; run the command on the machine itself, or on the unpacked tree"
+        );
+    }
+    Ok(root)
+}
+
+/// Name of a policy file, as errors print it, and its text; `None` if there is no file.
+pub(super) type PolicyFile = (String, Option<String>);
+
+/// Whether a command writes to the machine, which decides which policy files it trusts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The command only reads.
+    Look,
+    /// The command writes: files that users other than root and this one may write are not trusted.
+    Write,
+}
+
+pub(super) fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<PolicyFile> {
+    // A path from the command line is not below --root.
+    let Some(path) = &cli.config else {
+        let text = match purpose {
+            Purpose::Look => root.read_opt(CONFIG)?,
+            Purpose::Write => root.read_believed(CONFIG)?,
+        };
+        return Ok((root.outside(CONFIG).display().to_string(), text));
+    };
+    let top = Root::open("/".as_ref())?;
+    let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
+    let absolute = absolute.to_string_lossy();
+    let trusted = if purpose == Purpose::Write { top.read_believed(&absolute)? } else { None };
+    Ok((path.display().to_string(), Some(trusted.map_or_else(|| top.read(&absolute), Ok)?)))
+}
+
+pub(super) fn parse_policy((name, text): &PolicyFile, args: &PolicyArgs) -> Result<Policy> {
+    let mut policy = match text {
+        Some(text) => Policy::parse(text).with_context(|| name.clone())?,
+        None => Policy::default(),
+    };
+    policy.options = args.settings.clone();
+    Ok(policy)
+}
+
+/// Refuses CPU lists with CPUs that the machine cannot have. In the policy file the error has line and column, on the
+/// command line it is a usage error.
+pub(super) fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u32) -> Result<()> {
+    if let Some(text) = text {
+        Policy::parse_for(text, possible).with_context(|| name.clone())?;
+    }
+    Ok(policy.options.check(possible)?)
+}
+
+/// Reads the machine and plans the selected interfaces, for a command that only reads. The values are never dropped: the
+/// process ends after its output, and to free the many allocations of a large machine takes longer than to exit.
+pub(super) fn read_and_plan(
+    cli: &Cli,
+    root: &Root,
+    select: &SelectArgs,
+    args: &PolicyArgs,
+    wants: Wants,
+) -> Result<(ManuallyDrop<Machine>, ManuallyDrop<Plan>)> {
+    let (machine, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args, wants)?;
+    Ok((ManuallyDrop::new(machine), ManuallyDrop::new(plan)))
+}
+
+pub(super) fn read_and_plan_to(
+    purpose: Purpose,
+    cli: &Cli,
+    root: &Root,
+    select: &SelectArgs,
+    args: &PolicyArgs,
+    wants: Wants,
+) -> Result<(Machine, Plan)> {
+    // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
+    let queues = if select.selectors.is_empty() { Queues::Steering } else { Queues::Numbers };
+    let (mut machine, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
+    let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
+    if queues == Queues::Numbers {
+        read::read_queue_settings(root, &mut machine, &selection.names)?;
+    }
+    let plan = crate::plan::plan(&machine, &policy, &selection);
+    Ok((machine, plan))
+}
+
+/// Reads the policy, and the machine with the facts in `wants`.
+pub(super) fn read_host(
+    purpose: Purpose,
+    cli: &Cli,
+    root: &Root,
+    args: &PolicyArgs,
+    wants: Wants,
+) -> Result<(Machine, Policy)> {
+    let file = read_policy_file(cli, root, purpose)?;
+    let policy = parse_policy(&file, args)?;
+    let machine = read::machine(root, Wants { hints: policy.wants_hints(), ..wants })?;
+    check_cpus(&file, &policy, machine.topology.possible)?;
+    Ok((machine, policy))
+}
