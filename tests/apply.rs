@@ -128,8 +128,8 @@ fn what_is_gone_at_restore_is_said_and_kept_for_later() {
 #[test]
 fn what_was_not_recorded_as_a_value_is_refused_and_the_record_kept() {
     for (file, first, bad, expected) in [
-        ("vector combined 0", "fff", "x", "a mask of CPUs"),
-        ("vector combined 0", "fff", "1fff", "a mask of CPUs that this machine can have"),
+        ("vector combined 0", "fff", "x", "a CPU mask"),
+        ("vector combined 0", "fff", "1fff", "a CPU mask that fits this machine"),
         ("rx-0 rps_flow_cnt", "0", "many", "a number"),
     ] {
         let machine = Copy::of("two-socket-mlx4");
@@ -143,7 +143,7 @@ fn what_was_not_recorded_as_a_value_is_refused_and_the_record_kept() {
         let run = machine.nicpin(&["restore"]);
         let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-        assert!(said.contains(&format!("<- {bad}: recorded of {key}, and not {expected}: ")), "{said}");
+        assert!(said.contains(&format!("<- {bad}: recorded for {key}, but not {expected}; ")), "{said}");
         assert!(said.contains(" refused=1 absent=0"), "{said}");
         // The others are back, and with the right value in the record this one is, too.
         assert_eq!(machine.read("/proc/irq/73/smp_affinity").trim(), "fff");
@@ -199,7 +199,7 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
         for command in ["apply", "restore"] {
             let run = machine.nicpin(&[command]);
             assert_eq!(run.code, 1, "{text}");
-            assert!(run.stderr.contains("is not a record of first-seen values"), "{}", run.stderr);
+            assert!(run.stderr.contains("not a record of original settings"), "{}", run.stderr);
             assert_eq!(run.stderr.lines().count(), 1);
         }
         assert_eq!(machine.snapshot(), before);
@@ -217,7 +217,7 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     let run = machine.nicpin(&["apply", "--wait", "0"]);
     assert_eq!(run.code, 1);
     assert!(
-        run.stderr.contains("run/nicpin/lock: held by nicpin apply, process 4711 for more than 0 s"),
+        run.stderr.contains("run/nicpin/lock: locked by nicpin apply, process 4711 for more than 0 s"),
         "{}",
         run.stderr
     );
@@ -243,7 +243,7 @@ fn restore_and_confirm_wait_for_a_first_apply() {
     lock.lock().unwrap();
     for command in ["restore", "confirm"] {
         let run = machine.nicpin(&[command, "--wait", "0"]);
-        assert!(run.code == 1 && run.stderr.contains("run/nicpin/lock: held by"), "{command}: {run:?}");
+        assert!(run.code == 1 && run.stderr.contains("run/nicpin/lock: locked by"), "{command}: {run:?}");
     }
     // It has nothing to do after all.
     drop(lock);

@@ -66,7 +66,7 @@ fn channels_that_are_not_told_are_kept_for_the_next_restore() {
     let run = machine.nicpin(&["restore"]);
     let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert!(said.contains("port 0 channels, and not channels: correct it in the record"), "{said}");
+    assert!(said.contains("port 0 channels, but not a number of channels; correct the record"), "{said}");
     machine.write("/run/nicpin/state.json", &record);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.read(ETH0), before);

@@ -55,12 +55,12 @@ fn not_applied() {
 fn moved_by_another() {
     let machine = applied("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
-    let table = because(&machine, &[], "moved-by-other", "apply had set 100");
+    let table = because(&machine, &[], "moved-by-other", "the last apply set 100");
     assert!(table.stdout.contains("is 001, planned 100"), "{}", table.stdout);
     // What apply has set before something moved it is still known after another apply.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
-    because(&machine, &[], "moved-by-other", "apply had set ");
+    because(&machine, &[], "moved-by-other", "the last apply set ");
 }
 
 /// What nicpin itself has put back was not moved by another.
@@ -148,12 +148,12 @@ fn vectors_are_others() {
     // As planned by chance: nothing to say.
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write("/proc/irq/171/smp_affinity", "fff\n");
-    because(&machine, &[], "irq-recreated", "was IRQ 71, is 171");
+    because(&machine, &[], "irq-recreated", "was IRQ 71, is now IRQ 171");
 }
 
 #[test]
 fn another_plan_is_wanted() {
-    because(&applied("two-node"), &["--scope", "remote"], "plan-changed", "as the last apply has set it");
+    because(&applied("two-node"), &["--scope", "remote"], "plan-changed", "as the last apply set it");
 }
 
 #[test]

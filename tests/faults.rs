@@ -200,7 +200,10 @@ fn the_same_refusals_are_one_message() {
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let files = "refused IRQs 27-34,36-43; nic0 rps_cpus of rx 0-3; nic1 rps_cpus of rx 0-3; nic0 rps_flow_cnt of rx 0-3;";
     assert!(said.contains(files) && said.contains("; /proc/sys/net/core/rps_sock_flow_entries: "), "{text}");
-    assert!(said.contains("read-only file system (EROFS): it is mounted read-only; run outside"), "{text}");
+    assert!(
+        said.contains("read-only file system (EROFS): the file is mounted read-only; run outside"),
+        "{text}"
+    );
     let json = nicpin::render::json(&report).unwrap();
     assert_eq!(json.matches("\"refused\",").count(), done.results.len(), "{json}");
     // Nothing is on trial either.
@@ -430,7 +433,7 @@ fn a_write_that_is_lost_is_seen() {
     let done = run(&answering(&at(&machine), 0, InjectedAnswer::Lost), Options::default()).unwrap();
     assert_eq!(done.results[0].outcome, Outcome::Refused);
     let detail = done.results[0].detail.as_deref().unwrap();
-    assert!(detail.starts_with("the kernel accepted it and holds 03 instead"), "{detail}");
+    assert!(detail.starts_with("the kernel accepted the write, but the file holds 03"), "{detail}");
     restored(&machine, &before, "a lost write");
 }
 
@@ -499,7 +502,10 @@ fn vectors_for_which_there_is_no_room() {
             continue;
         };
         assert_eq!((done.failed(), held), (false, CpuSet::single(cpu)), "{full}: {detail}");
-        assert!(detail.ends_with(&format!("on CPU {cpu} of the same {domain} instead")), "{full}: {detail}");
+        assert!(
+            detail.ends_with(&format!("CPU {cpu} of the same {domain} is used as a fallback")),
+            "{full}: {detail}"
+        );
         // A second apply leaves it there, and check is content.
         let again = run(&root, Options::default()).unwrap();
         let result = again.results.iter().find(|result| result.path.contains("/177/")).unwrap();

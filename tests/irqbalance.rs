@@ -193,7 +193,7 @@ fn a_broken_record_of_bans_is_said_and_nobody_is_told() {
     for command in ["apply", "restore"] {
         let run = machine.nicpin(&[command]);
         assert_eq!(run.code, 1, "{}", run.stdout);
-        assert!(words(&run).contains("is not a record of what irqbalance was told"), "{}", run.stdout);
+        assert!(words(&run).contains("not a record of bans for irqbalance"), "{}", run.stdout);
         assert_eq!(banned(&machine), set(&[9]));
     }
 }
@@ -245,7 +245,9 @@ fn a_policy_script_that_asks_nicpin_lasts() {
         if lasts {
             // A socket that does not answer is no harm then.
             machine.write(ANSWER, "");
-            assert!(good(&machine, &["apply"]).contains("its policy script asks nicpin when it starts"));
+            assert!(
+                good(&machine, &["apply"]).contains("its policy script asks nicpin when irqbalance starts")
+            );
         }
     }
 }
@@ -343,7 +345,7 @@ fn files_of_others_that_cannot_be_read_are_no_error() {
     assert!(words(&run).contains("among the arguments of its service"), "{}", run.stdout);
 }
 
-/// All or nothing: a write that is refused takes back what irqbalance was told by this apply, and only that.
+/// All or nothing: a refused write undoes the bans of this apply, and only those.
 #[test]
 fn atomic_takes_back_the_bans_of_this_apply() {
     let machine = machine(611, &[9]);

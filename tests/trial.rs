@@ -52,7 +52,7 @@ fn what_nobody_confirms_is_put_back() {
     assert!(!machine.path("/run/nicpin/state.json").exists());
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
-    assert!(late.stderr.contains("too late: nobody confirmed"), "{}", late.stderr);
+    assert!(late.stderr.contains("too late: apply --try was not confirmed"), "{}", late.stderr);
     // And another apply is an apply like any other.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
@@ -146,7 +146,7 @@ fn what_could_not_be_put_back_is_named_and_left_to_restore() {
     not_wholly_put_back(&machine);
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
-    let named = "put back, but 1 value could not be put back (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
+    let named = "restored, but 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
     assert!(late.stderr.contains(named) && late.stderr.contains("`nicpin restore`"), "{}", late.stderr);
     assert_ne!(texts(&machine), before);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -216,7 +216,7 @@ fn a_terminal_is_told_what_could_not_be_put_back() {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.starts_with("put back nobody confirmed it in time; 1 value could not be put back (0000:21"),
+        said.starts_with("put back nobody confirmed it in time; 1 setting could not be restored (0000:21"),
         "{said}"
     );
     assert!(machine.path("/run/nicpin/state.json").exists());

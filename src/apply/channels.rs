@@ -1,4 +1,4 @@
-//! Channels before everything else: queues, vectors and their masks come and go with them.
+//! Changes an interface's channels, before any other write: queues, vectors and their masks are created and removed with them.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::report::outcome::ChannelOutcome;
 use crate::root::Root;
 use crate::root::errno_words;
 
-/// How long a driver may take to have its new queues.
+/// How long a driver may take to create its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Gives interfaces their channels, and waits until each has its queues.
+/// Sets each interface's channels and waits for its queues. Each change is (interface, current, wanted).
 pub(crate) fn change_channels<'a>(
     root: &Root,
     changes: impl IntoIterator<Item = (&'a str, Channels, Channels)>,
@@ -19,24 +19,24 @@ pub(crate) fn change_channels<'a>(
     let change = |(interface, current, wanted): (&str, Channels, Channels)| ChannelOutcome {
         interface: interface.to_owned(),
         wanted: wanted.difference(&current),
-        refused: change_one(root, interface, wanted).err(),
+        refused: change_interface(root, interface, wanted).err(),
     };
     changes.into_iter().map(change).collect()
 }
 
-fn change_one(root: &Root, interface: &str, wanted: Channels) -> Result<(), String> {
+fn change_interface(root: &Root, interface: &str, wanted: Channels) -> Result<(), String> {
     set_channels(root, interface, &wanted).map_err(|error| {
         let fix = match error.raw_os_error() {
             Some(nix::libc::EPERM | nix::libc::EACCES) => "run as root",
             Some(nix::libc::EINVAL) => {
-                "the RSS table, flow rules or XDP may use a queue that would go; ethtool -X INTERFACE default resets the table"
+                "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
             }
-            Some(nix::libc::EBUSY) => "the card is busy; run again",
-            _ => "the driver does not take it",
+            Some(nix::libc::EBUSY) => "the device is busy; run again",
+            _ => "the driver does not accept this number of channels",
         };
         format!("{}: {fix}", errno_words(&error))
     })?;
-    // A tree has no driver that would make queues.
+    // A tree has no driver that creates queues.
     if !root.is_real() {
         return Ok(());
     }
@@ -50,7 +50,9 @@ fn change_one(root: &Root, interface: &str, wanted: Channels) -> Result<(), Stri
         }
         if start.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
-            return Err(format!("taken, but after {seconds} s the interface has {receiving} receive queues"));
+            return Err(format!(
+                "accepted, but the interface has {receiving} receive queues after {seconds} s"
+            ));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -1,35 +1,33 @@
-//! Why an apply, a restore or a confirmation ended early.
+//! Why an apply, restore or confirm ended early.
 
 use crate::apply::irqbalance::RunningError;
 use crate::apply::lock::LockError;
 use crate::apply::state::StateError;
 use crate::root::FileError;
 
-/// Nothing more was done, because this went wrong.
+/// Why an apply, restore or confirm ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The lock.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The record, or a trial.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The machine.
+    /// A file of the machine could not be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Somebody else's trial is under way.
+    /// An earlier trial has not ended.
     #[error(
-        "an apply --try of {seconds} s waits to be confirmed: `nicpin confirm` keeps it, `nicpin restore` puts back \
-         what the first apply found"
+        "an apply --try of {seconds} s waits to be confirmed: `nicpin confirm` keeps its settings, `nicpin restore` \
+         restores the settings before the first apply"
     )]
     OnTrial {
-        /// How long it has been given, in seconds.
+        /// The length of the trial.
         seconds: u64,
     },
-    /// irqbalance runs, and nothing is to be written while it does.
+    /// irqbalance runs, and the policy refuses to write while it does.
     #[error(transparent)]
     Irqbalance(#[from] RunningError),
-    /// It cannot be confirmed.
+    /// There is nothing to confirm.
     #[error("{0}")]
     Confirm(String),
 }

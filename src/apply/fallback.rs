@@ -1,59 +1,57 @@
-//! Where a vector goes when its CPU has no room for another: the next core of the same L3 domain, then of the same
-//! node, among the interface's candidates. A reader of the plan can tell from the plan and the machine alone.
+//! Where a vector goes when its CPU has no free interrupt vector: to the next core of the same L3 domain, then of the
+//! same node, among the interface's candidate CPUs. This depends on the plan and the machine alone.
 
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::Topology;
 use crate::plan::{Plan, Write};
 
-/// What is needed to tell.
+/// The fallback CPUs for a plan's writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fallbacks<'a> {
     topology: &'a Topology,
     plan: &'a Plan,
 }
 
-/// Another CPU for a vector.
+/// A CPU for a vector that its planned CPU had no room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FallbackCpu {
-    /// The CPU that it should be on.
-    pub(crate) wanted: u32,
-    /// The other one.
+    /// The CPU of the plan.
+    pub(crate) planned: u32,
     pub(crate) cpu: u32,
-    /// What both share.
+    /// What both CPUs share: `L3 domain` or `node`.
     pub(crate) domain: &'static str,
-    /// What to write.
+    /// The text to write for `cpu`.
     pub(crate) mask: String,
 }
 
 impl<'a> Fallbacks<'a> {
-    /// For the writes of a plan.
     pub(crate) fn new(topology: &'a Topology, plan: &'a Plan) -> Self {
         Self { topology, plan }
     }
 
-    /// The CPUs to try for a vector that should be on one CPU, best first. None for one that may be on several:
-    /// the kernel has tried them all.
+    /// The CPUs to try for a vector that is planned on one CPU, best first. Empty for a mask of several CPUs: the
+    /// kernel has tried all of them.
     pub(crate) fn of(&self, write: &Write) -> Vec<FallbackCpu> {
-        let Ok(wanted) = CpuSet::parse_mask(&write.value.text()) else { return Vec::new() };
-        let (Some(wanted), 1) = (wanted.first(), wanted.len()) else { return Vec::new() };
+        let Ok(planned) = CpuSet::parse_mask(&write.value.text()) else { return Vec::new() };
+        let (Some(planned), 1) = (planned.first(), planned.len()) else { return Vec::new() };
         let interface = self.plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
         let Some(interface) = interface else { return Vec::new() };
         let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
-        let node = self.topology.node_of(wanted).and_then(|node| self.topology.nodes.get(&node));
+        let node = self.topology.node_of(planned).and_then(|node| self.topology.nodes.get(&node));
         let node = node.map_or(&self.topology.online, |node| &node.cpus);
-        let l3 = of(&self.topology.l3_domains, wanted).unwrap_or_default();
-        let mut near: Vec<u32> = interface.candidates.intersection(node).iter().collect();
-        near.retain(|&cpu| cpu != wanted);
-        // First threads before siblings; then by number, from the wanted CPU on and around.
-        near.sort_by_key(|&cpu| {
+        let l3 = of(&self.topology.l3_domains, planned).unwrap_or_default();
+        let mut cpus: Vec<u32> = interface.candidates.intersection(node).iter().collect();
+        cpus.retain(|&cpu| cpu != planned);
+        // First threads before siblings, then by number, starting after the planned CPU and wrapping around.
+        cpus.sort_by_key(|&cpu| {
             let sibling = of(&self.topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);
-            (!l3.contains(cpu), sibling, cpu < wanted, cpu)
+            (!l3.contains(cpu), sibling, cpu < planned, cpu)
         });
-        let other = |cpu: u32| {
+        let fallback = |cpu: u32| {
             let width = MaskWidth::of(&write.value.text())?;
             let domain = if l3.contains(cpu) { "L3 domain" } else { "node" };
-            Some(FallbackCpu { wanted, cpu, domain, mask: CpuSet::single(cpu).to_mask(width)? })
+            Some(FallbackCpu { planned, cpu, domain, mask: CpuSet::single(cpu).to_mask(width)? })
         };
-        near.into_iter().filter_map(other).collect()
+        cpus.into_iter().filter_map(fallback).collect()
     }
 }

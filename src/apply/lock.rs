@@ -1,4 +1,4 @@
-//! One nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may meet.
+//! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,7 +9,7 @@ use crate::apply::state::STATE_DIR;
 use crate::root::errno_words;
 use crate::root::{FileError, Root};
 
-/// DecidedBy while it lives; the kernel lets go of it when the process ends, however it ends.
+/// Held until dropped. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -17,15 +17,15 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Whoever holds the lock next may not describe itself; this process must not stand for it.
+        // The next holder may fail to write its name; this process's name must not remain.
         let _ = self.file.set_len(0);
     }
 }
 
-/// The lock could not be had.
+/// The lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The state directory or the lock file could not be made.
+    /// The state directory or the lock file could not be created.
     #[error("{}: {}: {}", path.display(), errno_words(answer), fix(answer))]
     Io {
         /// The directory or file, the root included.
@@ -33,17 +33,17 @@ pub enum LockError {
         /// The kernel's answer.
         answer: std::io::Error,
     },
-    /// They are not only nicpin's own.
+    /// Other users can write the directory or the file.
     #[error(transparent)]
-    NotOwn(FileError),
-    /// Another process has it.
-    #[error("{}: held by {holder} for more than {seconds} s: let it finish, or give --wait SECONDS", path.display())]
-    DecidedBy {
+    NotTrusted(FileError),
+    /// Another process holds it.
+    #[error("{}: locked by {holder} for more than {seconds} s; wait until it ends, or use --wait SECONDS", path.display())]
+    Held {
         /// The lock file, the root included.
         path: PathBuf,
-        /// The process that has it, as it describes itself.
+        /// The process that holds it, as it is named in the file: `nicpin COMMAND, process PID`.
         holder: String,
-        /// How long it was waited for.
+        /// How long this process waited.
         seconds: u64,
     },
 }
@@ -52,7 +52,7 @@ impl From<FileError> for LockError {
     fn from(error: FileError) -> Self {
         match error {
             FileError::Io { path, answer } => Self::Io { path, answer },
-            error @ FileError::Content { .. } => Self::NotOwn(error),
+            error @ FileError::Content { .. } => Self::NotTrusted(error),
         }
     }
 }
@@ -62,8 +62,10 @@ fn fix(error: &std::io::Error) -> &'static str {
         std::io::ErrorKind::PermissionDenied => {
             "only root can apply and restore; `nicpin plan` and `check` need no root"
         }
-        std::io::ErrorKind::ReadOnlyFilesystem => "the record of what was there needs a writable /run",
-        _ => "nicpin keeps its lock and its record there",
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "nicpin records the original settings there: /run has to be writable"
+        }
+        _ => "nicpin keeps its lock and its state files there",
     }
 }
 
@@ -72,12 +74,12 @@ fn path() -> String {
 }
 
 impl Lock {
-    /// Whether it was ever taken: without that, no nicpin has written or is writing.
+    /// Whether it was ever taken. If not, nicpin has written nothing since boot.
     pub fn exists(root: &Root) -> bool {
         root.exists(&path())
     }
 
-    /// Takes the lock, waiting for whoever has it.
+    /// Takes the lock, waiting up to `wait` for another holder.
     pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
         let path = path();
         let io = |answer| LockError::Io { path: root.outside(&path), answer };
@@ -93,9 +95,10 @@ impl Lock {
                 }
                 Err(TryLockError::WouldBlock) => {
                     let mut holder = String::new();
-                    let told = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
-                    let holder = if told { holder.trim().to_owned() } else { "another process".to_owned() };
-                    return Err(LockError::DecidedBy {
+                    let is_named = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
+                    let holder =
+                        if is_named { holder.trim().to_owned() } else { "another process".to_owned() };
+                    return Err(LockError::Held {
                         path: root.outside(&path),
                         holder,
                         seconds: wait.as_secs(),
@@ -103,11 +106,11 @@ impl Lock {
                 }
             }
         }
-        // Only for whoever waits to read; the lock is the kernel's.
+        // For the message of processes that wait; the lock itself is the kernel's.
         let holder = format!("nicpin {command}, process {}\n", std::process::id());
-        let described =
+        let named =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
-        described.map_err(io)?;
+        named.map_err(io)?;
         Ok(Self { file })
     }
 }

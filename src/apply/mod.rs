@@ -1,7 +1,7 @@
-//! Writing a plan: under a lock, after the first-seen values are safe, one file after the other, each read back.
-//! Takes no decision that the plan does not show.
+//! Writes a plan: under a lock, after the original settings are recorded, one file after the other, each read back.
+//! Makes no decision that the plan does not show.
 //!
-//! [`apply()`] and [`restore`] are all that a program needs that embeds nicpin.
+//! A program that embeds nicpin needs only [`apply()`] and [`restore`].
 
 mod bind;
 mod channels;
@@ -10,9 +10,9 @@ mod fallback;
 pub mod irqbalance;
 mod lock;
 mod proof;
-mod put_back;
 mod reasons;
 mod record;
+mod restore_settings;
 mod session;
 mod settings;
 mod state;

@@ -1,5 +1,5 @@
-//! Where interrupts arrived after an apply. The kernel's counters are the proof: a mask that reads back as written can
-//! still wait for an interrupt to take effect, and an idle queue proves nothing.
+//! Where interrupts arrived after an apply. The kernel's counters are the proof: a mask that reads back as written may
+//! take effect only at the next interrupt, and an idle queue proves nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::report::proof::Evidence;
 use crate::report::proof::VectorProof;
 use crate::root::{FileError, Root};
 
-/// The queue vectors of a plan, watched.
+/// The counters of a plan's queue vectors since the apply.
 #[derive(Debug)]
 pub struct Proof {
     watched: Vec<VectorProof>,
@@ -23,23 +23,23 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Begins to count. Vectors that no queue uses are not watched: nothing arrives there.
+    /// Takes the first sample. Idle vectors are left out: they get no interrupts.
     pub fn begin(root: &Root, done: &ApplyOutcome) -> Result<Self, FileError> {
-        let instead: BTreeMap<&str, &str> = (done.results.iter())
+        let fallbacks: BTreeMap<&str, &str> = (done.results.iter())
             .filter_map(|written| Some((written.path.as_str(), written.instead.as_deref()?)))
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
             let queues = interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle);
             watched.extend(queues.filter_map(|vector: &PlannedVector| {
-                let other = instead.get(affinity_file(vector.irq).as_str());
-                let other = other.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
+                let fallback = fallbacks.get(affinity_file(vector.irq).as_str());
+                let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
                 Some(VectorProof {
                     interface: interface.name.clone(),
                     role: vector.role,
                     queue: vector.queue,
                     irq: vector.irq,
-                    cpus: other.or_else(|| vector.cpus.clone())?,
+                    cpus: fallback.or_else(|| vector.cpus.clone())?,
                     verdict: Evidence::NoTraffic,
                     interrupts: 0,
                     others: CpuSet::new(),
@@ -51,7 +51,7 @@ impl Proof {
         Ok(Self { watched, irqs, last })
     }
 
-    /// Looks at the counters again; whether every vector is proven.
+    /// Takes another sample and returns whether every vector is proven.
     pub fn look(&mut self, root: &Root) -> Result<bool, FileError> {
         let now = counts(root, &self.irqs)?;
         for vector in &mut self.watched {
@@ -61,13 +61,13 @@ impl Proof {
         Ok(self.watched.iter().all(|vector| vector.verdict == Evidence::Proven))
     }
 
-    /// What was seen, and whether each vector is still allowed where it was put.
+    /// The verdicts, also on whether each affinity is still as it was written.
     pub fn finish(mut self, root: &Root) -> Vec<VectorProof> {
         for vector in &mut self.watched {
             let text = read_affinity(root, &affinity_file(vector.irq)).ok().flatten();
             match text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok()) {
                 Some(cpus) if cpus == vector.cpus => {}
-                // One that could not be moved is served where it was.
+                // A vector that could not be moved; its interrupts arrive where they did before.
                 Some(_) if vector.verdict == Evidence::Elsewhere => {}
                 Some(_) => vector.verdict = Evidence::MovedAway,
                 None => vector.verdict = Evidence::Gone,
@@ -85,28 +85,28 @@ impl VectorProof {
         }
         let before: BTreeMap<u32, u32> =
             last.cpus.iter().copied().zip(before.counts.iter().copied()).collect();
-        let (mut near, mut far) = (0, CpuSet::new());
+        let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
-            // A CPU that came online since counts from where it stopped, which is not known.
+            // A CPU that came online since goes on from an unknown count.
             let Some(grown) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else { continue };
             if grown > 0 && self.cpus.contains(cpu) {
-                near += u64::from(grown);
+                planned += u64::from(grown);
             } else if grown > 0 {
-                far.insert(cpu);
+                others.insert(cpu);
             }
         }
-        self.interrupts += near;
-        self.others = self.others.union(&far);
-        self.verdict = match (near > 0, far.is_empty()) {
+        self.interrupts += planned;
+        self.others = self.others.union(&others);
+        self.verdict = match (planned > 0, others.is_empty()) {
             (false, true) => return,
             (true, true) => Evidence::Proven,
-            // Moved in between, to where it is served now.
-            (true, false) if self.is_served_here(root) => Evidence::Proven,
+            // It moved to the planned CPUs between the samples.
+            (true, false) if self.is_effective_as_planned(root) => Evidence::Proven,
             (_, false) => Evidence::Elsewhere,
         };
     }
 
-    fn is_served_here(&self, root: &Root) -> bool {
+    fn is_effective_as_planned(&self, root: &Root) -> bool {
         let path = format!("/proc/irq/{}/effective_affinity", self.irq);
         let effective =
             root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_kernel_mask(&text).ok());

@@ -1,4 +1,4 @@
-//! Why a value differs from the plan, as far as the record of the last apply tells.
+//! Why a setting differs from the plan, as far as the record of the last apply shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,51 +14,53 @@ use crate::report::difference::Fallback;
 use crate::report::difference::Reason;
 use crate::root::Root;
 
-/// What differs from a plan and why, and what was put elsewhere because it had to be.
+/// What differs from a plan and why, and the vectors that are on a fallback CPU.
 pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Difference>, Vec<Fallback>) {
     if plan.writes.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    // Whether anything differs does not depend on the record; without one that can be believed no reason is known.
+    // What differs does not depend on the record. Without a trusted record only the reasons are unknown.
     let record = Record::load(root).unwrap_or_default();
-    let values: Vec<(KernelSetting<'_>, String)> = settings::planned(machine, plan);
+    let settings: Vec<(KernelSetting<'_>, String)> = settings::planned(machine, plan);
     let by_path: BTreeMap<&str, &KernelSetting<'_>> =
-        values.iter().map(|(value, _)| (value.path.as_str(), value)).collect();
-    let recreated = values.iter().filter(|(value, _)| {
-        let then = record.last_set.get(&value.key).and_then(|set| set.irq);
-        value.irq.is_some_and(|irq| made_anew(then, Irq::now(root, irq)).is_some())
+        settings.iter().map(|(setting, _)| (setting.path.as_str(), setting)).collect();
+    let recreated = settings.iter().filter(|(setting, _)| {
+        let then = record.last_set.get(&setting.key).and_then(|set| set.irq);
+        setting.irq.is_some_and(|irq| irq_change(then, Irq::now(root, irq)).is_some())
     });
-    // A card whose vectors are new has new queues, too.
-    let recreated: BTreeSet<&str> = recreated.map(|(value, _)| value.interface).collect();
-    let (mut differences, mut instead) = (Vec::new(), Vec::new());
+    // An interface with new vectors has new queues, too.
+    let recreated: BTreeSet<&str> = recreated.map(|(setting, _)| setting.interface).collect();
+    let (mut differences, mut fallbacks) = (Vec::new(), Vec::new());
     for write in &plan.writes {
-        let set = by_path.get(write.path.as_str()).and_then(|value| record.last_set.get(&value.key));
+        let set = by_path.get(write.path.as_str()).and_then(|setting| record.last_set.get(&setting.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
-        if let Some(LastSet { value, instead: Some(other), .. }) = set
+        if let Some(LastSet { value, fallback: Some(fallback), .. }) = set
             && same(value, &write.value.text())
-            && same(other, &write.current)
+            && same(fallback, &write.current)
         {
             let (planned, holds) = (write.value.to_string(), write.current.to_string());
-            instead.push(Fallback { path: write.path.clone(), planned, holds });
+            fallbacks.push(Fallback { path: write.path.clone(), planned, holds });
             continue;
         }
-        let anew = match by_path.get(write.path.as_str()).and_then(|value| value.irq) {
-            Some(irq) => set.and_then(|set| made_anew(set.irq, Irq::now(root, irq))),
-            None => recreated.contains(&*write.interface).then(|| "with its vectors".to_owned()),
+        let recreated = match by_path.get(write.path.as_str()).and_then(|setting| setting.irq) {
+            Some(irq) => set.and_then(|set| irq_change(set.irq, Irq::now(root, irq))),
+            None => recreated
+                .contains(&*write.interface)
+                .then(|| "together with the interface's vectors".to_owned()),
         };
-        let (reason, detail) = reason(&record, machine, write, set, anew);
+        let (reason, detail) = reason(&record, machine, write, set, recreated);
         differences.push(Difference { write: write.clone(), reason, detail });
     }
-    (differences, instead)
+    (differences, fallbacks)
 }
 
-/// How an IRQ is another than then, in words; `None` when it is the same.
-fn made_anew(then: Option<Irq>, now: Irq) -> Option<String> {
+/// How a vector's IRQ changed since the last apply, in words; `None` when it did not.
+fn irq_change(then: Option<Irq>, now: Irq) -> Option<String> {
     let then = then.filter(|then| *then != now)?;
     Some(if then.number == now.number {
-        format!("IRQ {} was given up and allocated anew", now.number)
+        format!("IRQ {} was freed and allocated again", now.number)
     } else {
-        format!("was IRQ {}, is {}", then.number, now.number)
+        format!("was IRQ {}, is now IRQ {}", then.number, now.number)
     })
 }
 
@@ -67,7 +69,7 @@ fn reason(
     machine: &Machine,
     write: &Write,
     set: Option<&LastSet>,
-    anew: Option<String>,
+    recreated: Option<String>,
 ) -> (Reason, Option<String>) {
     let interface = machine.interfaces.iter().find(|interface| *interface.name == *write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
@@ -79,19 +81,19 @@ fn reason(
         return (Reason::QueueCountChanged, Some(detail));
     }
     let Some(set) = set else { return (Reason::NotApplied, None) };
-    if let Some(detail) = anew {
+    if let Some(detail) = recreated {
         return (Reason::IrqRecreated, Some(detail));
     }
-    let held = set.instead.as_ref().unwrap_or(&set.value);
+    let held = set.fallback.as_ref().unwrap_or(&set.value);
     let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default().difference(&machine.topology.online);
     if write.kind.is_mask() && !offline.is_empty() {
-        return (Reason::CpuOffline, Some(format!("apply had set CPU {offline}")));
+        return (Reason::CpuOffline, Some(format!("the last apply set CPU {offline}")));
     }
     if means_same(write.kind, held, &write.current) {
-        return (Reason::PlanChanged, Some("it is as the last apply has set it".to_owned()));
+        return (Reason::PlanChanged, Some("it is as the last apply set it".to_owned()));
     }
     if let Some(answer) = &set.refused {
         return (Reason::KernelRefused, Some(answer.clone()));
     }
-    (Reason::MovedByOther, Some(format!("apply had set {held}")))
+    (Reason::MovedByOther, Some(format!("the last apply set {held}")))
 }

@@ -1,6 +1,6 @@
-//! The first values ever seen, by device and queue, so that `restore` finds them whatever IRQ numbers and names
-//! things have by then; and what apply last set, so that `check` can tell why something differs. WriteResult durably
-//! before the first write; the first values are never overwritten by later runs.
+//! The original settings by device and queue, so that `restore` finds them after IRQ numbers and names have changed; and
+//! what the last apply set, so that `check` can report why something differs. The record is on disk before the first
+//! write; later runs never overwrite original settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,33 +19,33 @@ use crate::root::Root;
 const FILE: StateFile = StateFile {
     name: "state.json",
     schema: "nicpin.state/1",
-    what: "a record of first-seen values",
-    not_done: "nothing was written, since it could not be undone",
+    what: "a record of original settings",
+    not_done: "nothing was written, because it could not be restored",
 };
 
-/// What was there before nicpin, and what nicpin has set since.
+/// The settings before nicpin, and what nicpin has set since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
-    /// The file's text at first sight, by what the file is about.
+    /// The original text of each file, by the setting's key.
     first_seen: Texts,
-    /// What apply last set, by the same names.
+    /// What the last apply set, by the same keys.
     #[serde(default)]
     pub(crate) last_set: BTreeMap<String, LastSet>,
-    /// How many receive and transmit queues an interface had when it was last planned.
+    /// How many receive and transmit queues each interface had when it was last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
 }
 
-/// What apply last wanted of a value, and got.
+/// What the last apply planned for a setting, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSet {
-    /// What the plan wanted.
+    /// The planned text.
     pub(crate) value: String,
-    /// What the file was given instead, the kernel having no room for that.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) instead: Option<String>,
-    /// What the kernel answered, where it did not take it.
+    /// The text that was written when the planned CPU had no free interrupt vector.
+    #[serde(rename = "instead", skip_serializing_if = "Option::is_none", default)]
+    pub(crate) fallback: Option<String>,
+    /// The kernel's error, where it refused the write.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) refused: Option<String>,
     /// The vector's IRQ.
@@ -53,14 +53,14 @@ pub(crate) struct LastSet {
     pub(crate) irq: Option<Irq>,
 }
 
-/// An IRQ: its number, and what tells it from another of the same number.
+/// An IRQ: its number, and what distinguishes it from a later IRQ with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Irq {
     pub(crate) number: u32,
-    /// The inode of `/sys/kernel/irq/N`, which the kernel makes anew with each IRQ; `None` in a tree, where inodes
-    /// say nothing.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) made: Option<u64>,
+    /// The inode of `/sys/kernel/irq/N`, which the kernel creates with each IRQ; `None` in a tree, where inodes mean
+    /// nothing.
+    #[serde(rename = "made", skip_serializing_if = "Option::is_none", default)]
+    pub(crate) inode: Option<u64>,
 }
 
 impl Default for Record {
@@ -75,14 +75,14 @@ impl Default for Record {
 }
 
 impl Irq {
-    /// The IRQ of this number as it is now.
+    /// The IRQ that has this number now.
     pub(crate) fn now(root: &Root, number: u32) -> Self {
-        Self { number, made: root.inode(&format!("/sys/kernel/irq/{number}")) }
+        Self { number, inode: root.inode(&format!("/sys/kernel/irq/{number}")) }
     }
 }
 
 impl Record {
-    /// Whether there is one.
+    /// Whether there is a record.
     pub fn exists(root: &Root) -> bool {
         FILE.exists(root)
     }
@@ -92,9 +92,9 @@ impl Record {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    /// Adds the present values of a plan's interfaces where none were seen before, and what the plan is going to set.
+    /// Adds the current settings of a plan's interfaces where none are recorded yet, and what the plan is going to set.
     pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
-        // What came with changed channels goes with them when they are put back.
+        // Queues that came with changed channels go away when the channels are restored.
         let other_channels: BTreeSet<String> = (machine.interfaces.iter())
             .filter(|interface| !self.has_first_channels(interface))
             .map(|interface| owner(interface) + " ")
@@ -104,14 +104,14 @@ impl Record {
                 self.first_seen.entry(key).or_insert(text);
             }
         }
-        for (value, wanted) in settings::planned(machine, plan) {
-            let irq = value.irq.map(|irq| Irq::now(root, irq));
-            match self.last_set.get_mut(&value.key) {
-                // The same as before; what became of it stands until it is written anew.
+        for (setting, wanted) in settings::planned(machine, plan) {
+            let irq = setting.irq.map(|irq| Irq::now(root, irq));
+            match self.last_set.get_mut(&setting.key) {
+                // The same plan as before: keep what became of the last write.
                 Some(set) if set.value == wanted => set.irq = irq,
                 _ => {
-                    let set = LastSet { value: wanted, instead: None, refused: None, irq };
-                    self.last_set.insert(value.key, set);
+                    let set = LastSet { value: wanted, fallback: None, refused: None, irq };
+                    self.last_set.insert(setting.key, set);
                 }
             }
         }
@@ -126,14 +126,14 @@ impl Record {
         first.is_none_or(|first| interface.channels.is_none_or(|now| first.difference(&now).is_empty()))
     }
 
-    /// Notes what became of a plan's writes.
+    /// Records what became of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
         let by_path: BTreeMap<&str, &WriteResult> =
             written.iter().map(|written| (written.path.as_str(), written)).collect();
-        for (value, _) in settings::planned(machine, plan) {
-            let Some(set) = self.last_set.get_mut(&value.key) else { continue };
-            let written = by_path.get(value.path.as_str());
-            set.instead = written.and_then(|written| written.instead.clone());
+        for (setting, _) in settings::planned(machine, plan) {
+            let Some(set) = self.last_set.get_mut(&setting.key) else { continue };
+            let written = by_path.get(setting.path.as_str());
+            set.fallback = written.and_then(|written| written.instead.clone());
             set.refused = written
                 .filter(|written| written.failed() || written.outcome == Outcome::Managed)
                 .and_then(|written| written.detail.clone());
@@ -146,13 +146,13 @@ impl Record {
         self.last_set.keys().any(|key| key.starts_with(&start))
     }
 
-    /// The first values.
+    /// The original settings.
     pub(crate) fn first_seen(&self) -> &Texts {
         &self.first_seen
     }
 
-    /// Forgets what was set of these values: they are as they were when the record was this one.
-    pub(crate) fn are_back<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>, then: &Self) {
+    /// Takes over what `then` holds about these settings: they are again as they were when the record was `then`.
+    pub(crate) fn reset_to<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>, then: &Self) {
         for key in keys {
             match then.last_set.get(key) {
                 Some(set) => _ = self.last_set.insert(key.clone(), set.clone()),
@@ -170,14 +170,14 @@ impl Record {
         self.queues.retain(|owner, _| self.last_set.keys().any(|key| is_of(owner, key)));
     }
 
-    /// Forgets all but these first values, and everything that was set since.
+    /// Removes all but these original settings, and everything that apply has set.
     pub fn keep_only(&mut self, keys: &[String]) {
         self.first_seen.retain(|key, _| keys.contains(key));
         self.last_set.clear();
         self.queues.clear();
     }
 
-    /// Writes the record so that a crash leaves the old or the new one; one without first values is removed.
+    /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.
     pub fn save(&self, root: &Root) -> Result<(), StateError> {
         if self.first_seen.is_empty() { FILE.remove(root) } else { FILE.save(root, self) }
     }

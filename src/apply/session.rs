@@ -1,4 +1,4 @@
-//! Apply from the lock to the last read-back. Everything that an undo needs is safe before the first write.
+//! Apply, from the lock to the last read-back. All that a restore needs is on disk before the first write.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::apply::error::ApplyError;
 use crate::apply::fallback::Fallbacks;
 use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::lock::Lock;
-use crate::apply::put_back::put_back;
 use crate::apply::record::Record;
+use crate::apply::restore_settings::restore_settings;
 use crate::apply::settings;
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
@@ -25,11 +25,11 @@ use crate::root::Root;
 /// How to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long to wait for another nicpin that is writing.
+    /// How long to wait for another nicpin that holds the lock.
     pub wait: Duration,
-    /// Whether the first failure stops everything and takes back what was written.
+    /// Whether the first failure stops the apply and restores what it has written.
     pub atomic: bool,
-    /// How many seconds the plan is on trial, if it is.
+    /// Seconds after which the settings are restored unless confirmed; `None` for an apply without trial.
     pub trial: Option<u64>,
 }
 
@@ -39,11 +39,11 @@ impl Default for Options {
     }
 }
 
-/// Applies a plan, with everything that `nicpin apply` promises: one at a time, the first values safe before the
-/// first write, nothing written that is as planned, no file made, no path outside of the root, each write read back.
+/// Applies a plan as `nicpin apply` does: under the lock, with the original settings on disk before the first write.
+/// Writes only what differs, creates no file, writes nothing outside the root, and reads back each write.
 ///
-/// `plan` reads the machine and plans it. It is called under the lock, and again after channels were changed, when
-/// queues and vectors are others. A refused write is an outcome, not an error.
+/// `plan` reads the machine and plans it. It is called under the lock, and once more after channels were changed, since
+/// queues and vectors are new then. A refused write is an outcome, not an error.
 ///
 /// ```
 /// use nicpin::{apply::{self, Options}, machine::Selection, policy::Policy, read::{self, Wants}, root::Root};
@@ -71,7 +71,7 @@ pub fn apply<E: From<ApplyError>>(
     apply_when_safe(root, options, plan, || Ok(()))
 }
 
-/// As [`apply`]; `safe` is called when an undo has all it needs, before the first write. Its error ends the apply.
+/// As [`apply`], and calls `safe` before the first write, when all that a restore needs is on disk. Its error ends the apply.
 pub fn apply_when_safe<E: From<ApplyError>>(
     root: &Root,
     options: Options,
@@ -81,73 +81,72 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let mut session = Session::begin(root, options)?;
     let (mut machine, mut planned) = plan(root)?;
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
-    session.remember(&machine, &planned)?;
+    session.record_original(&machine, &planned)?;
     if let Err(error) = safe() {
-        session.forget_plan();
+        session.reset_record();
         return Err(error);
     }
-    session.put_on_trial(&machine, &planned)?;
+    session.start_trial(&machine, &planned)?;
     let changes =
         planned.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
     let channels = change_channels(root, changes);
     if !channels.is_empty() {
-        // Other queues and vectors now: everything else is planned for them. What came with them goes with them
-        // when the channels are put back, and is not for the record.
+        // Queues and vectors are new now, so the rest is planned for them. They go away when the channels are restored,
+        // so their settings are not original ones.
         let again = plan(root).and_then(|(machine, plan)| {
-            session.note(&machine, &plan)?;
+            session.add_to_record(&machine, &plan)?;
             Ok((machine, plan))
         });
         match again {
             Ok(again) => (machine, planned) = again,
             Err(error) => {
-                session.take_back(&machine, &planned, &[], true)?;
+                session.undo(&machine, &planned, &[], true)?;
                 return Err(error);
             }
         }
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
-    let told = if stop { None } else { irqbalance::before_writes(root, &machine, &planned) };
-    let stop = stop || options.atomic && told.as_ref().is_some_and(IrqbalanceOutcome::failed);
+    let irqbalance = if stop { None } else { irqbalance::before_writes(root, &machine, &planned) };
+    let stop = stop || options.atomic && irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
     irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
-    let instead = Fallbacks::new(&machine.topology, &planned);
-    let results = write_plan(root, writes, Some(&instead), options.atomic);
+    let fallbacks = Fallbacks::new(&machine.topology, &planned);
+    let results = write_plan(root, writes, Some(&fallbacks), options.atomic);
     let mut done = ApplyOutcome {
         machine,
         plan: planned,
         channels,
-        irqbalance: told,
+        irqbalance,
         results,
         undone: None,
         earlier: session.earlier.take(),
     };
     if options.atomic && done.failed() {
-        done.undone =
-            session.take_back(&done.machine, &done.plan, &done.results, !done.channels.is_empty())?;
+        done.undone = session.undo(&done.machine, &done.plan, &done.results, !done.channels.is_empty())?;
     } else {
         session.record.settle(&done.machine, &done.plan, &done.results);
-        // The first values are safe; all that can be lost here is why a value differs.
+        // The original settings are on disk; an error here only loses the reasons that `check` reports.
         let _ = session.save();
         if options.trial.is_some() && done.is_in_vain() {
-            Trial::forget(root).map_err(ApplyError::from)?;
+            Trial::remove(root).map_err(ApplyError::from)?;
         }
     }
     Ok(done)
 }
 
-/// A run that writes, under the lock.
+/// One apply, under the lock.
 struct Session<'a> {
     root: &'a Root,
     options: Options,
     record: Record,
-    /// The record as it was found.
+    /// The record before this apply.
     found: Record,
     /// The record as it is on disk.
     saved: Record,
-    /// What there was before this run.
+    /// The settings before this apply.
     before: Texts,
-    /// What irqbalance had been told before this run.
-    told: IrqbalanceRecord,
+    /// What was done about irqbalance before this apply.
+    irqbalance: IrqbalanceRecord,
     earlier: Option<RestoreOutcome>,
     _lock: Lock,
 }
@@ -158,53 +157,64 @@ impl<'a> Session<'a> {
         let earlier = match Trial::load(root)? {
             Some(trial) if !trial.over => match TrialWatch::take(root)? {
                 None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
-                // Whoever watched it is dead, perhaps since before the first write.
-                Some(_) => Some(trial.put_back(root)?).filter(|undone| !undone.had_nothing_to_do()),
+                // The process that watched it has died, perhaps before the first write.
+                Some(_) => Some(trial.restore(root)?).filter(|undone| !undone.had_nothing_to_do()),
             },
-            Some(trial) if trial.can_be_tried_again() => Some(trial.put_back(root)?),
+            Some(trial) if trial.has_settings_left() => Some(trial.restore(root)?),
             _ => None,
         };
         let record = Record::load(root)?;
         let (found, saved) = (record.clone(), record.clone());
-        // One that cannot be read is refused when irqbalance is to be told.
-        let told = IrqbalanceRecord::load(root).unwrap_or_default();
-        Ok(Self { root, options, record, found, saved, before: Texts::new(), told, earlier, _lock: lock })
+        // An unreadable record is an error only when irqbalance is asked to ban IRQs.
+        let irqbalance = IrqbalanceRecord::load(root).unwrap_or_default();
+        Ok(Self {
+            root,
+            options,
+            record,
+            found,
+            saved,
+            before: Texts::new(),
+            irqbalance,
+            earlier,
+            _lock: lock,
+        })
     }
 
-    /// Keeps what there is now, durably.
-    fn remember(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+    /// Records the current settings on disk.
+    fn record_original(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         self.before = settings::texts(machine, plan);
-        self.note(machine, plan)
+        self.add_to_record(machine, plan)
     }
 
-    /// Nothing will be written: the record is as it was. If that cannot be, it holds more first values than it has
-    /// to, which does no harm.
-    fn forget_plan(&mut self) {
+    /// Makes the record what it was before this apply, when nothing is written. If that fails, the record holds more
+    /// original settings than needed, which does no harm.
+    fn reset_record(&mut self) {
         self.record = self.found.clone();
         let _ = self.save();
     }
 
-    /// Puts the plan on trial, where that is wanted: after the record is safe and right before the first write, since
-    /// from here on whoever finds the trial puts back what it may have set.
-    fn put_on_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+    /// Starts the trial, if one was asked for: after the record is on disk and right before the first write, since
+    /// from here on any nicpin that finds the trial restores what it may have set.
+    fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let Some(seconds) = self.options.trial else {
             let Some(earlier) = Trial::load(self.root)? else { return Ok(()) };
-            let planned = settings::planned(machine, plan).into_iter().map(|(value, _)| value.key).collect();
-            return Ok(earlier.give_up(self.root, &planned)?);
+            let planned =
+                settings::planned(machine, plan).into_iter().map(|(setting, _)| setting.key).collect();
+            return Ok(earlier.drop_settings(self.root, &planned)?);
         };
-        // Channels bring queues and vectors that are planned anew.
+        // Changed channels bring new queues and vectors, which are planned again.
         let before =
             if plan.channels.is_empty() { settings::written(machine, plan) } else { self.before.clone() };
-        let saved = Trial::new(seconds, before, self.found.clone(), self.told.clone()).save(self.root);
+        let saved = Trial::new(seconds, before, self.found.clone(), self.irqbalance.clone()).save(self.root);
         if saved.is_err() {
-            // It may be there all the same, and not yet synced.
-            let _ = Trial::forget(self.root);
-            self.forget_plan();
+            // The file may exist nevertheless, not yet synced.
+            let _ = Trial::remove(self.root);
+            self.reset_record();
         }
         Ok(saved?)
     }
 
-    fn note(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+    fn add_to_record(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         self.record.add(self.root, machine, plan);
         Ok(self.save()?)
     }
@@ -217,8 +227,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Takes back what this run has written, the last first, and then the channels; `None` unless it is to.
-    fn take_back(
+    /// With [`Options::atomic`], restores what this apply has written, last write first, then the channels; `None`
+    /// without it.
+    fn undo(
         &mut self,
         machine: &Machine,
         plan: &Plan,
@@ -233,24 +244,24 @@ impl<'a> Session<'a> {
             ..RestoreOutcome::default()
         };
         if channels {
-            let rest = put_back(self.root, &self.before, "as it was before this apply")?;
+            let rest = restore_settings(self.root, &self.before, "as it was before this apply")?;
             undone.channels = rest.channels;
             undone.results.extend(rest.results);
             undone.absent = rest.absent;
         }
-        undone.irqbalance = irqbalance::back_to(self.root, &self.told);
+        undone.irqbalance = irqbalance::undo_since(self.root, &self.irqbalance);
         if undone.complete() {
-            self.forget_plan();
+            self.reset_record();
             if self.options.trial.is_some() {
-                Trial::forget(self.root)?;
+                Trial::remove(self.root)?;
             }
         } else {
             let failed =
                 |path: &str| undone.results.iter().any(|result| result.path == path && result.failed());
-            let planned = settings::planned(machine, plan).into_iter().map(|(value, _)| value);
-            let back: Vec<String> =
-                planned.filter(|value| !failed(&value.path)).map(|value| value.key).collect();
-            self.record.are_back(&back, &self.found);
+            let planned = settings::planned(machine, plan).into_iter().map(|(setting, _)| setting);
+            let restored: Vec<String> =
+                planned.filter(|setting| !failed(&setting.path)).map(|setting| setting.key).collect();
+            self.record.reset_to(&restored, &self.found);
             let _ = self.save();
         }
         Ok(Some(undone.counted()))

@@ -1,5 +1,5 @@
-//! The values of a machine that nicpin may change, each under a name that stays the same: device, port and queue,
-//! whatever IRQ numbers and interface names things have by then.
+//! The settings that nicpin may change, each with a key that outlives IRQ numbers and interface names: device, port and
+//! queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,100 +10,98 @@ use crate::machine::paths::{affinity_file, queue_file};
 use crate::machine::{Channels, Interface, Machine, MaskFile, Vector};
 use crate::plan::{Plan, Write, WriteKind, WriteValue};
 
-/// The texts of files by the names of their values.
+/// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
 
-/// A value of the machine that nicpin may change.
+/// A setting of the machine as it is now.
 #[derive(Debug)]
 pub(crate) struct KernelSetting<'a> {
-    /// Its name.
+    /// The key in the record: `DEVICE port N rx-0 rps_cpus`.
     pub(crate) key: String,
     pub(crate) kind: WriteKind,
-    /// Its file now.
     pub(crate) path: String,
-    /// What that holds.
     pub(crate) text: String,
     pub(crate) mask: Option<&'a MaskFile>,
-    /// The interface's name now; empty for a setting of the whole machine.
+    /// Empty for a setting of the whole machine.
     pub(crate) interface: &'a str,
-    /// The vector's IRQ number now.
+    /// `None` for anything but a vector.
     pub(crate) irq: Option<u32>,
 }
 
 impl KernelSetting<'_> {
-    /// A recorded text as it is written now; what it should be, where it cannot be written.
-    fn written_as(&self, first: &str) -> Result<String, &'static str> {
+    /// The bytes to write for a recorded text; an error names what was expected.
+    fn to_written(&self, first: &str) -> Result<String, &'static str> {
         let Some(now) = self.mask else {
             let number = first.trim().parse::<u32>();
             return number.map(|number| number.to_string()).map_err(|_| "a number");
         };
-        let cpus = CpuSet::parse_mask(first).map_err(|_| "a mask of CPUs")?;
-        // As wide as the file is now, which is all that the kernel accepts.
-        cpus.to_mask(now.width).ok_or("a mask of CPUs that this machine can have")
+        let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
+        // The kernel accepts no mask that is wider than the file is now.
+        cpus.to_mask(now.width).ok_or("a CPU mask that fits this machine")
     }
 }
 
-/// What has to be written to be back where things were.
+/// What has to be written to restore recorded settings.
 #[derive(Debug, Default)]
 pub(crate) struct RestorePlan {
-    /// Cards that had other channels. They come first: queues and vectors are others afterwards.
-    pub(crate) channels: Vec<OtherChannels>,
-    /// The writes, by the names of their values.
+    /// Interfaces whose channels differ. They come first, since queues and vectors are new afterwards.
+    pub(crate) channels: Vec<ChangedChannels>,
+    /// The writes with their keys.
     pub(crate) writes: Vec<(String, Write)>,
-    /// Texts that cannot be what was there.
-    pub(crate) wrong: Vec<UnusableText>,
-    /// How many values are as they were already.
+    pub(crate) unusable: Vec<UnusableText>,
+    /// How many settings are already as recorded.
     pub(crate) unchanged: usize,
-    /// What was there and the machine does not have now.
+    /// The keys of recorded settings that the machine does not have now.
     pub(crate) absent: Vec<String>,
 }
 
-/// A card that had other channels.
+/// An interface whose channels differ from the recorded ones.
 #[derive(Debug)]
-pub(crate) struct OtherChannels {
+pub(crate) struct ChangedChannels {
     pub(crate) key: String,
     pub(crate) interface: String,
-    /// Those that it has.
     pub(crate) now: Channels,
-    /// Those that it had.
-    pub(crate) first: Channels,
+    pub(crate) recorded: Channels,
 }
 
-/// A text that is none for its value, or does not fit it.
+/// A recorded text that cannot be written to its file.
 #[derive(Debug)]
 pub(crate) struct UnusableText {
     pub(crate) key: String,
-    /// The value's file; `None` for channels.
+    /// `None` for channels.
     pub(crate) path: Option<String>,
     pub(crate) interface: String,
     pub(crate) text: String,
-    /// What it should be, in words.
+    /// What the text should be, in words.
     expected: &'static str,
 }
 
 impl UnusableText {
-    /// Why nothing can be put back from it, and the fix.
-    pub(crate) fn words(&self) -> String {
+    /// Why the setting cannot be restored, and the fix.
+    pub(crate) fn reason(&self) -> String {
         let Self { key, expected, .. } = self;
-        format!("recorded of {key}, and not {expected}: correct it in the record, or set the value by hand")
+        format!("recorded for {key}, but not {expected}; correct the record, or set it by hand")
     }
 }
 
 impl RestorePlan {
-    /// Whether the machine is back already.
-    pub(crate) fn is_there(&self) -> bool {
-        self.channels.is_empty() && self.writes.is_empty() && self.wrong.is_empty() && self.absent.is_empty()
+    /// Whether the machine is already as recorded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.channels.is_empty()
+            && self.writes.is_empty()
+            && self.unusable.is_empty()
+            && self.absent.is_empty()
     }
 }
 
-/// The present texts of a plan's interfaces, those of the machine that the plan writes, and of the cards whose
-/// channels it changes.
+/// The current settings of a plan's interfaces, of the machine where the plan writes them, and of the channels that the
+/// plan changes.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
     let interfaces = machine.interfaces.iter().filter(planned).flat_map(interface_settings);
-    let whole =
-        machine_settings(machine).filter(|value| plan.writes.iter().any(|write| write.path == value.path));
-    let mut texts: Texts = interfaces.chain(whole).map(|value| (value.key, value.text)).collect();
+    let whole = machine_settings(machine)
+        .filter(|setting| plan.writes.iter().any(|write| write.path == setting.path));
+    let mut texts: Texts = interfaces.chain(whole).map(|setting| (setting.key, setting.text)).collect();
     for change in &plan.channels {
         let interface = machine.interfaces.iter().find(|interface| interface.name == change.interface);
         texts.extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
@@ -111,15 +109,15 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     texts
 }
 
-/// The present texts of what a plan's writes change, and nothing else.
+/// The current texts of the files that a plan writes, and nothing else.
 pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
     let paths: BTreeSet<&str> = plan.writes.iter().map(|write| write.path.as_str()).collect();
-    let values = machine.interfaces.iter().flat_map(interface_settings).chain(machine_settings(machine));
-    let written = values.filter(|value| paths.contains(value.path.as_str()));
-    written.map(|value| (value.key, value.text)).collect()
+    let settings = machine.interfaces.iter().flat_map(interface_settings).chain(machine_settings(machine));
+    let written = settings.filter(|setting| paths.contains(setting.path.as_str()));
+    written.map(|setting| (setting.key, setting.text)).collect()
 }
 
-/// The values that a plan has an opinion on, with the text that it wants in each.
+/// The settings that a plan has an opinion about, with the text it plans for each.
 pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
     let mut paths: BTreeSet<String> = plan.writes.iter().map(|write| write.path.clone()).collect();
     for interface in &plan.interfaces {
@@ -128,67 +126,74 @@ pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetti
     let writes: BTreeMap<&str, &WriteValue> =
         plan.writes.iter().map(|write| (write.path.as_str(), &write.value)).collect();
     let named = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
-    let values =
+    let settings =
         machine.interfaces.iter().filter(named).flat_map(interface_settings).chain(machine_settings(machine));
-    let wanted = |value: KernelSetting<'a>| {
-        let text = writes.get(value.path.as_str()).map_or_else(|| value.text.clone(), ToString::to_string);
-        (value, text)
+    let wanted = |setting: KernelSetting<'a>| {
+        let text =
+            writes.get(setting.path.as_str()).map_or_else(|| setting.text.clone(), ToString::to_string);
+        (setting, text)
     };
-    values.filter(|value| paths.contains(&value.path)).map(wanted).collect()
+    settings.filter(|setting| paths.contains(&setting.path)).map(wanted).collect()
 }
 
-/// What would bring the machine back to these texts.
-pub(crate) fn back_to(texts: &Texts, machine: &Machine, why: &str) -> RestorePlan {
-    let mut back = RestorePlan::default();
+/// What has to be written to restore these texts.
+pub(crate) fn plan_restore(texts: &Texts, machine: &Machine, why: &str) -> RestorePlan {
+    let mut restore = RestorePlan::default();
     let mut left: BTreeMap<&str, &str> = texts.iter().map(|(k, text)| (k.as_str(), text.as_str())).collect();
-    for value in machine.interfaces.iter().flat_map(interface_settings).chain(machine_settings(machine)) {
-        let Some(first) = left.remove(value.key.as_str()) else { continue };
-        match value.written_as(first) {
-            Ok(text) if means_same(value.kind, &text, &value.text) => back.unchanged += 1,
+    for setting in machine.interfaces.iter().flat_map(interface_settings).chain(machine_settings(machine)) {
+        let Some(first) = left.remove(setting.key.as_str()) else { continue };
+        match setting.to_written(first) {
+            Ok(text) if means_same(setting.kind, &text, &setting.text) => restore.unchanged += 1,
             Ok(text) => {
                 let write = Write {
-                    kind: value.kind,
-                    path: value.path,
+                    kind: setting.kind,
+                    path: setting.path,
                     value: text.into(),
-                    current: value.text.into(),
-                    interface: value.interface.into(),
+                    current: setting.text.into(),
+                    interface: setting.interface.into(),
                     why: why.into(),
                 };
-                back.writes.push((value.key, write));
+                restore.writes.push((setting.key, write));
             }
-            Err(expected) => back.wrong.push(UnusableText {
-                key: value.key,
-                path: Some(value.path),
-                interface: value.interface.to_owned(),
+            Err(expected) => restore.unusable.push(UnusableText {
+                key: setting.key,
+                path: Some(setting.path),
+                interface: setting.interface.to_owned(),
                 text: first.to_owned(),
                 expected,
             }),
         }
     }
     for interface in &machine.interfaces {
-        // What is not told now may be told later.
+        // Channels that the driver does not report now may be reported later.
         let (key, Some(now)) = (channels_key(interface), interface.channels) else { continue };
         let Some(text) = left.remove(key.as_str()) else { continue };
         let interface = interface.name.clone();
         match Channels::parse(text) {
-            Some(first) if first.difference(&now).is_empty() => back.unchanged += 1,
-            Some(first) => back.channels.push(OtherChannels { key, interface, now, first }),
+            Some(recorded) if recorded.difference(&now).is_empty() => restore.unchanged += 1,
+            Some(recorded) => restore.channels.push(ChangedChannels { key, interface, now, recorded }),
             None => {
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                back.wrong.push(UnusableText { key, path: None, interface, text, expected: "channels" });
+                restore.unusable.push(UnusableText {
+                    key,
+                    path: None,
+                    interface,
+                    text,
+                    expected: "a number of channels",
+                });
             }
         }
     }
-    back.writes.sort_by_key(|(_, write)| write.kind);
-    back.absent = left.into_keys().map(str::to_owned).collect();
-    back
+    restore.writes.sort_by_key(|(_, write)| write.kind);
+    restore.absent = left.into_keys().map(str::to_owned).collect();
+    restore
 }
 
-/// The values of one interface, by device, port and queue.
+/// The settings of one interface.
 pub(crate) fn interface_settings(interface: &Interface) -> impl Iterator<Item = KernelSetting<'_>> {
     let owner = owner(interface);
     let name = &interface.name;
-    let mut values = Vec::new();
+    let mut settings = Vec::new();
     let mask = |key: String, kind, path: String, file: &'_ MaskFile| KernelSetting {
         key: format!("{owner} {key}"),
         kind,
@@ -200,18 +205,18 @@ pub(crate) fn interface_settings(interface: &Interface) -> impl Iterator<Item = 
     };
     for vector in &interface.vectors {
         let path = affinity_file(vector.irq);
-        let value = mask(vector_key(interface, vector), WriteKind::Vector, path, &vector.affinity);
-        values.push(KernelSetting { mask: Some(&vector.affinity), irq: Some(vector.irq), ..value });
+        let setting = mask(vector_key(interface, vector), WriteKind::Vector, path, &vector.affinity);
+        settings.push(KernelSetting { mask: Some(&vector.affinity), irq: Some(vector.irq), ..setting });
     }
     for rx in &interface.rx_queues {
         let queue = format!("rx-{}", rx.index);
         let path = |file: &str| queue_file(name, "rx", rx.index, file);
         if let Some(cpus) = &rx.rps_cpus {
-            let value = mask(format!("{queue} rps_cpus"), WriteKind::Rps, path("rps_cpus"), cpus);
-            values.push(KernelSetting { mask: Some(cpus), ..value });
+            let setting = mask(format!("{queue} rps_cpus"), WriteKind::Rps, path("rps_cpus"), cpus);
+            settings.push(KernelSetting { mask: Some(cpus), ..setting });
         }
         if let Some(count) = rx.rps_flow_cnt {
-            values.push(KernelSetting {
+            settings.push(KernelSetting {
                 key: format!("{owner} {queue} rps_flow_cnt"),
                 kind: WriteKind::RpsFlow,
                 path: path("rps_flow_cnt"),
@@ -225,14 +230,14 @@ pub(crate) fn interface_settings(interface: &Interface) -> impl Iterator<Item = 
     for tx in &interface.tx_queues {
         if let Some(cpus) = &tx.xps_cpus {
             let path = queue_file(name, "tx", tx.index, "xps_cpus");
-            let value = mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus);
-            values.push(KernelSetting { mask: Some(cpus), ..value });
+            let setting = mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus);
+            settings.push(KernelSetting { mask: Some(cpus), ..setting });
         }
     }
-    values.into_iter()
+    settings.into_iter()
 }
 
-/// How the record names an interface: by what does not change when it is renamed.
+/// The key of an interface: device and port, which do not change when it is renamed.
 pub(crate) fn owner(interface: &Interface) -> String {
     format!("{} port {}", interface.device.address, interface.port)
 }
@@ -241,18 +246,20 @@ pub(crate) fn channels_key(interface: &Interface) -> String {
     format!("{} channels", owner(interface))
 }
 
-/// How the record names a vector: by its queue; one without a queue by its place in the device's list, since its
-/// name may follow the interface's and its number the boot.
+/// The key of a vector: its role and queue. A vector without a queue has its position in the device's list of IRQs, since
+/// its name may contain the interface's and its number changes at each boot.
 fn vector_key(interface: &Interface, vector: &Vector) -> String {
-    let place = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
+    let position = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
     match vector.queue {
         Some(queue) => format!("vector {:?} {queue}", vector.role).to_lowercase(),
-        None => place()
-            .map_or_else(|| format!("vector {}", vector.action), |place| format!("vector control #{place}")),
+        None => position().map_or_else(
+            || format!("vector {}", vector.action),
+            |position| format!("vector control #{position}"),
+        ),
     }
 }
 
-/// The values of the machine as a whole.
+/// The settings of the machine as a whole.
 pub(crate) fn machine_settings(machine: &Machine) -> impl Iterator<Item = KernelSetting<'_>> {
     machine.flow_entries.into_iter().map(|entries| KernelSetting {
         key: "machine rps_sock_flow_entries".to_owned(),

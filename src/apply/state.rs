@@ -1,4 +1,4 @@
-//! The files that nicpin keeps for itself: JSON that says in front which form and version it has.
+//! nicpin's state files: JSON whose `schema` names the format and its version.
 
 use std::path::PathBuf;
 
@@ -8,47 +8,46 @@ use serde::{Deserialize, Serialize};
 use crate::root::errno_words;
 use crate::root::{FileError, Root};
 
-/// Where nicpin keeps its lock and its record. On a tmpfs: what it found before is of no use after a boot.
+/// Where nicpin keeps its lock and its state files. It is on a tmpfs: after a boot the original settings are back anyway.
 pub(crate) const STATE_DIR: &str = "/run/nicpin";
 
-/// One of the files, and what follows when it cannot be used.
+/// One state file, and the words for its errors.
 pub(crate) struct StateFile {
-    /// Its name in the state directory.
+    /// The file name in the state directory.
     pub(crate) name: &'static str,
-    /// What its `schema` says.
     pub(crate) schema: &'static str,
-    /// What it is, in words.
+    /// What the file is, in words.
     pub(crate) what: &'static str,
-    /// What was not done when it cannot be read or written, and why not.
+    /// What was not done because of the error, and why.
     pub(crate) not_done: &'static str,
 }
 
-/// A file of nicpin's own could not be kept or read; so nothing is done.
+/// A state file could not be read or written, so nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It holds something else.
-    #[error("{}: is not {what} ({reason}); {not_done}; move it away to start anew", path.display())]
+    /// The file does not hold what it should.
+    #[error("{}: not {what} ({reason}); {not_done}; move the file away and run again", path.display())]
     Content {
         /// The file, the root included.
         path: PathBuf,
-        /// What it should be, in words.
+        /// What the file should be, in words.
         what: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with its content.
         reason: String,
-        /// What was not done for that.
+        /// What was not done because of the error.
         not_done: &'static str,
     },
-    /// It could not be written.
+    /// The file could not be written.
     #[error("{}: {}; {not_done}", path.display(), errno_words(answer))]
     Save {
         /// The file, the root included.
         path: PathBuf,
         /// The kernel's answer.
         answer: std::io::Error,
-        /// What was not done for that.
+        /// What was not done because of the error.
         not_done: &'static str,
     },
 }
@@ -62,7 +61,7 @@ impl StateFile {
         root.exists(&self.path())
     }
 
-    /// What it holds; `None` where there is none.
+    /// The file's value; `None` if the file does not exist.
     pub(crate) fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -83,19 +82,19 @@ impl StateFile {
         serde_json::from_str(&text).map(Some).map_err(|e| error(e.to_string()))
     }
 
-    /// Replaces it so that a crash leaves the old or the new one.
+    /// Replaces the file; a crash leaves either the old or the new one.
     pub(crate) fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
         let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from);
         let saved = text.and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
-        saved.map_err(|answer| self.not_saved(root, answer))
+        saved.map_err(|answer| self.save_error(root, answer))
     }
 
-    /// Removes it; it need not be there.
+    /// Removes the file, if it exists.
     pub(crate) fn remove(&self, root: &Root) -> Result<(), StateError> {
-        root.remove_state(&self.path()).map_err(|answer| self.not_saved(root, answer))
+        root.remove_state(&self.path()).map_err(|answer| self.save_error(root, answer))
     }
 
-    fn not_saved(&self, root: &Root, answer: std::io::Error) -> StateError {
+    fn save_error(&self, root: &Root, answer: std::io::Error) -> StateError {
         StateError::Save { path: root.outside(&self.path()), answer, not_done: self.not_done }
     }
 }

@@ -1,11 +1,11 @@
-//! A plan on trial: what was there before is kept beside the record until somebody confirms. Whoever finds a trial
-//! that is over, or that nobody watches any more, puts everything back: the process that watches the time, else the
-//! next nicpin that writes.
+//! `apply --try`: the settings before the apply are kept beside the record until it is confirmed. Otherwise they are
+//! restored when the time is over: by the process that watches the time or, if that died, by the next nicpin that
+//! writes.
 //!
-//! A trial that could not be put back wholly is over all the same: it cannot be confirmed any more. What is missing
-//! stays in it by name, and every later apply tries again before it writes, until that is back, is planned by an apply,
-//! or `nicpin restore` has put back what the first apply found. What irqbalance was told is left to `restore` then:
-//! a later apply may have told it more.
+//! A trial whose settings could not all be restored is over nevertheless and cannot be confirmed any more. It keeps the
+//! settings that are left, and every later apply tries again to restore them before it writes, until all are restored or
+//! planned by an apply, or until `nicpin restore`. irqbalance's banned IRQs are left to `nicpin restore` then: a later
+//! apply may have banned more.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::error::ApplyError;
 use crate::apply::irqbalance::{self, IrqbalanceRecord};
-use crate::apply::put_back::put_back;
 use crate::apply::record::Record;
+use crate::apply::restore_settings::restore_settings;
 use crate::apply::settings;
 use crate::apply::settings::Texts;
 use crate::apply::state::{STATE_DIR, StateError, StateFile};
@@ -31,41 +31,44 @@ use crate::root::{FileError, Root};
 const FILE: StateFile = StateFile {
     name: "try.json",
     schema: "nicpin.try/1",
-    what: "a plan on trial",
-    not_done: "nothing was written, since it could not be undone",
+    what: "a record of apply --try",
+    not_done: "nothing was written, because it could not be restored",
 };
 
 /// An apply that has to be confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     schema: String,
-    /// How long it has been given, in seconds.
+    /// The time for the confirmation.
     pub seconds: u64,
-    /// Whether it was put back, because nobody confirmed it in time.
+    /// Whether it was not confirmed in time.
     pub over: bool,
-    /// What there was before, of all that it may have set; when it is over, of what could not be put back.
+    /// The settings before the apply; when the trial is over, those that could not be restored.
     before: Texts,
-    /// Whether it is over, and irqbalance could not be told.
-    #[serde(default)]
-    untold: bool,
-    /// The record that there was before.
+    /// Whether the trial is over and irqbalance's bans could not be restored.
+    #[serde(rename = "untold", default)]
+    irqbalance_failed: bool,
+    /// The record before the apply.
     record: Record,
-    /// What irqbalance had been told.
-    told: IrqbalanceRecord,
+    /// What was done about irqbalance before the apply.
+    #[serde(rename = "told")]
+    irqbalance: IrqbalanceRecord,
 }
 
 impl Trial {
-    pub(crate) fn new(seconds: u64, before: Texts, record: Record, told: IrqbalanceRecord) -> Self {
-        Self { schema: FILE.schema.to_owned(), seconds, over: false, before, untold: false, record, told }
+    pub(crate) fn new(seconds: u64, before: Texts, record: Record, irqbalance: IrqbalanceRecord) -> Self {
+        let schema = FILE.schema.to_owned();
+        Self { schema, seconds, over: false, before, irqbalance_failed: false, record, irqbalance }
     }
 
-    /// One that is over, in the place of one that cannot be read; with what could not be put back.
-    pub(crate) fn ended(left: Texts, undone: &RestoreOutcome) -> Self {
-        let untold = undone.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
-        Self { over: true, untold, ..Self::new(0, left, Record::default(), IrqbalanceRecord::default()) }
+    /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
+    pub(crate) fn ended(left: Texts, restored: &RestoreOutcome) -> Self {
+        let irqbalance_failed = restored.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
+        let trial = Self::new(0, left, Record::default(), IrqbalanceRecord::default());
+        Self { over: true, irqbalance_failed, ..trial }
     }
 
-    /// Reads the trial; `None` where there is none.
+    /// Reads the trial; `None` if there is none.
     pub fn load(root: &Root) -> Result<Option<Self>, StateError> {
         FILE.load(root)
     }
@@ -74,89 +77,90 @@ impl Trial {
         FILE.save(root, self)
     }
 
-    /// Ends every trial: what was set stays. Under the lock.
-    pub(crate) fn forget(root: &Root) -> Result<(), StateError> {
+    /// Ends any trial; the settings stay as they are. Under the lock.
+    pub(crate) fn remove(root: &Root) -> Result<(), StateError> {
         FILE.remove(root)
     }
 
-    /// Whether there is something to keep: an apply that ended before its first write has set nothing. One that found
-    /// everything as planned has set all that it wanted.
+    /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that found
+    /// everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let told = || IrqbalanceRecord::load(root).map_or(true, |told| told != self.told);
-        // Where it cannot be told, it is the user's word that counts.
-        let differs = || {
+        let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance);
+        // Confirm a trial whose machine cannot be read: the user wants to keep it.
+        let settings_changed = || {
             read::machine(root, Wants::default())
-                .map_or(true, |machine| !settings::back_to(&self.before, &machine, "").is_there())
+                .map_or(true, |machine| !settings::plan_restore(&self.before, &machine, "").is_empty())
         };
-        self.before.is_empty() || told() || differs()
+        self.before.is_empty() || irqbalance_changed() || settings_changed()
     }
 
-    /// Whether it is over, and something could not be put back that can be tried again.
-    pub(crate) fn can_be_tried_again(&self) -> bool {
+    /// Whether the trial is over and some settings could not be restored yet.
+    pub(crate) fn has_settings_left(&self) -> bool {
         self.over && !self.before.is_empty()
     }
 
-    /// What was not put back when it was over, in words; `None` when everything was.
+    /// What could not be restored when the trial was over, in words; `None` if everything was restored.
     pub fn not_back(&self) -> Option<String> {
         const NAMED: usize = 6;
-        if !self.over || self.before.is_empty() && !self.untold {
+        if !self.over || self.before.is_empty() && !self.irqbalance_failed {
             return None;
         }
-        let mut names: Vec<&str> = self.untold.then_some("what irqbalance was told").into_iter().collect();
+        let mut names: Vec<&str> =
+            self.irqbalance_failed.then_some("irqbalance's banned IRQs").into_iter().collect();
         names.extend(self.before.keys().map(String::as_str));
         let (many, more) = (names.len(), names.len().saturating_sub(NAMED));
         names.truncate(NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         Some(format!(
-            "{} could not be put back ({}{more}); the next apply tries again, and `nicpin restore` puts back what the \
-             first apply found",
-            count(many, "value"),
+            "{} could not be restored ({}{more}); the next apply tries again, and `nicpin restore` restores the settings \
+             before the first apply",
+            count(many, "setting"),
             names.join(", ")
         ))
     }
 
-    /// Leaves to an apply what it plans itself. Under the lock, before it writes.
-    pub(crate) fn give_up(mut self, root: &Root, planned: &BTreeSet<String>) -> Result<(), StateError> {
+    /// Drops the settings that an apply plans itself. Under the lock, before the apply writes.
+    pub(crate) fn drop_settings(mut self, root: &Root, planned: &BTreeSet<String>) -> Result<(), StateError> {
         let many = self.before.len();
         self.before.retain(|key, _| !planned.contains(key));
         if self.before.len() < many { self.save(root) } else { Ok(()) }
     }
 
-    /// Puts back what there was before, under the lock. What could not be put back stays in the record.
-    pub(crate) fn put_back(mut self, root: &Root) -> Result<RestoreOutcome, ApplyError> {
+    /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
+    pub(crate) fn restore(mut self, root: &Root) -> Result<RestoreOutcome, ApplyError> {
         let again = self.over;
-        let mut undone = put_back(root, &self.before, "as it was before apply --try")?;
+        let mut restored = restore_settings(root, &self.before, "as it was before apply --try")?;
         if !again {
-            undone.irqbalance = irqbalance::back_to(root, &self.told);
-            self.untold = undone.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
+            restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
+            self.irqbalance_failed = restored.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
         }
         // Another apply may have added to the record since.
-        if undone.complete() && !again {
+        if restored.complete() && !again {
             self.record.save(root)?;
         } else if let Ok(mut record) = Record::load(root) {
-            record.are_back(self.before.keys().filter(|key| !undone.refused.contains(key)), &self.record);
+            record.reset_to(self.before.keys().filter(|key| !restored.refused.contains(key)), &self.record);
             record.save(root)?;
         }
         self.over = true;
-        self.before.retain(|key, _| undone.refused.contains(key) || undone.absent.contains(key));
+        self.before.retain(|key, _| restored.refused.contains(key) || restored.absent.contains(key));
         self.save(root)?;
-        Ok(undone.counted())
+        Ok(restored.counted())
     }
 }
 
-/// Held by the process that watches the time; the kernel lets go of it when that ends, however it ends.
+/// The lock of the process that watches the time. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct TrialWatch(#[allow(dead_code)] File);
 
 impl TrialWatch {
-    /// Begins to watch; `None` while another process does.
+    /// Takes the lock; `None` while another process holds it.
     pub fn take(root: &Root) -> Result<Option<Self>, FileError> {
         let path = format!("{STATE_DIR}/try.lock");
         let mut file = root.open_state(&path)?;
         let io = |answer| FileError::Io { path: root.outside(&path), answer };
         match file.try_lock() {
             Ok(()) => {
-                // Only for people to read.
+                // For people to read.
                 let pid = format!("{}\n", std::process::id());
                 file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(io)?;
                 Ok(Some(Self(file)))

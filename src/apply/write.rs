@@ -1,4 +1,4 @@
-//! One value into one file: compared, written, read back, judged.
+//! Writes one setting: compares it, writes it, reads it back and decides the outcome.
 
 use std::io;
 use std::time::Duration;
@@ -14,55 +14,54 @@ use crate::report::outcome::WriteResult;
 use crate::root::errno_words;
 use crate::root::{FileError, Root};
 
-/// How long the kernel is given to finish what it is at: EBUSY, EAGAIN and EINTR are asked again after each.
-const PATIENCE: [Duration; 4] = [
+/// Pauses before a write is tried again after EBUSY, EAGAIN or EINTR.
+const PAUSES: [Duration; 4] = [
     Duration::from_millis(1),
     Duration::from_millis(3),
     Duration::from_millis(10),
     Duration::from_millis(30),
 ];
 
-/// Performs writes in order and reads each back, without the lock and the record that an undo needs: what
-/// [`apply()`](super::apply()) does last, to be measured by itself.
+/// Performs writes in order and reads each back, without lock and record: the last step of [`apply()`](super::apply()),
+/// public for benchmarks.
 pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
     write_plan(root, writes, None, false)
 }
 
-/// Performs a plan's writes in order. One that fails does not stop those after it, unless that is asked for, or what
-/// refuses the first vector would refuse them all: steering for vectors that did not move would be worse than none.
-/// `instead` knows where a vector goes for which there is no room.
+/// Performs a plan's writes in order. A failed write does not end this, unless `stop` is set or the first vector is
+/// refused for a reason that holds for all: steering for vectors that did not move is worse than none.
 pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
-    instead: Option<&Fallbacks<'_>>,
+    fallbacks: Option<&Fallbacks<'_>>,
     stop: bool,
 ) -> Vec<WriteResult> {
     let mut all: Vec<WriteResult> = Vec::new();
     let mut is_first = true;
-    for (at, write) in writes.iter().enumerate() {
-        let (written, errno) = write_one(root, write, instead);
-        let for_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
+    for (index, write) in writes.iter().enumerate() {
+        let (written, errno) = write_one(root, write, fallbacks);
+        let concerns_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
         is_first &= write.kind != WriteKind::Vector || written.outcome == Outcome::Already;
         let failed = written.failed();
         all.push(written);
         if failed && stop {
             break;
         }
-        if for_all {
-            refuse_rest(&mut all, &writes[at + 1..]);
+        if concerns_all {
+            refuse_rest(&mut all, &writes[index + 1..]);
             break;
         }
     }
     all
 }
 
-/// Performs writes in order, as many as can be.
+/// Performs writes in order; a failed write does not stop those after it.
 pub(crate) fn write_each(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
     writes.iter().map(|write| write_one(root, write, None).0).collect()
 }
 
-/// Whether the answer is about who writes and where, and not about one vector. One that the kernel manages itself is
-/// refused with EPERM, too, but has no write bits then.
+/// Whether the error concerns all vectors and not only this one. EPERM for a kernel-managed vector concerns only that;
+/// its file has no write bits.
 fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
     write.kind == WriteKind::Vector
         && match errno {
@@ -77,7 +76,7 @@ fn has_write_bits(root: &Root, path: &str) -> bool {
     mode.is_ok_and(|mode| mode.is_some_and(|mode| mode & 0o200 != 0))
 }
 
-/// What was refused last is refused for all.
+/// Gives all remaining writes the outcome of the last one.
 fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
     let more = if all.iter().any(WriteResult::changed) { " more" } else { "" };
     let Some(last) = all.last_mut() else { return };
@@ -91,17 +90,17 @@ fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
     all.extend(rest.iter().map(refused));
 }
 
-/// Takes writes back, the last one first.
+/// Restores what writes have changed, the last one first.
 pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[WriteResult]) -> Vec<WriteResult> {
     let done = writes.iter().zip(written).rev();
-    let back = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
-    let back = back
+    let restores = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
+    let restores = restores
         .filter_map(|(write, written)| Some(Write { value: written.was.clone()?.into(), ..write.clone() }));
-    back.map(|write| write_one(root, &write, None).0).collect()
+    restores.map(|write| write_one(root, &write, None).0).collect()
 }
 
-/// Also the kernel's answer, where it did not take the value itself.
-fn write_one(root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>) -> (WriteResult, Option<Errno>) {
+/// Also returns the error of the write itself, even if a fallback succeeded.
+fn write_one(root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> (WriteResult, Option<Errno>) {
     let mut written = WriteResult {
         path: write.path.clone(),
         value: write.value.to_string(),
@@ -114,24 +113,24 @@ fn write_one(root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>) -> (Wr
     };
     let was = match read(root, write) {
         Ok(Some(text)) => text.trim().to_owned(),
-        Ok(None) => return (written.vanished("the file is gone"), None),
+        Ok(None) => return (written.vanished("the file no longer exists"), None),
         Err(error) => return (written.refused(error.to_string()), None),
     };
     let same = means_same(write.kind, &was, &written.value);
     written.was = Some(was);
-    let errno = if same { None } else { written.perform(root, write, instead) };
+    let errno = if same { None } else { written.perform(root, write, fallbacks) };
     (written, errno)
 }
 
 impl WriteResult {
-    /// A value that was not even tried.
+    /// A write that was not tried.
     pub(crate) fn not_done(path: String, value: String, interface: String, why: String) -> Self {
         let outcome = Outcome::Refused;
         Self { path, value, interface, outcome, was: None, instead: None, effective: None, detail: Some(why) }
     }
 
     fn vanished(mut self, what: &str) -> Self {
-        self.judge(Outcome::Vanished, format!("{what}; run again to plan anew"));
+        self.judge(Outcome::Vanished, format!("{what}; run again"));
         self
     }
 
@@ -144,14 +143,14 @@ impl WriteResult {
         (self.outcome, self.detail) = (outcome, Some(detail));
     }
 
-    fn perform(&mut self, root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>) -> Option<Errno> {
+    fn perform(&mut self, root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> Option<Errno> {
         let value = self.value.clone();
-        let answer = put(root, &write.path, &value);
+        let answer = write_patiently(root, &write.path, &value);
         let errno = answer.as_ref().err().and_then(errno);
         match answer {
             Ok(()) => self.read_back(root, write, &value),
             Err(error) if write.kind == WriteKind::Vector && errno == Some(Errno::ENOSPC) => {
-                self.elsewhere(root, write, instead, &error);
+                self.write_fallback(root, write, fallbacks, &error);
             }
             Err(error) => {
                 let (outcome, detail) = refusal(root, write, &error);
@@ -161,23 +160,29 @@ impl WriteResult {
         errno
     }
 
-    /// The CPU has no room for another vector: the next CPU that has.
-    fn elsewhere(&mut self, root: &Root, write: &Write, instead: Option<&Fallbacks<'_>>, error: &io::Error) {
+    /// The CPU has no free interrupt vector: writes the next CPU that has one.
+    fn write_fallback(
+        &mut self,
+        root: &Root,
+        write: &Write,
+        fallbacks: Option<&Fallbacks<'_>>,
+        error: &io::Error,
+    ) {
         let words = errno_words(error);
-        for other in instead.iter().flat_map(|instead| instead.of(write)) {
-            let held = self.was.as_ref().is_some_and(|was| means_same(write.kind, was, &other.mask));
-            let put = if held { Ok(()) } else { put(root, &write.path, &other.mask) };
-            match put {
+        for fallback in fallbacks.iter().flat_map(|fallbacks| fallbacks.of(write)) {
+            let already = self.was.as_ref().is_some_and(|was| means_same(write.kind, was, &fallback.mask));
+            let result = if already { Ok(()) } else { write_patiently(root, &write.path, &fallback.mask) };
+            match result {
                 Ok(()) => {
-                    if !held {
-                        self.read_back(root, write, &other.mask);
+                    if !already {
+                        self.read_back(root, write, &fallback.mask);
                     }
                     if !self.failed() {
                         let detail = format!(
-                            "{words}: CPU {} has no interrupt vector left; on CPU {} of the same {} instead",
-                            other.wanted, other.cpu, other.domain
+                            "{words}: CPU {} has no free interrupt vector; CPU {} of the same {} is used as a fallback",
+                            fallback.planned, fallback.cpu, fallback.domain
                         );
-                        (self.detail, self.instead) = (Some(detail), Some(other.mask));
+                        (self.detail, self.instead) = (Some(detail), Some(fallback.mask));
                     }
                     return;
                 }
@@ -191,8 +196,8 @@ impl WriteResult {
         self.judge(
             Outcome::Refused,
             format!(
-                "{words}: no CPU of its node that may take it has an interrupt vector left; use fewer queues \
-                 (ethtool -L), or give --scope more CPUs"
+                "{words}: no candidate CPU of the node has a free interrupt vector; use fewer queues (ethtool -L), or \
+                 a wider --scope"
             ),
         );
     }
@@ -200,23 +205,22 @@ impl WriteResult {
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
         match read(root, write) {
             Ok(Some(text)) if means_same(write.kind, &text, value) => {
-                self.effective = serving_elsewhere(root, write, value);
+                self.effective = effective_elsewhere(root, write, value);
                 self.outcome = if self.effective.is_some() { Outcome::Pending } else { Outcome::Changed };
             }
             Ok(Some(text)) => self.judge(
                 Outcome::Refused,
-                format!("the kernel accepted it and holds {} instead; run again to plan anew", text.trim()),
+                format!("the kernel accepted the write, but the file holds {}; run again", text.trim()),
             ),
-            Ok(None) => self.judge(
-                Outcome::Vanished,
-                "the file went away after the write; run again to plan anew".to_owned(),
-            ),
+            Ok(None) => {
+                self.judge(Outcome::Vanished, "the file disappeared after the write; run again".to_owned())
+            }
             Err(error) => self.judge(Outcome::Refused, error.to_string()),
         }
     }
 }
 
-/// What the file of a write holds.
+/// The current text of a write's file.
 fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     match write.kind {
         WriteKind::Vector => read_affinity(root, &write.path),
@@ -224,11 +228,11 @@ fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     }
 }
 
-/// One write(2), and again while the kernel is busy.
-fn put(root: &Root, path: &str, value: &str) -> io::Result<()> {
-    let mut patience = PATIENCE.iter();
+/// One write(2), repeated while the kernel is busy.
+fn write_patiently(root: &Root, path: &str, value: &str) -> io::Result<()> {
+    let mut pauses = PAUSES.iter();
     loop {
-        match (root.write(path, value), patience.next()) {
+        match (root.write(path, value), pauses.next()) {
             (Err(error), Some(pause))
                 if matches!(errno(&error), Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) =>
             {
@@ -257,47 +261,51 @@ fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
     let words = errno_words(error);
     let refused = |fix: &str| (Outcome::Refused, format!("{words}: {fix}"));
     match (write.kind, errno(error)) {
-        // EPERM since 6.12, which also takes its write bits off it; EIO before, and also from an IRQ that went away
-        // under the open file.
+        // EPERM since 6.12, where the file has no write bits; EIO before, and also for an IRQ that was freed while the
+        // file was open.
         (WriteKind::Vector, Some(errno @ (Errno::EPERM | Errno::EIO)))
             if root.exists(&write.path) && (errno == Errno::EIO || !has_write_bits(root, &write.path)) =>
         {
-            (Outcome::Managed, format!("{words}: the kernel manages this vector and lets nobody move it"))
+            (
+                Outcome::Managed,
+                format!(
+                    "{words}: the kernel manages this vector and does not allow its affinity to be changed"
+                ),
+            )
         }
-        (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(&write.path) => {
-            (Outcome::Vanished, format!("{words}: with one transmit queue left there is no XPS; run again"))
-        }
+        (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(&write.path) => (
+            Outcome::Vanished,
+            format!("{words}: an interface with one transmit queue has no XPS; run again"),
+        ),
         (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::EIO)) => {
-            (Outcome::Vanished, format!("{words}: the file is gone; run again to plan anew"))
+            (Outcome::Vanished, format!("{words}: the file no longer exists; run again"))
         }
         (WriteKind::Vector, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused("run as root, outside of any container")
+            refused("run as root, outside any container")
         }
         (_, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused("it takes CAP_NET_ADMIN: run as root, outside of any container")
+            refused("CAP_NET_ADMIN is needed: run as root, outside any container")
         }
         (_, Some(Errno::EROFS)) => refused(
-            "it is mounted read-only; run outside of the container, or without ProtectKernelTunables= in the unit",
+            "the file is mounted read-only; run outside the container, or without ProtectKernelTunables= in the unit",
         ),
-        (_, Some(Errno::EINVAL)) => refused("none of its CPUs may be online now; run again to plan anew"),
-        (_, Some(Errno::EOVERFLOW)) => {
-            refused("the kernel counts fewer CPUs than the plan; run again to plan anew")
-        }
+        (_, Some(Errno::EINVAL)) => refused("perhaps none of the CPUs is online now; run again"),
+        (_, Some(Errno::EOVERFLOW)) => refused("the mask has more CPUs than this kernel; run again"),
         (_, Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) => {
-            refused("an earlier move is still under way; run again")
+            refused("an earlier change is still pending; run again")
         }
-        (_, Some(Errno::ENOMEM)) => refused("the kernel has no memory for it; run again later"),
-        _ => refused("run again, and report it if it stays"),
+        (_, Some(Errno::ENOMEM)) => refused("the kernel is out of memory; run again later"),
+        _ => refused("run again, and report it if it happens again"),
     }
 }
 
-/// The CPUs that serve a vector, if they are not among its new ones.
-fn serving_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> {
+/// A vector's effective CPUs, if they are not in its new affinity.
+fn effective_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> {
     if write.kind != WriteKind::Vector {
         return None;
     }
     let path = write.path.replace("smp_affinity", "effective_affinity");
     let effective = CpuSet::parse_kernel_mask(&root.read_opt(&path).ok()??).ok()?;
-    let allowed = CpuSet::parse_kernel_mask(value).unwrap_or_default();
-    (!effective.is_empty() && !effective.is_subset(&allowed)).then_some(effective)
+    let affinity = CpuSet::parse_kernel_mask(value).unwrap_or_default();
+    (!effective.is_empty() && !effective.is_subset(&affinity)).then_some(effective)
 }

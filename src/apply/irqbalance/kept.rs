@@ -1,4 +1,4 @@
-//! What nicpin has done about irqbalance, as it is kept.
+//! The record of what nicpin has done about irqbalance.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +13,31 @@ use crate::root::Root;
 const FILE: StateFile = StateFile {
     name: "irqbalance.json",
     schema: "nicpin.irqbalance/1",
-    what: "a record of what irqbalance was told",
-    not_done: "irqbalance was not told, since that could not be undone",
+    what: "a record of bans for irqbalance",
+    not_done: "irqbalance was not asked to ban IRQs, because that could not be undone",
 };
 
-/// What was done, so that it can be undone.
+/// What was done about irqbalance, so that it can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalanceRecord {
     schema: String,
-    /// The irqbalance that was told: process id and start time. One that was started later knows of nothing.
-    told: Option<(i32, u64)>,
-    /// IRQs that nicpin added to those that it leaves alone.
+    /// The irqbalance that has the bans: process id and start time, since a restarted irqbalance has none.
+    #[serde(rename = "told")]
+    process: Option<(i32, u64)>,
+    /// The IRQs that nicpin banned.
     pub banned: BTreeSet<u32>,
-    /// Planned IRQs and what they are: a number alone is another vector's after the next boot.
+    /// The planned IRQs with their devices: the same number may be another vector after channels change.
     pub planned: BTreeMap<u32, RecordedIrq>,
-    /// Whether nicpin stopped its service.
+    /// Whether nicpin stopped irqbalance's service.
     pub stopped: bool,
 }
 
-/// A vector, by what stays.
+/// The vector behind an IRQ number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedIrq {
-    /// The bus device.
+    /// The bus device's address.
     pub device: String,
-    /// The name of its handler.
+    /// The handler's name in `/proc/interrupts`.
     pub action: String,
 }
 
@@ -44,7 +45,7 @@ impl Default for IrqbalanceRecord {
     fn default() -> Self {
         Self {
             schema: FILE.schema.to_owned(),
-            told: None,
+            process: None,
             banned: BTreeSet::new(),
             planned: BTreeMap::new(),
             stopped: false,
@@ -53,31 +54,31 @@ impl Default for IrqbalanceRecord {
 }
 
 impl IrqbalanceRecord {
-    /// Reads it; nothing done where there is none.
+    /// Reads the record; an empty one if there is none.
     pub fn load(root: &Root) -> Result<Self, StateError> {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    /// Writes it so that a crash leaves the old or the new one; nothing done leaves no file.
+    /// Writes the record; a crash leaves either the old or the new one. An empty record is removed.
     pub(super) fn save(&self, root: &Root) -> Result<(), StateError> {
         if *self == Self::default() { FILE.remove(root) } else { FILE.save(root, self) }
     }
 
-    /// From now on it is about this irqbalance: one that was told is another if it was started at another time.
-    pub(super) fn is_about(&mut self, root: &Root, pid: i32) {
-        if !self.knows(root, pid) {
+    /// Makes this the record of a running irqbalance. Bans of an earlier process are dropped.
+    pub(super) fn set_process(&mut self, root: &Root, pid: i32) {
+        if !self.is_of(root, pid) {
             self.banned.clear();
         }
-        self.told = started(root, pid);
+        self.process = started(root, pid);
     }
 
-    /// Whether this irqbalance is the one that was told.
-    pub(super) fn knows(&self, root: &Root, pid: i32) -> bool {
-        self.told.is_some() && self.told == started(root, pid)
+    /// Whether the bans were given to this irqbalance.
+    pub(super) fn is_of(&self, root: &Root, pid: i32) -> bool {
+        self.process.is_some() && self.process == started(root, pid)
     }
 
-    /// Forgets IRQs that are no longer what they were; those of them that irqbalance was told to leave alone.
-    pub(super) fn forget_stale(&mut self, machine: &Machine) -> BTreeSet<u32> {
+    /// Removes IRQs that belong to another device by now, and returns the banned ones among them.
+    pub(super) fn remove_stale(&mut self, machine: &Machine) -> BTreeSet<u32> {
         let mut now: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         for interface in &machine.interfaces {
             for vector in &interface.vectors {
@@ -94,8 +95,8 @@ impl IrqbalanceRecord {
         stale
     }
 
-    /// Adds the IRQs of a plan. Interfaces that it is not about keep theirs.
-    pub(super) fn plan(&mut self, plan: &Plan) {
+    /// Adds the IRQs of a plan. Those of other interfaces stay.
+    pub(super) fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
             for vector in interface.vectors.iter().filter(|vector| vector.cpus.is_some()) {
                 let irq = RecordedIrq { device: interface.device.clone(), action: vector.action.clone() };

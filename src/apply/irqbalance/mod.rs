@@ -1,6 +1,6 @@
-//! What apply does about irqbalance, and what restore undoes: IRQs that it is told to leave alone, or its service
-//! stopped. What was done is kept in `/run/nicpin/irqbalance.json`, written before it is done: restore takes back
-//! exactly that, and `nicpin irqbalance-policy` answers by it where it cannot see the cards.
+//! What apply does about irqbalance and restore undoes: it bans IRQs over irqbalance's socket, or stops its service.
+//! `/run/nicpin/irqbalance.json` records this before it is done: restore undoes exactly that, and
+//! `nicpin irqbalance-policy` answers from it where it cannot read the devices.
 
 mod kept;
 mod service;
@@ -29,7 +29,7 @@ fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceO
     IrqbalanceOutcome { detail: Some(error.to_string()), ..IrqbalanceOutcome::new(pid, done, false, irqs) }
 }
 
-/// Why not.
+/// Why nothing could be done about irqbalance.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -38,21 +38,21 @@ enum Failure {
     Service(String),
     #[error("{0}")]
     NotKept(#[from] StateError),
-    #[error("it was told, and says that it leaves only {held} of {asked} IRQs alone; run again")]
+    #[error("irqbalance reports only {held} of {asked} IRQs as banned; run again")]
     NotHeld { held: usize, asked: usize },
 }
 
-/// irqbalance runs, and the policy is not to write while it does.
+/// irqbalance runs, and the policy refuses to write while it does.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "irqbalance runs (process {pid}) and would move what is written; nothing was written: stop it, or give --irqbalance \
-     ban or stop"
+    "irqbalance runs (process {pid}) and would change the affinities again; nothing was written: stop it, or use \
+     --irqbalance ban or stop"
 )]
 pub struct RunningError {
     pid: i32,
 }
 
-/// Refuses to go on where the plan says so.
+/// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     match &plan.irqbalance {
         Some(IrqbalancePlan { action: Balancer::Refuse, pid, .. }) => Err(RunningError { pid: *pid }),
@@ -60,8 +60,8 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     }
 }
 
-/// Does what the plan says, before its writes: a vector that irqbalance still has could be moved between its write and
-/// its ban. `None` where there is nothing to do.
+/// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and its
+/// ban. `None` where there is nothing to do.
 pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<IrqbalanceOutcome> {
     let balancer = plan.irqbalance.as_ref().filter(|balancer| !balancer.irqs.is_empty())?;
     let (pid, count) = (Some(balancer.pid), balancer.irqs.len());
@@ -72,9 +72,9 @@ pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<Irqb
     };
     Some(match done {
         Ok(done) => done,
-        // Its policy script holds even where its socket does not answer.
+        // The policy script works even where the socket does not answer.
         Err(error @ Failure::Socket(_)) if balancer.lasts && balancer.action == Balancer::Ban => {
-            let detail = format!("{error}; its policy script asks nicpin when it starts");
+            let detail = format!("{error}; its policy script asks nicpin when irqbalance starts");
             IrqbalanceOutcome {
                 detail: Some(detail),
                 ..IrqbalanceOutcome::new(pid, IrqbalanceAction::NotTold, false, count)
@@ -84,19 +84,19 @@ pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<Irqb
     })
 }
 
-/// Corrects what a plan that ignores irqbalance says of it: what an earlier apply has told it still holds, and a plan
-/// is made without asking.
+/// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, and planning does not ask
+/// irqbalance.
 pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     let balancer = plan.irqbalance.as_ref().filter(|balancer| balancer.action == Balancer::Ignore);
     let Some(IrqbalancePlan { pid, irqs, .. }) = balancer else { return };
-    if !IrqbalanceRecord::load(root).is_ok_and(|kept| kept.knows(root, *pid)) {
+    if !IrqbalanceRecord::load(root).is_ok_and(|record| record.is_of(root, *pid)) {
         return;
     }
     let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else { return };
     let left_alone = irqs.iter().filter(|irq| now.banned.contains(irq)).count();
     let running = |note: &&mut Note| matches!(note, Note::IrqbalanceRunning { .. });
-    if let Some(Note::IrqbalanceRunning { left_alone: holds, .. }) = plan.notes.iter_mut().find(running) {
-        *holds = left_alone;
+    if let Some(Note::IrqbalanceRunning { left_alone: noted, .. }) = plan.notes.iter_mut().find(running) {
+        *noted = left_alone;
     }
 }
 
@@ -108,20 +108,20 @@ fn ban(
 ) -> Result<IrqbalanceOutcome, Failure> {
     let daemon = Daemon::new(root, balancer.pid);
     let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
-    let mut kept = IrqbalanceRecord::load(root)?;
-    kept.is_about(root, balancer.pid);
-    // IRQ numbers that have gone to other vectors since are none of nicpin's business any more.
-    let stale = kept.forget_stale(machine);
-    let likely = planned.union(&kept.banned).copied().collect();
-    let now = daemon.setup(&likely)?.banned;
+    let mut record = IrqbalanceRecord::load(root)?;
+    record.set_process(root, balancer.pid);
+    // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
+    let stale = record.remove_stale(machine);
+    let expected = planned.union(&record.banned).copied().collect();
+    let now = daemon.setup(&expected)?.banned;
     let list: BTreeSet<u32> = now.difference(&stale).copied().chain(planned.iter().copied()).collect();
     let added: BTreeSet<u32> = planned.difference(&now).copied().collect();
-    kept.banned.extend(&added);
-    kept.plan(plan);
-    kept.save(root)?;
+    record.banned.extend(&added);
+    record.add_plan(plan);
+    record.save(root)?;
     if list != now {
-        if !list.is_subset(&likely) {
-            // Others have had it leave IRQs alone, which have to be named again: is there room for all?
+        if !list.is_subset(&expected) {
+            // Others have banned IRQs too, which have to be named again: check that the longer request can be read.
             daemon.setup(&list)?;
         }
         daemon.ban(&list)?;
@@ -138,60 +138,60 @@ fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
     if !root.is_real() {
         return Err(SocketError::Copy.into());
     }
-    let mut kept = IrqbalanceRecord::load(root)?;
-    kept.stopped = true;
-    kept.save(root)?;
+    let mut record = IrqbalanceRecord::load(root)?;
+    record.stopped = true;
+    record.save(root)?;
     service::stop(root).map_err(Failure::Service)?;
     Ok(IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Stopped, true, 0))
 }
 
-/// Undoes what applies have done about irqbalance since it was so, or at all; `None` where they did nothing.
-pub fn back_to(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
+/// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
+pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
     let (pid, undone) = match IrqbalanceRecord::load(root) {
-        Ok(kept) if kept == *before => return None,
-        Ok(kept) => {
+        Ok(record) if record == *before => return None,
+        Ok(record) => {
             let pid = service::running(root);
-            (pid, undo(root, &kept, before, pid))
+            (pid, undo(root, &record, before, pid))
         }
         Err(error) => (None, Err(error.into())),
     };
     Some(undone.unwrap_or_else(|error| failed_because(pid, 0, &error)))
 }
 
-/// The IRQs that this irqbalance was told to leave alone; none where that cannot be told.
+/// The planned IRQs that nicpin banned from this irqbalance; none where the record cannot be read.
 pub fn told(root: &Root, pid: i32) -> BTreeSet<u32> {
     match IrqbalanceRecord::load(root) {
-        Ok(kept) if kept.knows(root, pid) => kept.planned.into_keys().collect(),
+        Ok(record) if record.is_of(root, pid) => record.planned.into_keys().collect(),
         _ => BTreeSet::new(),
     }
 }
 
-/// Whether there is something to take back.
-pub fn has_done_something(root: &Root) -> bool {
-    IrqbalanceRecord::load(root).map_or(true, |kept| kept != IrqbalanceRecord::default())
+/// Whether there is something to undo, or the record cannot be read.
+pub fn has_something_to_undo(root: &Root) -> bool {
+    IrqbalanceRecord::load(root).map_or(true, |record| record != IrqbalanceRecord::default())
 }
 
 fn undo(
     root: &Root,
-    kept: &IrqbalanceRecord,
+    record: &IrqbalanceRecord,
     before: &IrqbalanceRecord,
     pid: Option<i32>,
 ) -> Result<IrqbalanceOutcome, Failure> {
     let done = match pid {
-        None if kept.stopped && !before.stopped => {
+        None if record.stopped && !before.stopped => {
             service::start(root).map_err(Failure::Service)?;
             IrqbalanceOutcome::new(service::running(root), IrqbalanceAction::Started, true, 0)
         }
-        Some(pid) if kept.knows(root, pid) => {
+        Some(pid) if record.is_of(root, pid) => {
             let daemon = Daemon::new(root, pid);
             let now = daemon.setup(&BTreeSet::new())?.banned;
             let list: BTreeSet<u32> = now
                 .iter()
-                .filter(|irq| !kept.banned.contains(irq) || before.banned.contains(irq))
+                .filter(|irq| !record.banned.contains(irq) || before.banned.contains(irq))
                 .copied()
                 .collect();
-            let back = now.len() - list.len();
-            if back > 0 {
+            let unbanned = now.len() - list.len();
+            if unbanned > 0 {
                 daemon.setup(&list)?;
                 daemon.ban(&list)?;
                 let held = daemon.setup(&BTreeSet::new())?.banned;
@@ -202,9 +202,9 @@ fn undo(
                     });
                 }
             }
-            IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Unbanned, back > 0, back)
+            IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Unbanned, unbanned > 0, unbanned)
         }
-        // It was restarted, or is gone: it knows nothing of what nicpin told it.
+        // It was restarted or has ended, and its bans with it.
         pid => IrqbalanceOutcome::new(pid, IrqbalanceAction::Unbanned, false, 0),
     };
     before.save(root)?;

@@ -1,5 +1,5 @@
-//! irqbalance's service, by systemctl of a fixed place and without the environment: whoever starts nicpin does not
-//! choose what runs.
+//! irqbalance's service, through systemctl at a fixed path and without environment variables, so that nobody else chooses
+//! what root runs.
 
 use std::process::{Command, Stdio};
 
@@ -9,22 +9,21 @@ use crate::root::Root;
 const SYSTEMCTL: [&str; 3] = ["/usr/bin/systemctl", "/bin/systemctl", "/run/current-system/sw/bin/systemctl"];
 const UNIT: &str = "irqbalance.service";
 
-/// Its process id, if it runs now.
+/// irqbalance's process id; `None` if it does not run.
 pub(super) fn running(root: &Root) -> Option<i32> {
     let processes = tools::processes(root, &["irqbalance"]).ok()?;
     processes.first().map(|process| process.pid)
 }
 
-/// Stops the service; the reason if irqbalance still runs then.
+/// Stops the service; an error if irqbalance still runs afterwards.
 pub(super) fn stop(root: &Root) -> Result<(), String> {
     systemctl(root, "stop")?;
     match running(root) {
         None => Ok(()),
-        Some(pid) => Err(format!("{UNIT} is stopped, and process {pid} still runs: stop it by hand")),
+        Some(pid) => Err(format!("{UNIT} is stopped, but process {pid} still runs; stop it by hand")),
     }
 }
 
-/// Starts the service.
 pub(super) fn start(root: &Root) -> Result<(), String> {
     systemctl(root, "start")
 }
@@ -32,7 +31,7 @@ pub(super) fn start(root: &Root) -> Result<(), String> {
 fn systemctl(root: &Root, verb: &str) -> Result<(), String> {
     let program = SYSTEMCTL.iter().find(|path| root.is_real() && root.exists(path));
     let Some(program) = program else {
-        return Err(format!("there is no systemctl here: {verb} irqbalance by hand"));
+        return Err(format!("systemctl was not found; {verb} irqbalance by hand"));
     };
     let mut command = Command::new(program);
     command.args([verb, UNIT]).env_clear().stdin(Stdio::null());
@@ -40,7 +39,7 @@ fn systemctl(root: &Root, verb: &str) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or_default().trim();
-    Err(format!("{program} {verb} {UNIT}: {} ({said}): see systemctl status irqbalance", output.status))
+    let message = String::from_utf8_lossy(&output.stderr);
+    let message = message.lines().next().unwrap_or_default().trim();
+    Err(format!("{program} {verb} {UNIT}: {} ({message}): see systemctl status irqbalance", output.status))
 }

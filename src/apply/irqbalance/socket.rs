@@ -1,8 +1,8 @@
-//! The words that irqbalance understands on its socket (irqbalance(1), section API), and its answer to `setup`. Every
-//! request is a connection of its own; a list of bans replaces the one before.
+//! Requests on irqbalance's socket (irqbalance(1), section API), and its answer to `setup`. Every request needs a new
+//! connection; a list of banned IRQs replaces the earlier list.
 //!
-//! In a tree the answer stands in `/nicpin/irqbalance`, and a list of bans changes it there: nothing of the machine
-//! that nicpin runs on is asked or told.
+//! In a tree the answer is in `/nicpin/irqbalance`, and a list of banned IRQs changes that file. The irqbalance of the
+//! machine that nicpin runs on is not contacted.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IoSlice, Read as _};
@@ -19,22 +19,22 @@ use nix::sys::socket::{
 use crate::root::Root;
 use crate::root::errno_words;
 
-/// Where a tree keeps what irqbalance answered to `setup`.
+/// Where a tree keeps irqbalance's answer to `setup`.
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";
 
-/// How long irqbalance may take to answer. Up to 1.9.2 it sleeps through one interval, 10 seconds if not set
-/// otherwise, when it looks at the machine anew.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for an answer. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by default) when it scans
+/// the machine again.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What irqbalance says of itself.
+/// irqbalance's answer to `setup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// Seconds between its looks at the machine.
+    /// Seconds between two balancing runs.
     pub interval: u64,
-    /// The IRQs that it was told to leave alone, by its arguments or on its socket. Those that its policy script or a
-    /// banned module names are not among them.
+    /// The IRQs that were banned by arguments or on the socket. Bans by a policy script or by a banned module are not
+    /// listed.
     pub banned: BTreeSet<u32>,
-    /// The rest of the answer: the CPUs that it does not use, as a mask.
+    /// The mask of CPUs that irqbalance does not use.
     cpus: String,
 }
 
@@ -55,7 +55,7 @@ impl Setup {
                         number(word, &mut words)?;
                     }
                 }
-                // Older ones print nothing where they leave out no CPU.
+                // Older versions print nothing here if they use all CPUs.
                 "BANNED" => {
                     let cpus = words.next().unwrap_or_default().to_owned();
                     return words.next().is_none().then_some(Self { interval, banned, cpus });
@@ -65,53 +65,52 @@ impl Setup {
         }
     }
 
-    /// The answer's text.
+    /// The answer in irqbalance's format.
     pub fn to_text(&self) -> String {
         let irqs = self.banned.iter().map(|irq| format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 0 "));
         format!("SLEEP {} {}BANNED {}", self.interval, irqs.collect::<Vec<_>>().concat(), self.cpus)
     }
 }
 
-/// irqbalance was not reached or did not do as it was told.
+/// A request to irqbalance failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// A tree without its answer.
-    #[error("this is a copy of a machine, without an irqbalance that could be told")]
+    /// A tree without a recorded answer.
+    #[error("this is a copy of a machine, without a running irqbalance")]
     Copy,
-    /// No socket of that process.
+    /// No socket of that process answers.
     #[error(
-        "process {pid} has no socket that answers ({}): it may have been built without one; let its policy script ask \
-         nicpin, or give --irqbalance stop or ignore",
+        "process {pid} has no socket that answers ({}): it may be built without one; use `nicpin irqbalance-policy` as \
+         its policy script, or --irqbalance stop or ignore",
         errno_words(answer)
     )]
     NoSocket {
-        /// irqbalance.
+        /// The process id of irqbalance.
         pid: i32,
-        /// What became of the last try.
+        /// The error of the last attempt.
         answer: io::Error,
     },
-    /// It closed the connection, or answered something else.
-    #[error("process {pid} does not answer ({reason}): only root may talk to it; is it still running?")]
+    /// irqbalance closed the connection, or its answer was not understood.
+    #[error("process {pid} does not answer ({reason}): only root can use its socket; is it still running?")]
     NoAnswer {
-        /// irqbalance.
+        /// The process id of irqbalance.
         pid: i32,
-        /// What came in place of an answer.
+        /// The error, or the beginning of the answer.
         reason: String,
     },
-    /// The list is longer than what it reads at once.
+    /// The list of IRQs is longer than a request may be.
     #[error(
-        "process {pid} reads fewer bytes at once than it takes to name {count} IRQs (500 up to version 1.9.4), and would \
-         understand a part: let its policy script ask nicpin, or give --irqbalance stop"
+        "process {pid} cannot read a request with {count} IRQs (500 bytes up to version 1.9.4) and would ban only some \
+         of them: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
     )]
     TooLong {
-        /// irqbalance.
+        /// The process id of irqbalance.
         pid: i32,
-        /// How many IRQs.
         count: usize,
     },
 }
 
-/// The connection to one irqbalance.
+/// One running irqbalance.
 #[derive(Debug)]
 pub(super) struct Daemon<'a> {
     root: &'a Root,
@@ -123,7 +122,7 @@ impl<'a> Daemon<'a> {
         Self { root, pid }
     }
 
-    /// What it says of itself, if it could also read a request that bans these IRQs.
+    /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
     pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, SocketError> {
         let answer = |text: &str| {
             let cut: String = text.trim().chars().take(60).collect();
@@ -133,8 +132,8 @@ impl<'a> Daemon<'a> {
         if !self.root.is_real() {
             return answer(&self.root.read_opt(RECORDED).ok().flatten().ok_or(SocketError::Copy)?);
         }
-        // It looks at how a request begins, so blanks are no harm. What it leaves unread makes the kernel reset the
-        // connection when it closes it: then a request of this length is too long.
+        // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
+        // connection with bytes unread, the kernel resets it: then a request of this length is too long.
         let request = format!("{:<width$}", "setup", width = ban_request(room_for).len());
         let mut stream = self.connect()?;
         let (text, unread) = ask(&mut stream, &request)
@@ -145,7 +144,7 @@ impl<'a> Daemon<'a> {
         answer(&text)
     }
 
-    /// Has it leave exactly these IRQs alone.
+    /// Bans exactly these IRQs.
     pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), SocketError> {
         let failed = |error: io::Error| SocketError::NoAnswer { pid: self.pid, reason: errno_words(&error) };
         if self.root.is_real() {
@@ -159,7 +158,7 @@ impl<'a> Daemon<'a> {
         let pid = self.pid;
         let name = format!("irqbalance{pid}.sock");
         let mut result = Err(ErrorKind::NotFound.into());
-        // By version: 1.6 and later, 1.5, before that, and the nameless one to which those since 1.5 fall back.
+        // By version: 1.6 and later, 1.5, before 1.5, and the unnamed socket as a fallback since 1.5.
         for path in [format!("/run/irqbalance/{name}"), format!("/run/{name}")] {
             result = result.or_else(|_: io::Error| UnixStream::connect(Path::new(&path)));
         }
@@ -168,10 +167,10 @@ impl<'a> Daemon<'a> {
             result = result.or_else(connected);
         }
         let trusted = result.and_then(|stream| {
-            // Anybody may take an abstract name.
+            // Any process can bind an abstract name.
             let peer = getsockopt(&stream, PeerCredentials)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            stream.set_write_timeout(Some(TIMEOUT))?;
             if peer.pid() == pid { Ok(stream) } else { Err(ErrorKind::PermissionDenied.into()) }
         });
         trusted.map_err(|answer| SocketError::NoSocket { pid, answer })
@@ -186,19 +185,19 @@ fn ban_request(irqs: &BTreeSet<u32>) -> String {
     if irqs.is_empty() { request + " NONE" } else { request }
 }
 
-/// Sends a request in one piece, with who sends it; the answer, and whether some of the request was left unread.
+/// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes unread.
 fn ask(stream: &mut UnixStream, request: &str) -> io::Result<(String, bool)> {
     let credentials = UnixCredentials::new();
-    let who = [ControlMessage::ScmCredentials(&credentials)];
+    let control = [ControlMessage::ScmCredentials(&credentials)];
     let bytes = [IoSlice::new(request.as_bytes())];
-    let sent = sendmsg::<()>(stream.as_raw_fd(), &bytes, &who, MsgFlags::MSG_NOSIGNAL, None)?;
+    let sent = sendmsg::<()>(stream.as_raw_fd(), &bytes, &control, MsgFlags::MSG_NOSIGNAL, None)?;
     if sent < request.len() {
         return Err(ErrorKind::WriteZero.into());
     }
     let mut answer = Vec::new();
     let unread = match stream.read_to_end(&mut answer) {
         Ok(_) => false,
-        // What came before stays in `answer`.
+        // `answer` keeps what was received before.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => true,
         Err(error) => return Err(error),
     };
@@ -215,7 +214,7 @@ mod tests {
         irqs.iter().copied().collect()
     }
 
-    /// As 1.9.2 and 1.9.5 answer.
+    /// The answers of 1.9.2 and 1.9.5.
     #[test]
     fn answers_to_setup() {
         for (text, banned) in [
@@ -247,9 +246,9 @@ mod tests {
         assert_eq!(ban_request(&set(&[])), "settings ban irqs NONE");
     }
 
-    /// A peer that reads at most 500 bytes and closes, as irqbalance up to 1.9.4.
+    /// A peer that reads at most 500 bytes and closes, like irqbalance up to 1.9.4.
     #[test]
-    fn what_is_left_unread_is_noticed() {
+    fn unread_bytes_are_noticed() {
         for (length, unread) in [(5, false), (500, false), (501, true), (4000, true)] {
             let (mut ours, mut theirs) = UnixStream::pair().unwrap();
             let peer = std::thread::spawn(move || {
@@ -264,7 +263,7 @@ mod tests {
         }
     }
 
-    /// No socket of the live machine is tried for a tree, and a tree without an answer has nobody to tell.
+    /// For a tree no socket of the live machine is tried.
     #[test]
     fn a_tree_has_its_own_irqbalance_or_none() {
         let dir = tempfile::tempdir().unwrap();
