@@ -179,7 +179,7 @@ fn a_root_that_is_no_machine() {
     for (root, has) in [
         (empty.path().to_str().unwrap(), "sys/devices/system/cpu/online: no such file or directory (ENOENT)"),
         ("/no/such/root", "/no/such/root: no such file or directory"),
-        (env!("CARGO_BIN_EXE_nicpin"), "is no capture: it is not compressed with gzip"),
+        (env!("CARGO_BIN_EXE_nicpin"), "not a capture: it is not compressed with gzip"),
         ("/dev/null", "--root takes a directory or a capture file"),
     ] {
         let run = nicpin(&["plan", "--root", root]);

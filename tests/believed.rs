@@ -15,9 +15,8 @@ fn a_policy_that_others_may_write_is_not_applied() {
         {
             let run = machine.nicpin(args);
             assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{mode:o}");
-            let expected = format!(
-                "etc/nicpin.toml: may be written by {who}, so nicpin does not go by it; chmod go-w it"
-            );
+            let expected =
+                format!("etc/nicpin.toml: is writable by {who}, so nicpin does not trust it; chmod go-w it");
             assert!(run.stderr.contains(&expected), "{}", run.stderr);
             assert_eq!(run.stderr.lines().count(), 1);
         }
@@ -35,7 +34,7 @@ fn a_policy_in_a_directory_that_others_may_write_is_not_applied_unless_it_is_sti
     machine.set_mode("/etc", 0o777);
     let run = machine.nicpin(&["apply"]);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("/etc: may be written by everybody (mode 0777)"), "{}", run.stderr);
+    assert!(run.stderr.contains("/etc: is writable by everybody (mode 0777)"), "{}", run.stderr);
     machine.set_mode("/etc", 0o1777);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
@@ -53,7 +52,7 @@ fn state_that_others_may_write_is_not_used() {
             let run = machine.nicpin(&[command]);
             assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{path}");
             assert!(
-                run.stderr.contains(&format!("{path}: may be written by everybody (mode 0{mode:o})")),
+                run.stderr.contains(&format!("{path}: is writable by everybody (mode 0{mode:o})")),
                 "{}",
                 run.stderr
             );

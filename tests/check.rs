@@ -67,7 +67,7 @@ fn moved_by_another() {
 #[test]
 fn put_back_by_a_restore_or_a_trial_that_was_refused_in_part() {
     let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
-    let answer = move |FileAccess { deed, path, .. }: FileAccess<'_>| match deed {
+    let answer = move |FileAccess { action, path, .. }: FileAccess<'_>| match action {
         FileAction::Write if path == refused => InjectedAnswer::Errno(Errno::EINVAL as i32),
         _ => InjectedAnswer::Done,
     };

@@ -78,8 +78,8 @@ fn state(machine: &Copy) -> Option<String> {
 /// file.
 fn answering(root: &Path, position: usize, answer: InjectedAnswer) -> Root {
     let (seen, target) = (Cell::new(0), RefCell::new(None::<String>));
-    Root::open_with_faults(root, move |FileAccess { deed, path, .. }| {
-        if deed != FileAction::Write {
+    Root::open_with_faults(root, move |FileAccess { action, path, .. }| {
+        if action != FileAction::Write {
             return InjectedAnswer::Done;
         }
         if seen.replace(seen.get() + 1) == position {
@@ -172,8 +172,8 @@ fn a_vector_that_the_kernel_manages_stops_nothing() {
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
     // Between the plan and the write: the plan leaves alone what has no write bits.
     let (path, first) = (machine.path(&plan.writes[0].path), plan.writes[0].path.clone());
-    let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, path: touched, .. }| {
-        if deed != FileAction::Write || touched != first {
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, path: touched, .. }| {
+        if action != FileAction::Write || touched != first {
             return InjectedAnswer::Done;
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
@@ -188,7 +188,7 @@ fn a_vector_that_the_kernel_manages_stops_nothing() {
 #[test]
 fn the_same_refusals_are_one_message() {
     let machine = machine();
-    let root = Root::open_with_faults(&at(&machine), |FileAccess { deed, .. }| match deed {
+    let root = Root::open_with_faults(&at(&machine), |FileAccess { action, .. }| match action {
         FileAction::Write => InjectedAnswer::Errno(Errno::EROFS as i32),
         _ => InjectedAnswer::Done,
     });
@@ -257,9 +257,9 @@ fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
     let before = texts(&machine);
     let writes = Cell::new(0);
     // The third write is refused, and so is the first one when it is taken back.
-    let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, .. }| {
-        let refused = deed == FileAction::Write
-            && [2, 4].contains(&writes.replace(writes.get() + usize::from(deed == FileAction::Write)));
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
+        let refused = action == FileAction::Write
+            && [2, 4].contains(&writes.replace(writes.get() + usize::from(action == FileAction::Write)));
         if refused { InjectedAnswer::Errno(Errno::EINVAL as i32) } else { InjectedAnswer::Done }
     })
     .unwrap();
@@ -361,8 +361,8 @@ fn a_crash_at_every_step_of_a_trial() {
 fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
     let steps = Rc::new(Cell::new(0));
     let count = Rc::clone(&steps);
-    let root = Root::open_with_faults(&at(machine), move |FileAccess { deed, .. }| {
-        if !deed.changes() {
+    let root = Root::open_with_faults(&at(machine), move |FileAccess { action, .. }| {
+        if !action.changes() {
             return InjectedAnswer::Done;
         }
         count.set(count.get() + 1);
@@ -378,26 +378,31 @@ fn nothing_is_written_before_the_record_is_safe() {
     let machine = machine();
     let log = Rc::new(RefCell::new(Vec::new()));
     let writes = Rc::clone(&log);
-    let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, path, .. }| {
-        if deed.changes() {
-            writes.borrow_mut().push((deed, path.to_owned()));
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, path, .. }| {
+        if action.changes() {
+            writes.borrow_mut().push((action, path.to_owned()));
         }
         InjectedAnswer::Done
     })
     .unwrap();
     run(&root, Options::default()).unwrap();
     let log = log.borrow();
-    let first_write = log.iter().position(|(deed, _)| *deed == FileAction::Write).unwrap();
-    let saved =
-        log.iter().position(|(deed, path)| *deed == FileAction::Replace && path.ends_with("/state.json"));
+    let first_write = log.iter().position(|(action, _)| *action == FileAction::Write).unwrap();
+    let saved = log
+        .iter()
+        .position(|(action, path)| *action == FileAction::ReplaceState && path.ends_with("/state.json"));
     assert!(saved.is_some_and(|saved| saved < first_write), "{log:?}");
     // And where it cannot be made safe, nothing is written at all.
-    for deed in [FileAction::MakeDir, FileAction::Keep, FileAction::Replace] {
+    for action in [FileAction::MakeDir, FileAction::WriteState, FileAction::ReplaceState] {
         for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
             let machine = self::machine();
             let before = texts(&machine);
-            let root = Root::open_with_faults(&at(&machine), move |touch| {
-                if touch.deed == deed { InjectedAnswer::Errno(errno as i32) } else { InjectedAnswer::Done }
+            let root = Root::open_with_faults(&at(&machine), move |access| {
+                if access.action == action {
+                    InjectedAnswer::Errno(errno as i32)
+                } else {
+                    InjectedAnswer::Done
+                }
             })
             .unwrap();
             let error = run(&root, Options::default()).unwrap_err().to_string();
@@ -412,8 +417,8 @@ fn a_kernel_that_is_busy_is_asked_again() {
     for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
         let machine = machine();
         let asked = Cell::new(0);
-        let root = Root::open_with_faults(&at(&machine), move |FileAccess { deed, .. }| {
-            let busy = deed == FileAction::Write && asked.replace(asked.get() + 1) % 4 != 3;
+        let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
+            let busy = action == FileAction::Write && asked.replace(asked.get() + 1) % 4 != 3;
             if busy { InjectedAnswer::Errno(errno as i32) } else { InjectedAnswer::Done }
         })
         .unwrap();
@@ -448,8 +453,8 @@ fn files_that_cannot_be_read_back() {
             // Read once for the plan, once before the write, once after it.
             for nth in [2, 3] {
                 let (path, reads) = (write.path.clone(), Cell::new(0));
-                let root = Root::open_with_faults(&at(&machine), move |touch| {
-                    let read = touch.deed == FileAction::Read && touch.path == path;
+                let root = Root::open_with_faults(&at(&machine), move |access| {
+                    let read = access.action == FileAction::Read && access.path == path;
                     reads.set(reads.get() + usize::from(read));
                     if read && reads.get() == nth {
                         InjectedAnswer::Errno(errno as i32)
@@ -485,9 +490,9 @@ fn vectors_for_which_there_is_no_room() {
         let machine = Copy::in_memory("x460");
         let before = texts(&machine);
         let full_cpus = CpuSet::parse_list(full).unwrap();
-        let no_room = move |touch: FileAccess<'_>| {
-            let vector = touch.deed == FileAction::Write && touch.path == "/proc/irq/177/smp_affinity";
-            let full = vector && CpuSet::parse_mask(touch.value).unwrap().is_subset(&full_cpus);
+        let no_room = move |access: FileAccess<'_>| {
+            let vector = access.action == FileAction::Write && access.path == "/proc/irq/177/smp_affinity";
+            let full = vector && CpuSet::parse_mask(access.value).unwrap().is_subset(&full_cpus);
             if full { InjectedAnswer::Errno(Errno::ENOSPC as i32) } else { InjectedAnswer::Done }
         };
         let root = Root::open_with_faults(&at(&machine), no_room).unwrap();

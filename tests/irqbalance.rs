@@ -352,8 +352,8 @@ fn atomic_takes_back_the_bans_of_this_apply() {
     good(&machine, &["apply", "nic0"]);
     assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
     let options = Options { atomic: true, ..Options::default() };
-    let root = Root::open_with_faults(&machine.path("/"), |touch: FileAccess<'_>| {
-        let refused = touch.deed == FileAction::Write && touch.path.ends_with("/xps_cpus");
+    let root = Root::open_with_faults(&machine.path("/"), |access: FileAccess<'_>| {
+        let refused = access.action == FileAction::Write && access.path.ends_with("/xps_cpus");
         if refused { InjectedAnswer::Errno(nix::libc::EINVAL) } else { InjectedAnswer::Done }
     });
     let done = apply::apply(&root.unwrap(), options, |root| {

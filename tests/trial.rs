@@ -130,7 +130,7 @@ const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 /// A trial whose time has ended, and of which the kernel did not take back one value.
 fn not_wholly_put_back(machine: &Copy) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let root = Root::open_with_faults(&machine.path("/"), |FileAccess { deed, path, .. }| match deed {
+    let root = Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| match action {
         FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
         _ => InjectedAnswer::Done,
     });
@@ -188,8 +188,8 @@ fn what_could_not_be_put_back_and_is_applied_stays_applied() {
     not_wholly_put_back(&machine);
     // It cannot be put back this time either, but it is planned.
     let tried = Cell::new(0);
-    let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { deed, path, .. }| {
-        let first = deed == FileAction::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
+    let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { action, path, .. }| {
+        let first = action == FileAction::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
         if first { InjectedAnswer::Errno(Errno::EINVAL as i32) } else { InjectedAnswer::Done }
     });
     let done = apply::apply(&root.unwrap(), Options::default(), |root| {

@@ -1,4 +1,5 @@
-//! Changes an interface's channels, before any other write: queues, vectors and their masks are created and removed with them.
+//! Changes an interface's channels, before any other write: queues, vectors and their masks are created and removed
+//! with them.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! The original settings by device and queue, so that `restore` finds them after IRQ numbers and names have changed; and
-//! what the last apply set, so that `check` can report why something differs. The record is on disk before the first
-//! write; later runs never overwrite original settings.
+//! The original settings by device and queue, so that `restore` finds them after IRQ numbers and names have changed;
+//! and what the last apply set, so that `check` can report why something differs. The record is on disk before the
+//! first write; later runs never overwrite original settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

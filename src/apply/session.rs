@@ -71,7 +71,8 @@ pub fn apply<E: From<ApplyError>>(
     apply_when_safe(root, options, plan, || Ok(()))
 }
 
-/// As [`apply`], and calls `safe` before the first write, when all that a restore needs is on disk. Its error ends the apply.
+/// As [`apply`], and calls `safe` before the first write, when all that a restore needs is on disk. Its error ends the
+/// apply.
 pub fn apply_when_safe<E: From<ApplyError>>(
     root: &Root,
     options: Options,

@@ -246,8 +246,8 @@ pub(crate) fn channels_key(interface: &Interface) -> String {
     format!("{} channels", owner(interface))
 }
 
-/// The key of a vector: its role and queue. A vector without a queue has its position in the device's list of IRQs, since
-/// its name may contain the interface's and its number changes at each boot.
+/// The key of a vector: its role and queue. A vector without a queue has its position in the device's list of IRQs,
+/// since its name may contain the interface's and its number changes at each boot.
 fn vector_key(interface: &Interface, vector: &Vector) -> String {
     let position = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
     match vector.queue {

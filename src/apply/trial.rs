@@ -3,9 +3,9 @@
 //! writes.
 //!
 //! A trial whose settings could not all be restored is over nevertheless and cannot be confirmed any more. It keeps the
-//! settings that are left, and every later apply tries again to restore them before it writes, until all are restored or
-//! planned by an apply, or until `nicpin restore`. irqbalance's banned IRQs are left to `nicpin restore` then: a later
-//! apply may have banned more.
+//! settings that are left, and every later apply tries again to restore them before it writes, until all are restored
+//! or planned by an apply, or until `nicpin restore`. irqbalance's banned IRQs are left to `nicpin restore` then: a
+//! later apply may have banned more.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -82,8 +82,8 @@ impl Trial {
         FILE.remove(root)
     }
 
-    /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that found
-    /// everything as planned has set all it planned.
+    /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
+    /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
         let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.

@@ -13,8 +13,8 @@ use crate::apply::trial::Trial;
 use crate::report::outcome::RestoreOutcome;
 use crate::root::Root;
 
-/// Restores the settings before the first apply; `None` if there is no record of an apply. Settings whose device or queue
-/// is absent now stay in the record for the next time.
+/// Restores the settings before the first apply; `None` if there is no record of an apply. Settings whose device or
+/// queue is absent now stay in the record for the next time.
 pub fn restore(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, ApplyError> {
     let is_recorded = || Record::exists(root) || irqbalance::has_something_to_undo(root);
     // A first apply may be about to save the record. No lock file is created where nicpin never ran.

@@ -56,14 +56,14 @@ pub(super) fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Resu
     let Some(path) = &cli.config else {
         let text = match purpose {
             Purpose::Look => root.read_opt(CONFIG)?,
-            Purpose::Write => root.read_believed(CONFIG)?,
+            Purpose::Write => root.read_trusted(CONFIG)?,
         };
         return Ok((root.outside(CONFIG).display().to_string(), text));
     };
     let top = Root::open("/".as_ref())?;
     let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
     let absolute = absolute.to_string_lossy();
-    let trusted = if purpose == Purpose::Write { top.read_believed(&absolute)? } else { None };
+    let trusted = if purpose == Purpose::Write { top.read_trusted(&absolute)? } else { None };
     Ok((path.display().to_string(), Some(trusted.map_or_else(|| top.read(&absolute), Ok)?)))
 }
 

@@ -1,6 +1,6 @@
-//! A machine as a tree in memory, and the one file that it travels in: a tar archive in gzip.
+//! A machine as a tree in memory, and its file format: a tar archive compressed with gzip.
 //!
-//! Serves what a directory tree would, with the same errors. What belongs into such a tree is not decided here.
+//! Reading the tree gives the same answers and errors as a directory. What belongs into the tree is not decided here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -10,55 +10,53 @@ use flate2::{Compression, GzBuilder};
 use nix::errno::Errno;
 use tar::{EntryType, Header};
 
-/// Where a capture says what it is.
+/// The file that makes a tree a capture.
 pub(crate) const ABOUT: &str = "/nicpin/capture";
 /// The first line of that file.
 pub(crate) const SCHEMA: &str = "nicpin.capture/1";
-/// The most that an archive may hold unpacked. A machine of 4096 CPUs needs a tenth of it.
+/// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a tenth of it.
 const LIMIT: u64 = 256 << 20;
 /// The kernel's `PATH_MAX`.
-const LONGEST: usize = 4096;
-const TOO_LONG: &str = "is longer than a path can be";
+const PATH_MAX: usize = 4096;
+const TOO_LONG: &str = "is longer than a path may be";
 
-/// Directories, files and links by their path, which begins with `/`.
+/// Directories, files and links by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
     entries: BTreeMap<String, Entry>,
 }
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A directory and the names in it.
+    /// The names in a directory.
     Directory(BTreeSet<String>),
-    /// A file.
     File(TreeFile),
-    /// A link and where it leads.
+    /// The target of a symbolic link.
     Link(String),
 }
 
-/// A file as it was read.
+/// The content and mode of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Its permission bits: the kernel says by them which vectors it manages itself.
+    /// The permission bits; the kernel gives `smp_affinity` of a managed vector no write bits.
     pub mode: u32,
-    /// What it held.
     pub text: String,
 }
 
-/// A file that is no capture, or one that nobody should read.
+/// Why a file is not read as a capture.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
-    #[error("is no capture: {0}; give a directory, or a file made by `nicpin capture`")]
-    NotOne(&'static str),
-    #[error("is damaged or was cut short ({0}); copy or capture it again")]
+    #[error("not a capture: {0}; name a directory, or a file made by `nicpin capture`")]
+    NotCapture(&'static str),
+    #[error("damaged or truncated ({0}); copy or capture it again")]
     Damaged(String),
-    #[error("holds more than {} MB unpacked, more than any machine needs; capture it again", LIMIT >> 20)]
+    #[error("larger than {} MB uncompressed, which no machine needs; capture it again", LIMIT >> 20)]
     TooLarge,
-    #[error("is no capture to trust: `{entry}` {reason}; capture it again")]
-    Hostile { entry: String, reason: &'static str },
-    #[error("is of the kind `{0}`, which this nicpin does not know; use the nicpin that made it")]
-    Unknown(String),
+    #[error("not a valid capture: `{entry}` {reason}; capture it again")]
+    Invalid { entry: String, reason: &'static str },
+    #[error("the format `{0}` is not supported; use the version of nicpin that made the capture")]
+    Unsupported(String),
 }
 
 impl Default for Tree {
@@ -68,50 +66,50 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// What stands at a path without links in it.
+    /// The entry at a path; links on the way are not followed.
     pub(crate) fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
     }
 
-    /// Everything below the top, directories before what is in them.
+    /// All entries below the top, directories before their content.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries.iter().filter(|(path, _)| !path.is_empty()).map(|(path, entry)| (path.as_str(), entry))
     }
 
-    /// Adds a directory, and those above it.
+    /// Adds a directory and its parents.
     pub(crate) fn add_directory(&mut self, path: &str) -> Result<(), &'static str> {
         match self.entries.get(path) {
             Some(Entry::Directory(_)) => Ok(()),
-            Some(_) => Err("is there twice"),
+            Some(_) => Err("occurs twice"),
             None => self.add(path, Entry::Directory(BTreeSet::new())),
         }
     }
 
-    /// Adds what must not be there yet, and the directories above it.
+    /// Adds an entry, which must not exist, and its parent directories.
     pub(crate) fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
-        let Some((above, name)) = path.rsplit_once('/') else { return Err("has no path") };
+        let Some((above, name)) = path.rsplit_once('/') else { return Err("has an empty path") };
         if self.entries.contains_key(path) {
-            return Err("is there twice");
+            return Err("occurs twice");
         }
         if !self.entries.contains_key(above) {
             self.add_directory(above)?;
         }
         match self.entries.get_mut(above) {
             Some(Entry::Directory(names)) => names.insert(name.to_owned()),
-            _ => return Err("lies below what is no directory"),
+            _ => return Err("is below a file"),
         };
         self.entries.insert(path.to_owned(), entry);
         Ok(())
     }
 
-    /// Changes the text of a file, if there is one.
+    /// Changes the text of a file, if it exists.
     pub(crate) fn edit(&mut self, path: &str, change: impl FnOnce(&mut String)) {
         if let Some(Entry::File(file)) = self.entries.get_mut(path) {
             change(&mut file.text);
         }
     }
 
-    /// The target of the link at a path without links before its last name.
+    /// The target of a link; links before the last name are not followed.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         match self.entries.get(path) {
             Some(Entry::Link(target)) => Some(target.clone()),
@@ -125,7 +123,7 @@ impl Tree {
         self.link(&format!("{}/{name}", resolve(above, |path| self.link(path))?))
     }
 
-    /// What a path leads to, links followed, or why it does not, as open(2).
+    /// The entry that a path leads to, with the errors of open(2).
     pub(crate) fn get(&self, path: &str) -> Result<&Entry, Errno> {
         let path = resolve(path, |path| self.link(path)).ok_or(Errno::ELOOP)?;
         if let Some(entry) = self.entries.get(&path) {
@@ -136,7 +134,6 @@ impl Tree {
         Err(if through_file { Errno::ENOTDIR } else { Errno::ENOENT })
     }
 
-    /// The file at a path.
     pub(crate) fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
         match self.get(path)? {
             Entry::File(file) => Ok(file),
@@ -153,7 +150,7 @@ impl Tree {
         }
     }
 
-    /// The tree of an archive.
+    /// Reads an archive.
     pub(crate) fn unpack(archive: &mut impl Read) -> Result<Self, ArchiveError> {
         Self::unpack_at_most(archive, LIMIT)
     }
@@ -163,16 +160,16 @@ impl Tree {
         let damaged = |error: io::Error| ArchiveError::Damaged(error.to_string());
         archive.by_ref().take(2).read_to_end(&mut magic).map_err(damaged)?;
         if magic != [0x1f, 0x8b] {
-            return Err(ArchiveError::NotOne("it is not compressed with gzip"));
+            return Err(ArchiveError::NotCapture("it is not compressed with gzip"));
         }
         let mut unpacked = GzDecoder::new(magic.chain(archive)).take(limit);
         let tree = Self::from_tar(&mut unpacked);
-        // What a limit cuts off looks damaged.
+        // An archive that is cut off at the limit also looks damaged.
         if unpacked.limit() == 0 {
             return Err(ArchiveError::TooLarge);
         }
         let tree = tree?;
-        // To the end, where gzip keeps its checksum.
+        // Read to the end, where gzip has its checksum.
         io::copy(&mut unpacked, &mut io::sink()).map_err(damaged)?;
         if unpacked.limit() == 0 {
             return Err(ArchiveError::TooLarge);
@@ -180,7 +177,7 @@ impl Tree {
         if let Ok(about) = tree.file(ABOUT) {
             let kind = about.text.lines().next().unwrap_or_default();
             if kind != SCHEMA {
-                return Err(ArchiveError::Unknown(kind.to_owned()));
+                return Err(ArchiveError::Unsupported(kind.to_owned()));
             }
         }
         Ok(tree)
@@ -194,12 +191,12 @@ impl Tree {
             let mut entry = entry.map_err(damaged)?;
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             let kind = entry.header().entry_type();
-            // What `git archive` begins with.
+            // The first entry of `git archive`.
             if kind == EntryType::XGlobalHeader {
                 continue;
             }
-            let hostile = |reason| ArchiveError::Hostile { entry: name.chars().take(100).collect(), reason };
-            let path = place(&name).map_err(hostile)?;
+            let invalid = |reason| ArchiveError::Invalid { entry: name.chars().take(100).collect(), reason };
+            let path = tree_path(&name).map_err(invalid)?;
             let added = match kind {
                 _ if path.is_empty() => Ok(()),
                 EntryType::Directory => tree.add_directory(&path),
@@ -213,16 +210,16 @@ impl Tree {
                 EntryType::Symlink => {
                     let target = entry.link_name_bytes().unwrap_or_default();
                     let target = String::from_utf8_lossy(&target).into_owned();
-                    if target.len() > LONGEST { Err(TOO_LONG) } else { tree.add(&path, Entry::Link(target)) }
+                    if target.len() > PATH_MAX { Err(TOO_LONG) } else { tree.add(&path, Entry::Link(target)) }
                 }
-                _ => Err("is neither file, directory nor symbolic link"),
+                _ => Err("is not a file, directory or symbolic link"),
             };
-            added.map_err(hostile)?;
+            added.map_err(invalid)?;
         }
-        if tree.entries.len() == 1 { Err(ArchiveError::NotOne("it is empty")) } else { Ok(tree) }
+        if tree.entries.len() == 1 { Err(ArchiveError::NotCapture("it is empty")) } else { Ok(tree) }
     }
 
-    /// The archive of a tree: the same bytes for the same tree.
+    /// The archive: the same bytes for the same tree.
     pub(crate) fn pack(&self) -> io::Result<Vec<u8>> {
         let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
         let mut archive = tar::Builder::new(gzip);
@@ -236,7 +233,7 @@ impl Tree {
             match entry {
                 Entry::Directory(_) => {
                     header.set_entry_type(EntryType::Directory);
-                    // Whoever unpacks it may want to remove it again.
+                    // A user who unpacks the archive can remove it again.
                     header.set_mode(0o755);
                     archive.append_data(&mut header, format!("{path}/"), io::empty())?;
                 }
@@ -257,9 +254,9 @@ impl Tree {
     }
 }
 
-/// Where an archive's entry stands in the tree: `./sys/class/` is `/sys/class`.
-fn place(name: &str) -> Result<String, &'static str> {
-    if name.len() > LONGEST {
+/// The path in the tree of an archive's entry: `/sys/class` for `./sys/class/`.
+fn tree_path(name: &str) -> Result<String, &'static str> {
+    if name.len() > PATH_MAX {
         return Err(TOO_LONG);
     }
     if name.starts_with('/') {
@@ -269,17 +266,17 @@ fn place(name: &str) -> Result<String, &'static str> {
     for part in name.split('/') {
         match part {
             "" | "." => {}
-            ".." => return Err("leads out of the tree"),
+            ".." => return Err("leaves the tree"),
             part => path = format!("{path}/{part}"),
         }
     }
     Ok(path)
 }
 
-/// A path without links, `.` and `..`, whether or not it exists; `None` when links run in a circle.
-/// `link` gives the target of a link.
+/// Resolves links, `.` and `..` of a path, which need not exist; `None` for a loop of links. `link` returns the target
+/// of a link.
 pub(crate) fn resolve(path: &str, link: impl Fn(&str) -> Option<String>) -> Option<String> {
-    // As many links as the kernel follows before it answers ELOOP.
+    // The kernel's limit before ELOOP.
     let mut links = 40;
     let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
     let mut done = String::new();
@@ -319,14 +316,14 @@ mod tests {
         tree.add("/sys/devices/card/net/eth0/device", Entry::Link("../..".into())).unwrap();
         tree.add("/sys/class/net/eth0", Entry::Link("../../devices/card/net/eth0".into())).unwrap();
         tree.add("/sys/absolute", Entry::Link("/sys/class".into())).unwrap();
-        tree.add("/sys/circle", Entry::Link("circle".into())).unwrap();
+        tree.add("/sys/loop", Entry::Link("loop".into())).unwrap();
         tree.add_directory("/sys/empty").unwrap();
         tree.add(&format!("/sys/{}/end", ["long"; 60].join("/")), file(0o600, "")).unwrap();
         tree
     }
 
     #[test]
-    fn serves_what_a_directory_would() {
+    fn answers_as_a_directory_does() {
         let tree = tree();
         assert_eq!(tree.file("/sys/class/net/eth0/speed").unwrap().text, "1000\n");
         assert_eq!(tree.file("/sys/absolute/net/eth0/device/net/eth0/speed").unwrap().mode, 0o444);
@@ -339,7 +336,7 @@ mod tests {
             ("/sys/class/net/eth1", Errno::ENOENT),
             ("/sys/class/net/eth0/speed/x", Errno::ENOTDIR),
             ("/sys/devices/card/driver", Errno::ENOENT),
-            ("/sys/circle", Errno::ELOOP),
+            ("/sys/loop", Errno::ELOOP),
             ("/sys/empty", Errno::EISDIR),
         ] {
             assert_eq!(tree.file(path), Err(errno), "{path}");
@@ -348,20 +345,20 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_from_its_archive_whole() {
+    fn an_archive_is_read_back_unchanged() {
         let packed = tree().pack().unwrap();
         assert_eq!(Tree::unpack(&mut packed.as_slice()).unwrap(), tree());
         assert_eq!(packed, tree().pack().unwrap());
     }
 
     #[test]
-    fn an_archive_may_only_unpack_to_so_much() {
+    fn the_uncompressed_size_is_limited() {
         let packed = tree().pack().unwrap();
         assert!(matches!(Tree::unpack_at_most(&mut packed.as_slice(), 4096), Err(ArchiveError::TooLarge)));
     }
 
     #[test]
-    fn a_cut_archive_is_no_machine_at_any_length() {
+    fn an_archive_truncated_at_any_length_is_an_error() {
         let packed = tree().pack().unwrap();
         for length in 0..packed.len() {
             assert!(Tree::unpack(&mut &packed[..length]).is_err(), "{length} of {} bytes", packed.len());

@@ -1,23 +1,23 @@
-//! Handles of the directories that hold a directory for every queue or IRQ: thousands of files are opened in these
-//! one after the other, and from there a path is two names long, not nine.
+//! A cache of open directories that hold a directory for each queue or IRQ. Thousands of files are opened there, and a
+//! path relative to such a directory has two components, not nine.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
-/// How many are kept: those of an interface and of the IRQs.
-const KEPT: usize = 4;
+/// The number of cached directories: those of an interface and of the IRQs.
+const CAPACITY: usize = 4;
 
-/// The directories that were last opened in.
+/// The last directories that files were opened in.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryCache {
-    kept: RefCell<Vec<(String, OwnedFd)>>,
+    handles: RefCell<Vec<(String, OwnedFd)>>,
 }
 
 impl DirectoryCache {
-    /// Opens a file from its directory's handle; `None` where that is no help, and the whole path tells more: the
-    /// directory is none of these, or is another by now.
+    /// Opens a file relative to its cached directory; `None` for other directories and on any error. The caller then
+    /// opens the whole path, since the directory may have been replaced.
     pub(super) fn open(
         &self,
         path: &str,
@@ -25,32 +25,32 @@ impl DirectoryCache {
         open: impl FnOnce(&OwnedFd, &str) -> Result<OwnedFd, Errno>,
     ) -> Option<OwnedFd> {
         let (directory, file) = split(path)?;
-        let mut kept = self.kept.borrow_mut();
-        if !kept.iter().any(|(name, _)| name == directory) {
+        let mut handles = self.handles.borrow_mut();
+        if !handles.iter().any(|(name, _)| name == directory) {
             let handle = open_directory(directory).ok()?;
-            if kept.len() == KEPT {
-                kept.remove(0);
+            if handles.len() == CAPACITY {
+                handles.remove(0);
             }
-            kept.push((directory.to_owned(), handle));
+            handles.push((directory.to_owned(), handle));
         }
-        let (_, handle) = kept.iter().find(|(name, _)| name == directory)?;
+        let (_, handle) = handles.iter().find(|(name, _)| name == directory)?;
         open(handle, file).ok()
     }
 
-    /// Lets go of a file's directory, where a file was found that the handle did not lead to.
-    pub(super) fn forget(&self, path: &str) {
+    /// Removes a file's directory from the cache, after the file was found by its whole path only.
+    pub(super) fn remove(&self, path: &str) {
         if let Some((directory, _)) = split(path) {
-            self.kept.borrow_mut().retain(|(name, _)| name != directory);
+            self.handles.borrow_mut().retain(|(name, _)| name != directory);
         }
     }
 }
 
-/// `/proc/irq` and `71/smp_affinity`; `None` for a file elsewhere.
+/// `/proc/irq` and `71/smp_affinity`; `None` for a file in another directory.
 fn split(path: &str) -> Option<(&str, &str)> {
     let (above, _) = path.rsplit_once('/')?;
     let (directory, _) = above.rsplit_once('/')?;
-    let many = directory.ends_with("/irq") || directory.ends_with("/queues");
-    many.then(|| (directory, &path[directory.len() + 1..]))
+    let is_cached = directory.ends_with("/irq") || directory.ends_with("/queues");
+    is_cached.then(|| (directory, &path[directory.len() + 1..]))
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_queues_and_irqs() {
+    fn only_files_of_queues_and_irqs_are_split() {
         assert_eq!(split("/proc/irq/71/smp_affinity"), Some(("/proc/irq", "71/smp_affinity")));
         let queues = "/sys/class/net/eth0/queues";
         assert_eq!(split(&format!("{queues}/rx-3/rps_cpus")), Some((queues, "rx-3/rps_cpus")));

@@ -1,59 +1,56 @@
-//! Answers that the kernel gives once in a while, for tests of what comes after them. Only a program that builds its
-//! [`Root`](super::Root) with [`Root::open_with_faults`](super::Root::open_with_faults) has them: no option, no
-//! environment and no file turns them on.
+//! Fault injection, for tests of rare kernel errors. Only a program that opens its [`Root`](super::Root) with
+//! [`Root::open_with_faults`](super::Root::open_with_faults) has it: no option, environment variable or file turns it
+//! on.
 
 use std::fmt;
 use std::io;
 
 use nix::errno::Errno;
 
-/// What is done to one file below the root.
+/// An access to one file below the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAction {
-    /// Read it.
     Read,
-    /// Write a value of the machine.
+    /// Write a setting.
     Write,
-    /// Make a directory of nicpin's own.
+    /// Create a directory for state files.
     MakeDir,
-    /// Open or write a file of nicpin's own.
-    Keep,
-    /// Put the new text of a file of nicpin's own in the place of the old one.
-    Replace,
-    /// Remove a file of nicpin's own.
-    Remove,
+    /// Open or write a state file.
+    WriteState,
+    /// Rename the new text of a state file over the old one.
+    ReplaceState,
+    RemoveState,
 }
 
 impl FileAction {
-    /// Whether it leaves something behind.
+    /// Whether it changes a file or directory.
     pub fn changes(self) -> bool {
         self != Self::Read
     }
 }
 
-/// A file that is about to be touched.
+/// A file access that is about to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileAccess<'a> {
-    /// What is about to be done to it.
-    pub deed: FileAction,
-    /// Its path on the machine.
+    pub action: FileAction,
+    /// The path below the root.
     pub path: &'a str,
-    /// The value that is to be written; empty for all but [`FileAction::Write`].
+    /// The text to write; empty for all but [`FileAction::Write`].
     pub value: &'a str,
 }
 
-/// What is answered to it.
+/// What happens to a file access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedAnswer {
-    /// It is done.
+    /// It is done as usual.
     Done,
-    /// It is not done, and this errno says so.
+    /// It is not done and fails with this errno.
     Errno(i32),
-    /// It is not done, and nothing says so.
+    /// It is not done, but reported as done.
     Lost,
 }
 
-/// What answers in the kernel's place; nothing but in tests.
+/// The function that decides about each file access; none but in tests.
 #[derive(Default)]
 pub(super) struct Faults(Option<Answers>);
 
@@ -70,18 +67,18 @@ impl Faults {
         Self(Some(Box::new(answer)))
     }
 
-    /// Whether the deed is to be done.
-    pub(super) fn ask(&self, deed: FileAction, path: &str) -> io::Result<bool> {
-        self.answer(FileAccess { deed, path, value: "" })
+    /// Whether the access is to be done.
+    pub(super) fn ask(&self, action: FileAction, path: &str) -> io::Result<bool> {
+        self.answer(FileAccess { action, path, value: "" })
     }
 
-    /// As [`Faults::ask`], for a value of the machine.
+    /// As [`Faults::ask`], for writing a setting.
     pub(super) fn ask_to_write(&self, path: &str, value: &str) -> io::Result<bool> {
-        self.answer(FileAccess { deed: FileAction::Write, path, value })
+        self.answer(FileAccess { action: FileAction::Write, path, value })
     }
 
-    fn answer(&self, touch: FileAccess<'_>) -> io::Result<bool> {
-        match self.0.as_ref().map_or(InjectedAnswer::Done, |answer| answer(touch)) {
+    fn answer(&self, access: FileAccess<'_>) -> io::Result<bool> {
+        match self.0.as_ref().map_or(InjectedAnswer::Done, |answer| answer(access)) {
             InjectedAnswer::Done => Ok(true),
             InjectedAnswer::Lost => Ok(false),
             InjectedAnswer::Errno(errno) => Err(Errno::from_raw(errno).into()),

@@ -1,4 +1,4 @@
-//! The root, and what is read and written below it.
+//! The root, and reading and writing below it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
 pub(super) use crate::root::recorded::Recorded;
 use crate::root::recorded::Recorder;
 
-/// Room for a larger file is given back at once.
+/// A larger read buffer is freed after use.
 const KEPT_BUFFER: usize = 1 << 16;
 
 /// The directory or capture below which the machine is read and written.
@@ -32,12 +32,12 @@ pub struct Root {
     backing: Backing,
     record: Recorder,
     faults: Faults,
-    pub(super) nearby: DirectoryCache,
-    /// Room for the file that is read: the same for each.
+    pub(super) directories: DirectoryCache,
+    /// The read buffer, reused for each file.
     buffer: RefCell<Vec<u8>>,
 }
 
-/// What stands behind a root.
+/// What a root reads from.
 #[derive(Debug)]
 enum Backing {
     Directory { top: OwnedFd, real: bool },
@@ -63,8 +63,9 @@ impl Root {
     }
 
     fn over(base: PathBuf, backing: Backing) -> Self {
-        let (record, faults, nearby) = (Recorder::default(), Faults::default(), DirectoryCache::default());
-        Self { base, backing, record, faults, nearby, buffer: RefCell::default() }
+        let (record, faults, directories) =
+            (Recorder::default(), Faults::default(), DirectoryCache::default());
+        Self { base, backing, record, faults, directories, buffer: RefCell::default() }
     }
 
     fn open_capture(path: &Path) -> Result<Self, FileError> {
@@ -73,26 +74,25 @@ impl Root {
         Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
     }
 
-    /// Reads a capture from wherever it comes; `name` is what errors call it.
+    /// Reads a capture from any source; errors use `name` as its path.
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
         let tree = Tree::unpack(capture)
             .map_err(|error| FileError::Content { path: name.to_owned(), reason: error.to_string() })?;
         Ok(Self::of_tree(name, tree))
     }
 
-    /// A machine in memory, under the name of where it comes from.
+    /// A root in memory; errors use `base` as its path.
     pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
         Self::over(base.to_owned(), Backing::Capture(tree))
     }
 
-    /// As [`Root::open`], and records what is looked at. What the user may not read is taken for absent, and
-    /// noted.
+    /// As [`Root::open`], and records what is read. Files that the user may not read count as absent and are recorded
+    /// as refused.
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
         Ok(Self { record: Recorder::on(), ..Self::open(path)? })
     }
 
-    /// As [`Root::open`], on a tree that answers as a test wants the kernel to answer: `answer` is asked before each
-    /// file is touched.
+    /// As [`Root::open`], with fault injection: `answer` is called before each file access.
     pub fn open_with_faults(
         path: &Path,
         answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static,
@@ -104,17 +104,17 @@ impl Root {
         &self.faults
     }
 
-    /// What was looked at so far, when opened with [`Root::open_recording`].
+    /// What was read so far, if opened with [`Root::open_recording`].
     pub fn recorded(&self) -> Recorded {
         self.record.recorded()
     }
 
-    /// Records an answer of the live machine under the path where a tree keeps it.
+    /// Records an answer of the live kernel under the path where a tree keeps it.
     pub fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
         self.record.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
 
-    /// Whether this is the live machine, which answers ioctls and netlink beside its files.
+    /// Whether this is the live machine, which also has ioctls and netlink.
     pub fn is_real(&self) -> bool {
         matches!(self.backing, Backing::Directory { real: true, .. })
     }
@@ -129,30 +129,30 @@ impl Root {
         &self.base
     }
 
-    /// A path of the machine as this process and its user would name it.
+    /// The path outside the root of a path below it.
     pub fn outside(&self, path: &str) -> PathBuf {
         self.base.join(path.trim_start_matches('/'))
     }
 
-    /// An error about what a file holds.
+    /// An error about a file's content.
     pub fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
         FileError::Content { path: self.outside(path), reason: reason.into() }
     }
 
-    /// The whole file.
+    /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let file = self.read_file(path);
         file.map(|file| file.text).map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
 
-    /// The whole file, or `None` where the machine has none, or has one that says nothing: a queue that
-    /// vanished, `speed` of a link that is down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
+    /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
+    /// down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
         Ok(self.read_opt_file(path)?.map(|file| file.text))
     }
 
-    /// What is made of a file's text, where there is one as [`Root::read_opt`] has it: without a copy of the text,
-    /// which counts where there are thousands of files.
+    /// Parses a file's text; `None` as for [`Root::read_opt`]. The text is not copied, which matters with thousands of
+    /// files.
     pub(crate) fn parse_opt<T>(
         &self,
         path: &str,
@@ -161,7 +161,7 @@ impl Root {
         self.parse_with_mode(path, false, |text, _| parse(text))
     }
 
-    /// The same with the file's permission bits; they are 0 where they are neither wanted nor recorded.
+    /// As [`Root::parse_opt`], with the file's permission bits; 0 where they are neither wanted nor recorded.
     pub(crate) fn parse_with_mode<T>(
         &self,
         path: &str,
@@ -187,7 +187,7 @@ impl Root {
         }
     }
 
-    /// Hands a file over to be read part by part, for the one that is larger than all others together.
+    /// Reads a file as a stream, for `/proc/interrupts`, which is larger than all other files together.
     pub(crate) fn read_in_parts<T>(
         &self,
         path: &str,
@@ -202,7 +202,7 @@ impl Root {
         result.map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
 
-    /// The names in a directory, sorted; `None` when there is no such directory.
+    /// The names in a directory, sorted; `None` if it is absent.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
         match self.names(path) {
             Ok(names) => {
@@ -227,7 +227,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Whether the path leads anywhere.
+    /// Whether the path exists.
     pub fn exists(&self, path: &str) -> bool {
         self.note_opened(path);
         match &self.backing {
@@ -236,7 +236,7 @@ impl Root {
         }
     }
 
-    /// What stands at a path without links before its last name. Is not recorded.
+    /// The entry at a path; links are not followed and nothing is recorded.
     pub(crate) fn look(&self, path: &str) -> Option<Entry> {
         if let Backing::Capture(tree) = &self.backing {
             return tree.entry(path).cloned();
@@ -250,18 +250,18 @@ impl Root {
         }
     }
 
-    /// The last name in the target of a link: `driver` of a device gives the driver's name.
+    /// The last component of a link's target: the driver's name for a device's `driver`.
     pub fn link_name(&self, path: &str) -> Option<String> {
         let target = self.read_link(path)?;
         target.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
     }
 
-    /// The path without links, `.` and `..`, as the machine would resolve it; `None` when it leads nowhere.
+    /// The path without links, `.` and `..`; `None` if it does not exist.
     pub fn canonical(&self, path: &str) -> Option<String> {
         resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved))
     }
 
-    /// Writes a value into a file that exists, with one write(2); never creates one.
+    /// Writes a text to an existing file with one write(2); never creates a file.
     pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
         if !self.faults.ask_to_write(path, value)? {
             return Ok(());
@@ -271,7 +271,7 @@ impl Root {
         if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Reads a file and records it. The mode is 0 where it is not recorded.
+    /// Reads a file and records it. The mode is 0 unless recording.
     fn read_file(&self, path: &str) -> io::Result<archive::TreeFile> {
         self.note_opened(path);
         let file = self.read_backing(path);
@@ -287,7 +287,7 @@ impl Root {
         self.read_directly(path, self.record.is_on(), of)
     }
 
-    /// What is made of a file in a directory's tree, and of its mode where that is wanted.
+    /// Parses a file of a directory root, with its mode if wanted.
     fn read_directly<T>(
         &self,
         path: &str,
@@ -329,7 +329,7 @@ impl Root {
         });
     }
 
-    /// Whether a recording goes on without what this user may not read.
+    /// Whether a recording continues without a file that the user may not read.
     fn leaves_out(&self, path: &str, error: &io::Error) -> bool {
         let leaves_out = self.record.is_on() && error.kind() == io::ErrorKind::PermissionDenied;
         if leaves_out {
@@ -338,7 +338,7 @@ impl Root {
         leaves_out
     }
 
-    /// The root directory; a capture is read-only.
+    /// The root directory; EROFS for a capture.
     pub(super) fn top(&self) -> Result<&OwnedFd, Errno> {
         match &self.backing {
             Backing::Directory { top, .. } => Ok(top),
@@ -347,14 +347,14 @@ impl Root {
     }
 }
 
-/// All that is in a file. Files of one value end where a read is short: sysfs hands out at most a page at a time
-/// (`kernfs_file_read_iter`), `/proc/irq` the whole value; asking again for the end would be a third of the work.
+/// Reads a whole file. Files with one value end with the first short read: sysfs returns at most a page at a time
+/// (`kernfs_file_read_iter`), `/proc/irq` the whole value. Another read for the end would be a third of the work.
 fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
     const PAGE: usize = 4096;
     buffer.resize(buffer.len().max(PAGE), 0);
     let mut length = read_some(file, buffer)?;
-    let whole = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
-    if length == 0 || (whole && length < PAGE) {
+    let has_one_value = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
+    if length == 0 || (has_one_value && length < PAGE) {
         return Ok(length);
     }
     loop {
@@ -381,7 +381,7 @@ fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {
     Ok(stat::fstat(file)?.st_mode & 0o7777)
 }
 
-/// The path as seen from the root directory's descriptor.
+/// The path relative to the root directory.
 pub(super) fn relative(path: &str) -> &str {
     match path.trim_start_matches('/') {
         "" => ".",

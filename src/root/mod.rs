@@ -1,9 +1,8 @@
-//! Every file access of nicpin, below one root directory.
+//! All file access of nicpin, below one root directory.
 //!
-//! The root is `/` on a live machine, the top of a tree that holds the same files, or a capture of one, which is read into
-//! memory and cannot be written to. Paths are those of the machine (`/proc/irq/71/smp_affinity`) whatever the root;
-//! links in a tree are followed as that machine would follow them and never lead out of it. Absence is an answer (`None`),
-//! not an error.
+//! The root is `/` on a live machine, a directory with a copy of its files, or a capture, which is read into memory and
+//! is read-only. Paths start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine would follow
+//! them and never lead out of the root. An absent file is `None`, not an error.
 
 pub(crate) mod archive;
 mod directories;

@@ -1,4 +1,4 @@
-//! How a file below the root is opened: through no link that leads out of it.
+//! Opens files below the root; no link leads out of it.
 
 use std::os::fd::OwnedFd;
 
@@ -13,12 +13,13 @@ use crate::root::files::relative;
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
         let directory = |path: &str| self.open_from_top(path, OFlag::O_PATH | OFlag::O_DIRECTORY);
-        if let Some(file) = self.nearby.open(path, directory, |from, file| self.open_below(from, file, flags))
+        if let Some(file) =
+            self.directories.open(path, directory, |from, file| self.open_below(from, file, flags))
         {
             return Ok(file);
         }
         let file = self.open_from_top(path, flags)?;
-        self.nearby.forget(path);
+        self.directories.remove(path);
         Ok(file)
     }
 
@@ -30,14 +31,14 @@ impl Root {
         }
         let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_IN_ROOT);
         match fcntl::openat2(top, relative(path), how) {
-            // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something was renamed anywhere on
-            // this system while `..` was followed.
+            // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something on the system was renamed while
+            // `..` was followed.
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
             result => result,
         }
     }
 
-    /// Opens a file below a directory, where no link is on the way.
+    /// Opens a file relative to a directory; a link on the way is an error.
     fn open_below(&self, directory: &OwnedFd, file: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
         let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
         if self.is_real() {
@@ -47,7 +48,7 @@ impl Root {
         fcntl::openat2(directory, file, how)
     }
 
-    /// As `openat2` with `RESOLVE_IN_ROOT` does, link by link.
+    /// As `openat2` with `RESOLVE_IN_ROOT`, resolving link by link.
     fn open_by_hand(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
         let link = |path: &str| self.target(path);
         let resolved = if flags.contains(OFlag::O_NOFOLLOW) {
@@ -60,7 +61,7 @@ impl Root {
     }
 }
 
-/// The permissions of a file that is made.
+/// The permissions of a file that this creates.
 fn new_mode(flags: OFlag) -> Mode {
     Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 })
 }

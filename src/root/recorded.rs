@@ -1,5 +1,5 @@
-//! What a root was asked for and what it answered, so that a capture holds what was planned from and not what
-//! the machine says a moment later.
+//! What was read through a root, so that a capture holds what was planned from, and not what the kernel reports a
+//! moment later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,26 +7,26 @@ use std::sync::Mutex;
 
 use crate::root::archive::TreeFile;
 
-/// What a recording root has seen.
+/// What was read through a recording root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// The paths that were looked at, found or not.
+    /// All paths that were accessed, existing or not.
     pub paths: BTreeSet<String>,
-    /// Those of them that were opened, so that a link at their end was followed.
+    /// The opened paths among them, where a link in the last component was followed.
     pub opened: BTreeSet<String>,
-    /// The files that were read, as they were read last.
+    /// The files, as they were read last.
     pub files: BTreeMap<String, TreeFile>,
-    /// The files that could not be read, and why.
+    /// The errors of files that could not be read.
     pub unread: BTreeMap<String, String>,
     /// The files and directories that this user may not read.
     pub refused: BTreeSet<String>,
-    /// The directories that were listed, and the names in them.
+    /// The names in each listed directory.
     pub lists: BTreeMap<String, Vec<String>>,
-    /// What the live machine answered beside its files, by the path where a tree keeps such an answer.
+    /// Answers to ioctls and netlink requests, by the path where a tree keeps them.
     pub answers: BTreeMap<String, String>,
 }
 
-/// Notes what a root sees, where somebody asked to know.
+/// Records what is read, if turned on.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(Option<Mutex<Recorded>>);
 
@@ -43,7 +43,7 @@ impl Recorder {
         self.0.as_ref().and_then(|record| Some(record.lock().ok()?.clone())).unwrap_or_default()
     }
 
-    /// Does something to the record, if there is one.
+    /// Changes the record, if recording is on.
     pub(super) fn note(&self, change: impl FnOnce(&mut Recorded)) {
         if let Some(mut record) = self.0.as_ref().and_then(|record| record.lock().ok()) {
             change(&mut record);

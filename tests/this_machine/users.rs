@@ -12,10 +12,10 @@ pub fn a_policy_of_another_user() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     own(0, 65534);
     let run = machine.nicpin(&["apply"]);
-    assert!(run.code == 1 && run.stderr.contains("may be written by group 65534"), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains("is writable by group 65534"), "{}", run.stderr);
     own(65534, 0);
     let run = machine.nicpin(&["apply"]);
-    assert!(run.code == 1 && run.stderr.contains("belongs to user 65534"), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains("is owned by user 65534"), "{}", run.stderr);
     // In a tree, whoever it belongs to is trusted with all of it.
     std::os::unix::fs::chown(machine.path("/"), Some(65534), Some(65534)).unwrap();
     assert_eq!(machine.nicpin(&["apply"]).code, 0);

@@ -60,8 +60,8 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     }
 }
 
-/// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and its
-/// ban. `None` where there is nothing to do.
+/// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
+/// its ban. `None` where there is nothing to do.
 pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<IrqbalanceOutcome> {
     let balancer = plan.irqbalance.as_ref().filter(|balancer| !balancer.irqs.is_empty())?;
     let (pid, count) = (Some(balancer.pid), balancer.irqs.len());

@@ -1,5 +1,5 @@
-//! irqbalance's service, through systemctl at a fixed path and without environment variables, so that nobody else chooses
-//! what root runs.
+//! irqbalance's service, through systemctl at a fixed path and without environment variables, so that nobody else
+//! chooses what root runs.
 
 use std::process::{Command, Stdio};
 

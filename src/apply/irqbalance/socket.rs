@@ -185,7 +185,8 @@ fn ban_request(irqs: &BTreeSet<u32>) -> String {
     if irqs.is_empty() { request + " NONE" } else { request }
 }
 
-/// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes unread.
+/// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes
+/// unread.
 fn ask(stream: &mut UnixStream, request: &str) -> io::Result<(String, bool)> {
     let credentials = UnixCredentials::new();
     let control = [ControlMessage::ScmCredentials(&credentials)];
