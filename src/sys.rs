@@ -1,5 +1,5 @@
-//! What is asked of the kernel by system call and ioctl: scheduling affinity, memory and its policy, ethtool's channels.
-//! The one module with unsafe code; it knows numbers and structures, and nothing of what they are used for.
+//! System calls and ioctls: scheduling affinity, memory policy, ethtool's channels. The only module with unsafe code;
+//! it knows numbers and structures, not their use.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -17,18 +17,18 @@ const NODE_BITS: u32 = 1024;
 /// Bits of a CPU mask, more than any kernel has CPUs.
 const CPU_BITS: u32 = 65_536;
 
-/// Where the calling thread's new pages come from (`set_mempolicy(2)`).
+/// The memory policy of a thread (`set_mempolicy(2)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryPolicy {
-    /// The system's own: as [`MemoryPolicy::Local`], on every kernel of today.
+    /// The system's default policy, which is the same as [`MemoryPolicy::Local`].
     Default,
-    /// The node that the thread runs on, others when it is full.
+    /// The node that the thread runs on; others if it is full.
     Local,
-    /// These nodes, others when they are full.
+    /// These nodes; others if they are full.
     Preferred(NodeSet),
-    /// These nodes and no others.
+    /// Only these nodes.
     Bind(NodeSet),
-    /// Another one, by its number in `linux/mempolicy.h`.
+    /// Another policy, by its number in `linux/mempolicy.h`.
     Other(i32, NodeSet),
 }
 
@@ -41,11 +41,11 @@ const MPOL_F_NODE: c_ulong = 1;
 const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 
-/// Lets the calling thread, and what it starts from now on, run on these CPUs only (`sched_setaffinity(2)`). A cpuset
-/// may leave fewer: [`affinity`] tells.
+/// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
+/// fewer; [`affinity`] returns the result.
 pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, CPU_BITS);
-    // SAFETY: the kernel reads as many bytes of `mask` as it is told, which are all.
+    // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
     let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*mask), mask.as_ptr()) };
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
@@ -53,20 +53,20 @@ pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), CPU_BITS);
-    // SAFETY: the kernel writes at most as many bytes into `mask` as it is told, which are all.
+    // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
     let done =
         unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr()) };
     Errno::result(done)?;
     Ok(set(&mask))
 }
 
-/// Sets the memory policy of the calling thread, and of what it starts from now on.
+/// Sets the memory policy of the calling thread and its later children.
 pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
     let none = NodeSet::new();
     let (mode, nodes) = match policy {
         MemoryPolicy::Default => (MPOL_DEFAULT, &none),
         MemoryPolicy::Local => (MPOL_LOCAL, &none),
-        // Several are known since 5.15 only.
+        // MPOL_PREFERRED_MANY is new in 5.15.
         MemoryPolicy::Preferred(nodes) if nodes.len() == 1 => (MPOL_PREFERRED, nodes),
         MemoryPolicy::Preferred(nodes) => (MPOL_PREFERRED_MANY, nodes),
         MemoryPolicy::Bind(nodes) => (MPOL_BIND, nodes),
@@ -74,7 +74,7 @@ pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
     };
     let mask = words(nodes, NODE_BITS);
     let pointer = if nodes.is_empty() { std::ptr::null() } else { mask.as_ptr() };
-    // The kernel takes one bit less than it is told.
+    // The kernel uses one bit less than this number.
     let bits = if nodes.is_empty() { 0 } else { c_ulong::from(NODE_BITS) + 1 };
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them, or nothing.
     let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) };
@@ -87,7 +87,7 @@ pub fn memory_policy() -> io::Result<MemoryPolicy> {
     Ok(match mode {
         MPOL_DEFAULT => MemoryPolicy::Default,
         MPOL_LOCAL => MemoryPolicy::Local,
-        // What kernels before 5.13 say of a local policy.
+        // Kernels before 5.13 report a local policy like this.
         MPOL_PREFERRED if nodes.is_empty() => MemoryPolicy::Local,
         MPOL_PREFERRED | MPOL_PREFERRED_MANY => MemoryPolicy::Preferred(nodes),
         MPOL_BIND => MemoryPolicy::Bind(nodes),
@@ -95,7 +95,7 @@ pub fn memory_policy() -> io::Result<MemoryPolicy> {
     })
 }
 
-/// The nodes whose memory the calling thread's cpuset lets it have.
+/// The nodes that the calling thread's cpuset allows memory of.
 pub fn allowed_nodes() -> io::Result<NodeSet> {
     Ok(get_mempolicy(MPOL_F_MEMS_ALLOWED)?.1)
 }
@@ -113,10 +113,10 @@ fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     Ok((mode, set(&mask)))
 }
 
-/// Memory of one node and no other, in pages of its own, each of them there (`mbind(2)`).
+/// Allocates and touches pages on one node and no other (`mbind(2)`).
 ///
-/// The policy is the pages', not a thread's: an allocator may hand out pages that another node gave before, and
-/// `kernel.numa_balancing` moves pages that have no policy to whoever reads them.
+/// The policy is set for the pages, not for a thread: an allocator may return pages of another node, and
+/// `kernel.numa_balancing` moves pages without a policy to the node that reads them.
 pub(crate) fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
     let mut pages = MmapMut::map_anon(bytes)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
@@ -126,12 +126,12 @@ pub(crate) fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
         libc::syscall(libc::SYS_mbind, pages.as_ptr(), bytes, MPOL_BIND, mask.as_ptr(), bits, 0_u32)
     };
     Errno::result(done)?;
-    // Writing is what makes the kernel give them.
+    // The kernel allocates the pages at the first write.
     pages.fill(1);
     Ok(pages)
 }
 
-/// The node of the page that a value lies on.
+/// The node of the page that holds a value.
 pub(crate) fn node_of<T>(value: &T) -> io::Result<u32> {
     let mut node: c_int = 0;
     let (no_mask, at) = (std::ptr::null::<c_ulong>(), std::ptr::from_ref(value));
@@ -142,7 +142,7 @@ pub(crate) fn node_of<T>(value: &T) -> io::Result<u32> {
     u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// A set as the kernel's array of words.
+/// A set in the kernel's format, an array of words.
 fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
     let mut words = vec![0; (bits / c_ulong::BITS) as usize];
     for number in numbers.iter().filter(|&number| number < bits) {
@@ -165,9 +165,9 @@ const ETHTOOL_SCHANNELS: u32 = 0x3d;
 /// Channels of an interface: receive, transmit, other and combined ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RawChannels {
-    /// Most that there could be.
+    /// The maximum numbers.
     pub(crate) max: [u32; 4],
-    /// How many there are.
+    /// The current numbers.
     pub(crate) now: [u32; 4],
 }
 
@@ -183,14 +183,12 @@ mod ioctl {
     nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
 }
 
-/// The channels of an interface.
 pub(crate) fn get_channels(interface: &str) -> Result<RawChannels, Errno> {
     let mut channels = EthtoolChannels { cmd: ETHTOOL_GCHANNELS, max: [0; 4], now: [0; 4] };
     ethtool(interface, &mut channels)?;
     Ok(RawChannels { max: channels.max, now: channels.now })
 }
 
-/// Gives an interface other channels.
 pub(crate) fn set_channels(interface: &str, RawChannels { max, now }: RawChannels) -> Result<(), Errno> {
     ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, max, now })
 }
@@ -231,9 +229,9 @@ mod tests {
         assert_eq!(words(&CpuSet::single(5000), NODE_BITS), words(&CpuSet::new(), NODE_BITS));
     }
 
-    /// Of a thread of its own, so that no other test is bound.
+    /// In a thread, so that no other test is bound.
     #[test]
-    fn a_thread_is_bound_and_says_so() {
+    fn a_thread_is_bound_and_reports_it() {
         let bound = std::thread::spawn(|| {
             let cpu = CpuSet::single(affinity().unwrap().last().unwrap());
             set_affinity(&cpu).unwrap();

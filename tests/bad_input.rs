@@ -55,10 +55,10 @@ fn proc_interrupts_empty_torn_or_missing() {
     let machine = Copy::of("two-node");
     let whole = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", "");
-    fails(&machine, &["apply"], 1, &["/proc/interrupts: has no header line", "cut short"]);
+    fails(&machine, &["apply"], 1, &["/proc/interrupts: has no header line", "incomplete copy"]);
     let torn = whole.find("virtio0-input.2").unwrap() - 80;
     machine.write("/proc/interrupts", &format!("{}\n", &whole[..torn]));
-    fails(&machine, &["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "try again"]);
+    fails(&machine, &["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"]);
     machine.remove("/proc/interrupts");
     fails(
         &machine,
@@ -68,7 +68,7 @@ fn proc_interrupts_empty_torn_or_missing() {
     );
 }
 
-/// Every line ends in a newline: a name that was cut short would be another vector's.
+/// Every line ends in a newline: a truncated name could be another vector's.
 #[test]
 fn proc_interrupts_cut_at_any_byte() {
     let machine = Copy::of("two-socket-mlx4");
@@ -84,10 +84,10 @@ fn proc_interrupts_cut_at_any_byte() {
     }
     let in_a_name = whole.find("mlx4-3@").unwrap();
     for (cut, has) in [
-        (header - 9, "/proc/interrupts: is cut off in line 1; try again"),
+        (header - 9, "/proc/interrupts: ends within line 1; run again"),
         (header, "/proc/interrupts: has no row below its header"),
-        (in_a_name + 4, "/proc/interrupts: is cut off in line "),
-        (whole.len() - 1, "/proc/interrupts: is cut off in line "),
+        (in_a_name + 4, "/proc/interrupts: ends within line "),
+        (whole.len() - 1, "/proc/interrupts: ends within line "),
     ] {
         machine.write("/proc/interrupts", &whole[..cut]);
         for command in ["plan", "apply", "check"] {
@@ -160,8 +160,8 @@ fn masks_and_lists_with_rubbish() {
         ("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n", "`many` is not a number"),
         ("/sys/class/net/nic0/queues/tx-0/xps_cpus", "0-3\n", "not a hex digit"),
         ("/sys/devices/system/cpu/online", "0-4294967295\n", "`0-4294967295` is not a CPU list"),
-        ("/sys/devices/system/cpu/online", "\n", "no CPU is online"),
-        ("/sys/devices/system/node/node0/distance", "10 far\n", "`far` is no distance"),
+        ("/sys/devices/system/cpu/online", "\n", "lists no online CPU"),
+        ("/sys/devices/system/node/node0/distance", "10 far\n", "`far` is not a distance"),
         ("/sys/devices/system/cpu/isolated", "x\n", "is not a CPU list"),
     ] {
         let machine = Copy::of("two-node");

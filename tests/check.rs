@@ -65,7 +65,7 @@ fn moved_by_another() {
 
 /// What nicpin itself has put back was not moved by another.
 #[test]
-fn put_back_by_a_restore_or_a_trial_that_was_refused_in_part() {
+fn a_restore_or_a_trial_refused_in_part() {
     let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
     let answer = move |FileAccess { action, path, .. }: FileAccess<'_>| match action {
         FileAction::Write if path == refused => InjectedAnswer::Errno(Errno::EINVAL as i32),
@@ -204,7 +204,7 @@ fn what_is_not_understood_is_said_to_be_left_alone() {
 
 /// Whether something differs does not depend on the record; why it does is not told by one that others may write.
 #[test]
-fn a_record_that_cannot_be_believed_gives_no_reasons() {
+fn a_record_that_is_not_trusted_gives_no_reasons() {
     let machine = applied("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
     machine.set_mode("/run/nicpin/state.json", 0o666);

@@ -113,7 +113,7 @@ fn what_has_no_device_is_called_what_it_is() {
         ("br0", "a bridge without ports"),
     ] {
         let said = tree.refuses(name);
-        let expected = format!("`{name}` is {what}: it has no device behind it and no vectors");
+        let expected = format!("`{name}` is {what}: it has no device and no vectors");
         assert!(said.contains(&expected), "{said}");
     }
     assert!(tree.plan(&[]).interfaces.is_empty());
@@ -140,9 +140,9 @@ fn a_card_without_an_interface_says_who_has_it() {
         );
     }
     for (selector, expected) in [
-        ("pci:0000:3b:00.0", "`pci:0000:3b:00.0` is a network card that is given to vfio-pci"),
-        ("pci:3b:00.1", "ixgbe has it, and has made none or has it in another network namespace"),
-        ("pci:3b:00.2", "no driver has it"),
+        ("pci:0000:3b:00.0", "`pci:0000:3b:00.0` is a network card bound to vfio-pci"),
+        ("pci:3b:00.1", "ixgbe is bound to it, but has no interface or has it in another network namespace"),
+        ("pci:3b:00.2", "no driver is bound to it"),
         ("pci:01:00.0", "no interface matches `pci:01:00.0`"),
     ] {
         let said = tree.refuses(selector);
@@ -178,7 +178,7 @@ fn rdma_devices_stand_for_the_interfaces_of_their_function() {
         said.contains("`mlx5_1` is an RDMA device on 0000:82:00.7, which has no network interface"),
         "{said}"
     );
-    assert!(tree.refuses("rxe0").contains("`rxe0` is an RDMA device in software"));
+    assert!(tree.refuses("rxe0").contains("`rxe0` is a software RDMA device"));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn bonds_teams_vlans_bridges_and_macvlans_stand_for_what_is_below_and_the_plan_s
     }
     let run = tree.run(&["plan", "bond0"]);
     assert!(run.stdout.contains("CPUs 0-3 via bond0\n"), "{}", run.stdout);
-    assert!(tree.refuses("br1").contains("it stands on tap0, and no interface below it has a device"));
+    assert!(tree.refuses("br1").contains("it is above tap0, and no interface below it has a device"));
 }
 
 #[test]

@@ -86,10 +86,10 @@ fn long_lists_wrap() {
 #[test]
 fn files_with_rubbish() {
     for (file, text, has) in [
-        ("meminfo", "", "holds no line such as `Node 0 MemTotal: 16384 kB`"),
-        ("meminfo", "Node 1 MemTotal: much kB\n", "holds no line such as"),
-        ("numastat", "numa_hit\n", "is no list of page counts such as `numa_hit 12`"),
-        ("numastat", &COUNTS[..20], "is no list of page counts"),
+        ("meminfo", "", "has no line such as `Node 0 MemTotal: 16384 kB`"),
+        ("meminfo", "Node 1 MemTotal: much kB\n", "has no line such as"),
+        ("numastat", "numa_hit\n", "not a list of page counts such as `numa_hit 12`"),
+        ("numastat", &COUNTS[..20], "not a list of page counts"),
     ] {
         let machine = Copy::of("two-node");
         machine.write(&format!("{NODE1}/{file}"), text);

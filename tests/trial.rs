@@ -41,7 +41,7 @@ fn kill_watcher(machine: &Copy) {
 }
 
 #[test]
-fn what_nobody_confirms_is_put_back() {
+fn what_nobody_confirms_is_restored() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     let run = machine.nicpin(&["apply", "--try", "1"]);
@@ -102,7 +102,7 @@ fn a_trial_that_has_set_nothing_is_none() {
 
 /// A vector that the plan leaves alone is not the trial's to put back either.
 #[test]
-fn only_what_was_set_is_put_back() {
+fn only_what_was_set_is_restored() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let control = "/proc/irq/35/smp_affinity";
@@ -128,7 +128,7 @@ fn a_trial_with_nothing_to_set_can_be_confirmed() {
 const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 
 /// A trial whose time has ended, and of which the kernel did not take back one value.
-fn not_wholly_put_back(machine: &Copy) {
+fn restore_partly(machine: &Copy) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let root = Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| match action {
         FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
@@ -140,10 +140,10 @@ fn not_wholly_put_back(machine: &Copy) {
 }
 
 #[test]
-fn what_could_not_be_put_back_is_named_and_left_to_restore() {
+fn what_could_not_be_restored_is_named_and_left_to_restore() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
-    not_wholly_put_back(&machine);
+    restore_partly(&machine);
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
     let named = "restored, but 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
@@ -155,10 +155,10 @@ fn what_could_not_be_put_back_is_named_and_left_to_restore() {
 }
 
 #[test]
-fn what_could_not_be_put_back_is_tried_again_by_the_next_apply() {
+fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
-    not_wholly_put_back(&machine);
+    restore_partly(&machine);
     let broken = machine.read(REFUSED);
     machine.remove(REFUSED);
     let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
@@ -183,9 +183,9 @@ fn what_could_not_be_put_back_is_tried_again_by_the_next_apply() {
 
 /// An apply that plans it is a later word than the trial's.
 #[test]
-fn what_could_not_be_put_back_and_is_applied_stays_applied() {
+fn what_could_not_be_restored_and_is_applied_stays_applied() {
     let machine = Copy::of("two-node");
-    not_wholly_put_back(&machine);
+    restore_partly(&machine);
     // It cannot be put back this time either, but it is planned.
     let tried = Cell::new(0);
     let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { action, path, .. }| {
@@ -207,7 +207,7 @@ fn what_could_not_be_put_back_and_is_applied_stays_applied() {
 }
 
 #[test]
-fn a_terminal_is_told_what_could_not_be_put_back() {
+fn a_terminal_is_told_what_could_not_be_restored() {
     let machine = Copy::of("two-node");
     let (child, _master, _) = on_terminal(&machine, "1");
     machine.remove(REFUSED);
@@ -245,7 +245,7 @@ fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
 }
 
 #[test]
-fn a_trial_whose_watcher_was_killed_is_put_back_by_the_next_apply() {
+fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
@@ -264,7 +264,7 @@ fn a_trial_whose_watcher_was_killed_is_put_back_by_the_next_apply() {
 }
 
 #[test]
-fn a_trial_whose_watcher_was_killed_is_put_back_by_restore_or_kept_by_confirm() {
+fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() {
     for command in ["restore", "confirm"] {
         let machine = Copy::of("two-node");
         let before = texts(&machine);
@@ -278,7 +278,7 @@ fn a_trial_whose_watcher_was_killed_is_put_back_by_restore_or_kept_by_confirm() 
 
 /// The watcher hears that the apply has finished, or, when it ends without a word, that it was killed.
 #[test]
-fn a_killed_apply_is_put_back_at_once() {
+fn a_killed_apply_is_restored_at_once() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
@@ -380,7 +380,7 @@ fn a_terminal_puts_back_itself_when_nobody_watches_the_time() {
 
 /// What cannot be read was not confirmed: the machine goes back to what the first apply found.
 #[test]
-fn a_trial_that_cannot_be_read_is_put_back_in_time() {
+fn a_trial_that_cannot_be_read_is_restored_in_time() {
     for text in ["", "{}", "{\"schema\":\"nicpin.try/9\"}"] {
         let machine = Copy::of("two-node");
         let before = texts(&machine);
@@ -397,7 +397,7 @@ fn a_trial_that_cannot_be_read_is_put_back_in_time() {
 
 /// Where nothing can be put back, the terminal is told why.
 #[test]
-fn a_trial_that_cannot_be_put_back_is_an_error() {
+fn a_trial_that_cannot_be_restored_is_an_error() {
     let machine = Copy::of("two-node");
     let (child, _master, _) = on_terminal(&machine, "1");
     machine.write("/run/nicpin/state.json", "{}");

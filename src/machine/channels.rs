@@ -1,17 +1,17 @@
-//! How many channels an interface has and could have (`struct ethtool_channels`, `include/uapi/linux/ethtool.h`).
+//! The channels of an interface and their maximums (`struct ethtool_channels`, `include/uapi/linux/ethtool.h`).
 
 use serde::{Deserialize, Serialize};
 
-/// `struct ethtool_channels`: a channel is a vector and the queues that it serves.
+/// `struct ethtool_channels`: a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channels {
-    /// Most channels that only receive.
+    /// Maximum number of receive-only channels.
     pub max_rx: u32,
-    /// Most channels that only transmit.
+    /// Maximum number of transmit-only channels.
     pub max_tx: u32,
-    /// Most channels for other uses (link events, SR-IOV).
+    /// Maximum number of channels for other uses (link events, SR-IOV).
     pub max_other: u32,
-    /// Most channels that receive and transmit.
+    /// Maximum number of channels that receive and transmit.
     pub max_combined: u32,
     /// Receive channels now.
     pub rx: u32,
@@ -24,12 +24,12 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Channels that receive, now.
+    /// The number of channels that receive.
     pub fn receiving(&self) -> u32 {
         self.rx + self.combined
     }
 
-    /// Most channels that receive which the card can have at once.
+    /// Maximum number of channels that receive.
     pub fn max_receiving(&self) -> u32 {
         self.max_rx.max(self.max_combined)
     }
@@ -39,14 +39,14 @@ impl Channels {
         if self.max_combined > 0 { format!("combined {count}") } else { format!("rx {count}") }
     }
 
-    /// As many as there are, and no more to be had.
+    /// The same channels, with the current numbers as maximums.
     #[must_use]
     pub fn without_more(self) -> Self {
         let (max_rx, max_tx, max_other, max_combined) = (self.rx, self.tx, self.other, self.combined);
         Self { max_rx, max_tx, max_other, max_combined, ..self }
     }
 
-    /// The arguments of `ethtool -L` that lead here from `now`: `combined 6 rx 0`.
+    /// The arguments of `ethtool -L` that change `now` to this: `combined 6 rx 0`.
     pub fn difference(&self, now: &Self) -> String {
         let fields = [
             ("rx", self.rx, now.rx),

@@ -1,5 +1,5 @@
-//! What happened between two samples. Counters that begin anew at 2^32 have grown all the same; CPUs, vectors and
-//! interfaces that were not there at both ends, or are others under an old name, are left out and named.
+//! The difference between two samples. Counters may wrap at 2^32; CPUs, vectors and interfaces that are not in both
+//! samples, or were replaced under the same name, are left out and listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::cpuset::CpuSet;
 use crate::machine::sample::{Counters, InterfaceCounts, Sample};
 
-/// How much each counter grew.
+/// The growth of each counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// How long that took.
+    /// The time between the samples.
     pub elapsed: Duration,
     /// Interrupts by IRQ and CPU; CPUs without any are not listed. An IRQ that was watched is.
     pub interrupts: BTreeMap<u32, BTreeMap<u32, u64>>,
@@ -18,11 +18,11 @@ pub struct Growth {
     pub cpus: BTreeMap<u32, CpuGrowth>,
     /// The interfaces that were watched.
     pub interfaces: BTreeMap<String, Traffic>,
-    /// CPUs that went on or offline meanwhile; what they did then is not counted.
+    /// CPUs that went online or offline meanwhile; they are not counted for that time.
     pub cpus_changed: CpuSet,
-    /// IRQs that went, came, or were given to another use meanwhile; not counted then.
+    /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
     pub irqs_changed: BTreeSet<u32>,
-    /// Interfaces that went, came or counted anew meanwhile; not counted then.
+    /// Interfaces that were removed, added or reset meanwhile; they are not counted.
     pub interfaces_changed: BTreeSet<String>,
 }
 
@@ -41,11 +41,11 @@ pub struct CpuGrowth {
     pub net_tx: u64,
     /// Packets taken from its backlog and its queues.
     pub processed: u64,
-    /// Packets that its backlog had no room for.
+    /// Packets that were dropped because the backlog was full.
     pub dropped: u64,
     /// Polls that ended with work left.
     pub squeezed: u64,
-    /// Packets that RPS handed to it.
+    /// Packets that RPS moved to this CPU.
     pub rps: u64,
 }
 
@@ -124,8 +124,8 @@ impl Growth {
         let keys = |sample: &Sample| sample.times.keys().copied().collect::<CpuSet>();
         self.note_cpus(&keys(from), &keys(to));
         // A CPU that is offline at either end still has rows in /proc/softirqs.
-        let told = |sample: &Sample, cpu| sample.times.is_empty() || sample.times.contains_key(&cpu);
-        let here = |cpu| told(from, cpu) && told(to, cpu);
+        let has_cpu = |sample: &Sample, cpu| sample.times.is_empty() || sample.times.contains_key(&cpu);
+        let is_online = |cpu| has_cpu(from, cpu) && has_cpu(to, cpu);
         for (cpu, (was, now)) in both(&from.times, &to.times) {
             let on = self.cpus.entry(cpu).or_default();
             on.busy = now.busy.saturating_sub(was.busy);
@@ -133,12 +133,12 @@ impl Growth {
             on.softirq = now.softirq.saturating_sub(was.softirq);
         }
         let grown = |was, now| u64::from(grown(was, now).unwrap_or(0));
-        for (cpu, (was, now)) in both(&from.softirqs, &to.softirqs).filter(|(cpu, _)| here(*cpu)) {
+        for (cpu, (was, now)) in both(&from.softirqs, &to.softirqs).filter(|(cpu, _)| is_online(*cpu)) {
             let on = self.cpus.entry(cpu).or_default();
             on.net_rx = grown(was.net_rx, now.net_rx);
             on.net_tx = grown(was.net_tx, now.net_tx);
         }
-        for (cpu, (was, now)) in both(&from.softnet, &to.softnet).filter(|(cpu, _)| here(*cpu)) {
+        for (cpu, (was, now)) in both(&from.softnet, &to.softnet).filter(|(cpu, _)| is_online(*cpu)) {
             let on = self.cpus.entry(cpu).or_default();
             on.processed = grown(was.processed, now.processed);
             on.dropped = grown(was.dropped, now.dropped);

@@ -1,6 +1,6 @@
 //! Network interfaces: the bus device behind each, its queues and their steering masks.
 //!
-//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are kept as what they stand on
+//! Only interfaces with a device are interfaces here; bonds, VLANs and bridges are kept as [`Stacked`]
 //! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,6 @@ use crate::machine::vector::{Role, UnknownVector, Vector};
 /// A network interface with a device behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interface {
-    /// Its name now.
     pub name: String,
     /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
     pub driver: Option<String>,
@@ -26,60 +25,59 @@ pub struct Interface {
     /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); a driver that
     /// reports `unknown` counts as up while the interface is.
     pub link: String,
-    /// Link speed in Mbit/s; `None` while the link is down or the driver does not tell.
+    /// Link speed in Mbit/s; `None` while the link is down or the driver does not report it.
     pub speed_mbps: Option<u32>,
     /// Receive queues in use (`real_num_rx_queues`), in order.
     pub rx_queues: Vec<RxQueue>,
     /// Transmit queues in use (`real_num_tx_queues`), in order.
     pub tx_queues: Vec<TxQueue>,
-    /// How many channels the card has and could have, where ethtool tells.
+    /// The channels and their maximums, if the driver reports them.
     pub channels: Option<Channels>,
-    /// Whether their number is known to be fixed: the driver takes no other.
+    /// Whether the driver is known to accept no other number of channels.
     pub channels_fixed: bool,
-    /// Who polls its queues.
+    /// How the queues are polled.
     pub polling: Polling,
-    /// What netlink told of its queues and their IRQs.
+    /// What netlink reports of the queues and their IRQs.
     pub netdev: Option<Netdev>,
-    /// Its `VMBus` channels; `None` for a device on another bus.
+    /// The `VMBus` channels; `None` for a device on another bus.
     pub vmbus: Option<Vec<VmbusChannel>>,
     /// The vectors that are understood: queue vectors by queue, then control vectors.
     pub vectors: Vec<Vector>,
-    /// Requested vectors of the device whose names say nothing that nicpin knows.
+    /// Vectors of the device with a handler whose name is not understood.
     pub unknown_vectors: Vec<UnknownVector>,
-    /// Requested vectors of the device without files in `/proc/irq`: they went away while they were read.
+    /// Vectors of the device without files in `/proc/irq`: they were freed while they were read.
     pub vanished_vectors: Vec<UnknownVector>,
-    /// Where netlink and the name of a vector say different things: both answers, in words. Netlink is believed.
+    /// Where netlink and a vector's name disagree: both answers, in words. Netlink's is used.
     pub contradictions: Vec<String>,
     /// The interface under which the vectors of a shared device are listed, when it is not this one.
     pub shares_vectors_of: Option<String>,
-    /// Those whose vectors are among this one's, since names do not tell which are whose.
+    /// Interfaces whose vectors are listed here, since names do not show which vector belongs to which.
     pub sharers: Vec<Sharer>,
 }
 
 /// An interface whose vectors are listed under another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharer {
-    /// Its name.
     pub name: String,
-    /// How many receive queues it has in use.
+    /// The number of receive queues in use.
     pub rx: usize,
-    /// How many transmit queues it has in use.
+    /// The number of transmit queues in use.
     pub tx: usize,
 }
 
 /// The device on a bus that an interface belongs to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Device {
-    /// Its name on the bus: `0000:82:00.0` on PCI.
+    /// The name on the bus: `0000:82:00.0` on PCI.
     pub address: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
-    /// Its node (`numa_node`); `None` for -1 and where there is no such file.
+    /// The node (`numa_node`); `None` for -1 and without such a file.
     pub node: Option<u32>,
-    /// `local_cpulist`: the CPUs near it, or all of them when the kernel does not know.
+    /// `local_cpulist`: the CPUs near the device, or all CPUs if the node is unknown.
     pub local_cpus: Option<CpuSet>,
-    /// `max_link_speed` times `max_link_width` in MT/s; 0 when unknown. What the card could move, whatever
-    /// cable is in it and whatever slot it sits in.
+    /// `max_link_speed` times `max_link_width` in MT/s; 0 if unknown. A property of the device, not of its slot or
+    /// cable.
     pub pcie_mtps: u64,
     /// The physical function that it is a virtual function of (`physfn`).
     pub parent: Option<String>,
@@ -105,31 +103,31 @@ pub struct TxQueue {
     pub index: u32,
     /// `xps_cpus`; `None` on a kernel without XPS and on an interface with one transmit queue.
     pub xps_cpus: Option<MaskFile>,
-    /// Whether `xps_rxqs` names a receive queue; it then goes before `xps_cpus` for the flows of that queue.
+    /// Whether `xps_rxqs` names a receive queue; it then takes precedence over `xps_cpus` for flows of that queue.
     pub has_xps_rxqs: bool,
 }
 
-/// A `VMBus` channel, over which Hyper-V hands a card's packets to one CPU; it has no IRQ.
+/// A `VMBus` channel, through which Hyper-V delivers a device's packets to one CPU; it has no IRQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmbusChannel {
     /// N of `channels/N`.
     pub id: u32,
-    /// The CPU that serves it.
+    /// The CPU that the channel interrupts.
     pub cpu: u32,
 }
 
-/// An interface that stands on others: a bond, team, VLAN or bridge, or a Hyper-V card on its virtual function.
+/// An interface above others: a bond, team, VLAN or bridge, or a Hyper-V device above its virtual function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stacked {
     /// Its name.
     pub name: String,
-    /// The interfaces right below it (`lower_*`).
+    /// The interfaces directly below it (`lower_*`).
     pub lowers: Vec<String>,
 }
 
 impl Interface {
-    /// Whether a queue vector serves no queue in use now: cards keep vectors beyond the active queues. Where several
-    /// interfaces have their vectors here, the queues of all of them count.
+    /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharers
+    /// count too.
     pub fn is_idle(&self, vector: &Vector) -> bool {
         let of =
             |own: usize, others: fn(&Sharer) -> usize| own + self.sharers.iter().map(others).sum::<usize>();
@@ -140,7 +138,7 @@ impl Interface {
             Role::Rx => rx,
             Role::Tx => tx,
         };
-        // Without a `queues` directory nothing is known of them, and no vector is called idle.
+        // Without a `queues` directory the queues are unknown, and no vector counts as idle.
         rx + tx > 0 && vector.queue.is_some_and(|queue| queue as usize >= queues)
     }
 }

@@ -1,36 +1,36 @@
-//! What the memory of a node is used for at a moment, which is another at every look and so no part of a
+//! The current usage of a node's memory. It changes all the time and is not part of a
 //! [`Machine`](crate::machine::Machine).
 
 use serde::Serialize;
 
-/// What a node's memory is used for now. `None`: not told.
+/// The usage of a node's memory; `None` where the kernel does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NodeUsage {
-    /// Memory that nothing uses, in KiB.
+    /// Unused memory in KiB.
     pub free_kib: Option<u64>,
-    /// Pages since boot.
+    /// Page counts since boot.
     pub pages: Option<Pages>,
 }
 
-/// Pages that were given out since boot (`numastat`), by what was asked for.
+/// Pages allocated since boot (`numastat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Pages {
-    /// Asked for here, and got here.
+    /// Wanted on this node and allocated here.
     #[serde(rename = "numa_hit")]
     pub hit: u64,
-    /// Asked for elsewhere, and got here.
+    /// Wanted on another node and allocated here.
     #[serde(rename = "numa_miss")]
     pub miss: u64,
-    /// Asked for here, and got elsewhere.
+    /// Wanted on this node and allocated on another.
     #[serde(rename = "numa_foreign")]
     pub foreign: u64,
-    /// Interleaved, and got here as meant.
+    /// Interleaved and allocated here as wanted.
     #[serde(rename = "interleave_hit")]
     pub interleave_hit: u64,
-    /// Got here by a task that ran here.
+    /// Allocated here by a task on this node.
     #[serde(rename = "local_node")]
     pub local: u64,
-    /// Got here by a task that ran elsewhere.
+    /// Allocated here by a task on another node.
     #[serde(rename = "other_node")]
     pub other: u64,
 }
@@ -39,7 +39,7 @@ impl Pages {
     /// Parses the six lines; other names are skipped.
     pub fn parse(text: &str) -> Option<Self> {
         let mut pages = Self::default();
-        let mut found = 0;
+        let mut count_of_fields = 0;
         for line in text.lines() {
             let (name, count) = line.split_once(' ')?;
             let field = match name {
@@ -52,23 +52,23 @@ impl Pages {
                 _ => continue,
             };
             *field = count.trim().parse().ok()?;
-            found += 1;
+            count_of_fields += 1;
         }
-        (found == 6).then_some(pages)
+        (count_of_fields == 6).then_some(pages)
     }
 }
 
-/// How fast the CPUs of one node read the memory of another.
+/// The rate at which the CPUs of one node read the memory of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rate {
-    /// Whose CPUs read.
+    /// The node of the CPUs that read.
     pub cpus_of: u32,
-    /// Whose memory they read.
+    /// The node of the memory.
     pub memory_of: u32,
-    /// How many CPUs read, each a core of its own.
+    /// The number of CPUs that read, one per core.
     pub threads: usize,
     /// The size of the buffer in bytes.
     pub buffer: u64,
-    /// Bytes a second, by all of them together.
+    /// Bytes per second of all CPUs together.
     pub bytes_per_second: u64,
 }

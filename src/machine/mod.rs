@@ -1,5 +1,5 @@
-//! What the machine is: a snapshot of facts as plain values, made once by [`read`](crate::read). Nothing later looks at
-//! the machine behind its back.
+//! The machine as a snapshot of facts, read once by [`read`](crate::read). Nothing later reads the machine again for
+//! planning.
 
 pub mod channels;
 pub mod growth;

@@ -1,7 +1,7 @@
-//! Which queue has which IRQ, by the kernel's own answer: the generic netlink family `netdev`
+//! Which queue has which IRQ, as the kernel reports it: the generic netlink family `netdev`
 //! (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8 and later).
 //!
-//! Queues name their NAPI instance and NAPI instances their IRQ. In a tree the answer is a text, a fact a line:
+//! A queue has a NAPI instance and a NAPI instance has an IRQ. In a tree the answer is a text, a fact per line:
 //!
 //! ```text
 //! queue rx 0 napi 8193
@@ -9,49 +9,43 @@
 //! napi 8193 irq 45 pid 0
 //! ```
 //!
-//! A queue without `napi`, and a NAPI instance without `irq` or `pid` (the thread of threaded NAPI), are those that the
-//! kernel left out.
+//! `napi`, `irq` and `pid` (the thread of threaded NAPI) are absent where the kernel does not report them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// What the kernel told of one interface.
+/// The kernel's answer about one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Netdev {
-    /// Its queues; transmit queues for XDP are not among them.
+    /// The queues, without transmit queues for XDP.
     pub queues: Vec<NetdevQueue>,
-    /// Its NAPI instances.
     pub napis: Vec<Napi>,
 }
 
-/// A queue.
+/// A queue and the NAPI instance that polls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NetdevQueue {
-    /// Receive or transmit.
     pub direction: Direction,
     /// N of `rx-N` or `tx-N`.
     pub id: u32,
-    /// The NAPI instance that polls it.
     pub napi: Option<u32>,
 }
 
-/// Which way a queue's packets go.
+/// The direction of a queue's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// Into the machine.
     Rx,
-    /// Out of it.
     Tx,
 }
 
 /// A NAPI instance: what polls queues after an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Napi {
-    /// The kernel's number for it, which means nothing beyond this answer.
+    /// The kernel's number, which is valid within this answer only.
     pub id: u32,
-    /// Its IRQ, where the driver tells.
+    /// The IRQ, where the driver reports it.
     pub irq: Option<u32>,
-    /// The thread that it runs in; `None` when it runs in the interrupted CPU's softirq.
+    /// The thread of threaded NAPI; `None` if it runs in softirq context.
     pub pid: Option<u32>,
 }
 
@@ -64,15 +58,14 @@ pub struct IrqQueues {
     pub tx: BTreeSet<u32>,
 }
 
-/// A line of a recorded answer that is none.
+/// A line of a recorded answer that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line}: `{text}` is no netlink fact; expected `queue rx 0 napi 8193` or `napi 8193 irq 45 pid 0`"
+    "line {line}: `{text}` is not a netlink fact; expected `queue rx 0 napi 8193` or `napi 8193 irq 45 pid 0`"
 )]
 pub struct NetdevError {
-    /// The line, counted from one.
+    /// The line number, from 1.
     line: usize,
-    /// What it says.
     text: String,
 }
 
@@ -86,7 +79,7 @@ impl Netdev {
         Ok(answer.in_order())
     }
 
-    /// The same answer in the order of the recorded form: the kernel goes by its lists, newest NAPI first.
+    /// Sorts the answer as in the recorded form; the kernel lists the newest NAPI first.
     pub(crate) fn in_order(mut self) -> Self {
         self.queues.sort_unstable();
         self.queues.dedup();
@@ -127,7 +120,7 @@ impl Netdev {
         Some(())
     }
 
-    /// The recorded form, in an order of its own.
+    /// The recorded form.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let field = |text: &mut String, name: &str, value: Option<u32>| {
@@ -167,7 +160,7 @@ impl Netdev {
         served
     }
 
-    /// The IRQ that serves a queue, where that is told.
+    /// The IRQ of a queue, where it is reported.
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
         let queue = self.queues.iter().find(|queue| queue.direction == direction && queue.id == id)?;
         self.napis.iter().find(|napi| Some(napi.id) == queue.napi)?.irq
@@ -179,7 +172,7 @@ impl Netdev {
 }
 
 impl Napi {
-    /// Process 0 is no thread, and IRQ 0 is the timer's or none.
+    /// Process 0 means no thread. IRQ 0 means none.
     pub(crate) fn new(id: u32, irq: Option<u32>, pid: Option<u32>) -> Self {
         Self { id, irq: irq.filter(|&irq| irq != 0), pid: pid.filter(|&pid| pid != 0) }
     }
@@ -242,7 +235,10 @@ mod tests {
         ] {
             let error = Netdev::parse(&format!("queue rx 0\n{bad}\n")).unwrap_err();
             assert_eq!((error.line, error.text.as_str()), (2, bad));
-            assert!(error.to_string().starts_with(&format!("line 2: `{bad}` is no netlink fact")), "{error}");
+            assert!(
+                error.to_string().starts_with(&format!("line 2: `{bad}` is not a netlink fact")),
+                "{error}"
+            );
         }
     }
 

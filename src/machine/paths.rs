@@ -1,9 +1,9 @@
-//! The kernel's files of settings.
+//! Paths of the kernel files that hold settings.
 
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
-/// Where each IRQ has its files.
+/// The directory with a directory for each IRQ.
 pub(crate) const IRQ_FILES: &str = "/proc/irq";
 
 /// A vector's `smp_affinity`.
@@ -11,7 +11,7 @@ pub(crate) fn affinity_file(irq: u32) -> String {
     ["/proc/irq/", itoa::Buffer::new().format(irq), "/smp_affinity"].concat()
 }
 
-/// A file of a queue, of which `way` is `rx` or `tx`. There are thousands of them: put together, not formatted.
+/// A file of a queue; `way` is `rx` or `tx`. Concatenated, not formatted, since there are thousands of them.
 pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
     let mut number = itoa::Buffer::new();
     ["/sys/class/net/", interface, "/queues/", way, "-", number.format(queue), "/", file].concat()

@@ -1,5 +1,5 @@
-//! Who polls an interface's queues, and when: settings under which the work is not, or not at once, done on the CPU that
-//! the interrupt arrives on (`Documentation/networking/napi.rst`).
+//! How an interface's queues are polled: settings under which the work is done later, or on another CPU than the one
+//! that gets the interrupt (`Documentation/networking/napi.rst`).
 
 use serde::Serialize;
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 pub struct Polling {
     /// Whether each queue is polled by a thread of its own (`threaded`), which the scheduler may run anywhere.
     pub threaded: bool,
-    /// For how many nanoseconds after the last packet the kernel looks again by itself (`gro_flush_timeout`).
+    /// Nanoseconds after the last packet until the kernel polls again by a timer (`gro_flush_timeout`).
     pub gro_flush_timeout: u64,
-    /// How often it looks before it lets the card interrupt again (`napi_defer_hard_irqs`).
+    /// The number of empty polls before the interrupt is enabled again (`napi_defer_hard_irqs`).
     pub napi_defer_hard_irqs: u32,
 }
 
 impl Polling {
-    /// Whether interrupts are put off while somebody polls. The kernel wants both settings for it.
+    /// Whether interrupts are deferred while the queue is polled. This needs both settings.
     pub fn defers_interrupts(self) -> bool {
         self.gro_flush_timeout > 0 && self.napi_defer_hard_irqs > 0
     }

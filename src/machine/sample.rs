@@ -1,5 +1,5 @@
-//! What the kernel's counters say at a moment: interrupts by CPU, softirq time, packets and bytes. What two samples mean
-//! together is a [`Growth`](crate::machine::growth::Growth).
+//! A sample of the kernel's counters: interrupts by CPU, softirq time, packets and bytes. The difference of two samples
+//! is a [`Growth`](crate::machine::growth::Growth).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,14 +11,14 @@ pub struct CounterSelection {
     pub irqs: BTreeSet<u32>,
     /// The interfaces whose bytes and packets are counted.
     pub interfaces: BTreeSet<String>,
-    /// Whether the CPUs' own counters are wanted: time, softirqs, backlogs.
+    /// Whether the CPUs' counters are read: time, softirqs, backlogs.
     pub cpus: bool,
 }
 
-/// All of them at one moment. Each is absent where the kernel does not tell.
+/// All counters at one moment. Each is empty where the kernel does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was taken, since a moment that samples to be compared have in common.
+    /// The time of the sample, since a moment common to all samples that are compared.
     pub at: Duration,
     /// Interrupts, by IRQ and CPU.
     pub interrupts: Counts,
@@ -28,20 +28,20 @@ pub struct Sample {
     pub softirqs: BTreeMap<u32, Softirqs>,
     /// Backlogs by CPU.
     pub softnet: BTreeMap<u32, Softnet>,
-    /// The interfaces that are there.
+    /// Interfaces by name.
     pub interfaces: BTreeMap<String, Counters>,
 }
 
 /// An interface's counters, `/sys/class/net/INTERFACE/statistics`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The kernel's number for it: another one is another interface of the same name.
+    /// The interface's `ifindex`: another number is another interface of the same name.
     pub index: u32,
     /// The counters, each 0 where the driver has none.
     pub values: InterfaceCounts,
 }
 
-/// What an interface counts.
+/// Packets and bytes of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InterfaceCounts {
     /// Bytes received.
@@ -52,7 +52,7 @@ pub struct InterfaceCounts {
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Packets received and thrown away, for want of room in the card or in the kernel.
+    /// Packets received and dropped, for lack of room in the device or in the kernel.
     pub rx_dropped: u64,
     /// Packets not sent.
     pub tx_dropped: u64,
@@ -84,7 +84,7 @@ pub struct Softirqs {
 pub struct Softnet {
     /// Packets taken.
     pub processed: u32,
-    /// Packets thrown away because the backlog was full.
+    /// Packets dropped because the backlog was full.
     pub dropped: u32,
     /// Polls that ran out of budget or time with work left.
     pub squeezed: u32,
@@ -95,17 +95,17 @@ pub struct Softnet {
 /// How often some IRQs fired on each CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The CPUs that are counted, as their columns stand: those online.
+    /// The online CPUs, in the order of their columns.
     pub cpus: Vec<u32>,
-    /// The IRQs that were asked for and are there.
+    /// The requested IRQs that exist.
     pub rows: BTreeMap<u32, CountRow>,
 }
 
 /// How often one IRQ fired on each CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountRow {
-    /// A count for each of [`Counts::cpus`]. The kernel counts in 32 bits and begins anew at 2^32.
+    /// A count for each of [`Counts::cpus`]. The kernel counts in 32 bits and wraps.
     pub counts: Vec<u32>,
-    /// What follows the counts: chip and handlers. Another text is another use of the same number.
+    /// The text after the counts: chip and handlers. Another text means that the number has another use.
     pub whose: String,
 }

@@ -12,23 +12,23 @@ use crate::machine::interface::is_pci_address;
 pub struct Selection {
     /// Names of interfaces with a device behind them.
     pub names: BTreeSet<String>,
-    /// Whether they were asked for, rather than every interface that is up or has vectors.
+    /// Whether selectors were given; otherwise these are all interfaces that are up or have queue vectors.
     pub asked: bool,
-    /// What each was named by, where that is not its own name: a bond above it, an RDMA device.
+    /// The selected bond or RDMA device that each interface stands for, by interface.
     pub via: BTreeMap<String, Vec<String>>,
-    /// Selectors that matched nothing, where that is allowed.
+    /// Selectors that matched nothing, if that is allowed.
     pub missing: Vec<String>,
-    /// What those of them are that are something else than an interface with a device.
+    /// What those selectors name instead of an interface with a device.
     pub reasons: BTreeMap<String, String>,
 }
 
-/// A selector that cannot be followed.
+/// A selector without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// It is not a selector.
+    /// The syntax is wrong.
     #[error("`{selector}` is not a selector: {reason}")]
     Malformed {
-        /// As it was typed.
+        /// The selector as it was given.
         selector: String,
         /// What is wrong with it.
         reason: &'static str,
@@ -36,15 +36,15 @@ pub enum SelectError {
     /// It names something that has no vectors to plan.
     #[error("`{selector}` {what}")]
     NoDevice {
-        /// As it was typed.
+        /// The selector as it was given.
         selector: String,
         /// What it is, as in "is the loopback interface".
         what: String,
     },
-    /// It is one, and nothing on this machine matches.
+    /// Nothing on this machine matches.
     #[error("no interface matches `{selector}`; {candidates}")]
     Nothing {
-        /// As it was typed.
+        /// The selector as it was given.
         selector: String,
         /// The nearest names, in words.
         candidates: String,
@@ -52,7 +52,7 @@ pub enum SelectError {
 }
 
 impl Selection {
-    /// Follows selectors. None: every interface that is up or has queue vectors.
+    /// Resolves selectors. Without any, selects every interface that is up or has queue vectors.
     pub fn new(machine: &Machine, selectors: &[String], if_present: bool) -> Result<Self, SelectError> {
         if selectors.is_empty() {
             let names = machine
@@ -92,10 +92,10 @@ impl Selection {
     }
 }
 
-/// An interface that a selector stands for.
+/// An interface that a selector matched.
 struct Selected {
     name: String,
-    /// The name that was matched, where it is another.
+    /// The matched name, if it is not the interface's own.
     via: Option<String>,
 }
 
@@ -124,9 +124,9 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         },
         Some(("node", node)) => match node.parse::<u32>() {
             Ok(node) => of(&|i| i.device.node == Some(node)),
-            Err(_) => malformed("expected a node's number such as node:1"),
+            Err(_) => malformed("expected a node number such as node:1"),
         },
-        Some(("driver", _)) => malformed("expected a driver's name such as driver:mlx5_core"),
+        Some(("driver", _)) => malformed("expected a driver name such as driver:mlx5_core"),
         _ if selector.is_empty() => malformed("it is empty"),
         _ if !selector.contains(['*', '?', '[']) => Ok(by_name(machine, |name| name == selector)),
         _ => match Pattern::new(selector) {
@@ -178,7 +178,7 @@ fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
     names
 }
 
-/// What an interface is that has no device, and none below it, as in "it is ..."; `None` for any other name.
+/// What an interface without a device is, to follow "it is"; `None` for any other name.
 pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
     if let Some(known) = machine.others.virtuals.iter().find(|known| known.name == name) {
         return Some(known.kind.clone());
@@ -188,7 +188,7 @@ pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
     (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
 }
 
-/// What a selector names, when it is no interface with a device.
+/// What a selector names, if it is not an interface with a device.
 fn explain(machine: &Machine, selector: &str) -> Option<String> {
     match selector.strip_prefix("pci:") {
         Some(address) => machine.others.explain_pci(&full_address(address)),
@@ -196,11 +196,11 @@ fn explain(machine: &Machine, selector: &str) -> Option<String> {
     }
 }
 
-/// The names most like what was typed, best first.
+/// The names most similar to a selector, best first.
 fn nearest(machine: &Machine, selector: &str) -> String {
     if let Some(stacked) = machine.stacked.iter().find(|stacked| stacked.name == selector) {
         let lowers = stacked.lowers.join(", ");
-        return format!("it stands on {lowers}, and no interface below it has a device");
+        return format!("it is above {lowers}, and no interface below it has a device");
     }
     let (kind, typed) = match selector.split_once(':') {
         Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
@@ -228,7 +228,7 @@ fn nearest(machine: &Machine, selector: &str) -> String {
     let total = names.len();
     let listed: Vec<String> = names.into_iter().take(5).map(|name| format!("{prefix}{name}")).collect();
     match total {
-        0 => "this machine has no interface with a device behind it".to_owned(),
+        0 => "this machine has no interface with a device".to_owned(),
         1..=5 => format!("there is {}", listed.join(", ")),
         _ => format!("nearest are {} (of {total})", listed.join(", ")),
     }
@@ -310,7 +310,7 @@ mod tests {
         {
             let error = Selection::new(&machine(), &[typed.to_owned()], false).unwrap_err().to_string();
             assert!(error.contains(nearest) && error.ends_with(" (of 6)"), "{error}");
-            // Nothing that stands for none.
+            // Names without an interface are not listed.
             assert!(["mlx5_1", "rxe0", "br0"].iter().all(|none| !error.contains(none)), "{error}");
         }
     }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Everybody who was found.
+/// The tools found on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherTools {
     /// irqbalance, while it runs.
     pub irqbalance: Option<Irqbalance>,
-    /// Others, whether they run now or at the next event.
+    /// Tools that write now or at a later event.
     pub others: Vec<OtherTool>,
 }
 
@@ -15,9 +15,9 @@ pub struct OtherTools {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OtherTool {
-    /// A cloud's script, which runs at boot: its path, and what it writes.
+    /// A cloud provider's script that runs at boot: its path and what it writes.
     CloudScript { path: String, writes: String },
-    /// tuned, running with the profiles `active`, of which `profile` has a setting that moves interrupts.
+    /// A running tuned with the profiles `active`; `setting` of `profile` moves interrupts.
     Tuned { active: String, profile: String, setting: String },
     /// A `.link` file of systemd-udevd with `IRQAffinityPolicy=`.
     LinkFile { path: String, policy: String },
@@ -26,24 +26,22 @@ pub enum OtherTool {
 /// A running irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irqbalance {
-    /// Its process id.
+    /// The process id.
     pub pid: i32,
-    /// Where its service takes its arguments from; `None` where there is none of the known files.
+    /// The file with its service's arguments; `None` if none of the known files exists.
     pub arguments: Option<Arguments>,
-    /// Whether its arguments name a policy script, or a directory of such, that asks nicpin.
+    /// Whether its policy script, or one in its directory of policy scripts, asks nicpin.
     pub asks_nicpin: bool,
-    /// The policy script or directory that its arguments name, if any.
+    /// The policy script or directory in its arguments.
     pub policy_script: Option<String>,
 }
 
-/// Where a distribution keeps irqbalance's arguments.
+/// The place of irqbalance's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arguments {
-    /// The file.
     pub file: String,
-    /// The variable in it.
     pub variable: String,
 }
 
-/// Where packages install the script that lets irqbalance ask nicpin.
+/// Where packages install the policy script with which irqbalance asks nicpin.
 pub const SCRIPT_PATH: &str = "/usr/lib/nicpin/nicpin-irqbalance-policy";

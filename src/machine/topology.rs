@@ -1,4 +1,4 @@
-//! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3 caches and NUMA
+//! The machine's CPUs: which are online, which should get no interrupts, and how they share cores, L3 caches and NUMA
 //! nodes.
 
 use std::collections::BTreeMap;
@@ -8,10 +8,9 @@ use crate::cpuset::CpuSet;
 /// CPUs, cores, caches and nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topology {
-    /// CPUs that run now.
+    /// The online CPUs.
     pub online: CpuSet,
-    /// One more than the highest CPU that could ever be there: the kernel's `nr_cpu_ids`, in which masks
-    /// are printed.
+    /// The kernel's `nr_cpu_ids`: the highest possible CPU number plus one.
     pub possible: u32,
     /// CPUs taken out of scheduling by `isolcpus=` or by an isolated cpuset partition.
     pub isolated: CpuSet,
@@ -19,9 +18,9 @@ pub struct Topology {
     pub nohz_full: CpuSet,
     /// The online CPUs of each physical core (SMT siblings), by lowest CPU.
     pub cores: Vec<CpuSet>,
-    /// The online CPUs that share each L3 cache, by lowest CPU. Empty where the machine tells of none.
+    /// The online CPUs that share each L3 cache, by lowest CPU. Empty if not reported.
     pub l3_domains: Vec<CpuSet>,
-    /// The online CPUs of each package (socket), by lowest CPU. Empty where the machine does not tell.
+    /// The online CPUs of each package (socket), by lowest CPU. Empty if not reported.
     pub packages: Vec<CpuSet>,
     /// Kinds of cores, fastest first, on machines that have several (hybrid x86, big and little arm64); empty on
     /// others.
@@ -33,14 +32,14 @@ pub struct Topology {
 /// A NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Node {
-    /// Its online CPUs; none for a node that only has memory.
+    /// The online CPUs; empty for a node with memory only.
     pub cpus: CpuSet,
-    /// ACPI SLIT distance to each node, itself included (10 is itself). Empty where not told.
+    /// ACPI SLIT distance to each node, itself included (10 is itself). Empty if not reported.
     pub distances: BTreeMap<u32, u32>,
 }
 
 impl Topology {
-    /// The CPUs that interrupts should stay away from.
+    /// The CPUs that should get no interrupts.
     pub fn isolated_or_nohz(&self) -> CpuSet {
         self.isolated.union(&self.nohz_full)
     }
@@ -50,11 +49,11 @@ impl Topology {
         self.nodes.iter().find(|(_, node)| node.cpus.contains(cpu)).map(|(&id, _)| id)
     }
 
-    /// Distance from one node to another: the kernel's where it tells one, else 10 for itself and 20 for
-    /// any other, the kernel's own defaults (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
+    /// The distance from one node to another. If the kernel does not report it, its defaults: 10 for the node itself
+    /// and 20 for any other (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        let told = self.nodes.get(&from).and_then(|node| node.distances.get(&to)).copied();
-        told.unwrap_or(if from == to { 10 } else { 20 })
+        let reported = self.nodes.get(&from).and_then(|node| node.distances.get(&to)).copied();
+        reported.unwrap_or(if from == to { 10 } else { 20 })
     }
 
     /// The other nodes by distance from one, nearest first, then by id.

@@ -1,32 +1,30 @@
-//! One IRQ of an interface's device: what it does, and where the kernel delivers it.
+//! One IRQ of an interface's device: its role, and where the kernel delivers it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::mask::MaskFile;
 
-/// One IRQ of an interface's device, understood.
+/// One IRQ of an interface's device, with a known role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector {
-    /// Its IRQ number, which changes from boot to boot.
+    /// The IRQ number, which may change at each boot.
     pub irq: u32,
-    /// The name its handler was requested under.
+    /// The handler's name.
     pub action: String,
-    /// What it does.
     pub role: Role,
-    /// The queue it serves; `None` for a control vector.
+    /// The queue's number; `None` for a control vector.
     pub queue: Option<u32>,
-    /// Where the role and the queue were learned.
+    /// The source of role and queue.
     pub source: Source,
-    /// The node of the device that raises it, where that is another device than the interface's own and the
-    /// kernel knows its node.
+    /// The node of the device that raises the IRQ, if that is not the interface's own device and its node is known.
     pub node: Option<u32>,
-    /// `smp_affinity`: the CPUs that it is allowed on.
+    /// `smp_affinity`: the CPUs that the kernel may deliver it to.
     pub affinity: MaskFile,
-    /// `effective_affinity`: the CPUs that the hardware delivers to now. `None` on architectures that do
-    /// not tell (powerpc, s390).
+    /// `effective_affinity`: the CPUs that the kernel delivers it to now. `None` on architectures without this file
+    /// (powerpc, s390).
     pub effective: Option<CpuSet>,
-    /// Whether the kernel says that its affinity may be set (since 6.12 by the file's mode).
+    /// Whether the affinity can be changed (since 6.12 the file's mode shows it).
     pub movable: bool,
 }
 
@@ -40,15 +38,15 @@ pub enum Role {
     Rx,
     /// Sends.
     Tx,
-    /// No queue of the interface: link, mailbox, management, RDMA. To be left alone.
+    /// No queue of the interface: link, mailbox, management, RDMA.
     Control,
 }
 
-/// How it is known which queue a vector serves, best first.
+/// The source of a vector's role and queue, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The kernel's own answer.
+    /// The kernel's `netdev` family.
     Netlink,
     /// The driver's name for the vector.
     Name,
@@ -56,17 +54,16 @@ pub enum Source {
     Order,
 }
 
-/// A requested IRQ of the device of which only its name is known.
+/// An IRQ with a handler whose name does not show its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownVector {
-    /// Its IRQ number.
     pub irq: u32,
-    /// Its handlers' names.
+    /// The handlers' names.
     pub action: String,
 }
 
 impl Vector {
-    /// Whether it carries packets, and is not there for link events and the like.
+    /// Whether it is for packets, and not a control vector.
     pub fn is_queue_vector(&self) -> bool {
         self.role != Role::Control
     }

@@ -1,8 +1,8 @@
 //! How fast the CPUs of one node read the memory of another: measured, for `nicpin nodes --bandwidth`.
 //!
-//! One thread on each core of a node reads its share of one buffer that lies on a node, over and over, in order. That is
-//! the rate that a well-made program could see, and on most machines the limit of the link between the nodes; it is no
-//! latency, and other work on the machine lowers it.
+//! One thread on each core of a node reads its share of one buffer that lies on a node, over and over, in order. That
+//! is the rate that a well-made program could see, and on most machines the limit of the link between the nodes; it is
+//! no latency, and other work on the machine lowers it.
 
 use std::hint::black_box;
 use std::io;
@@ -17,11 +17,11 @@ use crate::machine::{Machine, Topology};
 use crate::root::errno_words;
 use crate::sys;
 
-/// How long each pair of nodes is read.
+/// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);
-/// No buffer is larger: beyond any cache, and filled in a moment.
+/// The maximum size of a buffer in bytes: larger than any cache, and quickly filled.
 const MOST: u64 = 1 << 30;
-/// Nor smaller, unless the node has not so much.
+/// The minimum size of a buffer in bytes, unless the node has less memory.
 const LEAST: u64 = 64 << 20;
 
 /// What is to be measured: the buffer on each node with memory, and the CPUs of each node with CPUs.
@@ -36,16 +36,16 @@ pub struct BandwidthTest {
 /// A pair of nodes could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum BandwidthError {
-    /// No memory could be had of a node.
-    #[error("cannot have memory of node {node}: {}", errno_words(answer))]
+    /// No memory could be allocated on a node.
+    #[error("cannot get memory of node {node}: {}", errno_words(answer))]
     Memory {
         /// The node.
         node: u32,
         /// The kernel's answer.
         answer: io::Error,
     },
-    /// The kernel gave memory of another node.
-    #[error("asked for memory of node {asked}, and the kernel gave some of node {got}")]
+    /// The kernel returned memory of another node.
+    #[error("asked for memory of node {asked}, but the kernel returned memory of node {got}")]
     Elsewhere {
         /// The node that was asked for.
         asked: u32,
@@ -132,7 +132,7 @@ fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
     Ok(buffer)
 }
 
-/// Reads a buffer by all of these CPUs at once; bytes a second.
+/// Reads a buffer with all of these CPUs at once; returns bytes per second.
 fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
     let (words, _) = buffer.as_chunks();
     let share = (words.len() / cpus.len().max(1)).max(1);
@@ -153,7 +153,7 @@ fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
     Ok(rates?.into_iter().sum())
 }
 
-/// Reads a part over and over; bytes a second.
+/// Reads a part repeatedly; returns bytes per second.
 fn rate(part: &[[u8; 8]]) -> u64 {
     let start = Instant::now();
     let mut bytes = 0_u128;

@@ -1,7 +1,7 @@
-//! A capture: everything that nicpin has read of a machine, as one file that can be read in its place.
+//! A capture: everything that nicpin reads of a machine, as one file that can be read in its place.
 //!
-//! It is made from the record of one reading, not by reading again, and is proven by being read back. It is the
-//! same, byte for byte, as long as the machine is. What could tell whose machine it is goes out in [`redact`].
+//! It is made from the record of one reading, not by reading again, and is checked by reading it back. It is the
+//! same, byte for byte, as long as the machine is. [`redact`] removes what could identify the machine.
 
 use std::path::Path;
 
@@ -17,36 +17,36 @@ use crate::root::{FileError, Root};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
-/// A machine to send.
+/// A captured machine.
 #[derive(Debug)]
 pub struct Capture {
     root: Root,
     tree: Tree,
-    /// Files and directories that this user may not read; the capture does without them.
+    /// Files and directories that this user may not read; they are missing in the capture.
     pub refused: Vec<String>,
-    /// Why nicpin cannot read this machine, if so; the capture holds what was read up to there.
+    /// Why nicpin cannot read this machine, if it cannot; the capture holds what was read before the error.
     pub unreadable: Option<String>,
-    /// What was changed so that nobody can tell whose machine it is, a line each.
+    /// What was changed so that the machine cannot be identified, a line each.
     pub redacted: Vec<String>,
-    /// How many interfaces it has.
+    /// The number of interfaces.
     pub interfaces: usize,
 }
 
-/// No capture could be made.
+/// The capture could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A file that every machine has could not be read.
     #[error(transparent)]
     TreeFile(#[from] FileError),
-    /// It would not be the machine.
-    #[error("{}: does not read back as it was read; it may have changed meanwhile, try again", .0.display())]
+    /// Reading the capture gives another machine.
+    #[error("{}: the capture does not match what was read; the machine may have changed meanwhile, run again", .0.display())]
     Changed(std::path::PathBuf),
-    /// Two things stand at one path.
-    #[error("{path}: {reason}; it may have changed while it was read, try again")]
+    /// The record has two entries for one path.
+    #[error("{path}: {reason}; it may have changed while it was read, run again")]
     Place {
         /// The path of the machine.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: &'static str,
     },
 }
@@ -55,7 +55,7 @@ impl Capture {
     /// Reads the machine below a directory or in another capture. `beside` are files that belong to it although
     /// reading a [`Machine`] does not need them.
     pub fn read(path: &Path, beside: &[&str]) -> Result<Self, CaptureError> {
-        // A live machine does not stand still; a copy cannot get better.
+        // A live machine changes while it is read; reading a copy again would not help.
         let mut tries = 3;
         loop {
             tries -= 1;
@@ -71,7 +71,7 @@ impl Capture {
         let root = Root::open_recording(path)?;
         let machine = match crate::read::machine(&root, Wants::EVERYTHING) {
             Ok(machine) => Ok(machine),
-            // Of all machines the one that is not understood is worth capturing.
+            // A machine that nicpin cannot read is the one most worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
             Err(error) => return Err(error.into()),
         };
@@ -96,15 +96,15 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Takes out what could tell whose machine it is.
+    /// Removes what could identify the machine. `without_comments` is that of a policy file.
     pub fn redact(&mut self, without_comments: fn(&str) -> Option<String>) -> Result<(), FileError> {
-        let Redacted { tree, told } = redact::redact(&self.tree, &self.root, without_comments)?;
+        let Redacted { tree, changes } = redact::redact(&self.tree, &self.root, without_comments)?;
         self.tree = tree;
-        self.redacted = told;
+        self.redacted = changes;
         Ok(())
     }
 
-    /// Adds whose machine it is: its host name, the hardware addresses of its interfaces, and the time.
+    /// Adds the machine's identity: host name, hardware addresses and the time.
     pub fn identify(&mut self) -> Result<(), FileError> {
         let mut lines = String::new();
         if let Some(name) = self.root.read_opt("/proc/sys/kernel/hostname")? {
@@ -119,17 +119,17 @@ impl Capture {
         Ok(())
     }
 
-    /// The file: a tar archive in gzip.
+    /// The file: a tar archive compressed with gzip.
     pub fn pack(&self) -> std::io::Result<Vec<u8>> {
         self.tree.pack()
     }
 
-    /// How many files and links it holds.
+    /// The number of files and links.
     pub fn files(&self) -> usize {
         self.tree.iter().filter(|(_, entry)| !matches!(entry, Entry::Directory(_))).count()
     }
 
-    /// Says in the capture what it is.
+    /// Adds the file that names the capture's format.
     fn describe(&mut self) -> Result<(), CaptureError> {
         let about = self.root.read_opt(ABOUT)?.unwrap_or_default();
         let kept = about.lines().find_map(|line| line.strip_prefix("kernel ")).map(str::to_owned);
@@ -154,12 +154,12 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
     tree.add(path, entry).map_err(|reason| CaptureError::Place { path: path.to_owned(), reason })
 }
 
-/// The tree of what a recording root has seen.
+/// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
     let mut paths: Vec<&String> =
         record.paths.iter().filter(|path| !is_strange_process(path, record)).collect();
-    // Files that were read before those that were only looked at: their contents go in.
+    // Files that were read come first, with their content; then paths that were only looked up.
     paths.sort_by_key(|path| !record.files.contains_key(*path));
     for path in paths {
         let Some((place, mode)) = walk(root, &mut tree, path, record.opened.contains(path))? else {
@@ -193,7 +193,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     Ok(tree)
 }
 
-/// Whether a name in a listing says something by itself, without being opened.
+/// Whether the names in a directory are facts themselves, without being opened.
 fn is_fact(directory: &str, name: &str) -> bool {
     directory.ends_with("/msi_irqs") || name.starts_with("lower_")
 }
@@ -205,7 +205,7 @@ fn walk(
     path: &str,
     follow: bool,
 ) -> Result<Option<(String, u32)>, CaptureError> {
-    // As many links as the kernel follows before it answers ELOOP.
+    // The kernel's limit before ELOOP.
     let mut links = 40;
     let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
     let mut done = String::new();
@@ -271,13 +271,13 @@ fn process(path: &str) -> Option<&str> {
     (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then_some(id)
 }
 
-/// Whether a path is about a process that is none of nicpin's business.
+/// Whether a path is about a process that nicpin does not evaluate.
 fn is_strange_process(path: &str, record: &Recorded) -> bool {
     let Some(id) = process(path) else { return false };
     !record.files.get(&format!("/proc/{id}/stat")).is_some_and(|stat| tools::is_tool(&stat.text))
 }
 
-/// `/proc/PID/stat` with the identity of the process and nothing of what it does.
+/// `/proc/PID/stat` with the process's identity only.
 fn without_times(text: &str) -> String {
     match text.rsplit_once(") ") {
         Some((who, rest)) => {

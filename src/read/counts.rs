@@ -1,5 +1,5 @@
-//! How often IRQs fired on each CPU, by `/proc/interrupts`. Only the rows that are asked for are read: on big
-//! machines the text is tens of MB, and a few rows of it are a card's.
+//! Interrupt counts by CPU, from `/proc/interrupts`. Only the requested rows are parsed: on large machines the text has
+//! tens of MB, and an interface has a few rows of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use crate::machine::Counts;
 use crate::read::interrupts::{INTERRUPTS, InterruptsError, columns, skip_counts, untorn};
 use crate::root::{FileError, Root};
 
-/// How often these IRQs have fired so far.
+/// The counts of these IRQs since boot.
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError> {
     untorn(root, || Ok(parse(&root.read(INTERRUPTS)?, irqs)))
 }
 
-/// Reads the counts of these IRQs, and looks at no other row.
+/// Reads the counts of these IRQs and skips all other rows.
 pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError> {
     if !text.is_empty() && !text.ends_with('\n') {
         return Err(InterruptsError::CutOff { line: text.lines().count() });
@@ -32,7 +32,7 @@ pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError
         if found < cpus.len() {
             return Err(InterruptsError::Torn { line, found, expected: cpus.len() });
         }
-        // What was stepped over is blanks and digits.
+        // The skipped text is blanks and digits.
         let (counts, tail) = rest.split_at(length);
         let counts = counts.split_ascii_whitespace().map(count).collect();
         rows.insert(irq, CountRow { counts, whose: tail.trim().to_owned() });
@@ -40,7 +40,7 @@ pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError
     Ok(Counts { cpus, rows })
 }
 
-/// A count in 32 bits, whatever a text from elsewhere holds.
+/// A count in 32 bits; larger numbers in a copied file wrap.
 fn count(digits: &str) -> u32 {
     digits.bytes().fold(0, |sum: u32, digit| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
 }

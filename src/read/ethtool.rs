@@ -1,8 +1,7 @@
-//! What only ethtool knows: how many channels a card has and could have.
+//! The channels of an interface and their maximums, from ethtool.
 //!
-//! On a live machine asked by ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`); in a tree read from
-//! the answer recorded in `/nicpin/ethtool/INTERFACE/channels`, a name and a number a line; nothing in it where the
-//! driver had none.
+//! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`). In a tree from
+//! `/nicpin/ethtool/INTERFACE/channels`, a name and a number per line; the file is empty if the driver has no channels.
 
 use std::io;
 
@@ -10,17 +9,17 @@ use crate::machine::Channels;
 use crate::root::{FileError, Root};
 use crate::sys::{self, RawChannels};
 
-/// Where a tree keeps what ethtool answered.
+/// Where a tree keeps answers to ethtool ioctls.
 const RECORDED: &str = "/nicpin/ethtool";
 
-/// What a driver answers when it is asked for its channels.
+/// A driver's answer about its channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChannelsAnswer {
     /// These.
     Channels(Channels),
-    /// That it has no such thing to tell of.
+    /// The driver does not support channels.
     Nothing,
-    /// It was not asked: a tree that somebody made by hand.
+    /// There is no answer, as in a tree made by hand.
     NotAsked,
 }
 
@@ -37,12 +36,12 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<ChannelsAnswer, F
         Some(_) if text.trim().is_empty() => Ok(ChannelsAnswer::Nothing),
         Some(channels) => Ok(ChannelsAnswer::Channels(channels)),
         None => {
-            Err(root.content_error(&path, "is no list of channels; expected lines such as `max_combined 8`"))
+            Err(root.content_error(&path, "not a list of channels; expected lines such as `max_combined 8`"))
         }
     }
 }
 
-/// Gives an interface other channels. Needs `CAP_NET_ADMIN`; takes the link down for a moment on most cards. In a
+/// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers. In a
 /// tree the recorded answer changes, and nothing else.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     if root.is_real() {

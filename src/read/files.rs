@@ -1,10 +1,10 @@
-//! Files that hold one thing: a number, a list of CPUs, a mask. `None` where the machine has no such file.
+//! Files that hold one number, CPU list or mask. `None` where the file is absent.
 
 use crate::cpuset::{CpuSet, CpuSetError};
 use crate::machine::MaskFile;
 use crate::root::{FileError, Root};
 
-/// A file that holds one number, or `None` where the machine has none.
+/// A file that holds one number; `None` if it is absent.
 pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
     root.parse_opt(path, |text| {
         let number = text.trim().parse();
@@ -12,12 +12,12 @@ pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileEr
     })
 }
 
-/// A CPU list file, or `None` where the machine has none.
+/// A CPU list file; `None` if it is absent.
 pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
     read_set_opt(root, path, CpuSet::parse_list)
 }
 
-/// A CPU mask file, or `None` where the machine has none.
+/// A CPU mask file; `None` if it is absent.
 pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
     read_set_opt(root, path, CpuSet::parse_kernel_mask)
 }
@@ -28,8 +28,7 @@ fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>,
     root.parse_opt(path, |text| parse(text).map_err(|error| root.content_error(path, error.to_string())))
 }
 
-/// A mask file; the one that was read before it holds the same in most cases, and is shared then: on a machine of 4,096
-/// CPUs each text has a kilobyte.
+/// A mask file. Most hold the same text as the file before and share it: with 4096 CPUs each text has a kilobyte.
 pub(crate) fn parse_mask_file(
     root: &Root,
     path: &str,
@@ -42,7 +41,7 @@ pub(crate) fn parse_mask_file(
     }
 }
 
-/// The last part of a path.
+/// The last component of a path.
 pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }

@@ -33,9 +33,9 @@ const NET: &str = "/sys/class/net";
 pub(crate) struct Listed {
     /// Those with a device.
     pub(crate) interfaces: Vec<Interface>,
-    /// Those that stand on others.
+    /// Interfaces above others.
     pub(crate) stacked: Vec<Stacked>,
-    /// Those without a device that stand on none.
+    /// Interfaces without a device and not above others.
     pub(crate) virtuals: Vec<Virtual>,
 }
 
@@ -43,12 +43,12 @@ pub(crate) struct Listed {
 pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
     let mut listed = Listed::default();
     let mut names = root.list(NET)?.unwrap_or_default();
-    // The kernel gives no interface such a name (`dev_valid_name`); in a tree it could become a line of a script.
+    // The kernel allows no such name (`dev_valid_name`); from a tree it could end up in a script.
     names.retain(|name| !name.contains(|c: char| c.is_whitespace() || c.is_control()));
     names.sort_by_key(|name| natural(name));
     for name in names {
         let path = format!("{NET}/{name}");
-        // Files beside the interfaces (`bonding_masters`), and an interface that went away.
+        // Skip files beside the interfaces (`bonding_masters`), and an interface that was removed meanwhile.
         let Some(entries) = root.list(&path)? else { continue };
         let lowers: Vec<String> =
             entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
@@ -65,7 +65,7 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
     Ok(listed)
 }
 
-/// One interface; `None` when it went away while it was read.
+/// One interface; `None` if it was removed while it was read.
 fn read_interface(
     root: &Root,
     path: &str,
@@ -97,7 +97,7 @@ fn read_interface(
         device: read_device(root, link)?,
         port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
         link: operstate,
-        // Drivers print -1 (also as an unsigned number) for "not known".
+        // Drivers report -1 (also as an unsigned number) for an unknown speed.
         speed_mbps: speed
             .and_then(|speed| speed.trim().parse().ok())
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
@@ -116,14 +116,14 @@ fn read_interface(
     Ok(root.exists(path).then_some(interface))
 }
 
-/// What ethtool says of an interface's channels, as far as it is true.
+/// An interface's channels as ethtool reports them, corrected for drivers with a fixed number.
 fn read_channels(
     root: &Root,
     name: &str,
     driver: Option<&str>,
 ) -> Result<(Option<Channels>, bool), FileError> {
     Ok(match (ethtool::channels(root, name)?, driver) {
-        // It names a maximum and takes no other number (it has no `set_channels`).
+        // The driver reports a maximum, but has no `set_channels`.
         (ethtool::ChannelsAnswer::Channels(now), Some("vmxnet3")) => (Some(now.without_more()), true),
         (ethtool::ChannelsAnswer::Channels(now), _) => (Some(now), false),
         (ethtool::ChannelsAnswer::Nothing, _) => (None, true),
@@ -135,12 +135,12 @@ fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
     if let Some(driver) = root.link_name(&format!("{link}/driver")) {
         return Ok(Some(netdev_driver(driver)));
     }
-    // Dumps lose links. Only Xen's own driver takes such a device.
+    // Dumps may lack links. Only Xen's driver binds to such a device.
     let alias = root.read_opt(&format!("{link}/modalias"))?.unwrap_or_default();
     Ok((alias.trim_end() == "xen:vif").then(|| "vif".to_owned()))
 }
 
-/// The driver of the interface where the bus driver has another name.
+/// The interface's driver, where the bus driver has another name.
 fn netdev_driver(bus_driver: String) -> String {
     match bus_driver.as_str() {
         "mlx4_core" => "mlx4_en".to_owned(),
@@ -167,7 +167,7 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
     Ok(Device {
         address: name_of(&path).to_owned(),
         pci_id: read_pci_id(root, &path)?,
-        // -1, NUMA_NO_NODE, is "unknown" and never node 0.
+        // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
         node: node.and_then(|node| node.trim().parse().ok()),
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: read_pcie(root, &path)?,
@@ -201,14 +201,14 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
     let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     irqs.sort_unstable();
     if irqs.is_empty() {
-        // Without MSI the one line that the device shares with others; 0 is none.
+        // Without MSI, the legacy line that the device may share; 0 is none.
         let line = root.read_opt(&format!("{path}/irq"))?;
         irqs.extend(line.and_then(|line| line.trim().parse().ok()).filter(|&line: &u32| line != 0));
     }
     Ok(irqs)
 }
 
-/// Reads how the queues of an interface are steered, where only their numbers were read before.
+/// Reads the steering settings of an interface's queues, if only their numbers were read before.
 pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Result<(), FileError> {
     let path = format!("{NET}/{}", interface.name);
     (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
@@ -254,7 +254,7 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>,
     Ok((rx, tx))
 }
 
-/// `xps_cpus`, which the kernel refuses to read on a single queue: dumps then hold an empty file.
+/// `xps_cpus`. With a single queue the kernel refuses to read it, and dumps hold an empty file.
 fn read_xps(root: &Root, path: &str, last: Option<&MaskFile>) -> Result<Option<MaskFile>, FileError> {
     let parse = |text: &str| {
         Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text, last)?) })

@@ -1,12 +1,11 @@
-//! Which handlers each IRQ has, by name.
+//! The names of each IRQ's handlers.
 //!
-//! `/sys/kernel/irq/N/actions` tells it of one IRQ and leaves nothing to interpret; kernels before 4.9 have only
-//! `/proc/interrupts`, which has a count for every CPU of every IRQ of the machine.
+//! `/sys/kernel/irq/N/actions` lists those of one IRQ and needs no interpretation. Kernels before 4.9 have only
+//! `/proc/interrupts`, with a count for every CPU and every IRQ of the machine.
 //!
-//! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by id,
-//! then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action
-//! names may both hold blanks. The counts are stepped over here;
-//! [`counts`](super::counts) reads those of a few IRQs.
+//! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by
+//! id, then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action names may
+//! both hold blanks. The counts are stepped over here; [`counts`](super::counts) reads those of a few IRQs.
 
 use std::cell::OnceCell;
 use std::io::{self, Read};
@@ -15,9 +14,9 @@ use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::read::torn::again_while;
 use crate::root::{FileError, Root};
 
-/// Where the kernel tells of every IRQ.
+/// The counts and handlers of all IRQs.
 pub const INTERRUPTS: &str = "/proc/interrupts";
-/// Where it tells of each (`Documentation/ABI/testing/sysfs-kernel-irq`).
+/// The directories of single IRQs (`Documentation/ABI/testing/sysfs-kernel-irq`).
 pub(super) const IRQS: &str = "/sys/kernel/irq";
 
 /// The handlers of a machine's IRQs, read when they are asked for.
@@ -45,31 +44,33 @@ pub struct InterruptRow<'a> {
 }
 
 impl<'a> InterruptRow<'a> {
-    /// The names of its handlers, as the drivers gave them; none for an IRQ that nobody has requested.
+    /// The names of its handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub fn actions(self) -> impl Iterator<Item = &'a str> {
         self.names.split(", ").filter(|name| !name.is_empty())
     }
 }
 
-/// A text that is not what the kernel prints.
+/// A text that the kernel does not print.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InterruptsError {
-    /// Nothing, or not even a header.
-    #[error("has no header line with CPUs; is /proc a copy that was cut short?")]
+    /// No header line.
+    #[error("has no header line with CPUs; is /proc an incomplete copy?")]
     NoHeader,
-    /// Nothing behind the header. Every kernel counts something.
-    #[error("has no row below its header; is /proc a copy that was cut short?")]
+    /// No line after the header. Every kernel has some.
+    #[error("has no row below its header; is /proc an incomplete copy?")]
     NoRow,
-    /// The last line has no end, and every line that the kernel prints has one.
-    #[error("is cut off in line {line}; try again, or copy it again where /proc is a copy")]
+    /// The last line has no newline.
+    #[error("ends within line {line}; run again, or copy /proc again if it is a copy")]
     CutOff {
-        /// The line, counted from one.
+        /// The line number, from 1.
         line: usize,
     },
     /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
-    #[error("line {line} has {found} counts for {expected} CPUs; it was torn while it was read, try again")]
+    #[error(
+        "line {line} has {found} counts for {expected} CPUs; a CPU changed state while the file was read, run again"
+    )]
     Torn {
-        /// The line, counted from one.
+        /// The line number, from 1.
         line: usize,
         /// Counts found in it.
         found: usize,
@@ -83,7 +84,7 @@ impl<'a> Handlers<'a> {
         Self { root, listed: OnceCell::new() }
     }
 
-    /// The names of an IRQ's handlers, as the drivers gave them; none for an IRQ that nobody has requested.
+    /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
         let parse = |names: &str| {
             let names = names.trim_end_matches('\n').split(',').filter(|name| !name.is_empty());
@@ -105,7 +106,7 @@ impl<'a> Handlers<'a> {
     }
 }
 
-/// `/proc/interrupts` as one of its readings, whole.
+/// Reads `/proc/interrupts`, again if it was torn.
 pub(super) fn untorn<T>(
     root: &Root,
     read: impl Fn() -> Result<Result<T, InterruptsError>, FileError>,
@@ -125,7 +126,7 @@ impl Interrupts {
         parser.finish()
     }
 
-    /// Parses while reading: on a large machine the text is a hundred megabytes and more.
+    /// Parses while reading: on a large machine the text has a hundred megabytes and more.
     fn read(source: &mut dyn Read) -> io::Result<Result<Self, InterruptsError>> {
         let mut parser = Parser::default();
         let mut buffer = vec![0; 1 << 18];
@@ -164,7 +165,7 @@ impl Interrupts {
 
     /// The row of an IRQ.
     pub fn row(&self, irq: u32) -> Option<InterruptRow<'_>> {
-        // Sorted as the kernel prints it; a copy that is not is searched from the start.
+        // The kernel prints it sorted; an unsorted copy is searched from the start.
         match self.rows.binary_search_by_key(&irq, |(irq, _)| *irq) {
             Ok(at) => self.at(at),
             Err(_) => self.rows().find(|row| row.irq == irq),
@@ -215,7 +216,7 @@ impl Parser {
         }
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { return Ok(()) };
         self.has_row = true;
-        // NMI, LOC, ERR and their like have no number and no handler; some have a single count.
+        // NMI, LOC, ERR and similar rows have no number and no handler; some have a single count.
         let label = std::str::from_utf8(line[..colon].trim_ascii_start()).unwrap_or_default();
         let Ok(irq) = label.parse() else { return Ok(()) };
         let rest = &line[colon + 1..];

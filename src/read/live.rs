@@ -12,11 +12,11 @@ use crate::read::wants::Wants;
 use crate::read::{memory, netlink, others, polling, tools, topology, vectors};
 use crate::root::{FileError, Root};
 
-/// Reads the machine below a root: what is always needed, and what else is wanted of it.
+/// Reads the machine below a root: what is always needed, and what else is wanted.
 pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     let topology = topology::read(root)?;
     let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root, wants)?;
-    // A topology dump has no /proc at all; a machine without its interrupts is one that cannot be read.
+    // A topology dump has no /proc at all; any other machine needs its interrupts.
     let without_proc = !root.exists("/proc");
     if !interfaces.is_empty() && !without_proc {
         let mut netlink = netlink::Netlink::open(root);
@@ -46,7 +46,8 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     })
 }
 
-/// Reads how the queues of some interfaces are steered, where only their numbers were read before ([`Queues::Numbers`](crate::read::Queues::Numbers)).
+/// Reads how the queues of some interfaces are steered, where only their numbers were read before
+/// ([`Queues::Numbers`](crate::read::Queues::Numbers)).
 pub fn read_queue_settings(
     root: &Root,
     machine: &mut Machine,
@@ -64,7 +65,7 @@ fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>,
     let mut hints = BTreeMap::new();
     for vector in interfaces.iter().flat_map(|interface| &interface.vectors) {
         let hint = read_mask(root, &format!("{IRQ_FILES}/{}/affinity_hint", vector.irq))?;
-        // All zeros is no hint.
+        // An all-zero mask is not a hint.
         hints.extend(hint.filter(|cpus| !cpus.is_empty()).map(|cpus| (vector.irq, cpus)));
     }
     Ok(hints)

@@ -13,7 +13,7 @@ use crate::root::{FileError, Root};
 
 const NODE: &str = "/sys/devices/system/node";
 
-/// The memory of each node in KiB, 0 for one that has none; nodes that do not tell are absent.
+/// The memory of each node in KiB, 0 for a node without memory; nodes without `meminfo` are absent.
 pub(crate) fn totals(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u64>, FileError> {
     let mut totals = BTreeMap::new();
     for &node in topology.nodes.keys() {
@@ -22,13 +22,13 @@ pub(crate) fn totals(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u
     Ok(totals)
 }
 
-/// Reads a node's; one without memory, or in a capture, tells nothing.
+/// Reads the usage of a node's memory; empty for a node without memory, and in a capture.
 pub(crate) fn usage(root: &Root, node: u32) -> Result<NodeUsage, FileError> {
     let path = format!("{NODE}/node{node}/numastat");
     let pages =
         match root.read_opt(&path)? {
             Some(text) => Some(Pages::parse(&text).ok_or_else(|| {
-                root.content_error(&path, "is no list of page counts such as `numa_hit 12`")
+                root.content_error(&path, "not a list of page counts such as `numa_hit 12`")
             })?),
             None => None,
         };
@@ -44,11 +44,11 @@ struct Meminfo {
 fn meminfo(root: &Root, node: u32) -> Result<Option<Meminfo>, FileError> {
     let path = format!("{NODE}/node{node}/meminfo");
     let Some(text) = root.read_opt(&path)? else { return Ok(None) };
-    let expected = "holds no line such as `Node 0 MemTotal: 16384 kB`";
+    let expected = "has no line such as `Node 0 MemTotal: 16384 kB`";
     parse_meminfo(&text).map(Some).ok_or_else(|| root.content_error(&path, expected))
 }
 
-/// `Node 0 MemTotal:       16384 kB`, a line each.
+/// Parses lines such as `Node 0 MemTotal:       16384 kB`.
 fn parse_meminfo(text: &str) -> Option<Meminfo> {
     let value = |name: &str| -> Option<Option<u64>> {
         let Some(line) = text.lines().find(|line| name_of(line) == Some(name)) else { return Some(None) };
@@ -65,7 +65,7 @@ fn name_of(line: &str) -> Option<&str> {
     line.split_once(':')?.0.rsplit(' ').next()
 }
 
-/// The text with what is the same as long as the machine is.
+/// The lines of the text that do not change while the machine is the same.
 pub(crate) fn without_use(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| name_of(line) == Some("MemTotal")).collect()
 }

@@ -1,4 +1,4 @@
-//! Machine files and kernel answers into facts. Every file is read through the [`Root`].
+//! Reads machine files and kernel answers into facts. Every file is read through the [`Root`].
 
 pub mod bandwidth;
 #[cfg(feature = "cli")]

@@ -1,9 +1,8 @@
-//! What the name of an interrupt action says: which drivers name their vectors how, in one table.
+//! The names of interrupt actions: one table of how drivers name their vectors.
 //!
-//! Names are the weakest of three sources; netlink and the order of a device's vectors are the others. A name
-//! says nothing about whose vector it is: the caller knows that the vector belongs to the device, compares
-//! the interface or the address in the name with its own, and sees the device's vectors together. What is
-//! decided here is decided from one name alone.
+//! Names are one of three sources; netlink and the order of a device's vectors are the others. A name does not show
+//! which interface the vector belongs to: the caller knows that it belongs to the device, compares the interface or the
+//! address in the name, and sees all vectors of the device. This module considers one name alone.
 
 use crate::machine::Role;
 
@@ -19,7 +18,7 @@ pub enum Numbering {
     /// receive vectors end.
     Rank,
     /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is
-    /// `Combined` until the caller, who knows n, has told them apart.
+    /// `Combined` until the caller, who knows n, has determined it.
     Halves,
     /// A name without a number, usually the bare interface name: the data vector if the device has no other
     /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2) are out of
@@ -33,10 +32,10 @@ pub enum Numbering {
     None,
 }
 
-/// What one action name says.
+/// The meaning of one action name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionName<'a> {
-    /// What the vector does.
+    /// The vector's role.
     pub role: Role,
     /// What [`number`](Self::number) means.
     pub numbering: Numbering,
@@ -50,12 +49,11 @@ pub struct ActionName<'a> {
     pub address: Option<&'a str>,
 }
 
-/// What `action` says under `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`,
-/// `ixgbe`); `None` when that is unknown.
+/// The meaning of `action` for `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`, `ixgbe`;
+/// `None` if unknown).
 ///
-/// A driver that the table does not know is taken to follow the common patterns, and names that tell their own
-/// driver (`mlx5_comp3@pci:...`) are taken at their word. `None` is a name that the
-/// table does not know: nothing is to be concluded from it.
+/// A driver that is not in the table is expected to follow the common patterns. Names that contain their driver
+/// (`mlx5_comp3@pci:...`) are read by that driver's patterns. `None` is a name that matches no pattern.
 pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<'a>> {
     Dialect::of(driver).classify(action)
 }
@@ -73,7 +71,7 @@ impl Dialect {
         if !rows.is_empty() {
             return Self(rows);
         }
-        // Names that begin with their driver's tell it by themselves. Sub-functions share theirs with their parents.
+        // Names may begin with their driver's name. Sub-functions share their parents' names.
         let telling = |row: &Pattern| !row.pattern.starts_with('{') && row.drivers != "mlx5_core.sf";
         Self(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)).collect())
     }
@@ -90,7 +88,7 @@ impl Dialect {
         })
     }
 
-    /// The row that fits best, and what it found.
+    /// The row that fits best, and the match.
     fn pick<'a>(&self, action: &'a str) -> Option<(&'static Pattern, Fit<'a>)> {
         let mut best: Option<(&Pattern, Fit)> = None;
         for &row in &self.0 {
@@ -106,7 +104,7 @@ impl Dialect {
     }
 }
 
-/// A pattern that some drivers name their vectors by.
+/// A pattern of the names of some drivers.
 ///
 /// In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address, `{h}` a decimal or hex
 /// number that counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in
@@ -119,7 +117,7 @@ struct Pattern {
     pattern: &'static str,
     role: Role,
     numbering: Numbering,
-    /// At how many bytes the driver cuts the name off; 0 for never.
+    /// The length in bytes at which the driver truncates the name; 0 for never.
     cut: usize,
 }
 
@@ -253,7 +251,7 @@ static TABLE: &[Pattern] = &[
     both("mana", "mana_q{n}@pci:{pci}"),
     row("mana", "mana_intr", Role::Combined, Plain),
     ctl("mana", "mana_hwc@pci:{pci}"),
-    // The dot tells a queue of a network card from `virtio5-input`, a random number generator.
+    // The dot distinguishes a network queue from `virtio5-input`, a random number generator.
     rx(VIRTIO, "virtio{h}-input.{n}"),
     tx(VIRTIO, "virtio{h}-output.{n}"),
     both(VIRTIO, "virtio{h}-virtqueues").by(Shared),
@@ -402,7 +400,7 @@ const CONTROL_WORDS: &[&str] = &[
     "misc", "notify", "ptp", "qerr", "safety", "wol",
 ];
 
-/// What a pattern found in a name.
+/// The match of a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fit<'a> {
     literals: usize,

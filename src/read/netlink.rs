@@ -1,7 +1,7 @@
-//! Asking the generic netlink family `netdev` which queue has which IRQ.
+//! Reads from the generic netlink family `netdev` which queue has which IRQ.
 //!
-//! Answers in part are the rule: the family or a command is missing, the driver names no IRQ, an interface that is down
-//! has none. All of that is absence, never an error. In a tree the answer is read from `/nicpin/netlink/INTERFACE`.
+//! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
+//! down has none. This is absence, never an error. In a tree the answer is read from `/nicpin/netlink/INTERFACE`.
 
 mod wire;
 
@@ -10,7 +10,7 @@ pub(crate) use wire::Client;
 use crate::machine::netdev::Netdev;
 use crate::root::{FileError, Root};
 
-/// Where a tree keeps what netlink answered.
+/// Where a tree keeps answers of netlink.
 const RECORDED: &str = "/nicpin/netlink";
 
 /// The kernel's netlink on a live machine, the recorded answers of a tree.
@@ -25,7 +25,7 @@ impl Netlink {
         Self { client: if root.is_real() { Client::open().ok() } else { None } }
     }
 
-    /// What is told of an interface; `None` when nothing is.
+    /// The answer about an interface; `None` if there is none.
     pub(crate) fn netdev(&mut self, root: &Root, interface: &str) -> Result<Option<Netdev>, FileError> {
         let path = format!("{RECORDED}/{interface}");
         if root.is_real() {

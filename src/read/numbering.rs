@@ -1,24 +1,23 @@
-//! From the numbers in vectors' names to queues. Drivers number queues, vectors, or halves of both, and some
-//! cut the name before its number ends; what is left then is the order of the vectors.
+//! Finds queues from the numbers in vectors' names. Drivers number queues, vectors, or both, and some truncate the name
+//! before the end of its number; then only the order of the vectors is left.
 
 use crate::machine::Role;
 use crate::machine::Source;
 use crate::read::names::{ActionName, Numbering};
 
-/// A vector whose name is understood, before its number has become a queue.
+/// A vector with a known name, before its queue is determined.
 #[derive(Debug)]
 pub(crate) struct NamedVector {
-    /// Its IRQ number.
     pub(crate) irq: u32,
-    /// Its handler's name.
+    /// The handler's name.
     pub(crate) action: String,
-    /// What the name says that it does.
+    /// The role by its name.
     pub(crate) role: Role,
     /// What the number in the name counts.
     pub(crate) numbering: Numbering,
-    /// The number; `None` where the driver had no room for it.
+    /// The number; `None` if it was truncated.
     pub(crate) number: Option<u32>,
-    /// Whether the name holds the interface's.
+    /// Whether the name contains the interface's name.
     pub(crate) names_interface: bool,
 }
 
@@ -35,14 +34,13 @@ impl NamedVector {
     }
 }
 
-/// What a vector does, settled.
+/// The role and queue of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorUse {
-    /// Its role.
     pub(crate) role: Role,
-    /// Its queue; `None` for a control vector.
+    /// `None` for a control vector.
     pub(crate) queue: Option<u32>,
-    /// How that is known.
+    /// The source of role and queue.
     pub(crate) source: Source,
 }
 
@@ -50,7 +48,7 @@ pub(crate) struct VectorUse {
 struct Peers {
     /// Number and IRQ of each, ascending.
     numbers: Vec<(u32, u32)>,
-    /// Whether numbers are missing or occur twice, so that only the order of IRQs can be gone by.
+    /// Whether numbers are missing or occur twice, so that only the order of IRQs counts.
     cut: bool,
 }
 
@@ -79,8 +77,8 @@ impl Peers {
     }
 }
 
-/// Settles the vectors of one interface; `None` for one that cannot be told from its neighbours. `several_tx`:
-/// the interface has more than one transmit queue.
+/// The use of each vector of one interface; `None` for a vector whose name does not distinguish it from others.
+/// `several_tx`: the interface has more than one transmit queue.
 pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<VectorUse>> {
     let mut groups: Vec<((Role, Numbering), Peers)> = Vec::new();
     for one in found {
@@ -128,8 +126,8 @@ pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<Vecto
     found.iter().map(settle).collect()
 }
 
-/// Settles by order what [`place`] could not tell apart: the vectors of drivers that name all of them alike, while
-/// their count leaves no doubt. `found` is in the order of the MSI-X entries, which is that of the IRQs.
+/// Determines by order the vectors that [`place`] could not: those of drivers that give all of them the same name, if
+/// their number is unambiguous. `found` is in the order of the MSI-X entries, which is that of the IRQs.
 pub(crate) fn by_order(
     driver: Option<&str>,
     found: &[NamedVector],
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
     use crate::read::names::classify;
 
-    /// What becomes of the vectors with these names, on consecutive IRQs.
+    /// The uses of vectors with these names on consecutive IRQs.
     fn placed(driver: &str, several_tx: bool, names: &[&str]) -> Vec<String> {
         let found: Vec<NamedVector> = (98..)
             .zip(names)

@@ -1,5 +1,5 @@
-//! What a command line can name beside interfaces with a device: virtual interfaces, RDMA devices, and network
-//! cards without an interface. nicpin plans none of them; it knows them to say what they are.
+//! What a selector can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
+//! without an interface. nicpin plans none of them; they are read so that messages can explain them.
 
 use crate::machine::Interface;
 use crate::machine::Others;
@@ -39,7 +39,7 @@ pub(crate) fn read(
     Ok(Others { virtuals, rdma, cards })
 }
 
-/// What an interface without a device is, as far as its files tell.
+/// What an interface without a device is, by its files.
 pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
     let read = |file: &str| Ok(root.read_opt(&format!("{path}/{file}"))?.unwrap_or_default());
     // ARPHRD_LOOPBACK.

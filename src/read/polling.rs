@@ -1,5 +1,5 @@
-//! Who polls a card's queues, and when: settings under which the work is not, or not at once, done on the CPU that
-//! the interrupt arrives on.
+//! How an interface's queues are polled: settings under which the work is done later, or on another CPU than the one
+//! that gets the interrupt.
 //!
 //! Read from `/sys/class/net/INTERFACE` (`Documentation/ABI/testing/sysfs-class-net`,
 //! `Documentation/networking/napi.rst`).
@@ -10,7 +10,7 @@ use crate::root::{FileError, Root};
 
 pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
     let number = |name: &str| -> Result<u64, FileError> {
-        // Absent on kernels before each was added: what it sets is not done there.
+        // Each is absent on kernels older than the setting.
         Ok(root.read_opt(&format!("{path}/{name}"))?.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
     };
     Ok(Polling {
@@ -20,7 +20,7 @@ pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
     })
 }
 
-/// Whether sockets poll although their programs did not ask for it.
+/// Whether sockets poll by default.
 pub(crate) fn sockets_poll(root: &Root) -> Result<bool, FileError> {
     let set = |name: &str| -> Result<bool, FileError> {
         Ok(read_number(root, &format!("/proc/sys/net/core/{name}"))?.is_some_and(|value| value > 0))

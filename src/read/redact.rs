@@ -1,7 +1,7 @@
-//! What a capture must not tell: hardware and IP addresses, host names and serial numbers.
+//! Removes what could identify a machine: hardware and IP addresses, host names and serial numbers.
 //!
-//! Reading a machine does not touch the files that hold them. This is the second lock on the door: files that are
-//! about identity are left out whatever reads them, and addresses are taken out of names and texts. Interface
+//! Reading a machine does not open the files that hold them. This is a second safeguard: files about identity are left
+//! out even if they were read, and addresses are replaced in names and texts. Interface
 //! names stay, except for those that are made of a hardware address (`enx0242ac110002`).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ const NET: &str = "/sys/class/net";
 /// Where a site keeps its policy.
 const POLICY: &str = "/etc/nicpin.toml";
 
-/// Files that say whose machine it is, by their last name.
+/// Files that identify a machine, by the last component of their path.
 const IDENTITY: [&str; 20] = [
     "address",
     "board_serial",
@@ -37,19 +37,19 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// A tree that tells nothing of whose machine it is.
+/// A tree that does not identify its machine.
 #[derive(Debug)]
 pub(super) struct Redacted {
     pub(super) tree: Tree,
     /// What was changed, a line each, for the user and not for the capture.
-    pub(super) told: Vec<String>,
+    pub(super) changes: Vec<String>,
 }
 
-/// A hardware address as hex digits, and the digits that stand in for it.
+/// A hardware address as hex digits, and the digits that replace it.
 type StandIn = (Vec<u8>, Vec<u8>);
 
-/// Takes out of a tree what could tell whose machine it is. `root` is that machine; `without_comments` gives a policy
-/// file without its comments, or `None` when it is none.
+/// Removes from a tree what could identify the machine. `root` is that machine; `without_comments` gives a policy file
+/// without its comments, or `None` if it is not valid.
 pub(super) fn redact(
     tree: &Tree,
     root: &Root,
@@ -60,11 +60,11 @@ pub(super) fn redact(
         let hide = |text: String, (address, other): &StandIn| replace(&text, address, other);
         stand_ins.iter().fold(text.to_owned(), hide)
     };
-    let mut redacted = Redacted { tree: Tree::default(), told: Vec::new() };
+    let mut redacted = Redacted { tree: Tree::default(), changes: Vec::new() };
     for (path, entry) in tree.iter() {
         let name = path.rsplit('/').next().unwrap_or_default();
         if IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
-            redacted.told.push(format!("{path} is left out: it can tell whose machine this is"));
+            redacted.changes.push(format!("{path} is left out: it can identify the machine"));
             continue;
         }
         let hidden = match entry {
@@ -74,14 +74,14 @@ pub(super) fn redact(
                 let mut file = file.clone();
                 if path == POLICY {
                     let Some(bare) = without_comments(&file.text) else {
-                        redacted.told.push(format!("{path} is left out: it is not a policy"));
+                        redacted.changes.push(format!("{path} is left out: it is not a policy"));
                         continue;
                     };
                     file.text = bare;
                 }
                 let text = without_addresses(&hide(&file.text));
                 if text != file.text {
-                    redacted.told.push(format!("{path} has addresses in it; the capture has others"));
+                    redacted.changes.push(format!("{path} has addresses in it; the capture has others"));
                 }
                 Entry::File(crate::root::archive::TreeFile { text, ..file })
             }
@@ -89,7 +89,7 @@ pub(super) fn redact(
         let place = hide(path);
         if place != path && path.rsplit_once('/').is_some_and(|(above, _)| above == NET) {
             let new = place.rsplit('/').next().unwrap_or_default();
-            redacted.told.push(format!(
+            redacted.changes.push(format!(
                 "{name} has a hardware address in its name; the capture calls it {new}, and so does its plan"
             ));
         }
@@ -131,7 +131,7 @@ fn stand_ins(tree: &Tree, root: &Root) -> Result<Vec<StandIn>, FileError> {
         .collect();
     digits.sort_unstable();
     digits.dedup();
-    // 02: locally administered, nobody's card.
+    // 02: a locally administered address.
     let other = |(number, digits): (usize, Vec<u8>)| {
         let other = format!("02{number:0width$x}", width = digits.len() - 2);
         (digits, other.into_bytes())
@@ -139,7 +139,7 @@ fn stand_ins(tree: &Tree, root: &Root) -> Result<Vec<StandIn>, FileError> {
     Ok((1..).zip(digits).map(other).collect())
 }
 
-/// The text with a hardware address replaced, however its digits are parted (`02:42:..`, `0242..`, `0242ac-11..`).
+/// The text with a hardware address replaced, however its digits are separated (`02:42:..`, `0242..`, `0242ac-11..`).
 /// Some buses name devices by an address and its beginning again; all of that goes.
 fn replace(text: &str, address: &[u8], other: &[u8]) -> String {
     let mut bytes = text.as_bytes().to_vec();
@@ -167,7 +167,7 @@ fn replace(text: &str, address: &[u8], other: &[u8]) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The text with whatever looks like an address of its own made none.
+/// The text with zeros in everything that looks like an address.
 fn without_addresses(text: &str) -> String {
     let mut done = String::new();
     for part in words(text, |c| c.is_ascii_alphanumeric() || c == '-') {
@@ -190,7 +190,7 @@ fn without_addresses(text: &str) -> String {
     done
 }
 
-/// A text cut into runs that are words and runs that are not.
+/// A text split into words and the runs between them.
 fn words(text: &str, is_word: fn(char) -> bool) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

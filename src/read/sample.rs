@@ -32,14 +32,14 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     Ok(sample)
 }
 
-/// An interface's counters; `None` when it is not there.
+/// An interface's counters; `None` if it is absent.
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError> {
     let path = format!("/sys/class/net/{name}");
     let number = |name: &str| -> Result<Option<u64>, FileError> {
         Ok(root.read_opt(&format!("{path}/{name}"))?.and_then(|text| text.trim().parse().ok()))
     };
     let count = |name: &str| Ok(number(&format!("statistics/{name}"))?.unwrap_or(0));
-    // Trees may lack it, as they may lack counters.
+    // It may be absent in a tree, as counters may.
     let index = number("ifindex")?.and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
     let values = InterfaceCounts {
         rx_bytes: count("rx_bytes")?,

@@ -1,5 +1,5 @@
-//! What netlink and the names say about an interface's vectors, made into one answer. Netlink wins where the two
-//! disagree; names fill in what netlink does not tell. Nothing is read here.
+//! Merges what netlink reports and what names show about an interface's vectors. Netlink takes precedence; names fill
+//! in what it does not report. Nothing is read here.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use crate::machine::netdev::{Direction, IrqQueues};
 use crate::machine::{Source, UnknownVector};
 use crate::read::numbering::{NamedVector, VectorUse};
 
-/// What became of an interface's vectors.
+/// An interface's vectors, known and unknown.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct SettledVectors {
-    /// IRQ and handler's name of each that is understood, and what it does.
+    /// IRQ, handler's name and use of each known vector.
     pub(crate) vectors: Vec<(u32, String, VectorUse)>,
-    /// Those that are not.
+    /// Vectors without a known use.
     pub(crate) unknown: Vec<UnknownVector>,
-    /// Where netlink and a name say different things: both, in words.
+    /// Where netlink and a name disagree: both answers, in words.
     pub(crate) contradictions: Vec<String>,
 }
 
@@ -23,17 +23,17 @@ pub(crate) struct SettledVectors {
 /// netlink; `action` gives the handlers' names of an IRQ that has any.
 pub(crate) fn settle(
     named: Vec<(NamedVector, Option<VectorUse>)>,
-    told: &BTreeMap<u32, IrqQueues>,
+    netlink: &BTreeMap<u32, IrqQueues>,
     action: impl Fn(u32) -> Option<String>,
 ) -> SettledVectors {
     let mut settled = SettledVectors::default();
     let mut named: BTreeMap<u32, (NamedVector, Option<VectorUse>)> =
         named.into_iter().map(|(found, placed)| (found.irq, (found, placed))).collect();
-    for (&irq, served) in told {
+    for (&irq, served) in netlink {
         let by_name = named.remove(&irq);
         let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
         let Some(name) = by_name.map(|(found, _)| found.action).or_else(|| action(irq)) else { continue };
-        let Some(known) = by_netlink(served, placed, told) else { continue };
+        let Some(known) = by_netlink(served, placed, netlink) else { continue };
         if let Some(placed) = placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
         {
             let (netlink, by_name) = (words(known), words(placed));
@@ -48,12 +48,12 @@ pub(crate) fn settle(
             settled.unknown.push(UnknownVector { irq, action: found.action });
             continue;
         };
-        // Vectors that netlink does not list: control, idle, XDP.
-        let Some(other) = taken(placed, told) else {
+        // Vectors that netlink does not report: control, idle, XDP.
+        let Some(other) = taken(placed, netlink) else {
             settled.vectors.push((irq, found.action, placed));
             continue;
         };
-        // e1000e tells both ways of the receive vector, and nothing of the transmit vector.
+        // e1000e reports both directions for the receive vector, and nothing for the transmit vector.
         let stays = found.tells_queue() && placed.source == Source::Name;
         settled.contradictions.push(format!(
             "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is {}",
@@ -73,7 +73,7 @@ pub(crate) fn settle(
 fn by_netlink(
     served: &IrqQueues,
     named: Option<VectorUse>,
-    told: &BTreeMap<u32, IrqQueues>,
+    netlink: &BTreeMap<u32, IrqQueues>,
 ) -> Option<VectorUse> {
     let (role, queue) = match (served.rx.intersection(&served.tx).min(), served.rx.first(), served.tx.first())
     {
@@ -85,12 +85,12 @@ fn by_netlink(
     let combined = Some((Role::Combined, Some(queue)));
     let named_combined = named.map(|named| (named.role, named.queue)) == combined;
     let other = if role == Role::Rx { Direction::Tx } else { Direction::Rx };
-    let role = if named_combined && owner(other, queue, told).is_none() { Role::Combined } else { role };
+    let role = if named_combined && owner(other, queue, netlink).is_none() { Role::Combined } else { role };
     Some(VectorUse { role, queue: Some(queue), source: Source::Netlink })
 }
 
-/// The IRQ that has the queue which a name claims.
-fn taken(placed: VectorUse, told: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
+/// The IRQ that has a name's queue by netlink.
+fn taken(placed: VectorUse, netlink: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
     let queue = placed.queue?;
     let directions: &[Direction] = match placed.role {
         Role::Control => &[],
@@ -98,15 +98,15 @@ fn taken(placed: VectorUse, told: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
         Role::Tx => &[Direction::Tx],
         Role::Combined => &[Direction::Rx, Direction::Tx],
     };
-    directions.iter().find_map(|&direction| owner(direction, queue, told))
+    directions.iter().find_map(|&direction| owner(direction, queue, netlink))
 }
 
-fn owner(direction: Direction, queue: u32, told: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
+fn owner(direction: Direction, queue: u32, netlink: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
     let has = |served: &IrqQueues| match direction {
         Direction::Rx => served.rx.contains(&queue),
         Direction::Tx => served.tx.contains(&queue),
     };
-    told.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
+    netlink.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
 }
 
 fn words(placed: VectorUse) -> String {
@@ -126,7 +126,7 @@ mod tests {
     use crate::read::names::classify;
     use crate::read::numbering;
 
-    /// The names on consecutive IRQs from 98 on, and what netlink told: the vectors, then the contradictions.
+    /// The vectors, then the contradictions, for names on consecutive IRQs from 98 and netlink's answer.
     fn settled(driver: &str, names: &[&str], told: &str) -> Vec<String> {
         let found: Vec<NamedVector> = (98..)
             .zip(names)
@@ -212,7 +212,7 @@ mod tests {
                  it is left alone",
             ]
         );
-        // Names that were cut off are only an order.
+        // Truncated names give only an order.
         assert_eq!(
             settled("bnxt_en", &["eno12399np0-TxRx-", "eno12399np0-TxRx-"], &told.replace("98", "99")),
             [

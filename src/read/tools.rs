@@ -1,5 +1,5 @@
-//! Who else writes affinities on this machine: irqbalance, which runs and can be told to leave IRQs alone, and others,
-//! which write at certain moments and can only be named.
+//! Other tools that write affinities on this machine: irqbalance, from which IRQs can be banned while it runs, and
+//! tools that write at certain moments and can only be reported.
 
 pub mod irqbalance;
 pub mod others;
@@ -24,16 +24,16 @@ pub(crate) fn read(root: &Root) -> Result<OtherTools, FileError> {
 
 /// The running processes with one of these names.
 pub(crate) fn processes(root: &Root, names: &[&str]) -> Result<Vec<Stat>, FileError> {
-    let mut found = Vec::new();
+    let mut running = Vec::new();
     for name in root.list("/proc")?.unwrap_or_default() {
         if !name.bytes().all(|b| b.is_ascii_digit()) {
             continue;
         }
         // A process that ends meanwhile is one less to look at.
         let Some(text) = root.read_opt(&format!("/proc/{name}/stat"))? else { continue };
-        found.extend(process(&text, names));
+        running.extend(process(&text, names));
     }
-    Ok(found)
+    Ok(running)
 }
 
 /// The process of a `/proc/PID/stat` when it has one of these names.

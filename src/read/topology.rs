@@ -3,7 +3,7 @@
 //!
 //! Read from `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
 //! `Documentation/ABI/stable/sysfs-devices-node`). Never from `nproc` or a process's own affinity, which
-//! say what this process may use, not what the machine has.
+//! show what this process may use, not what the machine has.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -32,12 +32,12 @@ pub fn read(root: &Root) -> Result<Topology, FileError> {
         isolated = isolated.union(&partitions);
     }
     let cores = groups(&online, |cpu| siblings(root, cpu))?;
-    let told = |groups: Vec<CpuSet>| groups.into_iter().filter(|group| !group.is_empty()).collect();
+    let known = |groups: Vec<CpuSet>| groups.into_iter().filter(|group| !group.is_empty()).collect();
     Ok(Topology {
         possible: possible.last().map_or(0, |last| last + 1),
         isolated: isolated.intersection(&online),
         nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default().intersection(&online),
-        l3_domains: told(groups(&online, |cpu| l3_domain(root, cpu))?),
+        l3_domains: known(groups(&online, |cpu| l3_domain(root, cpu))?),
         packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,
@@ -51,9 +51,7 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
     let path = format!("{CPU}/online");
     if let Some(online) = read_list(root, &path)? {
         if online.is_empty() {
-            return Err(
-                root.content_error(&path, "says that no CPU is online; is /sys a copy that was cut short?")
-            );
+            return Err(root.content_error(&path, "lists no online CPU; is /sys an incomplete copy?"));
         }
         return Ok(online);
     }
@@ -66,7 +64,7 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
         }
     }
     if online.is_empty() {
-        // A dump without the CPUs' own files may still have a column for each that was online, in a whole header.
+        // A dump without the CPUs' directories may still have a complete header of `/proc/interrupts`.
         let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
         online = interrupts.split_once('\n').map(|(header, _)| Interrupts::cpus(header)).unwrap_or_default();
     }
@@ -76,7 +74,7 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
 
 fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     let topology = format!("{CPU}/cpu{cpu}/topology");
-    // Kernels before 5.3 know only the first name; it is still there in 6.18.
+    // Kernels before 5.3 have only the first name, which still exists in 6.18.
     for name in ["thread_siblings_list", "core_cpus_list"] {
         if let Some(cpus) = read_list(root, &format!("{topology}/{name}"))? {
             return Ok(cpus);
@@ -91,7 +89,7 @@ fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
 }
 
 fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>, FileError> {
-    // A machine that does not tell of one CPU tells of none.
+    // If the file is absent for one CPU, it is absent for all.
     match online.first() {
         Some(first) if !package(root, first)?.is_empty() => groups(online, |cpu| package(root, cpu)),
         _ => Ok(Vec::new()),
@@ -99,7 +97,7 @@ fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>, FileError> {
 }
 
 fn package(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
-    // The second name came in 5.3; the first is still there in 6.18.
+    // The second name is new in 5.3; the first still exists in 6.18.
     for name in ["core_siblings_list", "package_cpus_list"] {
         if let Some(cpus) = read_list(root, &format!("{CPU}/cpu{cpu}/topology/{name}"))? {
             return Ok(cpus);
@@ -119,7 +117,7 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
     for core in cores {
         let Some(first) = core.first() else { continue };
-        // A machine that does not tell of one core tells of none.
+        // If the file is absent for one core, it is absent for all.
         let Some(capacity) = read_number(root, &format!("{CPU}/cpu{first}/cpu_capacity"))? else {
             return Ok(Vec::new());
         };
@@ -136,7 +134,7 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
         let level = root.parse_opt(&format!("{cache}/{index}/level"), |level| Ok(level.trim() == "3"))?;
         Ok(level.unwrap_or_default())
     };
-    // index3 on nearly every machine; only the odd one pays for the listing.
+    // It is index3 on nearly every machine; the others are listed.
     let index = if is_l3("index3")? {
         Some("index3".to_owned())
     } else {
@@ -156,13 +154,13 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     Ok(read_mask(root, &format!("{cache}/{index}/shared_cpu_map"))?.unwrap_or_default())
 }
 
-/// The size of a CPU's cache of level 3 in bytes, where the machine tells (`size`: `32768K`).
+/// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
 pub(crate) fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
     let text = root.read_opt(&format!("{CPU}/cpu{cpu}/cache/index3/size"))?;
     Ok(text.and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok()).map(|kib| kib * 1024))
 }
 
-/// Parts the CPUs into groups, asking once for each group. A CPU that two groups claim stays in the first,
+/// Divides the CPUs into groups, reading once for each group. A CPU that is in two groups stays in the first,
 /// and every CPU asked for is in its own group unless that is empty.
 fn groups(
     cpus: &CpuSet,
@@ -171,10 +169,10 @@ fn groups(
     let mut left = cpus.clone();
     let mut groups = Vec::new();
     while let Some(cpu) = left.first() {
-        let told = group_of(cpu)?;
-        let group = told.intersection(&left);
+        let siblings = group_of(cpu)?;
+        let group = siblings.intersection(&left);
         left = left.difference(&group).difference(&CpuSet::single(cpu));
-        groups.push(if told.is_empty() { told } else { group.union(&CpuSet::single(cpu)) });
+        groups.push(if siblings.is_empty() { siblings } else { group.union(&CpuSet::single(cpu)) });
     }
     Ok(groups)
 }
@@ -207,7 +205,7 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
             let distance = distance.parse().map_err(|_| {
                 root.content_error(
                     &path,
-                    format!("`{distance}` is no distance; expected numbers such as `10 21`"),
+                    format!("`{distance}` is not a distance; expected numbers such as `10 21`"),
                 )
             })?;
             node.distances.insert(*column, distance);

@@ -1,4 +1,4 @@
-//! Reading again what was torn: the kernel prints some files without the lock under which it changes what they say.
+//! Reads again what was torn: the kernel prints some files without the lock under which it changes their content.
 
 use crate::cpuset::CpuSet;
 use crate::root::{FileError, Root};
@@ -8,8 +8,8 @@ const TRIES: usize = 5;
 
 /// The text of an `smp_affinity`; `None` where there is none.
 ///
-/// No IRQ is allowed nowhere, and yet the file reads as all zeros while the kernel makes a move that was pending. It
-/// prints the mask of that move without a lock, and clears it when the move is made (`show_irq_affinity`,
+/// An affinity is never empty, but the file reads as all zeros while the kernel performs a pending move. It
+/// prints the mask of that move without a lock, and clears it when the move is done (`show_irq_affinity`,
 /// `irq_move_masked_irq` in `kernel/irq`).
 pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<String>, FileError> {
     let nowhere = |read: &Result<Option<String>, FileError>| {
@@ -19,7 +19,7 @@ pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<String>, F
     again_while(nowhere, || root.read_opt(path))
 }
 
-/// Reads something again while what was read cannot be true. The last reading stands.
+/// Reads again while the result is not plausible. The last result is returned.
 pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
     (1..TRIES).map(|_| read()).find(|value| !torn(value)).unwrap_or_else(&read)
 }

@@ -1,10 +1,9 @@
 //! Which IRQ serves which queue of which interface.
 //!
 //! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
-//! (or as its `INTx` line) or names it over netlink, never because a name looks alike. What it does is told by
-//! netlink where the driver takes part ([`netlink`](super::netlink)), else by the driver's own names ([`names`]),
-//! else, for the few drivers of which it is known, by the order of the vectors. A vector of which none of them
-//! tells is kept apart and left alone, not guessed at.
+//! (or as its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
+//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`names`]), else, for a few
+//! drivers, from the order of the vectors. A vector without any of these is listed as unknown and left alone.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +22,7 @@ use crate::read::sources;
 use crate::read::torn::again_while;
 use crate::root::{FileError, Root};
 
-/// Finds the vectors of all interfaces, a device at a time.
+/// Reads the vectors of all interfaces, device by device.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -47,24 +46,24 @@ fn read_device(
     ports: &[usize],
 ) -> Result<(), FileError> {
     let Some(&first) = ports.first() else { return Ok(()) };
-    let told: BTreeMap<usize, BTreeMap<u32, IrqQueues>> = (ports.iter())
+    let by_netlink: BTreeMap<usize, BTreeMap<u32, IrqQueues>> = (ports.iter())
         .map(|&port| (port, interfaces[port].netdev.as_ref().map(Netdev::by_irq).unwrap_or_default()))
         .collect();
-    let teller = |irq: u32| ports.iter().copied().find(|port| told[port].contains_key(&irq));
+    let netlink_port = |irq: u32| ports.iter().copied().find(|port| by_netlink[port].contains_key(&irq));
     let dialects: Vec<(usize, Dialect)> =
         ports.iter().map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref()))).collect();
-    let mut found: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
+    let mut named: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
     for (irq, actions) in requested(handlers, interfaces, &dialects)? {
         match understand(interfaces, &dialects, irq, &actions) {
-            // Names without an interface give the vectors of all ports to the first; netlink knows better.
-            Some((owner, _)) if !told[&owner].contains_key(&irq) && teller(irq).is_some() => {}
-            Some((owner, vector)) => found.entry(owner).or_default().push(vector),
-            None if teller(irq).is_some() => {}
+            // By names without an interface all vectors belong to the first port; netlink is more exact.
+            Some((owner, _)) if !by_netlink[&owner].contains_key(&irq) && netlink_port(irq).is_some() => {}
+            Some((owner, vector)) => named.entry(owner).or_default().push(vector),
+            None if netlink_port(irq).is_some() => {}
             None => interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") }),
         }
     }
     let mut actions = BTreeMap::new();
-    for &irq in told.values().flat_map(BTreeMap::keys) {
+    for &irq in by_netlink.values().flat_map(BTreeMap::keys) {
         let names = handlers.of(irq)?;
         actions.extend((!names.is_empty()).then(|| (irq, names.join(", "))));
     }
@@ -72,11 +71,11 @@ fn read_device(
     let mut data: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for &port in ports {
         let interface = &mut interfaces[port];
-        let found = found.remove(&port).unwrap_or_default();
+        let named = named.remove(&port).unwrap_or_default();
         let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
-        let mut placed = numbering::place(&found, tx > 1);
-        numbering::by_order(interface.driver.as_deref(), &found, &mut placed, rx, tx);
-        let settled = sources::settle(found.into_iter().zip(placed).collect(), &told[&port], action);
+        let mut placed = numbering::place(&named, tx > 1);
+        numbering::by_order(interface.driver.as_deref(), &named, &mut placed, rx, tx);
+        let settled = sources::settle(named.into_iter().zip(placed).collect(), &by_netlink[&port], action);
         for (irq, action, placed) in settled.vectors {
             if placed.role != Role::Control {
                 data.entry(port).or_default().push(action.clone());
@@ -97,19 +96,19 @@ fn read_device(
     Ok(())
 }
 
-/// Tells whose the vectors are of those that got none, where names do not hold an interface: `data` is the names of
-/// each port's queue vectors.
+/// Marks ports without queue vectors as sharers of another port's vectors, where names hold no interface. `data` is the
+/// names of each port's queue vectors.
 fn share(interfaces: &mut [Interface], dialects: &[(usize, Dialect)], data: &BTreeMap<usize, Vec<String>>) {
     for (port, dialect) in dialects.iter().filter(|(port, _)| !data.contains_key(port)) {
-        let holds_one = |name: &String| {
+        let has_interface = |name: &String| {
             dialects.iter().any(|(_, of)| of.classify(name).is_some_and(|named| named.interface.is_some()))
         };
-        let nobodys = |owner: &&usize| data[owner].iter().any(|name| !holds_one(name));
-        // Its driver names its vectors alike; sub-functions without vectors of their own have their parent's.
+        let has_anonymous = |owner: &&usize| data[owner].iter().any(|name| !has_interface(name));
+        // The driver names its vectors the same way; sub-functions without vectors share their parent's.
         let own = |name: &String| dialect.classify(name).is_some_and(|named| named.role != Role::Control);
-        let alike = |owner: &&usize| nobodys(owner) && data[owner].iter().any(own);
+        let alike = |owner: &&usize| has_anonymous(owner) && data[owner].iter().any(own);
         let owners = || dialects.iter().map(|(owner, _)| owner).filter(|owner| data.contains_key(owner));
-        let parent = || owners().find(nobodys).filter(|_| interfaces[*port].vectors.is_empty());
+        let parent = || owners().find(has_anonymous).filter(|_| interfaces[*port].vectors.is_empty());
         let Some(&owner) = owners().find(alike).or_else(parent) else { continue };
         let Interface { name, rx_queues, tx_queues, .. } = &interfaces[*port];
         let sharer = Sharer { name: name.clone(), rx: rx_queues.len(), tx: tx_queues.len() };
@@ -118,8 +117,8 @@ fn share(interfaces: &mut [Interface], dialects: &[(usize, Dialect)], data: &BTr
     }
 }
 
-/// The node of a vector that another device than the interface's own raises: an interface over two PCI functions,
-/// one on each node.
+/// The node of a vector of another device than the interface's own: an interface may have two PCI functions, one on
+/// each node.
 fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u32>, FileError> {
     let irqs = &interface.device.irqs;
     if irqs.is_empty() || irqs.contains(&irq) {
@@ -129,8 +128,8 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
     Ok(node.and_then(|node| node.trim().parse().ok()))
 }
 
-/// What a vector does and for which port, as its names tell; queue vectors before control vectors where an IRQ
-/// is shared or ports have several drivers.
+/// The role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes
+/// precedence over a control vector.
 fn understand(
     interfaces: &[Interface],
     dialects: &[(usize, Dialect)],
@@ -138,12 +137,12 @@ fn understand(
     actions: &[String],
 ) -> Option<(usize, NamedVector)> {
     let each = actions.iter().flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
-    let told = each.filter_map(|(action, (port, dialect))| {
+    let candidates = each.filter_map(|(action, (port, dialect))| {
         let named = dialect.classify(action)?;
         let owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
         Some((owner, NamedVector::new(irq, action, named)))
     });
-    told.min_by_key(|(_, found)| found.role == Role::Control)
+    candidates.min_by_key(|(_, vector)| vector.role == Role::Control)
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.
@@ -162,7 +161,7 @@ fn requested(
         }
         return Ok(requested);
     }
-    // Xen, platform and other devices without a list: only names that carry the interface's own or the device's.
+    // Xen, platform and other devices without a list: only names that contain the interface's or the device's name.
     let own = |action: &str| {
         dialects.iter().any(|(port, dialect)| {
             let interface = &interfaces[*port];
@@ -180,8 +179,8 @@ fn requested(
         .collect())
 }
 
-/// Whether a name is made of the device's name on its bus: the `30be0000.ethernet` of a platform device, alone or
-/// with more behind it, `vif0-q1-rx` of Xen's `vif-0`, `ibmvnic-30000003-rx1` of POWER's `30000003`.
+/// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;
+/// `vif0-q1-rx` of Xen's `vif-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
     let starts = |with: &str| {
         action.strip_prefix(with).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
@@ -192,8 +191,8 @@ fn names_device(action: &str, device: &str) -> bool {
     }
 }
 
-/// The port that a vector belongs to. A name without an interface belongs to the port by whose driver it was
-/// read; one that was given before a rename belongs to the only port there is.
+/// The port that a vector belongs to. A name without an interface belongs to the port whose driver it was read with;
+/// one from before a rename belongs to the only port.
 fn owner(
     interfaces: &[Interface],
     ports: &[(usize, Dialect)],
@@ -205,12 +204,12 @@ fn owner(
     if let Some((port, _)) = ports.iter().find(|(port, _)| interfaces[*port].name == name) {
         return Some(*port);
     }
-    // A bare word is too little to go by: drivers that use the bare name follow renames.
+    // A name that is only a word is not enough: drivers that use the bare interface name follow renames.
     let renamed = ports.len() == 1 && !interfaces[port].device.irqs.is_empty();
     (renamed && numbering != Numbering::Plain).then_some(port)
 }
 
-/// Reads where a vector may go and goes; `None` when it went away.
+/// Reads a vector's affinity and effective CPUs; `None` if it was freed.
 fn read_vector(
     root: &Root,
     irq: u32,
@@ -238,7 +237,7 @@ fn read_vector(
         source: placed.source,
         node,
         affinity,
-        // An empty effective mask is an IRQ that has never been started.
+        // An empty effective mask means that the IRQ was never started.
         effective: effective.filter(|cpus| !cpus.is_empty()),
         movable: mode & 0o200 != 0,
     }))

@@ -1,5 +1,5 @@
-//! Questions to the kernel's `netdev` family and its answers, as bytes. One socket, one question at a time; the
-//! kernel answers while it is asked, so nothing here waits for anything else.
+//! Requests to the kernel's `netdev` family and its answers, as bytes. One socket, one request at a time; the kernel
+//! answers within the request.
 //!
 //! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
 //! The socket is here because it has a timeout, and because no answer, whatever is in it, may end the program.
@@ -41,7 +41,7 @@ impl Client {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
         // To the kernel: what other processes send is refused.
         connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-        // The kernel answers at once; what only looks like one shall not hold nicpin up.
+        // The kernel answers at once; anything else must not make nicpin wait.
         setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
         let mut client = Self { socket, family: 0, sequence: 0 };
         let mut request = nlctrl::Request::new().op_getfamily_do();
@@ -51,7 +51,7 @@ impl Client {
         Ok(client)
     }
 
-    /// All that is told of an interface by its index; less where the kernel knows only one of the commands.
+    /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
     pub(crate) fn ask(&mut self, ifindex: u32) -> Netdev {
         let mut queues = netdev::Request::new().op_queue_get_dump();
         queues.encode().push_ifindex(ifindex);
@@ -99,7 +99,7 @@ fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     [header.as_slice(), payload].concat()
 }
 
-/// Hands over the messages of a datagram that answer the question; whether the answer ends with it.
+/// Passes on the messages of a datagram that answer the request; returns whether the answer ends with it.
 fn take(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     while let Some(header) = bytes.first_chunk() {
         let header = Nlmsghdr::new_from_array(*header);
@@ -107,7 +107,7 @@ fn take(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Res
         let payload = bytes.get(Nlmsghdr::len()..length).ok_or_else(torn)?;
         if header.seq == sequence {
             match i32::from(header.r#type) {
-                // An acknowledgement and the end of a dump hold 0, a refusal a negative errno.
+                // 0 in an acknowledgement and at the end of a dump, a negative errno in an error.
                 NLMSG_DONE | NLMSG_ERROR => {
                     let code = i32::from_ne_bytes(*payload.first_chunk().ok_or_else(torn)?);
                     return match code {

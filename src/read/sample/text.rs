@@ -1,5 +1,5 @@
-//! The texts of `/proc/stat`, `/proc/softirqs` and `/proc/net/softnet_stat`. A line that is not what the kernel
-//! prints is passed over: counters are looked at, nothing is decided by them.
+//! The texts of `/proc/stat`, `/proc/softirqs` and `/proc/net/softnet_stat`. Lines in another format are skipped:
+//! counters are only shown, no decision depends on them.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) fn softirqs(text: &str) -> BTreeMap<u32, Softirqs> {
     both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx })).collect()
 }
 
-/// `online` says whose the lines are on kernels before 5.10, which do not tell.
+/// `online` gives the CPU of each line on kernels before 5.10, which do not print it.
 pub(super) fn softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
     let line = |(at, line): (usize, &str)| {
         let hex = |word| u32::from_str_radix(word, 16).ok();

@@ -1,12 +1,12 @@
-//! irqbalance: a daemon that moves every vector which it has not been told to leave alone, every ten seconds if not
-//! set otherwise. Facts only; `apply::irqbalance` talks to it.
+//! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Facts only;
+//! `apply::irqbalance` sends requests to it.
 
 use crate::machine::tools::Arguments;
 use crate::machine::tools::Irqbalance;
 use crate::read::files::glance;
 use crate::root::Root;
 
-/// The script that lets irqbalance ask nicpin, as `dist/` ships it and packagers install it.
+/// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
 pub const SCRIPT: &str = "nicpin-irqbalance-policy";
 
 /// The files, each with the variable that it has where it names none: Debian and Ubuntu; Fedora, RHEL and SUSE;
@@ -21,36 +21,36 @@ const FILES: [(&str, &str); 3] = [
 const VARIABLES: [&str; 3] = ["IRQBALANCE_ARGS", "IRQBALANCE_OPTS", "OPTIONS"];
 
 pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
-    let mut found = Irqbalance { pid, arguments: None, asks_nicpin: false, policy_script: None };
+    let mut irqbalance = Irqbalance { pid, arguments: None, asks_nicpin: false, policy_script: None };
     for (file, usual) in FILES {
         let Some(text) = glance(root, file) else { continue };
         let variable = variable(&text).unwrap_or(usual);
-        found.policy_script = text.lines().rev().find_map(|line| policy_script(line, variable));
-        found.arguments = Some(Arguments { file: file.to_owned(), variable: variable.to_owned() });
+        irqbalance.policy_script = text.lines().rev().find_map(|line| policy_script(line, variable));
+        irqbalance.arguments = Some(Arguments { file: file.to_owned(), variable: variable.to_owned() });
         break;
     }
-    found.asks_nicpin = found.policy_script.as_ref().is_some_and(|script| {
+    irqbalance.asks_nicpin = irqbalance.policy_script.as_ref().is_some_and(|script| {
         script.rsplit('/').next() == Some(SCRIPT) && root.exists(script)
             || root.exists(&format!("{script}/{SCRIPT}"))
     });
-    found
+    irqbalance
 }
 
-/// The variable that a file is about: one that it sets, else one that it shows how to set.
+/// The variable for arguments in a file: one that is set, else one in a comment.
 fn variable(text: &str) -> Option<&'static str> {
     let set = |line: &str| VARIABLES.into_iter().find(|name| assigned(line, name).is_some());
     let shown = |line: &str| set(line.trim_start_matches(['#', ' ']));
     text.lines().find_map(set).or_else(|| text.lines().find_map(shown))
 }
 
-/// What a line sets a variable to.
+/// The value that a line gives a variable.
 fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let line = line.trim_start();
     let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
     line.strip_prefix(name)?.strip_prefix('=')
 }
 
-/// The policy script among the arguments that a line sets.
+/// The policy script in the arguments of a line.
 fn policy_script(line: &str, variable: &str) -> Option<String> {
     let mut words = assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
     let mut script = None;
@@ -65,7 +65,7 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
     script.filter(|path| path.starts_with('/')).map(str::to_owned)
 }
 
-/// What is read of a line, and nothing else that may be in it.
+/// The part of a line that is read; the rest is dropped.
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     FILES.iter().any(|(file, _)| *file == path).then_some(|line| {
         let comment = line.trim_start().starts_with('#');

@@ -1,6 +1,5 @@
-//! Those who write affinities at certain moments and cannot be told to leave any alone: tuned when it applies its
-//! profile, systemd-udevd by a `.link` file when a card appears, a cloud's own script at boot. Each is found by what it
-//! leaves on the machine, never by being asked.
+//! Tools that write affinities at certain moments and have no list of banned IRQs: tuned when it applies its profile,
+//! systemd-udevd by a `.link` file when a device appears, a cloud's script at boot. Each is found by its files.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use crate::machine::tools::OtherTool;
 use crate::read::files::glance;
 use crate::root::Root;
 
-/// Scripts that clouds run at boot, and what they write.
+/// Scripts that cloud images run at boot, and what they write.
 const SCRIPTS: [(&str, &str); 4] = [
     ("/usr/bin/google_set_multiqueue", "vectors and XPS of Google's cards"),
     ("/usr/sbin/google_set_multiqueue", "vectors and XPS of Google's cards"),
@@ -30,20 +29,20 @@ const PROFILES: [&str; 4] =
 const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 
 pub(super) fn read(root: &Root, tuned_runs: bool) -> Vec<OtherTool> {
-    let mut found = Vec::new();
+    let mut tools = Vec::new();
     if tuned_runs {
-        found.extend(tuned(root));
+        tools.extend(tuned(root));
     }
-    found.extend(links(root));
+    tools.extend(links(root));
     for (path, writes) in SCRIPTS {
         if root.exists(path) {
-            found.push(OtherTool::CloudScript { path: path.to_owned(), writes: writes.to_owned() });
+            tools.push(OtherTool::CloudScript { path: path.to_owned(), writes: writes.to_owned() });
         }
     }
-    found
+    tools
 }
 
-/// tuned, if the profile that it has applied is one that moves interrupts.
+/// tuned, if its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = glance(root, ACTIVE_PROFILE)?;
     let mut left: Vec<String> = active.split_whitespace().rev().map(str::to_owned).collect();
@@ -68,7 +67,7 @@ fn profile_text(root: &Root, profile: &str) -> Option<String> {
     PROFILES.iter().find_map(|directory| glance(root, &format!("{directory}/{profile}/tuned.conf")))
 }
 
-/// Which of a profile's settings moves interrupts: the plugin `irq`, and `isolated_cores` of the plugin `scheduler`.
+/// The setting of a profile that moves interrupts: the plugin `irq`, or `isolated_cores` of the plugin `scheduler`.
 fn moves_interrupts(text: &str) -> Option<&'static str> {
     let isolates = |line: &str| setting(line, "isolated_cores").is_some_and(|value| !value.is_empty());
     let irq = |line: &str| line.trim() == "[irq]" || setting(line, "type") == Some("irq");
@@ -79,15 +78,15 @@ fn moves_interrupts(text: &str) -> Option<&'static str> {
     }
 }
 
-/// What a line of an INI file sets a name to.
+/// The value that a line of an INI file gives a name.
 fn setting<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (key, value) = line.split_once('=')?;
     (key.trim() == name).then_some(value.trim())
 }
 
-/// The `.link` files, and files that add to one, that have systemd-udevd set vectors.
+/// The `.link` files and drop-ins with which systemd-udevd sets vectors.
 fn links(root: &Root) -> Vec<OtherTool> {
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
     for directory in LINK_DIRECTORIES {
         for name in names(root, directory) {
             let files = if name.strip_suffix(".link.d").is_some() {
@@ -104,19 +103,19 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 let text = glance(root, &path).unwrap_or_default();
                 let policy = text.lines().filter_map(|line| setting(line, "IRQAffinityPolicy")).next_back();
                 if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
-                    found.push(OtherTool::LinkFile { path, policy: policy.to_owned() });
+                    links.push(OtherTool::LinkFile { path, policy: policy.to_owned() });
                 }
             }
         }
     }
-    found
+    links
 }
 
 fn names(root: &Root, directory: &str) -> Vec<String> {
     root.list(directory).ok().flatten().unwrap_or_default()
 }
 
-/// What is read of a line, and nothing else that may be in it.
+/// The part of a line that is read; the rest is dropped.
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name == "tuned.conf" {
