@@ -213,7 +213,7 @@ impl WriteResult {
                 format!("the kernel accepted the write, but the file holds {}; run again", text.trim()),
             ),
             Ok(None) => {
-                self.judge(Outcome::Vanished, "the file disappeared after the write; run again".to_owned())
+                self.judge(Outcome::Vanished, "the file disappeared after the write; run again".to_owned());
             }
             Err(error) => self.judge(Outcome::Refused, error.to_string()),
         }

@@ -92,7 +92,7 @@ impl BandwidthTest {
         self.memory.len() * self.readers.len()
     }
 
-    /// Measures every pair, `TIME` each; `before` is told how many are done.
+    /// Measures every pair, `TIME` each; `before` is called with the number of pairs done.
     pub fn run(&self, mut before: impl FnMut(usize)) -> Result<Vec<Rate>, BandwidthError> {
         let mut rates = Vec::new();
         for &(memory_of, size) in &self.memory {

@@ -428,7 +428,7 @@ fn fit<'a>(pattern: &str, action: &'a str, at: usize, cut: bool) -> Option<Fit<'
     }
     let (least, most) = span(place, rest);
     // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
-    // name that was cut off the shortest, and never all: what the pattern has behind it is what tells.
+    // name that was cut off the shortest, and never all: what follows in the pattern makes the difference.
     (least..=most).map(|len| if cut { len } else { least + most - len }).find_map(|len| {
         let text = rest.get(..len)?;
         let number = if place == "n" { Some(text.parse().ok()?) } else { None };

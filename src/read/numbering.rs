@@ -27,7 +27,7 @@ impl NamedVector {
         Self { irq, action: action.to_owned(), role, numbering, number, names_interface: interface.is_some() }
     }
 
-    /// Whether the name by itself tells that this is a data vector of the interface, and of which queue. Others are a
+    /// Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
     /// function's, of which another interface or RDMA may have some.
     pub(crate) fn tells_queue(&self) -> bool {
         self.names_interface && matches!(self.numbering, Numbering::Queue | Numbering::Rank)

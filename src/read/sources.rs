@@ -19,21 +19,21 @@ pub(crate) struct SettledVectors {
     pub(crate) contradictions: Vec<String>,
 }
 
-/// Settles the vectors of one interface. `named` is what their names say, `told` the queues of each IRQ by
+/// Determines the vectors of one interface. `named` are their uses by name, `reported` the queues of each IRQ by
 /// netlink; `action` gives the handlers' names of an IRQ that has any.
 pub(crate) fn settle(
     named: Vec<(NamedVector, Option<VectorUse>)>,
-    netlink: &BTreeMap<u32, IrqQueues>,
+    reported: &BTreeMap<u32, IrqQueues>,
     action: impl Fn(u32) -> Option<String>,
 ) -> SettledVectors {
     let mut settled = SettledVectors::default();
     let mut named: BTreeMap<u32, (NamedVector, Option<VectorUse>)> =
         named.into_iter().map(|(found, placed)| (found.irq, (found, placed))).collect();
-    for (&irq, served) in netlink {
+    for (&irq, served) in reported {
         let by_name = named.remove(&irq);
         let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
         let Some(name) = by_name.map(|(found, _)| found.action).or_else(|| action(irq)) else { continue };
-        let Some(known) = by_netlink(served, placed, netlink) else { continue };
+        let Some(known) = by_netlink(served, placed, reported) else { continue };
         if let Some(placed) = placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
         {
             let (netlink, by_name) = (words(known), words(placed));
@@ -49,7 +49,7 @@ pub(crate) fn settle(
             continue;
         };
         // Vectors that netlink does not report: control, idle, XDP.
-        let Some(other) = taken(placed, netlink) else {
+        let Some(other) = taken(placed, reported) else {
             settled.vectors.push((irq, found.action, placed));
             continue;
         };
@@ -68,12 +68,12 @@ pub(crate) fn settle(
     settled
 }
 
-/// What a vector does by the queues on its IRQ: the lowest stands for those that share it. A driver that tells of
+/// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
 /// one direction only is taken at its vector's name for the other.
 fn by_netlink(
     served: &IrqQueues,
     named: Option<VectorUse>,
-    netlink: &BTreeMap<u32, IrqQueues>,
+    reported: &BTreeMap<u32, IrqQueues>,
 ) -> Option<VectorUse> {
     let (role, queue) = match (served.rx.intersection(&served.tx).min(), served.rx.first(), served.tx.first())
     {
@@ -85,12 +85,12 @@ fn by_netlink(
     let combined = Some((Role::Combined, Some(queue)));
     let named_combined = named.map(|named| (named.role, named.queue)) == combined;
     let other = if role == Role::Rx { Direction::Tx } else { Direction::Rx };
-    let role = if named_combined && owner(other, queue, netlink).is_none() { Role::Combined } else { role };
+    let role = if named_combined && owner(other, queue, reported).is_none() { Role::Combined } else { role };
     Some(VectorUse { role, queue: Some(queue), source: Source::Netlink })
 }
 
 /// The IRQ that has a name's queue by netlink.
-fn taken(placed: VectorUse, netlink: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
+fn taken(placed: VectorUse, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
     let queue = placed.queue?;
     let directions: &[Direction] = match placed.role {
         Role::Control => &[],
@@ -98,15 +98,15 @@ fn taken(placed: VectorUse, netlink: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
         Role::Tx => &[Direction::Tx],
         Role::Combined => &[Direction::Rx, Direction::Tx],
     };
-    directions.iter().find_map(|&direction| owner(direction, queue, netlink))
+    directions.iter().find_map(|&direction| owner(direction, queue, reported))
 }
 
-fn owner(direction: Direction, queue: u32, netlink: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
+fn owner(direction: Direction, queue: u32, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
     let has = |served: &IrqQueues| match direction {
         Direction::Rx => served.rx.contains(&queue),
         Direction::Tx => served.tx.contains(&queue),
     };
-    netlink.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
+    reported.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
 }
 
 fn words(placed: VectorUse) -> String {
@@ -127,15 +127,15 @@ mod tests {
     use crate::read::numbering;
 
     /// The vectors, then the contradictions, for names on consecutive IRQs from 98 and netlink's answer.
-    fn settled(driver: &str, names: &[&str], told: &str) -> Vec<String> {
+    fn settled(driver: &str, names: &[&str], reported: &str) -> Vec<String> {
         let found: Vec<NamedVector> = (98..)
             .zip(names)
             .filter_map(|(irq, name)| Some(NamedVector::new(irq, name, classify(Some(driver), name)?)))
             .collect();
         let placed = numbering::place(&found, true);
-        let told = Netdev::parse(told).unwrap().by_irq();
+        let reported = Netdev::parse(reported).unwrap().by_irq();
         let action = |irq: u32| names.get((irq as usize).checked_sub(98)?).map(|&name| name.to_owned());
-        let settled = settle(found.into_iter().zip(placed).collect(), &told, action);
+        let settled = settle(found.into_iter().zip(placed).collect(), &reported, action);
         let mut lines: Vec<String> = settled
             .vectors
             .iter()
@@ -149,32 +149,32 @@ mod tests {
 
     #[test]
     fn netlink_and_names_that_agree() {
-        let told = "queue rx 0 napi 1\nqueue rx 1 napi 2\nqueue tx 0 napi 1\nqueue tx 1 napi 2\n\
+        let reported = "queue rx 0 napi 1\nqueue rx 1 napi 2\nqueue tx 0 napi 1\nqueue tx 1 napi 2\n\
                     napi 1 irq 99\nnapi 2 irq 98\n";
         assert_eq!(
-            settled("ixgbe", &["e0-TxRx-1", "e0-TxRx-0"], told),
+            settled("ixgbe", &["e0-TxRx-1", "e0-TxRx-0"], reported),
             ["98 combined 1 Netlink", "99 combined 0 Netlink"]
         );
     }
 
     #[test]
     fn several_queues_on_one_napi_are_known_by_the_lowest() {
-        let told = "queue rx 0 napi 1\nqueue rx 2 napi 1\nqueue tx 0 napi 1\nqueue tx 4 napi 1\n\
+        let reported = "queue rx 0 napi 1\nqueue rx 2 napi 1\nqueue tx 0 napi 1\nqueue tx 4 napi 1\n\
                     queue rx 1 napi 2\nqueue tx 5 napi 3\nnapi 1 irq 98\nnapi 2 irq 99\nnapi 3 irq 97\n";
-        assert_eq!(settled("new", &["?", "?"], told), ["98 combined 0 Netlink", "99 rx 1 Netlink"]);
+        assert_eq!(settled("new", &["?", "?"], reported), ["98 combined 0 Netlink", "99 rx 1 Netlink"]);
     }
 
     #[test]
     fn receive_and_transmit_on_napis_of_their_own_meet_on_the_irq() {
-        let told = "queue rx 0 napi 1\nqueue tx 0 napi 2\nnapi 1 irq 98\nnapi 2 irq 98\n";
-        assert_eq!(settled("mlx4_en", &["mlx4-1@0000:82:00.0"], told), ["98 combined 0 Netlink"]);
+        let reported = "queue rx 0 napi 1\nqueue tx 0 napi 2\nnapi 1 irq 98\nnapi 2 irq 98\n";
+        assert_eq!(settled("mlx4_en", &["mlx4-1@0000:82:00.0"], reported), ["98 combined 0 Netlink"]);
     }
 
     #[test]
     fn netlink_wins_and_both_answers_are_kept() {
-        let told = "queue rx 1 napi 1\nqueue tx 1 napi 1\nnapi 1 irq 98\n";
+        let reported = "queue rx 1 napi 1\nqueue tx 1 napi 1\nnapi 1 irq 98\n";
         assert_eq!(
-            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], told),
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], reported),
             [
                 "98 combined 1 Netlink",
                 "99 combined 1 Name",
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_vector_that_netlink_leaves_out_stays_what_its_name_tells() {
-        let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 98\n";
+        let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 98\n";
         assert_eq!(
-            settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], told),
+            settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], reported),
             [
                 "100 control Name",
                 "98 combined 0 Netlink",
@@ -199,12 +199,12 @@ mod tests {
         );
         // Beyond the queues in use; the flow director's, which looks like a queue's.
         assert_eq!(
-            settled("ice", &["ice-e0-TxRx-0", "ice-e0-TxRx-1", "ice-0000:82:00.0:ctrl-TxRx-0"], told),
+            settled("ice", &["ice-e0-TxRx-0", "ice-e0-TxRx-1", "ice-0000:82:00.0:ctrl-TxRx-0"], reported),
             ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
         );
         // A function's vectors without a queue of this interface are RDMA's, or another interface's.
         assert_eq!(
-            settled("mlx5_core", &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"], told),
+            settled("mlx5_core", &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"], reported),
             [
                 "98 combined 0 Netlink",
                 "IRQ 98 (mlx5_comp1@pci:0000:82:00.0) is combined 0 by netlink and combined 1 by its name",
@@ -214,7 +214,7 @@ mod tests {
         );
         // Truncated names give only an order.
         assert_eq!(
-            settled("bnxt_en", &["eno12399np0-TxRx-", "eno12399np0-TxRx-"], &told.replace("98", "99")),
+            settled("bnxt_en", &["eno12399np0-TxRx-", "eno12399np0-TxRx-"], &reported.replace("98", "99")),
             [
                 "99 combined 0 Netlink",
                 "IRQ 99 (eno12399np0-TxRx-) is combined 0 by netlink and combined 1 by its name",
@@ -240,9 +240,9 @@ mod tests {
 
     #[test]
     fn netlink_knows_vectors_whose_names_say_nothing() {
-        let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 99\n";
+        let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 99\n";
         assert_eq!(
-            settled("atlantic", &["e0", "e0", "e0"], told),
+            settled("atlantic", &["e0", "e0", "e0"], reported),
             ["99 combined 0 Netlink", "98 ?", "100 ?"]
         );
     }

@@ -64,8 +64,8 @@ fn read_device(
     }
     let mut actions = BTreeMap::new();
     for &irq in by_netlink.values().flat_map(BTreeMap::keys) {
-        let names = handlers.of(irq)?;
-        actions.extend((!names.is_empty()).then(|| (irq, names.join(", "))));
+        let handler_names = handlers.of(irq)?;
+        actions.extend((!handler_names.is_empty()).then(|| (irq, handler_names.join(", "))));
     }
     let action = |irq: u32| actions.get(&irq).cloned();
     let mut data: BTreeMap<usize, Vec<String>> = BTreeMap::new();
