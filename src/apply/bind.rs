@@ -1,4 +1,4 @@
-//! Binding the calling thread to CPUs and memory, and so whatever it starts from then on.
+//! Binds the calling thread, and what it starts afterwards, to CPUs and memory.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::sys::{self, MemoryPolicy};
 /// The kernel refused a binding.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// It does not let the thread run there.
+    /// The kernel refused to bind the CPUs.
     #[error("cannot run on CPUs {cpus}: {}", refusal(answer, "this process's cpuset holds none of them"))]
     Cpus {
         /// The CPUs.
@@ -18,18 +18,18 @@ pub enum BindError {
         /// The kernel's answer.
         answer: io::Error,
     },
-    /// A cpuset leaves only some of the CPUs that were named.
-    #[error("this process's cpuset leaves only CPUs {left} of {cpus}")]
+    /// The cpuset does not contain all requested CPUs.
+    #[error("this process's cpuset contains only CPUs {left} of {cpus}")]
     Narrowed {
-        /// The CPUs that were asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
-        /// Those of them that are allowed.
+        /// Those of them in the cpuset.
         left: CpuSet,
     },
-    /// It does not give memory from there.
+    /// The kernel refused to bind the memory.
     #[error(
-        "cannot have memory of node {nodes}: {}; `--memory local` does without",
-        refusal(answer, "this process's cpuset, or the node, has none")
+        "cannot bind memory to node {nodes}: {}; use `--memory local` to leave memory unbound",
+        refusal(answer, "the node has no memory, or this process's cpuset does not contain it")
     )]
     Memory {
         /// The nodes.
@@ -49,8 +49,8 @@ fn refusal(answer: &io::Error, invalid: &str) -> String {
     format!("{}{meaning}", errno_words(answer))
 }
 
-/// Binds the calling thread; threads that are there already are not bound. Gives the CPUs that a cpuset has left of
-/// those that were chosen.
+/// Binds the calling thread and what it starts afterwards, not other existing threads. Returns the chosen CPUs that
+/// are in the cpuset.
 pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
     let refused = |answer| BindError::Cpus { cpus: binding.cpus.clone(), answer };
     sys::set_affinity(&binding.cpus).map_err(refused)?;
@@ -60,15 +60,15 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
     }
     match sys::set_memory_policy(&memory_policy(binding)) {
         Ok(()) => Ok(left),
-        // A kernel without NUMA has one node, and all memory is of it.
+        // A kernel without NUMA has one node with all memory.
         Err(answer) if answer.kind() == io::ErrorKind::Unsupported => Ok(left),
-        // What a thread does that nobody told otherwise.
+        // Local is the default policy of a thread.
         Err(_) if binding.memory == MemoryBinding::Local => Ok(left),
         Err(answer) => Err(BindError::Memory { nodes: binding.memory_nodes.clone(), answer }),
     }
 }
 
-/// The memory policy as the kernel knows it.
+/// The memory policy for set_mempolicy(2).
 pub fn memory_policy(binding: &Binding) -> MemoryPolicy {
     match binding.memory {
         MemoryBinding::Bind => MemoryPolicy::Bind(binding.memory_nodes.clone()),

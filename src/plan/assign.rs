@@ -1,4 +1,4 @@
-//! A CPU for every queue of every interface, and for control vectors that have to move.
+//! A CPU for every queue of every interface, and for control vectors that have to be moved.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::plan::place::{Load, Locations, PlacementRules};
 use crate::plan::work::{Work, effective_cpu};
 use crate::policy::{AVOID_CPU0, EXCLUDE, SCOPE, SIBLINGS, Scope};
 
-/// Gives every queue a CPU: active queues of all interfaces first, then idle ones, which do not count.
+/// Assigns a CPU to every queue: active queues of all interfaces first, then idle ones, which are not counted.
 pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
     let mut load = Load::new(&machine.topology, locations);
-    // What cannot or shall not be moved takes its room before anything is placed around it.
+    // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for work in works.iter() {
         let stays = |vector: &&Vector| work.skip || !vector.movable;
         let mut queues = BTreeMap::new();
@@ -30,7 +30,7 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     for idle in [false, true] {
         for work in works.iter_mut() {
-            let manner = PlacementRules {
+            let rules = PlacementRules {
                 siblings: work.choice.get(&SIBLINGS),
                 avoid_cpu0: work.choice.get(&AVOID_CPU0),
             };
@@ -39,7 +39,7 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
                 let hinted = hint(machine, work, &irqs);
                 let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
-                let tier = || tiers.and_then(|tiers| load.first_with_room(tiers, manner));
+                let tier = || tiers.and_then(|tiers| load.first_with_room(tiers, rules));
                 let kept = fixed.or(line).and_then(|cpu| load.placement(cpu));
                 let decided_by = match &kept {
                     Some(_) if fixed.is_some() => Some(DecidedBy::Vector),
@@ -47,7 +47,7 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
                     None => hinted.as_ref().map(|_| DecidedBy::Hint),
                 };
                 let wanted = hinted.as_ref().or_else(tier).unwrap_or_else(|| work.candidates_of(queue));
-                let Some(placement) = kept.or_else(|| load.take(wanted, manner)) else { continue };
+                let Some(placement) = kept.or_else(|| load.take(wanted, rules)) else { continue };
                 lines.extend(irqs.into_iter().map(|irq| (irq, placement.cpu)));
                 work.cpus.insert(queue, Placement { decided_by, ..placement });
             }
@@ -66,8 +66,8 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     }
 }
 
-/// The queues of an interface that are idle, or those that are not; with the CPU that a queue is held to by a
-/// vector that does not move. A queue is active when any of its vectors is.
+/// The idle queues of an interface, or the active ones, each with the CPU of a vector of it that cannot be moved. A
+/// queue is active when any of its vectors is.
 fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
     let stays = |vector: &&&Vector| work.skip || !vector.movable;
     let queues = work
@@ -81,7 +81,7 @@ fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
         .collect()
 }
 
-/// Where the drivers hint that one of these IRQs should go, when the policy goes by that.
+/// The usable CPUs in the driver's affinity hint for one of these IRQs, if the policy's scope is `hint`.
 fn hint(machine: &Machine, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
     let hint = irqs.iter().find_map(|irq| machine.hints.get(irq))?;
     if work.choice.get(&SCOPE) != Scope::Hint {

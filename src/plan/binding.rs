@@ -1,4 +1,4 @@
-//! Where a program that uses an interface should run: CPUs and memory of the interface's node, or of another.
+//! Where a program that uses an interface should run: CPUs and memory of the local node, or of a remote one.
 //!
 //! Chosen from a machine and its plan; [`crate::apply::bind`] binds a thread to it.
 
@@ -8,15 +8,15 @@ use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::{Machine, Topology};
 use crate::plan::{Plan, PlannedInterface};
 
-/// Which node.
+/// The node to run on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NodeChoice {
-    /// The interface's own.
+    /// The interface's node.
     #[default]
     Near,
-    /// The one that is farthest from it by distance; of several the one with the lowest id.
+    /// The node with the greatest distance from it; of several, the one with the lowest id.
     Far,
-    /// This one.
+    /// The node with this id.
     Node(u32),
 }
 
@@ -24,46 +24,41 @@ pub enum NodeChoice {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryBinding {
-    /// From the node and no other; what it does not have cannot be had
+    /// From this node only; allocation fails when it is full
     #[default]
     Bind,
-    /// From the node while it has some, then from others
+    /// From this node while it has free memory, then from others
     Preferred,
-    /// From whichever node the program runs on at the time, then from others
+    /// From the node of the CPU that the program runs on, then from others
     Local,
 }
 
-/// What was asked for.
+/// A request for a binding.
 #[derive(Debug, Clone, Default)]
 pub struct BindingRequest {
-    /// The node.
     pub place: NodeChoice,
-    /// These CPUs, instead of the node's.
+    /// CPUs to use in place of the node's.
     pub cpus: Option<CpuSet>,
-    /// The memory policy.
     pub memory: MemoryBinding,
 }
 
 /// CPUs and memory for a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Binding {
-    /// The nodes whose CPUs and memory these are: one in nearly every case, several where a card is near to several.
+    /// The nodes of the CPUs and the memory: usually one; several when `local_cpulist` spans several.
     pub nodes: NodeSet,
-    /// The CPUs that it may run on.
     pub cpus: CpuSet,
-    /// Why it is these.
+    /// The reason for these CPUs.
     pub why: String,
-    /// Whether these are the very CPUs that were asked for.
+    /// Whether the CPUs were requested by number.
     pub asked: bool,
-    /// The memory policy.
     pub memory: MemoryBinding,
-    /// The nodes of the policy; not used when it is local.
+    /// The nodes of the memory policy; unused with [`MemoryBinding::Local`].
     pub memory_nodes: NodeSet,
-    /// What else to know.
     pub notes: Vec<String>,
 }
 
-/// No binding can be chosen.
+/// No binding could be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindingError {
     /// The selector stands for interfaces on several nodes.
@@ -76,71 +71,56 @@ pub enum BindingError {
         /// The interfaces with their nodes, in words.
         found: String,
     },
-    /// Nobody knows where the interface is.
-    #[error("{interface}: the kernel does not know its node (numa_node -1); name one with --node N")]
-    NodeUnknown {
-        /// The interface.
-        interface: String,
-    },
+    /// The interface's node is unknown.
+    #[error("{interface}: its node is unknown (numa_node is -1); choose one with --node N")]
+    NodeUnknown { interface: String },
     /// There is no other node.
-    #[error("node {node} is the only one with CPUs: nothing is far from {interface}")]
-    NoFarNode {
-        /// The interface.
-        interface: String,
-        /// Its node.
-        node: NodeSet,
-    },
-    /// There is no such node, or it has no CPU.
+    #[error("node {node} is the only node with CPUs: no node is remote from {interface}")]
+    NoFarNode { interface: String, node: NodeSet },
+    /// The node does not exist, or has no online CPU.
     #[error("node {node} {what}; nodes with CPUs: {with_cpus}")]
     NoSuchNode {
         /// As it was typed.
         node: u32,
         /// What is wrong with it.
         what: &'static str,
-        /// Those that would do.
+        /// Nodes with online CPUs.
         with_cpus: NodeSet,
     },
-    /// CPUs that do not run.
-    #[error("CPUs {missing} are not online; online are {online}")]
-    Offline {
-        /// CPUs that were asked for.
-        missing: CpuSet,
-        /// CPUs that run.
-        online: CpuSet,
-    },
-    /// No CPU was asked for.
+    /// Requested CPUs are offline.
+    #[error("CPUs {missing} are not online; online CPUs are {online}")]
+    Offline { missing: CpuSet, online: CpuSet },
+    /// The requested CPU list is empty.
     #[error("`--cpus` names no CPU")]
     NoCpu,
 }
 
 impl Binding {
-    /// Chooses CPUs and memory for a program that uses what `selector` stands for.
-    ///
-    /// `names` are the interfaces; `plan` is the plan of every interface that takes interrupts, so that workers keep
-    /// clear of all of them.
+    /// Chooses CPUs and memory for a program that uses the interfaces `names`, which `selector` matched. `plan` is the
+    /// plan of all interfaces that take interrupts, so that the program avoids all of their CPUs.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
         selector: &str,
         names: &[String],
-        wish: &BindingRequest,
+        request: &BindingRequest,
     ) -> Result<Self, BindingError> {
         let interfaces: Vec<&PlannedInterface> =
             plan.interfaces.iter().filter(|interface| names.contains(&interface.name)).collect();
         let topology = &machine.topology;
-        let near = match wish.place {
+        let near = match request.place {
             NodeChoice::Node(node) => named(topology, node)?,
             NodeChoice::Near => near(machine, selector, &interfaces)?,
             NodeChoice::Far => far(machine, selector, &interfaces)?,
         };
         let mut notes = Vec::new();
-        let (cpus, why) = match &wish.cpus {
-            Some(cpus) => (asked(topology, cpus)?, "as asked for".to_owned()),
+        let (cpus, why) = match &request.cpus {
+            Some(cpus) => (asked(topology, cpus)?, "as requested".to_owned()),
             None => workers(topology, plan, &near.cpus),
         };
         let memory_nodes = with_memory(machine, &near.nodes, &mut notes);
-        let asked = wish.cpus.is_some();
-        Ok(Self { nodes: near.nodes, cpus, why, asked, memory: wish.memory, memory_nodes, notes })
+        let asked = request.cpus.is_some();
+        Ok(Self { nodes: near.nodes, cpus, why, asked, memory: request.memory, memory_nodes, notes })
     }
 }
 
@@ -160,13 +140,13 @@ impl NodeCpus {
 fn named(topology: &Topology, node: u32) -> Result<NodeCpus, BindingError> {
     let wrong = |what| BindingError::NoSuchNode { node, what, with_cpus: with_cpus(topology) };
     match topology.nodes.get(&node) {
-        None => Err(wrong("is not a node of this machine")),
-        Some(found) if found.cpus.is_empty() => Err(wrong("has no CPU that runs")),
+        None => Err(wrong("does not exist")),
+        Some(node) if node.cpus.is_empty() => Err(wrong("has no online CPU")),
         Some(_) => Ok(NodeCpus::node(topology, node)),
     }
 }
 
-/// The node that all of these interfaces are on, or the CPUs that the kernel says are near.
+/// The node of all of these interfaces, or the CPUs in `local_cpulist`.
 fn near(
     machine: &Machine,
     selector: &str,
@@ -187,11 +167,11 @@ fn near(
         let found = interfaces.iter().map(place).collect::<Vec<_>>().join(", ");
         return Err(BindingError::SeveralNodes { selector: selector.to_owned(), found });
     };
-    let told = machine.interfaces.iter().find(|told| told.name == interface.name);
-    let local =
-        told.and_then(|told| told.device.local_cpus.as_ref()).map(|l| l.intersection(&topology.online));
+    let with_device = machine.interfaces.iter().find(|other| other.name == interface.name);
+    let local = with_device.and_then(|with_device| with_device.device.local_cpus.as_ref());
+    let local = local.map(|local| local.intersection(&topology.online));
     match local {
-        // All CPUs in `local_cpulist` is the kernel's way of not knowing.
+        // When the node is unknown, `local_cpulist` holds all CPUs.
         Some(cpus) if !cpus.is_empty() && cpus != topology.online => {
             let holds = topology.nodes.iter().filter(|(_, node)| node.cpus.intersects(&cpus));
             Ok(NodeCpus { nodes: holds.map(|(&id, _)| id).collect(), cpus })
@@ -208,9 +188,10 @@ fn far(
 ) -> Result<NodeCpus, BindingError> {
     let topology = &machine.topology;
     let near = near(machine, selector, interfaces)?;
-    // The card's own node, though it may have no CPU.
-    let own = machine.interfaces.iter().find(|told| interfaces.iter().any(|i| i.name == told.name));
-    let own = own.and_then(|told| told.device.node).filter(|node| topology.nodes.contains_key(node));
+    // The device's node, even if it has no CPU.
+    let own = machine.interfaces.iter().find(|other| interfaces.iter().any(|i| i.name == other.name));
+    let own =
+        own.and_then(|interface| interface.device.node).filter(|node| topology.nodes.contains_key(node));
     let from = own.or(near.nodes.first()).unwrap_or_default();
     let others = with_cpus(topology).difference(&near.nodes);
     let farthest = others.iter().max_by_key(|&node| (topology.distance(from, node), std::cmp::Reverse(node)));
@@ -235,19 +216,19 @@ fn asked(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingError> {
     }
 }
 
-/// The CPUs for a program, of those near it: the ones that take no interrupts when that is at least half of them,
-/// else all; and none that is kept free of tasks, as long as there are others.
+/// The CPUs for a program, from local ones: those without interrupts if they are at least half of them, else all.
+/// Isolated and `nohz_full` CPUs only when there are no others.
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let usable = Some(near.difference(&topology.isolated_or_nohz())).filter(|usable| !usable.is_empty());
     let usable = usable.unwrap_or_else(|| near.clone());
     let free = plan.without_interrupts(&usable);
     let (taken, all) = (usable.difference(&free), usable.len());
     let (cpus, why) = if taken.is_empty() {
-        (usable, "no interrupts go there".to_owned())
+        (usable, "they take no interrupts".to_owned())
     } else if free.len() * 2 >= all {
-        (free, format!("where no interrupts go; they go to {taken}"))
+        (free, format!("they take no interrupts, CPUs {taken} do"))
     } else {
-        (usable, format!("interrupts go to {taken}, too, and fewer than half are without"))
+        (usable, format!("CPUs {taken} of them take interrupts: fewer than half take none"))
     };
     let kept = near.difference(&topology.isolated_or_nohz());
     let left_out = near.difference(&kept);
@@ -259,13 +240,13 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     (cpus, why + &isolated)
 }
 
-/// The nodes, each without memory replaced by the nearest that has some.
+/// The nodes; one without memory is replaced by the nearest node with memory.
 fn with_memory(machine: &Machine, near: &NodeSet, notes: &mut Vec<String>) -> NodeSet {
     let mut chosen = NodeSet::new();
     for node in near.iter() {
         let with = machine.memory_near(node);
         if with != node {
-            notes.push(format!("node {node} has no memory; node {with} is the nearest that has"));
+            notes.push(format!("node {node} has no memory; node {with} is the nearest with memory"));
         }
         chosen.insert(with);
     }

@@ -1,4 +1,4 @@
-//! From placed queues to the plan: what each vector and queue should be, why, and which writes that takes.
+//! Builds the plan from placed queues: the target of each vector and queue, the reason, and the writes.
 
 use crate::cpuset::CpuSet;
 use crate::machine::Selection;
@@ -13,11 +13,11 @@ use crate::plan::work::Work;
 use crate::plan::{channels, notes, queues, score};
 use crate::policy::{RFS, Rfs, SCOPE, Scope};
 
-/// What concerns all interfaces that take part, chosen or not.
+/// What all interfaces that take part share, chosen or not.
 pub(crate) struct Shared {
     /// Receive queues over which a flow table is sized.
     pub(crate) flow_queues: usize,
-    /// The size of the flow table, which the machine has one of; `None`: as it is.
+    /// The number of entries in the machine's flow table; `None`: left alone.
     pub(crate) flow_entries: Option<u32>,
     /// CPUs that take a queue of any of them.
     pub(crate) busy: CpuSet,
@@ -61,7 +61,7 @@ pub(crate) fn build(
     }
 }
 
-/// The machine in short.
+/// CPUs and nodes of the machine.
 pub(crate) fn summary(machine: &Machine) -> HostSummary {
     HostSummary {
         online: machine.topology.online.clone(),
@@ -69,7 +69,7 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
         isolated: machine.topology.isolated.clone(),
         nohz_full: machine.topology.nohz_full.clone(),
         nodes: (machine.topology.nodes.iter())
-            .map(|(&node, told)| NodeSummary { node, cpus: told.cpus.clone() })
+            .map(|(&id, node)| NodeSummary { node: id, cpus: node.cpus.clone() })
             .collect(),
     }
 }
@@ -141,25 +141,25 @@ fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector 
     }
 }
 
-/// One line of reason for where a vector goes.
+/// The reason for a vector's target, in a few words.
 fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
     if work.skip {
         return "left alone by the policy".to_owned();
     }
     if !vector.movable {
-        return "the kernel manages this vector and lets nobody move it".to_owned();
+        return "managed by the kernel, which does not allow to move it".to_owned();
     }
     if let Some(owner) = work.shared.get(&vector.irq) {
-        return format!("the line is shared with {owner} and planned there");
+        return format!("the IRQ is shared with {owner} and planned there");
     }
     let Some(cpus) = cpus else {
         return match vector.role {
             Role::Control => "carries no packets; left alone".to_owned(),
-            _ => "no CPU to put it on".to_owned(),
+            _ => "no usable CPU".to_owned(),
         };
     };
     if vector.role == Role::Control {
-        return "carries no packets, but sits on an isolated CPU".to_owned();
+        return "carries no packets; moved off an isolated CPU".to_owned();
     }
     let taken = vector.queue.and_then(|queue| work.cpus.get(&queue));
     let node = match (work.candidates.node, work.candidates.source) {
@@ -167,7 +167,7 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         _ if taken.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint)) => {
             let own = machine.hints.get(&vector.irq).is_some_and(|hint| cpus.is_subset(hint));
             let whose = if own { "" } else { " for the queue's other vector" };
-            format!("where the driver hints{whose}")
+            format!("hinted by the driver{whose}")
         }
         _ if work.candidates.named => "among the CPUs that the policy names".to_owned(),
         _ if work.choice.get(&SCOPE) == Scope::All => "any node, by the policy".to_owned(),
@@ -176,26 +176,26 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
             let node = vector.node.unwrap_or_default();
             let there = machine.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
             let near = if there { "" } else { "nearest to " };
-            format!("{near}node {node}, that of the device which raises it")
+            format!("{near}node {node}, that of the vector's device")
         }
         (Some(node), _) if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) => {
             let other = cpus.first().and_then(|cpu| machine.topology.node_of(cpu));
             let other = other.map_or("another node".to_owned(), |other| format!("node {other}"));
-            format!("{other} of the same package: no core of node {node} has less to do")
+            format!("{other} of the same package: no core of node {node} has fewer queues")
         }
-        (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the card's own"),
-        (Some(node), NodeSource::SingleNode) => format!("node {node}, the only one"),
-        (Some(node), NodeSource::LocalCpulist) => format!("node {node}, by the card's local CPUs"),
-        (Some(node), _) => format!("node {node}, the card's own"),
-        (None, NodeSource::LocalCpulist) => "near the card by its local CPUs".to_owned(),
+        (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the device's node"),
+        (Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),
+        (Some(node), NodeSource::LocalCpulist) => format!("node {node}, by local_cpulist"),
+        (Some(node), _) => format!("node {node}, local to the device"),
+        (None, NodeSource::LocalCpulist) => "local to the device, by local_cpulist".to_owned(),
         (None, _) => "node unknown".to_owned(),
     };
     let idle = if work.interface.is_idle(vector) { "; idle, not counted" } else { "" };
     let before = taken.map_or(0, |taken| taken.queues_on_core);
-    let second = match before {
+    let shared_core = match before {
         0 => String::new(),
-        1 => "; its core had a queue before".to_owned(),
-        before => format!("; its core had {before} queues before"),
+        1 => "; its core already has a queue".to_owned(),
+        before => format!("; its core already has {before} queues"),
     };
-    [&*node, &second, idle].concat()
+    [&*node, &shared_core, idle].concat()
 }

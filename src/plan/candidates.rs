@@ -1,4 +1,4 @@
-//! Which CPUs an interface's vectors may go to, and how its node is known.
+//! The candidate CPUs of an interface's vectors, and its node.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,24 @@ use crate::policy::{
 /// An interface's node and candidate CPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidates {
-    /// The node that counts as its own.
+    /// The local node.
     pub(crate) node: Option<u32>,
-    /// How that is known.
+    /// How the node was determined.
     pub(crate) source: NodeSource,
-    /// Where its vectors may go. Never empty on a machine with a CPU.
+    /// The candidate CPUs; never empty on a machine with an online CPU.
     pub(crate) cpus: CpuSet,
-    /// The same from near to far, where the policy widens; else empty.
+    /// The same by increasing distance, where the policy widens; else empty.
     pub(crate) tiers: Vec<CpuSet>,
-    /// Whether they are the CPUs that the policy names.
+    /// Whether the policy names these CPUs.
     pub(crate) named: bool,
-    /// The online CPUs near it, whatever the policy: those of its node, those that its device calls local, or all.
+    /// The local online CPUs, whatever the policy: those of its node, those in `local_cpulist`, or all.
     pub(crate) near: CpuSet,
-    /// Those near it that are not among the candidates, and why not.
+    /// Local CPUs that are not candidates, with the reason.
     pub(crate) left_out: Vec<LeftOut>,
-    /// What its owner should know.
     pub(crate) notes: Vec<Note>,
 }
 
-/// Where an interface is at home, before the policy's scope.
+/// The node of an interface and its usable CPUs, before the policy's scope is applied.
 struct Home {
     node: Option<u32>,
     source: NodeSource,
@@ -39,7 +38,7 @@ struct Home {
     notes: Vec<Note>,
 }
 
-/// The candidate CPUs of an interface under a policy. `queues`: how many active queues it has.
+/// The candidate CPUs of an interface under a policy. `queues`: the number of active queues.
 pub(crate) fn candidates(
     machine: &Machine,
     interface: &Interface,
@@ -80,7 +79,7 @@ pub(crate) fn candidates(
     Candidates { node: home.node, source: home.source, cpus, tiers, named: is_named, near, left_out, notes }
 }
 
-/// The CPUs that the policy names, as far as they can be used.
+/// The usable ones of the CPUs that the policy names; `None` without any.
 fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Option<CpuSet> {
     let ((Some(Group::Cpus(wanted)), _) | (_, Scope::Cpus(wanted))) =
         (choice.get(&GROUP), choice.get(&SCOPE))
@@ -99,13 +98,13 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
     Some(cpus)
 }
 
-/// Of the CPUs that the policy names, some cannot be used.
+/// A note that some of the CPUs that the policy names cannot be used.
 pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, used_for: UsedFor) -> Option<Note> {
     let missing = wanted.difference(usable);
     (!missing.is_empty()).then(|| Note::CpusUnusable { wanted: wanted.clone(), missing, used_for })
 }
 
-/// The candidates by the policy's scope, from near to far.
+/// The candidates in the policy's scope, by increasing distance.
 fn scoped(
     topology: &Topology,
     choice: &Choice,
@@ -134,8 +133,8 @@ fn scoped(
     vec![cpus]
 }
 
-/// The node's CPUs and, while there are fewer cores than queues, those of the nearest other nodes of its package, tier by
-/// tier: all nodes of one distance together, so that none is preferred by its number.
+/// The node's CPUs and, while there are fewer cores than queues, those of the other nodes of its package by increasing
+/// distance. Nodes of equal distance are one tier, so that none is preferred by its number.
 fn widened(
     topology: &Topology,
     node: u32,
@@ -168,7 +167,7 @@ fn widened(
     tiers
 }
 
-/// The online CPUs near an interface, whatever the policy.
+/// The local online CPUs of an interface, whatever the policy.
 fn near(topology: &Topology, interface: &Interface, home: &Home) -> CpuSet {
     let local = interface.device.local_cpus.as_ref().filter(|_| home.source == NodeSource::LocalCpulist);
     let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
@@ -176,7 +175,7 @@ fn near(topology: &Topology, interface: &Interface, home: &Home) -> CpuSet {
         .map_or_else(|| own.unwrap_or(&topology.online).clone(), |local| local.intersection(&topology.online))
 }
 
-/// Why CPUs near the interface are no candidates.
+/// The local CPUs that are not candidates, with the reason.
 fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) -> Vec<LeftOut> {
     let mut left = near.difference(cpus);
     let mut reasons = Vec::new();
@@ -188,13 +187,13 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
         }
     };
     reason(&choice.get(&EXCLUDE), "excluded by the policy");
-    reason(&topology.isolated, "isolated: taken out of scheduling for others' use");
-    reason(&topology.nohz_full, "nohz_full: to run without interruption");
-    reason(near, "outside of what the policy asks for");
+    reason(&topology.isolated, "isolated");
+    reason(&topology.nohz_full, "nohz_full");
+    reason(near, "not in the scope or number of cores that the policy sets");
     reasons
 }
 
-/// The CPUs that may take interrupts at all.
+/// Online CPUs that are not isolated, `nohz_full` or excluded; all online CPUs if there are none.
 fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
     let kept_free = topology.isolated_or_nohz();
     let usable = topology.online.difference(&kept_free).difference(&choice.get(&EXCLUDE));
@@ -229,7 +228,7 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
             return Home { node: Some(only), source: NodeSource::SingleNode, cpus, notes };
         }
     }
-    // All CPUs in `local_cpulist` is the kernel's way of not knowing.
+    // When the node is unknown, `local_cpulist` holds all CPUs.
     if let Some(local) = &interface.device.local_cpus
         && !topology.online.is_subset(local)
         && local.intersects(usable)
@@ -242,19 +241,19 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
     Home { node: None, source: NodeSource::Unknown, cpus: usable.clone(), notes }
 }
 
-/// A core, and what decides when its turn comes.
+/// A core with its sort keys.
 struct Ranked {
     /// Whether it is the core of CPU 0, which is used last.
     last: bool,
-    /// How fast it is, 0 for the fastest kind.
+    /// Index of its speed class; 0 is the fastest.
     class: usize,
-    /// How many cores of its L3 domain come before it.
+    /// The number of cores of its L3 domain that come before it.
     turn: usize,
     domain: Option<usize>,
     core: CpuSet,
 }
 
-/// At most `most` cores of each node, dealt over the node's L3 domains, or one core of each domain; fast cores
+/// At most `most` cores of each node, distributed over the node's L3 domains, or one core of each domain; fast cores
 /// first, the core of CPU 0 last.
 fn first_cores(
     topology: &Topology,

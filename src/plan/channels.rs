@@ -1,4 +1,4 @@
-//! How many channels a card should have, when the policy says that it may be changed.
+//! The number of channels of a device, when the policy requests one.
 
 use crate::machine::Channels;
 use crate::machine::shell::word;
@@ -7,7 +7,8 @@ use crate::plan::place::Locations;
 use crate::plan::work::Work;
 use crate::policy::{CHANNELS, ChannelCount};
 
-/// The change that a card needs; `None` when it needs none, or when it does not tell what it can have.
+/// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
+/// maximum.
 pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
     let current = work.interface.channels.filter(|_| !work.skip)?;
     let cores = u32::try_from(work.core_count(locations, &work.candidates.cpus)).unwrap_or(u32::MAX);
@@ -16,13 +17,13 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
         ChannelCount::Keep => return None,
         ChannelCount::Auto if work.interface.channels_fixed => return None,
         ChannelCount::Auto if cores > most => {
-            (most, format!("as many as the card can have, for {cores} candidate cores"))
+            (most, format!("as many as the device can have, for {cores} candidate cores"))
         }
         ChannelCount::Auto => (cores, format!("a receive queue for each of {cores} candidate cores")),
         ChannelCount::Count(count) if count > most => {
-            (most, format!("the policy says {count}, and the card can have {most}"))
+            (most, format!("the policy requests {count}, and the device can have {most}"))
         }
-        ChannelCount::Count(count) => (count, "as the policy says".to_owned()),
+        ChannelCount::Count(count) => (count, "as the policy requests".to_owned()),
     };
     let wanted = with_receiving(current, count);
     (count > 0 && count != current.receiving()).then(|| ChannelChange {
@@ -34,8 +35,8 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
     })
 }
 
-/// The channels with `count` that receive: combined ones where the card has such, else as many to transmit as it
-/// can have up to the same number.
+/// Channels with `count` receiving ones: combined if the device has combined channels, else separate ones with as many
+/// transmitting channels as it can have, up to the same number.
 fn with_receiving(now: Channels, count: u32) -> Channels {
     if now.max_combined > 0 {
         Channels { combined: count, rx: 0, tx: 0, ..now }

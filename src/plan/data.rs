@@ -1,5 +1,5 @@
-//! The plan as data: what each vector and queue should be, why, what has to be written for it, and how good
-//! the result is. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
+//! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
+//! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::sync::Arc;
 
@@ -16,37 +16,36 @@ use crate::policy::Balancer;
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.plan/1";
 
-/// Everything that `apply` would do, and why.
+/// Everything that `apply` would do, with reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The same for the same plan on the same class of machine: IRQ numbers and present values do not count.
+    /// Equal for equal plans on machines of one class: IRQ numbers and current settings do not count.
     pub hash: String,
-    /// The machine in short.
     pub host: HostSummary,
     /// The selected interfaces, by name.
     pub interfaces: Vec<PlannedInterface>,
-    /// Cards whose channels have to be changed first. Their queues are then others, and everything is planned
-    /// anew: the rest of this plan is for the queues that are there now.
+    /// Changes of channels, which are done first. The queues then change, and everything is planned again: the rest of
+    /// this plan is for the current queues.
     pub channels: Vec<ChannelChange>,
-    /// What differs from the plan now, in the order in which it is written.
+    /// Settings that differ from the plan, in the order in which they are written.
     pub writes: Vec<Write>,
-    /// How many planned values are as planned already.
+    /// The number of settings that are as planned.
     pub unchanged: usize,
-    /// What becomes of irqbalance; `None` where it does not run.
+    /// What apply does about irqbalance; `None` when it is not running.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub irqbalance: Option<IrqbalancePlan>,
-    /// How good the planned state is.
+    /// The score of the planned state.
     pub score: Score,
-    /// How good the present state is, by where vectors are served.
+    /// The score of the current state, by effective CPUs.
     pub score_now: Score,
-    /// What concerns the whole machine.
+    /// Notes about the whole machine.
     pub notes: Vec<Note>,
 }
 
 impl Plan {
-    /// Those of the CPUs that take no interrupt of an interface of this plan.
+    /// Those of `cpus` that take no interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         self.interfaces.iter().fold(cpus.clone(), |left, interface| left.difference(&interface.irq_cpus))
     }
@@ -55,189 +54,173 @@ impl Plan {
 /// What apply does about irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalancePlan {
-    /// Its process id.
     pub pid: i32,
-    /// What is done.
     pub action: Balancer,
-    /// The IRQs that it would move: those for which the plan has CPUs.
+    /// The IRQs with planned CPUs, which irqbalance would move.
     pub irqs: Vec<u32>,
-    /// Whether it leaves them alone after it was restarted, too: its policy script asks nicpin.
+    /// Whether it also leaves them alone after a restart, because its policy script asks nicpin.
     pub lasts: bool,
 }
 
-/// A card that should have another number of channels.
+/// A change of an interface's channels (`ethtool -L`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelChange {
-    /// The interface.
     pub interface: String,
-    /// The channels that it has.
     pub current: Channels,
-    /// The channels that it should have.
     pub wanted: Channels,
-    /// The command that does the same.
+    /// The equivalent ethtool command.
     pub command: String,
-    /// Why.
     pub why: String,
 }
 
-/// The machine in short.
+/// CPUs and nodes of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
-    /// CPUs that run.
     pub online: CpuSet,
     /// The kernel's `nr_cpu_ids`.
     pub possible: u32,
-    /// CPUs taken out of scheduling.
+    /// `/sys/devices/system/cpu/isolated`.
     pub isolated: CpuSet,
-    /// CPUs without a timer tick.
+    /// `/sys/devices/system/cpu/nohz_full`.
     pub nohz_full: CpuSet,
-    /// NUMA nodes by id.
+    /// NUMA nodes, by id.
     pub nodes: Vec<NodeSummary>,
 }
 
-/// A NUMA node in short.
+/// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeSummary {
-    /// Its id.
     pub node: u32,
-    /// Its online CPUs.
+    /// Online CPUs.
     pub cpus: CpuSet,
 }
 
 /// The plan for one interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedInterface {
-    /// Its name.
     pub name: String,
-    /// Its driver.
     pub driver: Option<String>,
-    /// The bus device behind it.
+    /// Address of the bus device behind it, for PCI as `0000:3b:00.0`.
     pub device: String,
-    /// The physical function that the device is a virtual function of.
+    /// The physical function, for a virtual one.
     pub parent: Option<String>,
-    /// What it was selected by, where that is not its own name: a bond above it, an RDMA device.
+    /// The selectors that matched it other than its name: a bond above it, an RDMA device.
     pub via: Vec<String>,
-    /// The node that counts as its own; `None` when unknown.
+    /// The local node; `None` when unknown.
     pub node: Option<u32>,
-    /// How that node is known.
+    /// How the node was determined.
     pub node_source: NodeSource,
-    /// The card's node, where that has CPUs and none of them may be used: then `node` is another.
+    /// The device's node, when it has CPUs but none of them can be used; `node` is then another.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unused_node: Option<u32>,
-    /// Where its vectors may go.
+    /// The candidate CPUs of its vectors.
     pub candidates: CpuSet,
-    /// CPUs near the card that are no candidates, and why not.
+    /// Local CPUs that are not candidates.
     pub left_out: Vec<LeftOut>,
-    /// CPUs that take its interrupts.
+    /// CPUs that take its interrupts under the plan.
     pub irq_cpus: CpuSet,
-    /// CPUs of its node that take no interrupt of any planned interface: for the applications that use it.
+    /// Local CPUs that take no interrupts of any interface: for programs that use this one.
     pub worker_cpus: CpuSet,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
     /// Operational state (`operstate`).
     pub link: String,
-    /// Channels that the card has and could have, where known.
+    /// Current and maximum channels; `None` when the driver does not report them.
     pub channels: Option<Channels>,
     /// Rules of the policy file that matched, counted from 1.
     pub rules: Vec<usize>,
-    /// Its vectors: queues in order, then control vectors.
+    /// Queue vectors in the order of queues, then control vectors.
     pub vectors: Vec<PlannedVector>,
-    /// Its receive queues.
     pub rx_queues: Vec<PlannedRxQueue>,
-    /// Its transmit queues.
     pub tx_queues: Vec<PlannedTxQueue>,
-    /// What its owner should know.
     pub notes: Vec<Note>,
 }
 
-/// CPUs that are no candidates.
+/// Local CPUs that are not candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// The CPUs.
     pub cpus: CpuSet,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// How an interface's node is known.
+/// How an interface's node was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeSource {
     /// The device's `numa_node`.
     NumaNode,
-    /// The device's `local_cpulist`, smaller than all CPUs.
+    /// The device's `local_cpulist`, when it does not hold all CPUs.
     LocalCpulist,
-    /// The node nearest to the device's own, which has no CPU to use.
+    /// The node nearest to the device's node, which has no usable CPU.
     Nearest,
-    /// There is only one node with CPUs.
+    /// Only one node has CPUs.
     #[serde(rename = "single-node")]
     SingleNode,
-    /// The policy names CPUs, all of one node.
+    /// The policy names CPUs that are all on one node.
     Policy,
-    /// It is not known.
+    /// The node is unknown.
     Unknown,
 }
 
 /// The plan for one vector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedVector {
-    /// Its IRQ number now.
     pub irq: u32,
-    /// Its handler's name.
+    /// The name of its handler, as in `/proc/irq/N/`.
     pub action: String,
-    /// What it does.
     pub role: Role,
-    /// Its queue; `None` for a control vector.
+    /// `None` for a control vector.
     pub queue: Option<u32>,
-    /// Where role and queue were learned.
+    /// How role and queue were determined.
     pub source: Source,
-    /// The node of the device that raises it, where that is another device than the interface's own.
+    /// The node of the vector's device, when that is not the interface's device.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
-    /// Where the plan wants it; `None`: left alone.
+    /// The planned affinity; `None`: left alone.
     pub cpus: Option<CpuSet>,
-    /// The allowed CPUs now.
+    /// The current affinity (`smp_affinity`).
     pub affinity: CpuSet,
-    /// The effective CPU now, where the kernel tells.
+    /// The current `effective_affinity`; `None` when the kernel does not report it.
     pub effective: Option<CpuSet>,
-    /// Whether the kernel lets it be moved.
+    /// Whether the kernel allows a change of its affinity.
     pub movable: bool,
-    /// The placement that its queue was given; `None` for a vector that the plan does not place.
+    /// The placement of its queue; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub placement: Option<Placement>,
-    /// Why it goes there.
+    /// The reason.
     pub why: Arc<str>,
 }
 
-/// A CPU as it was when a queue was given it, in words that explain why it was this one.
+/// The CPU of a queue, with the state in which it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The CPU; with a group of CPUs the one of them that the queue counts for.
+    /// The CPU; with a group of CPUs, the one that the queue counts for.
     pub cpu: u32,
-    /// The CPUs of its core.
+    /// All CPUs of its core.
     pub core: CpuSet,
-    /// Queues that its core had before.
+    /// Queues on its core before this one.
     pub queues_on_core: usize,
-    /// The CPUs of its L3 domain; empty where none is told.
+    /// All CPUs of its L3 domain; empty when the kernel reports none.
     pub l3: CpuSet,
-    /// Queues that its L3 domain (or its node, where no domain is told) had before.
+    /// Queues on its L3 domain (or on its node, without L3 domains) before this one.
     pub queues_on_l3: usize,
-    /// What decided, if it was not the room that the candidates had.
+    /// What decided, if not the number of queues on the candidates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decided_by: Option<DecidedBy>,
 }
 
-/// What decides on a queue's CPU in place of the room that the candidates have.
+/// What decides on a queue's CPU in place of the number of queues on the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedBy {
-    /// The driver's hint.
+    /// The driver's `affinity_hint`.
     Hint,
-    /// Another vector of the queue, which stays where it is.
+    /// Another vector of the queue, which cannot be moved.
     Vector,
-    /// An interrupt line that it shares.
+    /// Another queue on the same IRQ.
     Line,
 }
 
@@ -246,11 +229,11 @@ pub enum DecidedBy {
 pub struct PlannedRxQueue {
     /// N of `rx-N`.
     pub queue: u32,
-    /// CPUs that it hands packets to; empty is RPS off, `None` left alone.
+    /// `rps_cpus`; empty: RPS off, `None`: left alone.
     pub rps_cpus: Option<CpuSet>,
-    /// Its share of the flow table; 0 is RFS off, `None` left alone.
+    /// `rps_flow_cnt`, its share of the flow table; 0: RFS off, `None`: left alone.
     pub rps_flow_cnt: Option<u32>,
-    /// Why.
+    /// The reason.
     pub why: Arc<str>,
 }
 
@@ -259,63 +242,60 @@ pub struct PlannedRxQueue {
 pub struct PlannedTxQueue {
     /// N of `tx-N`.
     pub queue: u32,
-    /// CPUs that send on it; `None`: left alone.
+    /// `xps_cpus`; `None`: left alone.
     pub xps_cpus: Option<CpuSet>,
-    /// Why.
+    /// The reason.
     pub why: Arc<str>,
 }
 
-/// One value for one file.
+/// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
-    /// What kind of setting it is.
     pub kind: WriteKind,
-    /// The file, from `/` whatever the root.
+    /// The absolute path, without the root.
     pub path: String,
-    /// The bytes that go into it, without a newline: a mask as wide as the file is now, or a number.
+    /// The bytes to write, without a newline: a mask as wide as the current one, or a number.
     pub value: WriteValue,
-    /// What it holds now.
+    /// What the file holds now.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
-    /// Why.
+    /// The reason.
     pub why: Arc<str>,
 }
 
-/// What a write sets, in the order in which writes are performed.
+/// The kinds of settings, in the order in which they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteKind {
-    /// A vector's allowed CPUs.
+    /// `smp_affinity` of a vector.
     Vector,
-    /// A receive queue's RPS CPUs.
+    /// `rps_cpus` of a receive queue.
     Rps,
-    /// A receive queue's share of the flow table.
+    /// `rps_flow_cnt` of a receive queue.
     RpsFlow,
-    /// A transmit queue's CPUs.
+    /// `xps_cpus` of a transmit queue.
     Xps,
-    /// A setting of the whole machine.
+    /// `net.core.rps_sock_flow_entries`.
     Sysctl,
 }
 
 impl WriteKind {
-    /// Whether the file holds a mask of CPUs, and not a number.
+    /// Whether the file holds a CPU mask; else it holds a number.
     pub fn is_mask(self) -> bool {
         matches!(self, Self::Vector | Self::Rps | Self::Xps)
     }
 }
 
-/// What a plan wants in a file.
+/// The planned content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedValue<'a> {
-    /// A mask of these CPUs.
     Cpus(&'a CpuSet),
-    /// A number.
     Count(u32),
 }
 
 impl PlannedValue<'_> {
-    /// Whether a text of the file means this.
+    /// Whether the text of a file is equal to this.
     pub(crate) fn is(self, text: &str) -> bool {
         match self {
             Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
@@ -324,16 +304,16 @@ impl PlannedValue<'_> {
     }
 }
 
-/// How well vectors lie.
+/// How well vectors are placed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// Share of active queue vectors on their interface's node; `None` when no node is known.
+    /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
     pub local: Option<f64>,
     /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
     pub max_vectors_per_core: usize,
     /// Fewest active queues on a candidate core.
     pub min_vectors_per_core: usize,
-    /// Cores of which more than one thread takes queues.
+    /// Cores on which more than one thread takes queues.
     pub smt_collisions: usize,
     /// Vectors on isolated or `nohz_full` CPUs; idle ones do not count.
     pub on_isolated: usize,
@@ -342,8 +322,7 @@ pub struct Score {
 }
 
 impl PlannedInterface {
-    /// The files of this interface that the plan has an opinion on, in the order of its vectors and queues, and what
-    /// it wants in each.
+    /// The files that the plan sets for this interface, in the order of vectors and queues, with their content.
     pub fn wanted(&self) -> Vec<(WriteKind, String, PlannedValue<'_>)> {
         let queue = |way: &str, queue: u32, file: &str| queue_file(&self.name, way, queue, file);
         let mut files = Vec::new();
@@ -368,14 +347,14 @@ impl PlannedInterface {
 }
 
 impl PlannedInterface {
-    /// The node on which its vectors are local: the card's own, or the nearest to that if it has no CPUs.
+    /// The node on which vectors count as local: the device's node, or the nearest one with CPUs.
     pub fn local_node(&self) -> Option<u32> {
         self.unused_node.or(self.node)
     }
 }
 
 impl PlannedVector {
-    /// Where it is served now; the allowed CPUs where the kernel does not tell.
+    /// The effective CPUs; the affinity when the kernel does not report them.
     pub fn effective_cpus(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.affinity)
     }

@@ -1,4 +1,4 @@
-//! From planned values to the writes that they take on the machine as it is.
+//! The writes that a plan takes on the machine as it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::machine::{Interface, Machine, MaskFile};
 use crate::plan::WriteValue;
 use crate::plan::data::{PlannedInterface, Write, WriteKind};
 
-/// The first item that is meant; in a plan of this machine it stands at the same place.
+/// The item with these properties; usually at the same index, because the plan is of this machine.
 fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
     items.get(at).filter(|item| is(item)).or_else(|| items.iter().find(|item| is(item)))
 }
 
-/// Gathers planned values: a write for each that differs, a count of the others.
+/// Collects a write for each setting that differs, and counts the others.
 #[derive(Default)]
 pub(crate) struct WriteList {
-    /// In the order in which they are performed.
+    /// Grouped by kind, the order in which they are performed.
     writes: BTreeMap<WriteKind, Vec<Write>>,
     unchanged: usize,
 }
 
 impl WriteList {
-    /// What an interface has to be given to be as planned. Vectors and queues that it does not have are left out.
+    /// Adds the settings of an interface. Vectors and queues that it does not have are left out.
     pub(crate) fn gather(&mut self, machine: &Machine, interface: &Interface, plan: &PlannedInterface) {
         let name: Arc<str> = interface.name.as_str().into();
         for (at, plan) in plan.vectors.iter().enumerate() {
@@ -56,13 +56,13 @@ impl WriteList {
         }
     }
 
-    /// How large the machine's flow table should be.
+    /// Adds the number of entries of the machine's flow table.
     pub(crate) fn flow_entries(&mut self, machine: &Machine, entries: u32, why: &Arc<str>) {
         let path = || FLOW_ENTRIES.to_owned();
         self.number(WriteKind::Sysctl, path, entries, machine.flow_entries, &"".into(), why);
     }
 
-    /// The writes in the order in which they are performed, and how many values need none.
+    /// The writes in the order in which they are performed, and the number of settings that need none.
     pub(crate) fn in_order(self) -> (Vec<Write>, usize) {
         let mut writes = Vec::with_capacity(self.writes.values().map(Vec::len).sum());
         for mut of_kind in self.writes.into_values() {
@@ -82,8 +82,8 @@ impl WriteList {
         interface: &Arc<str>,
         why: &Arc<str>,
     ) {
-        // The file's own width; a file narrower than its planned CPU is a torn copy, and the machine's
-        // width is what the kernel will take.
+        // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then the
+        // machine's width is used.
         let differs = *cpus != current.cpus;
         let value = differs.then(|| {
             let narrow = || WriteValue::mask(cpus, MaskWidth::for_cpus(machine.topology.possible));

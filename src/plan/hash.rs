@@ -1,4 +1,4 @@
-//! The hash by which two plans are known to want the same. It must not change between releases or architectures.
+//! The hash that is equal for plans with the same targets. It must not change between releases or architectures.
 
 use std::hash::Hasher as _;
 
@@ -8,8 +8,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::Role;
 use crate::plan::data::{HostSummary, PlannedInterface};
 
-/// The hash of what the plan wants, free of what differs between boots: IRQ numbers, present values, link
-/// states and speeds.
+/// The hash of the planned targets, without what differs between boots: IRQ numbers, current settings, link states and
+/// speeds.
 pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> String {
     let mut hash = PlanHasher::default();
     hash.sets([&machine.online, &machine.isolated, &machine.nohz_full]);
@@ -51,12 +51,11 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
     format!("{:016x}", hash.finish())
 }
 
-/// Hashes values one after another so that no two different rows of them look alike. The bytes are the same on
-/// machines of either byte order.
+/// Hashes values one after another so that different sequences have different bytes, independent of byte order.
 #[derive(Default)]
 struct PlanHasher {
     hasher: SipHasher13,
-    /// Bytes that wait to be hashed: thousands at a time are hashed faster than a few.
+    /// Bytes not hashed yet: thousands at a time are hashed faster than a few.
     bytes: Vec<u8>,
 }
 

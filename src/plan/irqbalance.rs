@@ -1,4 +1,4 @@
-//! What apply will do about irqbalance, and how long that lasts, so that a reader of the plan knows.
+//! What apply does about irqbalance, and for how long.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use crate::plan::data::{IrqbalancePlan, Plan};
 use crate::plan::note::Note;
 use crate::policy::Balancer;
 
-/// Adds it to a plan of a machine on which irqbalance runs.
+/// Adds irqbalance's part to the plan of a machine on which it runs.
 pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
-    // A stored plan may have one that has ended since.
+    // A stored plan may hold an irqbalance that has ended since.
     plan.irqbalance = None;
     plan.notes.retain(|note| !matches!(note, Note::IrqbalanceRunning { .. }));
     let Some(running) = &machine.other_tools.irqbalance else { return };
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
-    // A line that two interfaces share is planned once, and named with both.
+    // An IRQ that two interfaces share is listed with both.
     let irqs: BTreeSet<u32> =
         vectors.filter(|vector| vector.cpus.is_some()).map(|vector| vector.irq).collect();
     plan.notes.push(Note::IrqbalanceRunning {

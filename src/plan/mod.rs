@@ -1,5 +1,5 @@
 //! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the same machine
-//! gives the same plan whatever IRQ numbers it drew and whichever links are up.
+//! gives the same plan, whatever its IRQ numbers and link states.
 
 mod assign;
 pub mod binding;

@@ -1,5 +1,5 @@
-//! What the reader of a plan or a report should know beside its settings. A note holds data: its sentence and the command
-//! that fixes it are made by the renderer, decisions match on the variant.
+//! Notes of plans and reports. A note holds data: its text and the command that fixes it are made by the renderer;
+//! decisions match on the variant.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -9,40 +9,36 @@ use crate::machine::tools::{Arguments, OtherTool};
 use crate::machine::{Channels, UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
-/// Something to know. In JSON an object with `code` (the variant's name), the variant's data, and where the renderer is
-/// built in `text` and, if there is one, `fix`: the command that fixes it.
+/// A note. In JSON an object with `code` (the variant's name), the variant's data, and, where the
+/// renderer is built in, `text` and optionally `fix`, the command that fixes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Note {
-    // Where an interface may be placed.
-    /// `numa_node` is -1, or names a node that the machine does not have, and nothing else tells the node.
+    // Nodes and candidate CPUs.
+    /// `numa_node` is -1 or a node that the machine does not have, and the node could not be determined otherwise.
     NodeUnknown {
-        /// Whether `numa_node` names a node that the machine does not have.
+        /// Whether `numa_node` is a node that the machine does not have.
         named: bool,
     },
-    /// `numa_node` names a node that the machine does not have.
-    NodeMissing {
-        /// That node.
-        node: u32,
-    },
-    /// The interface's node has no CPU to use; another node stands in for it.
+    /// `numa_node` is a node that the machine does not have.
+    NodeMissing { node: u32 },
+    /// The interface's node has no usable CPU; the nearest node with one is used.
     NodeWithoutCpus { node: u32, nearest: u32, distance: u32 },
     /// Every online CPU is isolated, nohz_full or excluded.
     NoUsableCpu { online: CpuSet },
-    /// There is no other node for `--scope remote`.
+    /// There is no remote node for `--scope remote`.
     NoRemoteNode,
     /// None of the CPUs that the policy names can be used.
     CpusUnusable {
         wanted: CpuSet,
-        /// Those that are offline or excluded; all of `wanted` when the node's own CPUs are used instead.
+        /// Those that are offline or excluded; all of `wanted` when the local CPUs are used as a fallback.
         missing: CpuSet,
-        /// What the policy names them for.
         used_for: UsedFor,
     },
     /// `--widen`: other nodes of the package take queues.
     Widened { queues: usize, cores: usize, node: u32, to: Vec<u32> },
-    /// Isolated CPUs take interrupts, because the policy says so.
+    /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     IsolatedCpusUsed { cpus: CpuSet },
     /// The policy leaves the interface alone.
     Skipped,
@@ -54,35 +50,35 @@ pub enum Note {
         missing: Option<String>,
         vectors: Vec<UnknownVector>,
     },
-    /// The vectors' names are not known to nicpin, and no queue vector is known otherwise.
+    /// The vectors' names are not recognized, and no queue vector is known otherwise.
     VectorsNotUnderstood { driver: Option<String>, vectors: Vec<UnknownVector> },
-    /// Some vectors' names are not known to nicpin.
+    /// The names of some vectors are not recognized.
     UnknownVectors { vectors: Vec<UnknownVector> },
-    /// Some vectors went away while they were read.
+    /// Some vectors vanished while they were read.
     VectorsVanished { vectors: Vec<UnknownVector> },
     /// There are no queue vectors.
     NoVectors { because: NoVectors },
     /// The vectors are listed under another interface of the same device.
     VectorsShared {
         owner: String,
-        /// Whether that one is in this plan.
+        /// Whether `owner` is in this plan.
         planned: bool,
     },
-    /// The vectors of other interfaces are among this one's.
+    /// The vectors of this interface include those of others.
     VectorsOfSeveral { others: Vec<String> },
-    /// One interrupt line of several interfaces.
+    /// An IRQ that several interfaces share.
     LineShared { irq: u32, owner: String },
-    /// Queue vectors that the kernel does not let be moved.
+    /// Queue vectors that the kernel does not allow to move.
     KernelManaged { vectors: usize },
-    /// netlink and the names of vectors differ.
+    /// netlink and the names of vectors disagree.
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
     VmbusChannels { device: String, channels: Vec<VmbusChannel> },
     /// Queue vectors without a hint from the driver.
     NoHint { vectors: usize },
-    /// Queue vectors whose hint names no CPU to use.
+    /// Queue vectors whose hint holds no usable CPU.
     HintUnusable { vectors: usize },
-    /// The driver's hints do not keep to the node.
+    /// The driver's hints are not limited to the local node.
     HintIgnoresLocality { driver: String },
 
     // Queues and channels.
@@ -94,7 +90,7 @@ pub enum Note {
         /// The node that holds all candidates.
         node: Option<u32>,
         channels: Option<Channels>,
-        /// Whether the driver takes no other number.
+        /// Whether the driver does not allow another number.
         fixed: bool,
     },
     /// RPS is off because the device can have more queues.
@@ -107,17 +103,17 @@ pub enum Note {
         /// CPUs that take no queue.
         others: CpuSet,
     },
-    /// Channels that the policy asks for and the driver does not take.
+    /// Channels that the policy requests and that cannot be set.
     ChannelsUnchanged {
-        /// How many; `None` for one for each candidate core.
+        /// The requested number; `None`: one for each candidate core.
         asked: Option<u32>,
         fixed: bool,
     },
-    /// Fewer channels than the policy asks for.
+    /// The device can have fewer channels than the policy requests.
     ChannelsAtMost { asked: u32, most: u32 },
     /// The channels differ from the plan.
     ChannelsDiffer { why: String, command: String },
-    /// `xps_rxqs` goes before `xps_cpus`.
+    /// `xps_rxqs` takes precedence over `xps_cpus`.
     XpsRxqsSet { interface: String, queues: Vec<u32> },
 
     // The whole machine.
@@ -126,7 +122,7 @@ pub enum Note {
     /// A selector that names something without vectors.
     NoDevice {
         selector: String,
-        /// What it is, as in "is the loopback interface".
+        /// What it is, such as "is the loopback interface".
         what: String,
     },
     /// No interface is up or has vectors.
@@ -143,20 +139,20 @@ pub enum Note {
     IrqbalanceRunning {
         pid: i32,
         action: Balancer,
-        /// How many IRQs are planned.
+        /// The number of planned IRQs.
         irqs: usize,
-        /// How many of them an earlier apply has had it leave alone, where it is ignored now.
+        /// The number of them that it leaves alone since an earlier apply, where it is ignored now.
         left_alone: usize,
         /// Whether its policy script asks nicpin.
         lasts: bool,
         policy_script: Option<String>,
         arguments: Option<Arguments>,
     },
-    /// A cloud's script that sets affinity at boot.
+    /// A cloud provider's script that sets affinity at boot.
     CloudScript { path: String, writes: String },
     /// tuned runs with a profile that moves interrupts.
     TunedRunning { active: String, profile: String, setting: String },
-    /// A `.link` file has systemd-udevd set affinity.
+    /// A `.link` file with `IRQAffinityPolicy=`, by which systemd-udevd sets affinity.
     LinkIrqAffinity { path: String, policy: String },
 
     // Reports.
@@ -164,21 +160,21 @@ pub enum Note {
     SocketsPoll,
     /// Queues are polled by threads.
     ThreadedNapi { interface: String, pids: Vec<u32> },
-    /// Interrupts are put off while somebody polls.
+    /// Interrupts are deferred (`napi_defer_hard_irqs`, `gro_flush_timeout`).
     InterruptsDeferred { napi_defer_hard_irqs: u32, gro_flush_timeout: u64 },
-    /// The report is by options that apply needs, too.
+    /// The plan was made with options that apply needs, too.
     Options,
     /// CPUs went on or offline during a measurement.
     CpusChanged {
         cpus: CpuSet,
-        /// Whether what they did is left out.
+        /// Whether their figures are left out.
         left_out: bool,
     },
     /// A measurement is too short for shares of CPU time.
     Short,
-    /// Vectors came, went or began anew during a measurement.
+    /// Vectors appeared, vanished or restarted at 0 during a measurement.
     VectorsChanged { irqs: CpuSet },
-    /// Interfaces came, went or began to count anew during a measurement.
+    /// Interfaces appeared, vanished or reset their counters during a measurement.
     InterfacesChanged { interfaces: Vec<String> },
     /// About the memory of a command that is measured.
     Memory { about: String },
@@ -188,7 +184,7 @@ pub enum Note {
     CpusUnlike { near: usize, far: usize },
 }
 
-/// What a policy names CPUs for.
+/// The purpose for which a policy names CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UsedFor {
@@ -211,12 +207,12 @@ pub enum NoVectors {
 }
 
 impl Note {
-    /// Whether something that was named is not there.
+    /// Whether a selector matched nothing that can be planned.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::NotPresent { .. } | Self::NoDevice { .. })
     }
 
-    /// Whether there are no vectors to plan, or none that are understood or can be read.
+    /// Whether there are no queue vectors, or they are not recognized or cannot be read.
     pub fn is_unplannable(&self) -> bool {
         matches!(
             self,

@@ -44,7 +44,7 @@ pub(crate) fn of_interface(
     notes
 }
 
-/// Which of an interface's vectors are known, and whose they are.
+/// Notes about vectors that are missing, not recognized or shared.
 fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     let interface = work.interface;
     let mut notes = Vec::new();
@@ -85,8 +85,8 @@ fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<
     notes
 }
 
-/// Drivers whose hints do not keep to the interface's node: i40e spreads over all nodes, ice, iavf and idpf ask for
-/// their CPUs before they know their node (6.15 and later), ena takes any CPU.
+/// Drivers whose hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
+/// their CPUs before their node is set (6.15 and later), ena uses any CPU.
 const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
 
 fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
@@ -131,7 +131,7 @@ fn too_many_queues(machine: &Machine, locations: &Locations, work: &Work<'_>) ->
     })
 }
 
-/// Channels that are asked for, and that the driver does not take or does not tell.
+/// A note when the channels that the policy requests cannot be set.
 fn other_channels(work: &Work<'_>) -> Option<Note> {
     let asked = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
@@ -150,7 +150,7 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
     }
 }
 
-/// Interfaces and network functions that nobody asked for and that are not planned.
+/// Interfaces and network functions that are not planned; none when selectors were given.
 fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
     if selection.asked || machine.missing().is_some() {
         return None;

@@ -1,9 +1,9 @@
-//! Queue vectors onto CPUs.
+//! Places queues on CPUs.
 //!
-//! A queue is placed as a whole: its receive and transmit vectors share a CPU. Each queue takes, of its
-//! interface's candidate cores, the one with the fewest queues of any interface; equal cores go by the
-//! rules of the default policy: the core of CPU 0 last, fast cores first, the L3 domain with the least
-//! work first, then by number. The threads of a core take turns.
+//! A queue is placed as a whole: its receive and transmit vectors share a CPU. Each queue takes, of its interface's
+//! candidate cores, the one with the fewest queues of all interfaces. Between equal cores the default policy decides: the
+//! core of CPU 0 last, fast cores first, the L3 domain with the fewest queues first, then by number. The threads of a core
+//! take turns.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::plan::data::Placement;
 
-/// Where each CPU sits, for quick comparison.
+/// Core, L3 domain and node of each CPU, as indices for quick comparison.
 #[derive(Debug)]
 pub(crate) struct Locations {
     /// By CPU id; `None` for CPUs that are not online.
@@ -20,25 +20,24 @@ pub(crate) struct Locations {
     nodes: BTreeMap<Option<u32>, NodeCores>,
 }
 
-/// What a node has.
+/// The cores and CPUs of a node.
 #[derive(Debug, Default)]
 pub(crate) struct NodeCores {
-    /// Its cores, as indices into those of the topology.
+    /// Indices into the topology's cores.
     pub(crate) cores: Vec<usize>,
-    /// Their CPUs, core by core.
+    /// CPUs, core by core.
     pub(crate) cpus: Vec<u32>,
 }
 
-/// Where a CPU sits.
+/// Core, L3 domain and node of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CpuLocation {
-    /// Index of its core.
+    /// Index into the topology's cores.
     pub(crate) core: usize,
-    /// Index of its L3 domain; CPUs without an L3 count their node as one.
+    /// Index of the L3 domain; without L3 domains, the node is one.
     pub(crate) domain: usize,
-    /// Its node.
     pub(crate) node: Option<u32>,
-    /// How fast its core is, 0 for the fastest kind.
+    /// Index of its speed class; 0 is the fastest.
     pub(crate) class: usize,
 }
 
@@ -90,7 +89,7 @@ impl Locations {
         &self.nodes
     }
 
-    /// How many cores a set has CPUs of.
+    /// The number of cores with a CPU in the set.
     pub(crate) fn cores_in(&self, cpus: &CpuSet) -> usize {
         let mut cores: Vec<usize> =
             cpus.iter().filter_map(|cpu| self.of(cpu)).map(|place| place.core).collect();
@@ -99,18 +98,18 @@ impl Locations {
         cores.len()
     }
 
-    /// Where a CPU sits; `None` when it is not online.
+    /// The location of a CPU; `None` when it is not online.
     pub(crate) fn of(&self, cpu: u32) -> Option<CpuLocation> {
         self.by_cpu.get(cpu as usize).copied().flatten()
     }
 
-    /// The CPUs of a CPU's L3 domain, where it has one.
+    /// The CPUs of a CPU's L3 domain, if it has one.
     pub(crate) fn l3_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
         topology.l3_domains.get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
     }
 }
 
-/// How many queues each CPU, core and L3 domain has taken so far, over all interfaces.
+/// The queues of all interfaces on each CPU, core and L3 domain so far.
 #[derive(Debug)]
 pub(crate) struct Load<'a> {
     topology: &'a Topology,
@@ -118,36 +117,35 @@ pub(crate) struct Load<'a> {
     cpus: Vec<usize>,
     cores: Vec<usize>,
     domains: Vec<Domain>,
-    /// The candidates that were last chosen from: the queues of an interface, and often those of the next, have the
-    /// same.
+    /// A cache of the last candidates: the queues of an interface, and often those of the next, have the same.
     last: Ranked,
 }
 
-/// Candidates, and how good each of them is now.
+/// Candidate CPUs and their current ranks.
 #[derive(Debug, Default)]
 struct Ranked {
     candidates: CpuSet,
     manner: Option<PlacementRules>,
     /// In ascending order.
     cpus: Vec<(u32, CpuLocation)>,
-    /// The lower the better; in the order of the CPUs.
+    /// In the order of the CPUs; the lowest is the best.
     ranks: Vec<u64>,
 }
 
-/// How many queues an L3 domain has taken so far.
+/// The queues on an L3 domain so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Domain {
     queues: usize,
-    /// The same per CPU, in 1/4096 of a queue; by this domains are compared.
+    /// Queues per CPU, in units of 1/4096 queue; domains are compared by this.
     density: usize,
 }
 
-/// How an interface wants its queues placed.
+/// The policy's rules for the placement of an interface's queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlacementRules {
-    /// Count each thread as a core.
+    /// Each thread counts as a core.
     pub(crate) siblings: bool,
-    /// Use the core of CPU 0 last.
+    /// The core of CPU 0 is used last.
     pub(crate) avoid_cpu0: bool,
 }
 
@@ -159,7 +157,7 @@ impl<'a> Load<'a> {
         Self { topology, locations, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
     }
 
-    /// Takes the best CPU of the candidates for one more queue.
+    /// Places a queue on the best CPU of the candidates, and counts it.
     pub(crate) fn take(&mut self, candidates: &CpuSet, manner: PlacementRules) -> Option<Placement> {
         if self.last.manner != Some(manner) || self.last.candidates != *candidates {
             let cpus: Vec<(u32, CpuLocation)> =
@@ -167,7 +165,7 @@ impl<'a> Load<'a> {
             let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, manner)).collect();
             self.last = Ranked { candidates: candidates.clone(), manner: Some(manner), cpus, ranks };
         }
-        // The first of equals is the lowest CPU.
+        // Of equal ranks, the lowest CPU is the first.
         let least = self.last.ranks.iter().min()?;
         let at = self.last.ranks.iter().position(|rank| rank == least)?;
         let &(best, _) = self.last.cpus.get(at)?;
@@ -176,7 +174,7 @@ impl<'a> Load<'a> {
         Some(taken)
     }
 
-    /// The first of several sets of candidates that has a core with no more queues than any core of the others.
+    /// The first set of candidates with a core that has no more queues than any core of the other sets.
     pub(crate) fn first_with_room<'t>(
         &self,
         tiers: &'t [CpuSet],
@@ -194,8 +192,8 @@ impl<'a> Load<'a> {
         self.locations.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
     }
 
-    /// How good a CPU is for one more queue, the lower the better: all that decides as one number, what counts most
-    /// on top, since it is compared for every candidate.
+    /// The rank of a CPU for one more queue; the lowest is the best. All criteria are in one number, the most important
+    /// in the highest bits, because it is compared for every candidate.
     fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> u64 {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
         let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
@@ -210,7 +208,7 @@ impl<'a> Load<'a> {
         parts.iter().fold(0, |rank, &(part, bits)| rank << bits | (part as u64).min((1 << bits) - 1))
     }
 
-    /// The CPU, with the queues that are near it now.
+    /// The placement on a CPU, with the queues on its core and L3 domain now.
     pub(crate) fn placement(&self, cpu: u32) -> Option<Placement> {
         let place = self.locations.of(cpu)?;
         Some(Placement {
@@ -223,7 +221,7 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// Counts a queue that is on a CPU already.
+    /// Counts a queue on a CPU.
     pub(crate) fn add(&mut self, cpu: u32) {
         if let Some(place) = self.locations.of(cpu) {
             self.cpus[cpu as usize] += 1;
@@ -235,7 +233,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Ranks the candidates whose core or domain has another queue.
+    /// Updates the ranks of candidates on a core or domain that has taken a queue.
     fn rank_anew(&mut self, changed: CpuLocation) {
         let Some(manner) = self.last.manner else { return };
         let mut ranks = std::mem::take(&mut self.last.ranks);
@@ -247,7 +245,6 @@ impl<'a> Load<'a> {
         self.last.ranks = ranks;
     }
 
-    /// Queues on a core.
     pub(crate) fn on_core(&self, core: usize) -> usize {
         self.cores.get(core).copied().unwrap_or(0)
     }

@@ -1,7 +1,7 @@
-//! A plan, step by step.
+//! Makes a plan, step by step.
 //!
-//! Interfaces that share CPUs are placed together, selected or not, so that what one interface is given does not depend on
-//! whether it was planned alone.
+//! Interfaces that share CPUs are placed together, selected or not, so that the plan of an interface does not depend on
+//! the selection.
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Selection};

@@ -1,4 +1,4 @@
-//! What each receive and transmit queue should be: RPS, XPS and RFS by the policy.
+//! RPS, RFS and XPS of each queue, by the policy.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::plan::work::Work;
 use crate::plan::{candidates, steer};
 use crate::policy::{EXCLUDE, RFS, RPS, Rfs, Rps, XPS, Xps};
 
-/// Machines of so many CPUs or fewer are not steered further: a packet handed to another CPU costs both of them more than
-/// the little that there is to share.
+/// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
+/// gained.
 const TINY: usize = 4;
 
-/// Receive queues, and what is to be said of them.
+/// The plan for the receive queues, and a note about RPS.
 pub(crate) fn rx(
     machine: &Machine,
     locations: &Locations,
@@ -26,8 +26,8 @@ pub(crate) fn rx(
     let (shares, why, note) = rps(machine, locations, work);
     let any_left = shares.iter().flatten().any(|share| !share.is_empty());
     let mut shares = shares.map(Vec::into_iter);
-    // Interfaces without vectors are left alone in this, too.
-    let entries = flow_entries(work.choice.get(&RFS)).filter(|_| understood(work));
+    // RFS, like RPS, is left alone on interfaces without queue vectors.
+    let entries = flow_entries(work.choice.get(&RFS)).filter(|_| has_placed_queues(work));
     let is_auto = work.choice.get(&RPS) == Rps::Auto;
     let flow = |queue: &RxQueue| {
         let entries = entries?;
@@ -47,21 +47,21 @@ pub(crate) fn rx(
     (plans, note)
 }
 
-/// Whether the interface has a queue vector that is placed; RPS and XPS have no footing without.
-fn understood(work: &Work<'_>) -> bool {
+/// Whether the interface has a placed queue vector, without which RPS and XPS are left alone.
+fn has_placed_queues(work: &Work<'_>) -> bool {
     !work.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
 }
 
 type RpsShares = (Option<Vec<CpuSet>>, String, Option<Note>);
 
-/// Each receive queue's RPS CPUs; `None` to leave them alone.
+/// The RPS CPUs of each receive queue; `None`: left alone.
 fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
     let queues = &work.interface.rx_queues;
     let off = |why: &str, note| (Some(vec![CpuSet::new(); queues.len()]), why.to_owned(), note);
-    if !understood(work) {
+    if !has_placed_queues(work) {
         return (None, "left alone".to_owned(), None);
     }
-    // What was widened for vectors is no place to send packets to.
+    // RPS stays on the local node where the vectors were widened to others.
     let candidates = work.candidates.tiers.first().unwrap_or(&work.candidates.cpus);
     match &work.choice.get(&RPS) {
         Rps::Off => off("off by the policy", None),
@@ -81,7 +81,7 @@ fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
                 return off("off: a receive queue for each candidate core", None);
             }
             if machine.topology.online.len() <= TINY {
-                let why = "off: the machine is too small to gain by it";
+                let why = "off: the machine is too small to gain from it";
                 return off(why, tiny(machine, work));
             }
             if let Some(channels) = work.interface.channels
@@ -89,7 +89,7 @@ fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
             {
                 let (interface, queues) = (work.interface.name.clone(), queues.len());
                 let note = Note::MoreQueuesPossible { interface, queues, cores, channels };
-                return off("off: the card can have more queues itself", Some(note));
+                return off("off: the device can have more queues", Some(note));
             }
             let interrupted: Vec<CpuSet> =
                 queues.iter().map(|queue| interrupted(machine, work, queue)).collect();
@@ -100,7 +100,7 @@ fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
     }
 }
 
-/// RPS is off because the machine is tiny, and has CPUs that take no queue.
+/// The note that RPS is off because the machine is small; only if some CPUs take no queue.
 fn tiny(machine: &Machine, work: &Work<'_>) -> Option<Note> {
     let others = machine.topology.online.difference(&work.irq_cpus(machine));
     let cpus = machine.topology.online.len();
@@ -112,7 +112,7 @@ fn tiny(machine: &Machine, work: &Work<'_>) -> Option<Note> {
     })
 }
 
-/// The CPUs that may be interrupted for a receive queue: the planned one, or the whole group.
+/// The CPUs that may take a receive queue's interrupts: the planned one, or the whole group.
 fn interrupted(machine: &Machine, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
     let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
     let own = work.vectors_of(queue.index).iter().find(receives);
@@ -120,7 +120,7 @@ fn interrupted(machine: &Machine, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
     target.unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).map(CpuSet::single).unwrap_or_default())
 }
 
-/// Transmit queues.
+/// The plan for the transmit queues.
 pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> Vec<PlannedTxQueue> {
     let queues = &work.interface.tx_queues;
     let completions: Option<Vec<u32>> =
@@ -128,23 +128,23 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
     let leave = |why: &str| -> (Option<Vec<CpuSet>>, String) { (None, why.to_owned()) };
     let xps = work.choice.get(&XPS);
     let (shares, why) = match (xps, completions) {
-        _ if !understood(work) => leave("left alone"),
+        _ if !has_placed_queues(work) => leave("left alone"),
         (Xps::Keep, _) => leave("kept by the policy"),
         (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
         (Xps::Auto, Some(completions)) => (
             Some(steer::xps(&machine.topology, locations, &completions)),
             "completes nearest to these CPUs".to_owned(),
         ),
-        (Xps::Auto, None) => leave("no vector is known to complete it"),
+        (Xps::Auto, None) => leave("its completion vector is unknown"),
     };
     let (why, single, none_left): (Arc<str>, Arc<str>, Arc<str>) = (
         why.into(),
-        "the kernel steers nothing here (a single queue)".into(),
+        "nothing to steer: it is the only transmit queue".into(),
         "more transmit queues than CPUs".into(),
     );
     let mut shares = shares.map(Vec::into_iter);
     let plan = |queue: &TxQueue| {
-        // One transmit queue has no xps_cpus to read or write.
+        // The file xps_cpus does not exist when there is a single transmit queue.
         let exists = queue.xps_cpus.is_some();
         let share = shares.as_mut().and_then(Iterator::next).filter(|_| exists);
         let is_none_left = xps == Xps::Auto && share.as_ref().is_some_and(CpuSet::is_empty);
@@ -158,8 +158,8 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
     queues.iter().map(plan).collect()
 }
 
-/// The size of the one flow table for what each interface wants of it: the largest, and none when none of them wants
-/// any. `None`: as it is, for those that say nothing.
+/// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.
+/// `None`: left alone.
 pub(crate) fn flow_table(wanted: impl Iterator<Item = Rfs>) -> Option<u32> {
     let (mut most, mut keep) = (None, false);
     for rfs in wanted {
@@ -169,7 +169,7 @@ pub(crate) fn flow_table(wanted: impl Iterator<Item = Rfs>) -> Option<u32> {
     most.filter(|&entries| entries > 0 || !keep)
 }
 
-/// The size of the flow table as the kernel rounds it: up to a power of two.
+/// The number of entries as the kernel rounds it: up to a power of two.
 pub(crate) fn flow_entries(rfs: Rfs) -> Option<u32> {
     match rfs {
         Rfs::Entries(entries) => Some(entries.next_power_of_two()),

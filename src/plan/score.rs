@@ -1,27 +1,27 @@
-//! How good a placement is: the planned one and the present one, by the same measure.
+//! Scores the planned and the current placement by the same measure.
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
 use crate::plan::data::{PlannedInterface, PlannedVector, Score};
 use crate::plan::place::Locations;
 
-/// Where a vector is, and the CPU for which its queue counts.
+/// The CPUs of a vector, and the CPU for which its queue counts.
 type Served<'a> = (&'a CpuSet, Option<u32>);
 
-/// Where a vector would be served by the plan.
+/// The CPUs of a vector under the plan.
 pub(crate) fn planned(vector: &PlannedVector) -> Served<'_> {
     let Some(cpus) = &vector.cpus else { return now(vector) };
-    // The kernel deals vectors over the CPUs of a group.
+    // The kernel distributes vectors over the CPUs of a group.
     let counted = vector.placement.as_ref().map(|placement| placement.cpu).filter(|&cpu| cpus.contains(cpu));
     (cpus, counted.or(cpus.first()))
 }
 
-/// Where a vector is served now.
+/// The current effective CPUs of a vector.
 pub(crate) fn now(vector: &PlannedVector) -> Served<'_> {
     (vector.effective_cpus(), vector.effective_cpus().first())
 }
 
-/// Scores interfaces by where `place` says that each vector is.
+/// The score of interfaces whose vectors are where `place` returns.
 pub(crate) fn score(
     machine: &Machine,
     locations: &Locations,
@@ -38,7 +38,7 @@ pub(crate) fn score(
         let mut counted = Vec::new();
         for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
             let (cpus, _) = place(vector);
-            // A control vector may be allowed everywhere and still sit elsewhere.
+            // The affinity of a control vector may hold all CPUs: only its effective CPU counts.
             on_isolated += usize::from(match vector.role {
                 Role::Control => !cpus.is_empty() && cpus.is_subset(&kept_free),
                 _ => cpus.intersects(&kept_free),
@@ -51,7 +51,7 @@ pub(crate) fn score(
                 known += 1;
                 local += u32::from(cpus.is_subset(own));
             }
-            // A queue's receive and transmit vectors on one CPU are one piece of work.
+            // A queue's receive and transmit vectors on one CPU count once.
             if let (Some(cpu), Some(queue)) = (counted_for, vector.queue)
                 && let Some(place) = locations.of(cpu)
             {
@@ -78,7 +78,7 @@ pub(crate) fn score(
     }
 }
 
-/// What each core has taken.
+/// The queues and interfaces of a core.
 struct Cores(Vec<Core>);
 
 #[derive(Clone, Default)]
@@ -88,7 +88,7 @@ struct Core {
     owners: Different<usize>,
 }
 
-/// Whether several different values were seen.
+/// Whether several different values were added.
 #[derive(Clone, Default)]
 struct Different<T> {
     first: Option<T>,

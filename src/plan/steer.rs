@@ -1,7 +1,7 @@
-//! RPS, XPS and RFS in step with the vectors.
+//! CPU sets for RPS and XPS, and flow counts for RFS, that match the vectors.
 //!
-//! RPS stands in for receive queues that a card does not have. XPS parts the online CPUs among the transmit
-//! queues by where completions arrive (`Documentation/networking/scaling.rst`).
+//! RPS makes up for missing hardware receive queues. XPS divides the online CPUs among the transmit queues by where
+//! completions arrive (`Documentation/networking/scaling.rst`).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::plan::place::{CpuLocation, Locations};
 
-/// How far one CPU is from another: 0 itself, 1 its core, 2 its L3 domain, 3 its node, beyond that by the
+/// The distance between CPUs: 0 the same CPU, 1 the same core, 2 the same L3 domain, 3 the same node, else 4 plus the
 /// distance of the nodes.
 pub(crate) fn distance(topology: &Topology, locations: &Locations, from: u32, to: u32) -> u32 {
     if from == to {
@@ -24,10 +24,9 @@ pub(crate) fn distance(topology: &Topology, locations: &Locations, from: u32, to
     }
 }
 
-/// Parts the online CPUs among transmit queues, of which queue k completes on CPU `completions[k]`. Every CPU
-/// is in exactly one set of the answer. On the nodes that have completions a core's CPUs go to the
-/// nearest queue, the one with fewer CPUs among equals; the CPUs of other nodes are dealt evenly, each queue's
-/// share in one piece.
+/// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
+/// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
+/// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = Shares::new(completions.len(), topology);
     if completions.is_empty() {
@@ -43,10 +42,10 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
             |(_, place)| core.iter().filter_map(|cpu| nearby.of(cpu, place)).map(|(away, _)| away).min();
         local.extend(first_of(core).and_then(away).map(|away| (away, core)));
     }
-    // Cores that take completions first, so that what they hold counts when the others are dealt.
+    // Cores with completions come first, so that their CPUs count when the others are divided.
     local.sort_by_key(|&(away, core)| (away, core.first()));
     for (away, core) in local {
-        // The threads of a core that completes may each have a queue of their own.
+        // Each thread of a core with completions may have its own queue.
         let pieces: Vec<CpuSet> =
             if away <= 1 { core.iter().map(CpuSet::single).collect() } else { vec![core.clone()] };
         for piece in pieces {
@@ -65,7 +64,7 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
     shares.into_sets()
 }
 
-/// Transmit queues by where they complete.
+/// Transmit queues by the location of their completions.
 #[derive(Default)]
 struct QueuesByDistance {
     on_cpu: BTreeMap<u32, Vec<usize>>,
@@ -87,22 +86,21 @@ impl QueuesByDistance {
         nearby
     }
 
-    /// The queues that complete nearest to a CPU, and how far away, as [`distance`] has it; `None` when none
-    /// completes on its node.
+    /// The queues that complete nearest to a CPU, with their [`distance`]; `None` when none completes on its node.
     fn of(&self, cpu: u32, place: CpuLocation) -> Option<(u32, &[usize])> {
-        let found = [
+        let by_distance = [
             self.on_cpu.get(&cpu),
             self.on_core.get(&place.core),
             self.in_domain.get(&(place.node, place.domain)),
             self.on_node.get(&place.node),
         ];
-        (0..).zip(found).find_map(|(away, queues)| Some((away, queues?.as_slice())))
+        (0..).zip(by_distance).find_map(|(away, queues)| Some((away, queues?.as_slice())))
     }
 }
 
-/// What each transmit queue was given so far.
+/// The CPUs of each transmit queue so far.
 struct Shares {
-    /// The CPUs of each queue: 64 a word, as many words as the machine has.
+    /// A bit mask for each queue, 64 CPUs in a word.
     cpus: Vec<Vec<u64>>,
     sizes: Vec<usize>,
 }
@@ -113,7 +111,7 @@ impl Shares {
         Self { cpus: vec![vec![0; words]; queues], sizes: vec![0; queues] }
     }
 
-    /// Gives CPUs to the one of some queues that has the fewest.
+    /// Adds CPUs to the queue with the fewest CPUs.
     fn give_smallest(&mut self, queues: &[usize], cpus: &CpuSet) {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.sizes[queue], queue)) {
             for cpu in cpus.iter() {
@@ -129,7 +127,7 @@ impl Shares {
         }
     }
 
-    /// Deals CPUs in consecutive pieces so that the shares end up as even as they can.
+    /// Divides CPUs in consecutive pieces so that the shares become as even as possible.
     fn deal(&mut self, cpus: &[u32]) {
         let mut pieces = vec![0; self.sizes.len()];
         let mut left = cpus.len();
@@ -154,9 +152,8 @@ impl Shares {
     }
 }
 
-/// Parts the candidate CPUs among receive queues, of which queue k is interrupted on the CPUs
-/// `interrupted[k]`. Queues choose in turn, each the CPU nearest to it that is left. Interrupted CPUs are dealt
-/// only when there are no others.
+/// Divides the candidate CPUs among receive queues; queue k interrupts the CPUs `interrupted[k]`. Queues take turns, each
+/// takes the nearest CPU that is left. Interrupted CPUs are used only when there are no others.
 pub(crate) fn rps(
     topology: &Topology,
     locations: &Locations,
@@ -182,8 +179,8 @@ pub(crate) fn rps(
     shares
 }
 
-/// A queue's share of a flow table of `entries` over `queues` receive queues: the largest power of two that
-/// fits, since the kernel rounds up.
+/// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
+/// fits, because the kernel rounds up.
 pub(crate) fn flow_share(entries: u32, queues: usize) -> u32 {
     let share = entries / u32::try_from(queues.max(1)).unwrap_or(u32::MAX);
     if share == 0 { 1 } else { 1 << share.ilog2() }

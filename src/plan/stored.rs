@@ -1,6 +1,5 @@
-//! A plan that was made earlier or elsewhere, and whether it fits the machine as it is now. The file is not to be
-//! trusted: no path in it is ever written to. What it wants of vectors and queues is looked up on the machine, and
-//! the writes are made anew from that.
+//! A plan that was stored in a file, and whether it fits the machine as it is now. The file is not trusted: no path in it
+//! is ever written to. Its vectors and queues are looked up on the machine, and the writes are made from those.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +16,16 @@ use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::irqbalance;
 
-/// A text that is no plan, or one that cannot be applied by itself.
+/// The text is not a plan, or the plan cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoredError {
-    /// Not JSON, or not this JSON.
+    /// Not JSON of this schema.
     #[error("is not a plan as `nicpin plan --format json` prints it: {0}")]
     Text(String),
-    /// Another version of it.
+    /// Another schema, or another version of it.
     #[error("its schema is `{0}`, and this nicpin applies `nicpin.plan/1`")]
     Schema(String),
-    /// It would write what no plan may.
+    /// It holds a write that no plan may hold.
     #[error("it writes {path}: {reason}")]
     Write {
         /// The file.
@@ -34,32 +33,31 @@ pub enum StoredError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// It is a plan for queues that are not there yet.
+    /// It changes channels, and the queues after that are not in it.
     #[error(
         "it changes the channels of {0} first, and the rest has to be planned for the new queues: run `nicpin apply --channels`"
     )]
     Channels(String),
 }
 
-/// Something that is not as it was when the plan was made.
+/// Something that has changed since the plan was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// A fixed word for programs.
+    /// A fixed identifier, for programs.
     pub code: &'static str,
     /// The interface; empty for the whole machine.
     pub interface: String,
-    /// What has changed, in words.
+    /// What has changed, in words, without the name of the interface.
     pub text: String,
-    /// Whether a part of the plan cannot be applied for it.
+    /// Whether a part of the plan cannot be applied because of it.
     pub left_out: bool,
 }
 
 /// A stored plan on the machine as it is now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// What of it can be applied, with the writes that this takes now.
+    /// The part that can be applied, with the writes that it takes now.
     pub plan: Plan,
-    /// What has changed since it was made.
     pub changes: Vec<Change>,
 }
 
@@ -85,7 +83,7 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     Ok(plan)
 }
 
-/// What a plan wants, by interface, then by kind and file.
+/// Planned settings by interface, then by kind and file.
 type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), PlannedValue<'a>>>;
 
 fn wanted(plan: &Plan) -> AllWanted<'_> {
@@ -99,29 +97,33 @@ fn wanted(plan: &Plan) -> AllWanted<'_> {
     all
 }
 
-/// Refuses a write that the plan's vectors and queues do not ask for.
+/// Refuses a write that does not follow from the plan's vectors and queues.
 fn check(plan: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
     if write.path.split('/').any(|name| name == ".." || name == ".") {
-        return Err("no file of a plan has such a path");
+        return Err("the path has a component `.` or `..`");
     }
     if write.kind == WriteKind::Sysctl {
         let right = write.path == FLOW_ENTRIES && write.value.text().parse::<u32>().is_ok();
         return if right {
             Ok(())
         } else {
-            Err("the only such file that a plan may write is the flow table's")
+            Err("the only file of this kind is net.core.rps_sock_flow_entries")
         };
     }
     let interface = plan.get(&*write.interface).ok_or("its interface is not in the plan")?;
     let wanted = interface.get(&(write.kind, write.path.clone()));
-    let wanted = wanted.ok_or("no vector and no queue of the plan asks for that")?;
-    if wanted.is(&write.value.text()) { Ok(()) } else { Err("the value is not what the plan has for it") }
+    let wanted = wanted.ok_or("it belongs to no vector and no queue of the plan")?;
+    if wanted.is(&write.value.text()) {
+        Ok(())
+    } else {
+        Err("the value differs from that of its vector or queue")
+    }
 }
 
-/// Looks up on the machine what a stored plan is about.
+/// Matches a stored plan with the machine.
 pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let now = summary(machine);
-    let mut changes = Changes { interface: String::new(), found: Vec::new() };
+    let mut changes = Changes { interface: String::new(), list: Vec::new() };
     changes.of_machine(&stored.host, &now);
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
@@ -142,23 +144,23 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let mut plan = Plan { hash, host: now, interfaces, writes, unchanged, ..stored.clone() };
     let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
     irqbalance::add(machine, balancer.unwrap_or_default(), &mut plan);
-    Fitted { plan, changes: changes.found }
+    Fitted { plan, changes: changes.list }
 }
 
-/// Gathers what has changed.
+/// Collects what has changed.
 struct Changes {
     interface: String,
-    found: Vec<Change>,
+    list: Vec<Change>,
 }
 
 impl Changes {
     fn add(&mut self, code: &'static str, left_out: bool, text: String) {
-        self.found.push(Change { code, interface: self.interface.clone(), text, left_out });
+        self.list.push(Change { code, interface: self.interface.clone(), text, left_out });
     }
 
     fn of_machine(&mut self, then: &HostSummary, now: &HostSummary) {
         if then.possible != now.possible {
-            let text = format!("the kernel knew {} possible CPUs and knows {}", then.possible, now.possible);
+            let text = format!("there were {} possible CPUs, now there are {}", then.possible, now.possible);
             self.add("possible-cpus-changed", false, text);
         }
         let sets = [
@@ -172,11 +174,11 @@ impl Changes {
             }
         }
         if then.nodes != now.nodes && then.online == now.online {
-            self.add("nodes-changed", false, "CPUs belong to other nodes than before".to_owned());
+            self.add("nodes-changed", false, "some CPUs are on other nodes than before".to_owned());
         }
     }
 
-    /// The interface that a part of the plan is about.
+    /// The planned interface on this machine; `None` when it is absent or has another device.
     fn find<'a>(&mut self, planned: &PlannedInterface, machine: &'a Machine) -> Option<&'a Interface> {
         let named = machine.interfaces.iter().find(|interface| interface.name == planned.name);
         if let Some(interface) = named.filter(|interface| interface.device.address == planned.device) {
@@ -186,24 +188,24 @@ impl Changes {
         match (named, there) {
             (Some(named), _) => {
                 let text =
-                    format!("is device {} now; the plan is for {}", named.device.address, planned.device);
+                    format!("has device {} now; the plan is for {}", named.device.address, planned.device);
                 self.add("device-changed", true, text);
             }
             (None, Some(there)) => {
                 self.add(
                     "interface-renamed",
                     true,
-                    format!("device {} is {} now", planned.device, there.name),
+                    format!("device {} is named {} now", planned.device, there.name),
                 );
             }
             (None, None) => {
-                self.add("interface-gone", true, format!("is gone, and so is device {}", planned.device));
+                self.add("interface-gone", true, format!("is absent, and so is device {}", planned.device));
             }
         }
         None
     }
 
-    /// The part of a plan that is about one interface, for what the interface has now.
+    /// The plan of an interface, reduced to what the interface has now.
     fn of_interface(
         &mut self,
         planned: &PlannedInterface,
@@ -213,7 +215,7 @@ impl Changes {
         let mut fitted = planned.clone();
         if planned.driver != now.driver {
             let name = |driver: &Option<String>| driver.clone().unwrap_or_else(|| "none".to_owned());
-            let text = format!("the driver was {}, is {}", name(&planned.driver), name(&now.driver));
+            let text = format!("the driver was {}, now {}", name(&planned.driver), name(&now.driver));
             self.add("driver-changed", false, text);
         }
         let queues = |rx: usize, tx: usize| format!("{rx} rx and {tx} tx queues");
@@ -221,7 +223,7 @@ impl Changes {
         let (rx, tx) = (now.rx_queues.len(), now.tx_queues.len());
         if then != (rx, tx) {
             let fewer = rx < then.0 || tx < then.1;
-            let text = format!("had {}, has {}", queues(then.0, then.1), queues(rx, tx));
+            let text = format!("had {}, has {} now", queues(then.0, then.1), queues(rx, tx));
             self.add("queue-count-changed", fewer, text);
         }
         fitted.vectors = self.vectors(planned, now);
@@ -238,25 +240,25 @@ impl Changes {
         }
         let gone = gone.into_iter().collect::<CpuSet>().difference(online);
         if !gone.is_empty() {
-            self.add("cpu-offline", true, format!("is planned for CPUs that are not online: {gone}"));
+            self.add("cpu-offline", true, format!("planned CPUs are not online: {gone}"));
         }
         fitted
     }
 
-    /// The planned vectors that are there, with the numbers that they have now.
+    /// The planned vectors that exist, with their current IRQ numbers.
     fn vectors(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedVector> {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
         let mut fitted = Vec::new();
         for planned in &planned.vectors {
-            let Some(vector) = now.vectors.iter().find(|vector| is(planned, vector)) else {
+            let Some(vector) = now.vectors.iter().find(|vector| is_same(planned, vector)) else {
                 gone.extend(planned.cpus.as_ref().map(|_| name(planned)));
                 continue;
             };
             if planned.irq != vector.irq {
-                renumbered.push(format!("{} {} is {}", name(planned), planned.irq, vector.irq));
+                renumbered.push(format!("{} {} is now {}", name(planned), planned.irq, vector.irq));
             }
             if planned.action != vector.action {
-                renamed.push(format!("{} {} is {}", name(planned), planned.action, vector.action));
+                renamed.push(format!("{} {} is now {}", name(planned), planned.action, vector.action));
             }
             if planned.cpus.is_some() && planned.movable && !vector.movable {
                 fixed.push(name(planned));
@@ -271,18 +273,20 @@ impl Changes {
                 ..planned.clone()
             });
         }
-        let others =
-            now.vectors.iter().filter(|v| v.is_queue_vector() && !planned.vectors.iter().any(|p| is(p, v)));
+        let others = now
+            .vectors
+            .iter()
+            .filter(|v| v.is_queue_vector() && !planned.vectors.iter().any(|p| is_same(p, v)));
         let others: Vec<String> =
             others.map(|vector| format!("{} ({})", vector.irq, vector.action)).collect();
-        let told = [
-            ("vectors-gone", true, "vectors are gone: ", gone),
+        let lists = [
+            ("vectors-gone", true, "vectors are absent: ", gone),
             ("irqs-changed", false, "other IRQ numbers: ", renumbered),
             ("handlers-changed", false, "other handlers: ", renamed),
-            ("kernel-managed", true, "vectors that the kernel manages now: ", fixed),
-            ("vectors-added", false, "vectors that the plan does not know: ", others),
+            ("kernel-managed", true, "vectors are managed by the kernel now: ", fixed),
+            ("vectors-added", false, "vectors are not in the plan: ", others),
         ];
-        for (code, left_out, text, which) in told {
+        for (code, left_out, text, which) in lists {
             if !which.is_empty() {
                 self.add(code, left_out, format!("{text}{}", which.join(", ")));
             }
@@ -291,8 +295,8 @@ impl Changes {
     }
 }
 
-/// Whether this is the vector: that of the same queue, or the control vector of the same name or number.
-fn is(planned: &PlannedVector, vector: &Vector) -> bool {
+/// Whether these are the same vector: of the same queue, or control vectors with the same name or IRQ.
+fn is_same(planned: &PlannedVector, vector: &Vector) -> bool {
     planned.role == vector.role
         && match planned.queue {
             Some(queue) => vector.queue == Some(queue),

@@ -1,4 +1,4 @@
-//! What a write puts into its file.
+//! The value of a write.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cpuset::{CpuSet, MaskWidth};
 
-/// The bytes of a write. Two values are equal when their bytes are.
+/// The bytes of a write. Values are equal when their bytes are.
 #[derive(Clone)]
 pub struct WriteValue(Form);
 
 #[derive(Clone)]
 enum Form {
     Text(String),
-    /// A mask that fits its width. Its text, which is long on a large machine, is made when it is asked for.
+    /// A mask that fits its width. The text is long on large machines and is made on demand.
     Mask(CpuSet, MaskWidth),
 }
 
@@ -24,7 +24,6 @@ impl WriteValue {
         cpus.fits(width).then(|| Self(Form::Mask(cpus.clone(), width)))
     }
 
-    /// The bytes.
     pub fn text(&self) -> Cow<'_, str> {
         match &self.0 {
             Form::Text(text) => Cow::Borrowed(text),

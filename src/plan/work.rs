@@ -18,31 +18,30 @@ pub(crate) struct Work<'a> {
     pub(crate) interface: &'a Interface,
     /// The vectors of each queue, in the interface's order.
     pub(crate) by_queue: BTreeMap<u32, Vec<&'a Vector>>,
-    /// Its place in the machine's list.
+    /// Index in the machine's list.
     pub(crate) order: usize,
     pub(crate) choice: Choice,
-    /// What the choice says on leaving it alone, and on groups of CPUs: asked for each vector.
+    /// `skip` and `group` of the choice, kept here because they are read for each vector.
     pub(crate) skip: bool,
     pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
-    /// Candidate CPUs by the node of a vector, on an interface whose vectors come from devices on several nodes;
-    /// else empty. `candidates` is all of them then. `None` is the interface's own device.
+    /// Candidate CPUs by the node of the vectors' device, if vectors belong to devices on several nodes; else empty.
+    /// `None` is the interface's own device. `candidates` then holds all of them.
     pub(crate) by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, by queue number; idle queues included.
     pub(crate) cpus: BTreeMap<u32, Placement>,
-    /// Where control vectors go that have to leave an isolated CPU, by IRQ.
+    /// The target CPU of control vectors that have to leave an isolated CPU, by IRQ.
     pub(crate) control: BTreeMap<u32, u32>,
-    /// IRQs that are planned with another interface, which has the same line; and that interface.
+    /// IRQs that are shared with and planned for another interface, and its name.
     pub(crate) shared: BTreeMap<u32, &'a str>,
 }
 
 impl<'a> Work<'a> {
-    /// The vectors of a queue.
     pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
         self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
     }
 
-    /// Where the plan wants a vector; `None` to leave it alone.
+    /// The planned affinity of a vector; `None`: left alone.
     pub(crate) fn target(&self, machine: &Machine, vector: &Vector) -> Option<CpuSet> {
         if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
             return None;
@@ -53,7 +52,7 @@ impl<'a> Work<'a> {
         let cpu = self.cpus.get(&queue)?.cpu;
         Some(match &self.group {
             None => CpuSet::single(cpu),
-            // What the candidates are in this case, offline and excluded CPUs left out.
+            // The candidates are this group without offline and excluded CPUs.
             Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
             Some(Group::L3) => {
                 let domain = machine.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
@@ -62,7 +61,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// How many cores (CPUs, where siblings count as cores) queues can have to themselves.
+    /// The number of cores in a set; of CPUs, where siblings count as cores.
     pub(crate) fn core_count(&self, locations: &Locations, cpus: &CpuSet) -> usize {
         if self.choice.get(&SIBLINGS) { cpus.len() } else { locations.cores_in(cpus) }
     }
@@ -81,30 +80,30 @@ impl<'a> Work<'a> {
         cpus
     }
 
-    /// Where a queue's vectors may go.
+    /// The candidate CPUs of a queue's vectors.
     pub(crate) fn candidates_of(&self, queue: u32) -> &CpuSet {
         let own = self.vectors_of(queue).first().and_then(|vector| self.by_node.get(&vector.node));
         own.unwrap_or(&self.candidates.cpus)
     }
 
-    /// The CPU that completes a transmit queue or receives for a receive queue: its own vector's, or, where
-    /// there are more queues than vectors, that of the vector it shares.
+    /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
+    /// are more queues than vectors.
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
         let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
         let vectors = || self.interface.vectors.iter().filter(with);
         let own = self.vectors_of(queue).iter().copied().find(with);
-        let told = || {
+        let by_netlink = || {
             let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
             let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
             self.interface.vectors.iter().find(|vector| vector.irq == irq)
         };
         let shared = || vectors().nth(queue as usize % vectors().count().max(1));
-        let vector = own.or_else(told).or_else(shared)?;
+        let vector = own.or_else(by_netlink).or_else(shared)?;
         self.cpus.get(&vector.queue?).map(|taken| taken.cpu)
     }
 }
 
-/// The interfaces that take part: those that would be planned by default, and those that are selected.
+/// The interfaces that take part: those that are planned by default, and those that are selected.
 pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selection) -> Vec<Work<'a>> {
     let takes_part = |interface: &Interface| {
         selection.names.contains(&interface.name) || interface.vectors.iter().any(Vector::is_queue_vector)
@@ -131,8 +130,8 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
             }
         })
         .collect();
-    // Who chooses first: facts of the hardware only, so that it is the same at every boot. Cards that are at
-    // home nowhere come after those that are, and fill what is left.
+    // The order is by properties of the hardware only, so that it is the same at every boot. Devices with an unknown
+    // node come last.
     works.sort_by(|a, b| {
         let key = |work: &Work<'_>| {
             (work.candidates.node.is_none(), std::cmp::Reverse(work.interface.device.pcie_mtps))
@@ -162,14 +161,14 @@ fn by_queue(interface: &Interface) -> BTreeMap<u32, Vec<&Vector>> {
     by_queue
 }
 
-/// How many queues of an interface are in use and have a vector.
+/// The number of an interface's queues that are in use and have a vector.
 pub(crate) fn active_queues(interface: &Interface) -> usize {
     let active = interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v));
     active.filter_map(|vector| vector.queue).collect::<BTreeSet<u32>>().len()
 }
 
-/// Candidates for the vectors of each device, where an interface has several on different nodes (a card with a
-/// PCI function on each socket).
+/// Candidates for the vectors of each device, where an interface has devices on several nodes (a network card with a PCI
+/// function on each socket).
 fn by_node(
     machine: &Machine,
     interface: &Interface,
@@ -191,7 +190,7 @@ fn by_node(
     by_node
 }
 
-/// The effective CPU of a vector, as far as the kernel tells: one CPU in nearly every case.
+/// The effective CPU of a vector, if the kernel reports it or the affinity is a single CPU.
 pub(crate) fn effective_cpu(vector: &Vector) -> Option<u32> {
     match &vector.effective {
         Some(cpus) => cpus.first(),

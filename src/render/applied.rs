@@ -1,4 +1,4 @@
-//! What `apply` and `restore` have done, as values for JSON and as text.
+//! The results of `apply` and `restore` as text.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,16 @@ use crate::report::restored::TrialEnd;
 
 use crate::render::outcomes::{failures, results};
 
-/// `apply` for people: what failed line by line, the rest summed up by interface. The last line counts.
+/// `apply` as text: failures line by line, the rest summed up by interface. The last line holds the counts.
 pub fn applied(applied: &Applied) -> String {
     let mut out = String::new();
     if let Some(earlier) = &applied.earlier {
-        let (values, left) = (values_of(earlier), not_back(earlier, "the next apply tries again"));
-        out.push_str(&wrap("put back  ", &format!("{values} of an apply --try that nobody confirmed{left}")));
+        let (settings, left) = (changed_settings(earlier), unrestored(earlier, "the next apply tries again"));
+        out.push_str(&wrap("restored  ", &format!("{settings} of an unconfirmed apply --try{left}")));
         out.push_str(&channels(&earlier.channels));
-        out.push_str(&balanced(earlier.irqbalance.as_ref()));
+        out.push_str(&irqbalance(earlier.irqbalance.as_ref()));
         out.push_str(&failures(&earlier.results));
-        out.push_str(&absent(&earlier.absent, "could not be put back"));
+        out.push_str(&absent(&earlier.absent, "could not be restored"));
     }
     for Change { interface, text, left_out, .. } in &applied.changes {
         let name = if interface.is_empty() { "machine" } else { interface };
@@ -37,38 +37,40 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&wrap("differs   ", &format!("{name}: {text}{left_out}")));
     }
     if applied.misfit {
-        let text = "nothing was written: that has changed since the plan was made. Plan anew, or apply what still \
-                    fits with --force";
-        out.push_str(&wrap("no fit    ", text));
+        let text = "nothing was written: the machine has changed since the plan was made. Make a new plan, or write \
+                    what still fits with --force";
+        out.push_str(&wrap("misfit    ", text));
     }
     out.push_str(&channels(&applied.channels));
-    out.push_str(&balanced(applied.irqbalance.as_ref()));
+    out.push_str(&irqbalance(applied.irqbalance.as_ref()));
     out.push_str(&results(&applied.results));
     if let Some(undone) = &applied.undone {
-        let (values, left) = (values_of(undone), not_back(undone, "nicpin restore tries again"));
-        out.push_str(&wrap("put back  ", &format!("{values}, since not all could be written{left}")));
+        let (settings, left) = (changed_settings(undone), unrestored(undone, "nicpin restore tries again"));
+        out.push_str(&wrap(
+            "restored  ",
+            &format!("{settings}, because not every setting could be written{left}"),
+        ));
         out.push_str(&channels(&undone.channels));
-        out.push_str(&balanced(undone.irqbalance.as_ref()));
+        out.push_str(&irqbalance(undone.irqbalance.as_ref()));
         out.push_str(&failures(&undone.results));
-        out.push_str(&absent(&undone.absent, "could not be put back"));
+        out.push_str(&absent(&undone.absent, "could not be restored"));
     }
     for NoteAbout { interface, note } in &applied.notes {
         let about = if interface.is_empty() { String::new() } else { format!("{interface}: ") };
         out.push_str(&lines("", &about, note));
     }
     if applied.pending > 0 {
-        let text =
-            format!("{}: the old CPU serves until the next interrupt", count(applied.pending, "vector"));
+        let text = format!("{}: moved by the kernel at the next interrupt", count(applied.pending, "vector"));
         out.push_str(&wrap("pending   ", &text));
     }
     out.push_str(&applied.proof.as_deref().map(proof).unwrap_or_default());
     if applied.proof_cut_short {
-        let text = "the time of --try ends before that of --prove: nothing was watched for longer";
+        let text = "the time of --try ended before that of --prove";
         out.push_str(&wrap("cut short ", text));
     }
     if let (Some(_), Some(left)) = (applied.trial, applied.left) {
         let text =
-            format!("put back in {left} s, unless `nicpin confirm` (or Enter on this terminal) keeps it");
+            format!("restored in {left} s unless confirmed by `nicpin confirm` (or Enter on this terminal)");
         out.push_str(&wrap("on trial  ", &text));
     }
     out.push_str(&format!(
@@ -84,7 +86,7 @@ pub fn applied(applied: &Applied) -> String {
     out
 }
 
-/// Where interrupts arrived: queues by interface and verdict, and every vector that was served elsewhere.
+/// Where interrupts arrived: queues by interface and verdict, and each vector with interrupts on other CPUs.
 fn proof(vectors: &[VectorProof]) -> String {
     let mut out = String::new();
     for (verdict, words) in [(Evidence::Proven, "proven    "), (Evidence::NoTraffic, "untried   ")] {
@@ -101,15 +103,19 @@ fn proof(vectors: &[VectorProof]) -> String {
             let queues: Vec<String> = (roles.into_iter())
                 .map(|(role, queues)| format!("{} {}", format!("{role:?}").to_lowercase(), ranges(&queues)))
                 .collect();
-            let what = if verdict == Evidence::Proven { "served where planned" } else { "no interrupt came" };
+            let what = if verdict == Evidence::Proven {
+                "interrupts arrived where planned"
+            } else {
+                "no interrupt arrived"
+            };
             out.push_str(&wrap(words, &format!("{name}: {}: {what}", queues.join(", "))));
         }
     }
     for vector in vectors {
         let what = match vector.verdict {
             Evidence::Proven | Evidence::NoTraffic => continue,
-            Evidence::Elsewhere => format!("served by CPU {}", vector.others),
-            Evidence::MovedAway => "something has allowed it other CPUs since".to_owned(),
+            Evidence::Elsewhere => format!("interrupts arrived on CPU {}", vector.others),
+            Evidence::MovedAway => "its affinity was changed after apply".to_owned(),
             Evidence::Gone => "the vector is gone".to_owned(),
         };
         let VectorProof { interface, irq, cpus, .. } = vector;
@@ -124,20 +130,20 @@ fn proof(vectors: &[VectorProof]) -> String {
     out
 }
 
-/// `restore` for people. The last line counts.
+/// `restore` as text. The last line holds the counts.
 pub fn restored(restored: &Restored) -> String {
     if restored.changed + restored.already + restored.refused + restored.absent.len() == 0
         && restored.irqbalance.is_none()
     {
-        return "nothing to restore: no apply has left a record\n".to_owned();
+        return "nothing to restore: there is no record of an apply\n".to_owned();
     }
     let mut out = channels(&restored.channels);
-    out.push_str(&balanced(restored.irqbalance.as_ref()));
+    out.push_str(&irqbalance(restored.irqbalance.as_ref()));
     out.push_str(&results(&restored.results));
     out.push_str(&absent(&restored.absent, "kept for the next restore"));
     if restored.staying > 0 {
         let text = format!(
-            "{}: allowed where they were, and served where they are now: the kernel moves none back by itself",
+            "{}: the affinity is restored, the effective CPU is not: the kernel moves no vector back by itself",
             count(restored.staying, "vector")
         );
         out.push_str(&wrap("staying   ", &text));
@@ -152,53 +158,53 @@ pub fn restored(restored: &Restored) -> String {
     out
 }
 
-/// What is not there now, a line for each port.
+/// Settings whose files are absent now, a line for each port.
 fn absent(keys: &[String], then: &str) -> String {
     let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in keys {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`
-        let (port, value) =
+        let (port, setting) =
             key.match_indices(' ').nth(2).map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
-        ports.entry(port).or_default().push(value.trim());
+        ports.entry(port).or_default().push(setting.trim());
     }
-    let line = |(port, values): (&str, Vec<&str>)| {
-        let what = match values[..] {
-            [value] if !value.is_empty() => value.to_owned(),
-            _ => count(values.len(), "value"),
+    let line = |(port, settings): (&str, Vec<&str>)| {
+        let what = match settings[..] {
+            [setting] if !setting.is_empty() => setting.to_owned(),
+            _ => count(settings.len(), "setting"),
         };
-        wrap("not there now  ", &format!("{port}: {what}; {then}"))
+        wrap("absent    ", &format!("{port}: {what}; {then}"))
     };
     ports.into_iter().map(line).collect()
 }
 
-/// How a trial has ended that nobody confirmed; `not_back` is what could not be put back, in words.
+/// How an unconfirmed trial has ended; `not_back` says what could not be restored.
 pub fn trial_over(not_back: Option<&str>, ended: TrialEnd) -> String {
     let why = match ended {
-        TrialEnd::InTime => "nobody confirmed it in time",
-        TrialEnd::Unwatched => "the process that watched the time was killed",
+        TrialEnd::InTime => "the trial was not confirmed in time",
+        TrialEnd::Unwatched => "the process that watched the trial was killed",
     };
     match not_back {
-        None => format!("put back: {why}\n"),
-        Some(left) => wrap("put back  ", &format!("{why}; {left}")),
+        None => format!("restored: {why}\n"),
+        Some(left) => wrap("restored  ", &format!("{why}; {left}")),
     }
 }
 
-/// How many values are not back, and when that is tried again.
-fn not_back(undone: &RestoreOutcome, again: &str) -> String {
+/// How many settings could not be restored, and when that is tried again.
+fn unrestored(undone: &RestoreOutcome, again: &str) -> String {
     match undone.not_back {
         0 => String::new(),
-        1 => format!("; 1 value is not back: {again}"),
-        many => format!("; {many} values are not back: {again}"),
+        1 => format!("; 1 setting could not be restored: {again}"),
+        many => format!("; {many} settings could not be restored: {again}"),
     }
 }
 
-fn values_of(undone: &RestoreOutcome) -> String {
-    count(undone.results.iter().filter(|result| result.changed()).count(), "value")
+fn changed_settings(undone: &RestoreOutcome) -> String {
+    count(undone.results.iter().filter(|result| result.changed()).count(), "setting")
 }
 
 fn channels(outcomes: &[ChannelOutcome]) -> String {
     let line = |outcome: &ChannelOutcome| match &outcome.refused {
-        None => format!("changed   {}: channels to {}\n", outcome.interface, outcome.wanted),
+        None => format!("changed   {}: channels set to {}\n", outcome.interface, outcome.wanted),
         Some(why) => {
             wrap("refused   ", &format!("ethtool -L {} {}: {why}", word(&outcome.interface), outcome.wanted))
         }
@@ -206,23 +212,22 @@ fn channels(outcomes: &[ChannelOutcome]) -> String {
     outcomes.iter().map(line).collect()
 }
 
-/// What was done about irqbalance.
-fn balanced(balanced: Option<&IrqbalanceOutcome>) -> String {
-    let Some(balanced) = balanced else { return String::new() };
-    let detail = balanced.detail.as_deref().unwrap_or_default();
-    let irqs = count(balanced.irqs, "IRQ");
-    let (what, text) = match balanced.done {
-        IrqbalanceAction::Banned if balanced.changed => {
+fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> String {
+    let Some(outcome) = outcome else { return String::new() };
+    let detail = outcome.detail.as_deref().unwrap_or_default();
+    let irqs = count(outcome.irqs, "IRQ");
+    let (what, text) = match outcome.done {
+        IrqbalanceAction::Banned if outcome.changed => {
             ("changed   ", format!("irqbalance leaves {irqs} alone"))
         }
         IrqbalanceAction::Banned => ("already   ", format!("irqbalance leaves {irqs} alone")),
         IrqbalanceAction::Stopped => ("changed   ", "irqbalance is stopped".to_owned()),
-        IrqbalanceAction::Unbanned if balanced.changed => {
+        IrqbalanceAction::Unbanned if outcome.changed => {
             ("changed   ", format!("irqbalance may move {irqs} again"))
         }
         IrqbalanceAction::Unbanned => return String::new(),
         IrqbalanceAction::Started => ("changed   ", "irqbalance is started again".to_owned()),
-        IrqbalanceAction::NotTold => ("not told  ", format!("irqbalance: {detail}")),
+        IrqbalanceAction::NotTold => ("not asked ", format!("irqbalance: {detail}")),
         IrqbalanceAction::Refused => ("refused   ", format!("irqbalance: {detail}")),
     };
     wrap(what, &text)

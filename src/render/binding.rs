@@ -1,10 +1,10 @@
-//! Where a program would run, for people.
+//! The CPUs and memory of a binding as text.
 
 use crate::cpuset::CpuSet;
 use crate::plan::binding::{Binding, MemoryBinding};
 use crate::render::text::wrap;
 
-/// A line each for CPUs, memory and what else to know; `left` are the CPUs that a cpuset leaves, where that is known.
+/// The node, CPUs, memory and notes, a line each. `left`: the CPUs that remain after the cpuset, if known.
 pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
     let mut out = String::new();
     let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("{what:<8}"), text));
@@ -14,9 +14,9 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
     line(
         "memory",
         &match binding.memory {
-            MemoryBinding::Bind => format!("of node {nodes} and no other"),
-            MemoryBinding::Preferred => format!("of node {nodes} while it has some"),
-            MemoryBinding::Local => "of the node that it runs on at the time".to_owned(),
+            MemoryBinding::Bind => format!("node {nodes} only"),
+            MemoryBinding::Preferred => format!("node {nodes} preferred"),
+            MemoryBinding::Local => "the node of the CPU that it runs on".to_owned(),
         },
     );
     for note in notes(binding, left) {
@@ -25,10 +25,10 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
     out
 }
 
-/// What somebody should know before a program runs there.
+/// The notes of a binding, and a note when the cpuset leaves fewer CPUs.
 pub fn notes(binding: &Binding, left: Option<&CpuSet>) -> Vec<String> {
     let narrowed = left
         .filter(|&left| *left != binding.cpus)
-        .map(|left| format!("this process's cpuset leaves CPUs {left} of {}", binding.cpus));
+        .map(|left| format!("this process's cpuset contains only CPUs {left} of {}", binding.cpus));
     binding.notes.iter().cloned().chain(narrowed).collect()
 }

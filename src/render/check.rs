@@ -1,4 +1,4 @@
-//! What `check` found, as a value for JSON and as text.
+//! The result of `check` as text.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use crate::report::difference::Difference;
 use crate::report::difference::Fallback;
 use crate::report::difference::Reason;
 
-/// `check` for people.
 pub fn check(check: &Check) -> String {
     let mut out = String::new();
     let mut reasons: BTreeMap<(&str, Reason), (usize, Option<&str>)> = BTreeMap::new();
@@ -30,18 +29,22 @@ pub fn check(check: &Check) -> String {
     for ((interface, reason), (many, detail)) in reasons {
         let name = if interface.is_empty() { "machine" } else { interface };
         let detail = detail.map(|detail| format!("; {detail}")).unwrap_or_default();
-        let text = format!("{name}: {}: {}{detail}", count(many, "value"), reason_words(reason));
+        let text = format!("{name}: {}: {}{detail}", count(many, "setting"), reason_words(reason));
         out.push_str(&wrap("because  ", &text));
     }
     for Fallback { path, planned, holds } in &check.instead {
-        let text = format!("{path}: {holds} for {planned}, since the kernel had no room there");
-        out.push_str(&wrap("instead  ", &text));
+        let text =
+            format!("{path}: {holds}, planned {planned}: the planned CPU had no free interrupt vector");
+        out.push_str(&wrap("fallback  ", &text));
     }
     for change in &check.channels {
         out.push_str(&wrap(&format!("{}  channels, planned  ", change.interface), &change.command));
     }
     for Unplannable { interface, note } in &check.unknown {
-        out.push_str(&wrap("could not tell  ", &format!("{interface}: {} ({})", text(note), note.code())));
+        out.push_str(&wrap(
+            "could not be determined  ",
+            &format!("{interface}: {} ({})", text(note), note.code()),
+        ));
     }
     for note in &check.notes {
         out.push_str(&wrap("note  ", &text(note)));
@@ -50,35 +53,37 @@ pub fn check(check: &Check) -> String {
         out.push_str(&wrap("left alone  ", &format!("{interface}: {}", text(note))));
     }
     out.push_str(&match check.verdict {
-        CheckState::Same => format!("same: {} as planned\n", count(check.same, "value")),
+        CheckState::Same => format!("same: {} as planned\n", count(check.same, "setting")),
         CheckState::Differs => {
             let differs = check.differs.len() + check.channels.len();
             let refused = check.differs.iter().all(|difference| difference.reason == Reason::KernelRefused);
             let fix = if refused && check.channels.is_empty() {
                 "the kernel refused what apply wrote"
             } else {
-                "nicpin apply mends it"
+                "nicpin apply fixes them"
             };
-            format!("differs: {differs} of {}; {fix}\n", check.same + differs)
+            format!("differs: {differs} of {} settings; {fix}\n", check.same + differs)
         }
-        CheckState::CouldNotTell => {
-            "could not tell: not everything that was asked for can be planned\n".to_owned()
+        CheckState::CouldNotBeDetermined => {
+            "could not be determined: not every requested interface can be planned\n".to_owned()
         }
     });
     out
 }
 
-/// A reason with its fixed word and in words for people.
+/// A reason: its word in JSON, and its meaning.
 fn reason_words(reason: Reason) -> &'static str {
     match reason {
-        Reason::NotApplied => "not-applied: no apply has set it",
+        Reason::NotApplied => "not-applied: no apply has set it yet",
         Reason::MovedByOther => {
             "moved-by-other: changed since the last apply by another program, the driver or the kernel"
         }
-        Reason::QueueCountChanged => "queue-count-changed",
-        Reason::KernelRefused => "kernel-refused: not taken at the last apply",
+        Reason::QueueCountChanged => {
+            "queue-count-changed: the number of queues has changed since the last apply"
+        }
+        Reason::KernelRefused => "kernel-refused: the kernel refused it at the last apply",
         Reason::CpuOffline => "cpu-offline: its CPU went offline",
-        Reason::IrqRecreated => "irq-recreated: the driver has allocated its vectors anew",
-        Reason::PlanChanged => "plan-changed: the machine or the policy is another than at the last apply",
+        Reason::IrqRecreated => "irq-recreated: the driver has allocated its vectors again",
+        Reason::PlanChanged => "plan-changed: the machine or the policy has changed since the last apply",
     }
 }

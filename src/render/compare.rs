@@ -1,10 +1,9 @@
-//! Near and far, side by side.
+//! A comparison as a table: near and far side by side.
 
 use crate::render::note::note;
 use crate::render::text::{columns, count, wrap};
 use crate::report::compare::{Comparison, Figure, Side, Spread};
 
-/// The table.
 pub fn compare(comparison: &Comparison) -> String {
     let side = |name: &str, side: &Side| {
         wrap(&format!("{name:<5} "), &format!("node {}, CPUs {}", side.nodes, side.cpus))
@@ -12,7 +11,7 @@ pub fn compare(comparison: &Comparison) -> String {
     let runs = count(comparison.near.runs.len(), "run");
     let mut out = wrap(
         &format!("{}  ", comparison.interface),
-        &format!("{} near and far, {runs} each, by turns", comparison.command.join(" ")),
+        &format!("{} near and far, {runs} each, alternating", comparison.command.join(" ")),
     );
     out.push_str(&side("near", &comparison.near));
     out.push_str(&side("far", &comparison.far));

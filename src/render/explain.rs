@@ -1,4 +1,4 @@
-//! A plan's reasons: for every choice one line.
+//! The reasons of a plan, one line for each decision.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use crate::plan::{
 use crate::render::note::note;
 use crate::render::text::{count, ranges, wrap};
 
-/// Why each interface is planned as it is.
 pub fn plan(plan: &Plan) -> String {
     let mut out = String::new();
     for interface in &plan.interfaces {
@@ -57,24 +56,24 @@ fn interface(interface: &PlannedInterface, channels: Option<&ChannelChange>) -> 
 fn node(interface: &PlannedInterface) -> String {
     let node = interface.node.map_or(String::new(), |node| node.to_string());
     match interface.node_source {
-        NodeSource::NumaNode => format!("{node}: the kernel says so of {} (numa_node)", interface.device),
+        NodeSource::NumaNode => format!("{node}: numa_node of {}", interface.device),
         NodeSource::LocalCpulist if interface.node.is_some() => {
             format!(
-                "{node}: it holds all of the local_cpulist of {}, whose numa_node does not say",
+                "{node}: it has all CPUs of local_cpulist of {}, whose numa_node is not set",
                 interface.device
             )
         }
         NodeSource::LocalCpulist => {
-            format!("not known; the local_cpulist of {} says which CPUs are near", interface.device)
+            format!("unknown; local_cpulist of {} names the local CPUs", interface.device)
         }
         NodeSource::Nearest => {
-            format!("{node}: nearest to the node of {}, which has no CPU to use", interface.device)
+            format!("{node}: nearest to the node of {}, which has no usable CPU", interface.device)
         }
-        NodeSource::SingleNode => format!("{node}: the only one with CPUs"),
-        NodeSource::Policy => format!("{node}: it holds all CPUs that the policy names"),
+        NodeSource::SingleNode => format!("{node}: the only node with CPUs"),
+        NodeSource::Policy => format!("{node}: it has all CPUs that the policy names"),
         NodeSource::Unknown => {
             format!(
-                "not known: numa_node of {} names no node of this machine, and local_cpulist says all",
+                "unknown: numa_node of {} is not a node of this machine, and local_cpulist is all CPUs",
                 interface.device
             )
         }
@@ -92,7 +91,7 @@ fn role(vector: &PlannedVector) -> String {
 
 fn vector(vector: &PlannedVector) -> String {
     let source = match vector.source {
-        Source::Netlink => "the kernel says so",
+        Source::Netlink => "by netlink",
         Source::Name => "by its name",
         Source::Order => "by the order of the vectors",
     };
@@ -108,22 +107,22 @@ fn vector(vector: &PlannedVector) -> String {
     let queues = count(placement.queues_on_core, "queue");
     let held = match placement.decided_by {
         None => "no candidate had fewer",
-        Some(DecidedBy::Hint) => "the driver hints at it",
+        Some(DecidedBy::Hint) => "hinted by the driver",
         Some(DecidedBy::Vector) => "another vector of the queue stays there",
-        Some(DecidedBy::Line) => "the line is shared with a queue that goes there",
+        Some(DecidedBy::Line) => "the IRQ is shared with a queue that is placed there",
     };
     format!("{known} to CPU {cpus}: core {} had {queues}, {held}{l3}{idle}", placement.core)
 }
 
-/// Queues with the same reasons together.
+/// Groups queues that have the same setting for the same reason.
 fn grouped(interface: &PlannedInterface) -> Vec<(&'static str, Vec<u32>, String)> {
     let mut groups: BTreeMap<(&'static str, String), Vec<u32>> = BTreeMap::new();
     for rx in &interface.rx_queues {
         let rps = match &rx.rps_cpus {
-            None => format!("RPS as it is: {}", rx.why),
+            None => format!("RPS unchanged: {}", rx.why),
             Some(cpus) if cpus.is_empty() => format!("RPS {}", rx.why),
             Some(cpus) => {
-                format!("RPS to CPUs {cpus}: {}; without the CPUs that its queues interrupt", rx.why)
+                format!("RPS to CPUs {cpus}: {}; CPUs that its queues interrupt are left out", rx.why)
             }
         };
         groups.entry(("rx", rps)).or_default().push(rx.queue);
@@ -138,7 +137,7 @@ fn grouped(interface: &PlannedInterface) -> Vec<(&'static str, Vec<u32>, String)
     }
     for tx in &interface.tx_queues {
         let xps = match &tx.xps_cpus {
-            None => format!("XPS as it is: {}", tx.why),
+            None => format!("XPS unchanged: {}", tx.why),
             Some(cpus) if cpus.is_empty() => format!("XPS for no CPU: {}", tx.why),
             Some(cpus) => format!("XPS for CPUs {cpus}: {}", tx.why),
         };
@@ -149,13 +148,13 @@ fn grouped(interface: &PlannedInterface) -> Vec<(&'static str, Vec<u32>, String)
     groups
 }
 
-/// Present and planned score, side by side.
+/// The current and the planned score, side by side.
 pub(crate) fn score(now: &Score, then: &Score) -> String {
     let local = |score: &Score| {
         score.local.map_or("?".to_owned(), |local| format!("{:.0}%", (local * 100.0).floor()))
     };
     let rows = [
-        ("queue vectors on their card's node", local(now), local(then)),
+        ("queue vectors on the local node", local(now), local(then)),
         (
             "most queues on a core",
             now.max_vectors_per_core.to_string(),
@@ -168,7 +167,7 @@ pub(crate) fn score(now: &Score, then: &Score) -> String {
         ),
         ("cores with both threads taken", now.smt_collisions.to_string(), then.smt_collisions.to_string()),
         ("vectors on isolated CPUs", now.on_isolated.to_string(), then.on_isolated.to_string()),
-        ("cores with queues of several cards", now.shared_cores.to_string(), then.shared_cores.to_string()),
+        ("cores with several interfaces", now.shared_cores.to_string(), then.shared_cores.to_string()),
     ];
     let mut out = format!("{:<36}{:>6}{:>9}\n", "score", "now", "planned");
     for (what, now, then) in rows {

@@ -1,14 +1,14 @@
-//! What was measured, as tables: interfaces with their vectors, CPUs, and what it all cost.
+//! A measurement as tables: interfaces with their vectors, CPUs, and the machine.
 
 use crate::machine::Role;
 use crate::render::note::note;
 use crate::render::text::{columns, rate, wrap};
 use crate::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
 
-/// CPUs that are shown before the rest is counted.
+/// CPUs listed without `--all`.
 const MOST_CPUS: usize = 16;
 
-/// The tables. `all`: also vectors that did not fire and CPUs that did nothing.
+/// The tables. `all`: also vectors without interrupts and idle CPUs.
 pub fn measure(measure: &Measure, all: bool) -> String {
     let mut out = format!("in {:.2} s\n", measure.seconds);
     for interface in &measure.interfaces {
@@ -96,7 +96,7 @@ fn cpus(cpus: &[CpuRates], all: bool) -> String {
         shown.sort_by_key(|cpu| cpu.cpu);
     }
     if shown.is_empty() {
-        return "no CPU took packets\n".to_owned();
+        return "no CPU took interrupts or packets\n".to_owned();
     }
     let heads = [
         "CPU",
@@ -127,15 +127,14 @@ fn cpus(cpus: &[CpuRates], all: bool) -> String {
             cpu.squeezed.to_string(),
         ]
     }));
-    let more =
-        if hidden > 0 { format!("+{hidden} CPUs that did less (--all to list)\n") } else { String::new() };
+    let more = if hidden > 0 { format!("+{hidden} less busy CPUs (--all to list)\n") } else { String::new() };
     columns(0, &rows, &[5, 4, 5, 7, 7, 8, 8, 9, 7, 8, 8]) + &more
 }
 
 fn machine(machine: &MachineRates, seconds: f64) -> String {
     let cpus = |cpu_seconds: f64| if seconds > 0.0 { cpu_seconds / seconds } else { 0.0 };
     let mut text = format!(
-        "{} in all; {:.2} CPUs busy, {:.2} of them with interrupts and softirqs",
+        "{} in total; {:.2} CPUs busy, {:.2} of them in interrupts and softirqs",
         gbit(machine.gbit_per_second),
         cpus(machine.busy_cpu_seconds),
         cpus(machine.softirq_cpu_seconds)
@@ -161,7 +160,7 @@ pub(crate) fn gbit(gbit_per_second: f64) -> String {
     }
 }
 
-/// All only when it is all.
+/// A share in percent, rounded; 100% only for the whole.
 fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();
     let whole = if share < 1.0 && whole >= 100.0 { 99.0 } else { whole };

@@ -1,4 +1,4 @@
-//! Values into text. Nothing is computed here that the value does not hold.
+//! Renders reports and plans as text, SVG or JSON. Nothing is decided or computed here.
 
 pub mod applied;
 pub mod binding;
@@ -17,7 +17,7 @@ pub mod table;
 mod text;
 pub mod workers;
 
-/// A value as JSON, for programs.
+/// A report as indented JSON with a final newline.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -1,10 +1,10 @@
-//! The nodes of a machine, for people.
+//! The nodes of a machine as tables.
 
 use crate::machine::memory::Rate;
 use crate::render::text::{WIDTH, columns, count, wrap};
 use crate::report::nodes::{NodeInterface, NodeReport, Nodes};
 
-/// What each node has, the distances between them and, where they are told, counters and rates.
+/// Memory, CPUs and interfaces of each node, distances, page counters and, if measured, memory bandwidth.
 pub fn nodes(nodes: &Nodes) -> String {
     let cpus = nodes.nodes.iter().map(|node| node.cpus.len()).sum();
     let mut out = format!("machine  {}, {}\n\n", count(cpus, "CPU"), count(nodes.nodes.len(), "node"));
@@ -16,7 +16,7 @@ pub fn nodes(nodes: &Nodes) -> String {
         out.push_str(&wrap(&format!("on node {}  ", node.node), &interfaces(&node.interfaces)));
     }
     if !nodes.unknown.is_empty() {
-        out.push_str(&wrap("on no known node  ", &interfaces(&nodes.unknown)));
+        out.push_str(&wrap("node unknown  ", &interfaces(&nodes.unknown)));
     }
     for node in nodes.nodes.iter().filter(|node| !node.kept_free.is_empty()) {
         let what = format!("isolated or nohz_full on node {}  CPUs ", node.node);
@@ -38,7 +38,7 @@ fn node(node: &NodeReport) -> Vec<String> {
     vec![node.node.to_string(), size(node.memory_kib), size(node.usage.free_kib), cpus]
 }
 
-/// Aligned columns of which the last wraps: the CPUs of a node can be every other one of many.
+/// Aligned columns; the last wraps, because the CPU list of a node can be long.
 fn table(rows: &[Vec<String>]) -> String {
     let fixed: Vec<Vec<String>> = rows.iter().map(|row| row[..row.len() - 1].to_vec()).collect();
     let lines = columns(0, &fixed, &[WIDTH; 3]);
@@ -62,17 +62,18 @@ fn size(kib: Option<u64>) -> String {
     match kib {
         None => "-".to_owned(),
         Some(kib) if kib < GIB => format!("{} MiB", kib >> 10),
-        // Tenths, downwards.
+        // Tenths, rounded down.
         Some(kib) => format!("{}.{} GiB", kib / GIB, kib % GIB * 10 / GIB),
     }
 }
 
 fn distances(nodes: &Nodes) -> String {
-    let told = |from: &NodeReport, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
-    matrix("distance", nodes, |from, to| told(from, to.node))
+    let distance =
+        |from: &NodeReport, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
+    matrix("distance", nodes, |from, to| distance(from, to.node))
 }
 
-/// A table of nodes against nodes.
+/// A table with a row and a column for each node.
 fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&NodeReport, &NodeReport) -> String) -> String {
     let mut rows = vec![vec![what.to_owned()]];
     rows[0].extend(nodes.nodes.iter().map(|to| format!("to {}", to.node)));
@@ -84,8 +85,8 @@ fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&NodeReport, &NodeReport) -> 
     right(&rows)
 }
 
-/// Columns that are aligned to the right but for the first. Those that are more than a screen is wide stand below the
-/// others, each time after the first.
+/// Columns aligned to the right, except the first. Columns that do not fit the screen follow below, again after the
+/// first.
 fn right(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -116,7 +117,7 @@ fn right(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The kernel's names, in its order.
+/// The names in `/sys/devices/system/node/nodeN/numastat`, in the kernel's order.
 const COUNTERS: [&str; 6] =
     ["numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"];
 
@@ -148,7 +149,7 @@ fn bandwidth(rates: &[Rate]) -> String {
         let mut cells = vec![format!("CPUs of {} ({})", first.cpus_of, count(first.threads, "thread"))];
         cells.extend(memory.iter().map(|node| {
             let rate = row.iter().find(|rate| rate.memory_of == *node);
-            // Tenths, downwards.
+            // Tenths, rounded down.
             rate.map_or("-".to_owned(), |rate| {
                 let tenths = rate.bytes_per_second / 100_000_000;
                 format!("{}.{}", tenths / 10, tenths % 10)

@@ -1,4 +1,4 @@
-//! Notes in words: the sentence, and the command that fixes it.
+//! The text of a note, and the command that fixes it.
 
 use serde::{Serialize, Serializer};
 
@@ -24,12 +24,12 @@ impl Serialize for Note {
     }
 }
 
-/// A note and its fix, in lines.
+/// A note and its fix, as lines.
 pub(crate) fn note(indent: &str, note: &Note) -> String {
     lines(indent, "", note)
 }
 
-/// A note about an interface.
+/// The same with `about`, the name of an interface, before the text.
 pub(crate) fn lines(indent: &str, about: &str, note: &Note) -> String {
     let mut out = wrap(&format!("{indent}note  "), &format!("{about}{}", text(note)));
     if let Some(fix) = fix(note) {
@@ -38,29 +38,29 @@ pub(crate) fn lines(indent: &str, about: &str, note: &Note) -> String {
     out
 }
 
-/// The sentence.
-#[allow(clippy::too_many_lines)] // a line a note: nothing to see in parts
+/// The text, without its fix.
+#[allow(clippy::too_many_lines)] // one entry for each note
 pub fn text(note: &Note) -> String {
     match note {
         Note::NodeUnknown { named: false } => {
-            "the kernel does not know which node the card is on (numa_node -1); all CPUs count as equally near".into()
+            "the device's node is unknown (numa_node is -1); all CPUs are treated as equally near".into()
         }
         Note::NodeUnknown { named: true } => {
-            "nothing else tells where it is, so all CPUs count as equally near".into()
+            "the device's node could not be determined; all CPUs are treated as equally near".into()
         }
         Note::NodeMissing { node } => {
-            format!("the card says that it is on node {node}, which this machine does not have")
+            format!("numa_node of the device is {node}, which this machine does not have")
         }
         Note::NodeWithoutCpus { node, nearest, distance } => format!(
-            "the card is on node {node}, which has no CPU to use; node {nearest} is the nearest that has \
+            "the device is on node {node}, which has no usable CPU; node {nearest} is the nearest with one \
              (distance {distance})"
         ),
         Note::NoUsableCpu { online } => {
-            format!("every online CPU ({online}) is isolated, nohz_full or excluded; planning as if none were")
+            format!("every online CPU ({online}) is isolated, nohz_full or excluded; all of them are used")
         }
-        Note::NoRemoteNode => "there is no other node to use; using its own".into(),
+        Note::NoRemoteNode => "there is no remote node with a usable CPU; the local node is used".into(),
         Note::CpusUnusable { wanted, missing, used_for: UsedFor::Interrupts } if wanted == missing => {
-            format!("none of the CPUs {wanted} that the policy names can be used; using the node's own")
+            format!("none of the CPUs {wanted} that the policy names can be used; those of the local node are used")
         }
         Note::CpusUnusable { wanted, missing, used_for } => {
             let what = match used_for {
@@ -70,7 +70,7 @@ pub fn text(note: &Note) -> String {
             format!("of the CPUs {wanted} that the policy names {what}, {missing} are offline or excluded")
         }
         Note::Widened { queues, cores, node, to } => format!(
-            "{queues} queues on the {cores} cores of node {node}: widened to node {} of the same package",
+            "node {node} has {cores} cores for {queues} queues: widened to node {} of the same package",
             numbers(to)
         ),
         Note::IsolatedCpusUsed { cpus } => {
@@ -78,24 +78,24 @@ pub fn text(note: &Note) -> String {
         }
         Note::Skipped => "the policy leaves this interface alone".into(),
         Note::VectorsUnreadable { missing: Some(missing), .. } => format!(
-            "nothing is known of its vectors, since there is no {missing} below this root; mount it, or have it in the \
+            "its vectors are unknown, because there is no {missing} below this root; mount it, or include it in the \
              copy"
         ),
         Note::VectorsUnreadable { missing: None, vectors } => format!(
-            "none of its queue vectors can be read: their files in /proc/irq are not there, for {}; run again, or have \
+            "none of its queue vectors can be read: their files in /proc/irq are absent, for {}; run again, or include \
              them in the copy",
             named(vectors)
         ),
         Note::VectorsNotUnderstood { driver, vectors } => format!(
-            "the vectors of {} are not understood, so the interface is left alone: {}",
+            "the vector names of {} are not recognized, so the interface is left alone: {}",
             driver.as_deref().unwrap_or("its driver"),
             named(vectors)
         ),
         Note::UnknownVectors { vectors } => {
-            format!("left alone, since their names say nothing that nicpin knows: {}", named(vectors))
+            format!("left alone, because their names are not recognized: {}", named(vectors))
         }
         Note::VectorsVanished { vectors } => format!(
-            "went away while they were read, or have no /proc/irq files: {}; run again to plan them",
+            "vectors vanished while they were read, or have no /proc/irq files: {}; run again to plan them",
             named(vectors)
         ),
         Note::NoVectors { because } => match because {
@@ -107,63 +107,63 @@ pub fn text(note: &Note) -> String {
         }
         .into(),
         Note::VectorsShared { owner, .. } => {
-            format!("its vectors are those of {owner}, with which it shares the device; they are planned there")
+            format!("it shares the device and its vectors with {owner}; they are planned there")
         }
         Note::VectorsOfSeveral { others } => format!(
-            "among its vectors are those of {}: names do not tell which are whose, and all are planned here",
+            "its vectors include those of {}: the names do not show which belongs to which, and all are planned here",
             others.join(", ")
         ),
         Note::LineShared { irq, owner } => {
-            format!("IRQ {irq} is one line for {owner} and this interface; it is planned for {owner}")
+            format!("IRQ {irq} is shared with {owner} and planned there")
         }
         Note::KernelManaged { vectors } => {
-            format!("{vectors} of its queue vectors are managed by the kernel and stay where they are")
+            format!("{vectors} of its queue vectors are managed by the kernel and cannot be moved")
         }
         Note::SourcesDisagree { contradictions } => format!(
-            "netlink and the names of vectors disagree, and netlink is believed: {}",
+            "netlink and the names of vectors disagree; netlink is trusted: {}",
             contradictions.join("; ")
         ),
         Note::VmbusChannels { channels, .. } => format!(
-            "Hyper-V hands its packets over in channels, which have no vectors; nicpin does not move them. Channel -> \
-             CPU: {}. Each channel's `cpu` file takes another CPU's number",
+            "Hyper-V delivers its packets by VMBus channels, which have no vectors; nicpin does not move them. Channel -> \
+             CPU: {}. To move a channel, write the number of a CPU to its `cpu` file",
             vmbus(channels)
         ),
         Note::NoHint { vectors } => {
-            format!("{vectors} queue vectors have no hint from the driver and are placed on the card's node")
+            format!("{vectors} queue vectors have no hint from the driver and are placed on the local node")
         }
         Note::HintUnusable { vectors } => format!(
-            "the driver hints {} to CPUs that are offline, isolated or excluded; placed on the card's node",
+            "the driver's hints for {} are CPUs that are offline, isolated or excluded; placed on the local node",
             count(*vectors, "queue vector")
         ),
         Note::HintIgnoresLocality { driver } => {
-            format!("the hints of {driver} do not keep to the card's node")
+            format!("the hints of {driver} are not limited to the local node")
         }
         Note::QueuesExceedCores { queues, cores, node, fixed, .. } => {
             let on = node.map_or(String::new(), |node| format!(" on node {node}"));
-            let fixed = if *fixed { "; its driver takes no other number of queues" } else { "" };
+            let fixed = if *fixed { "; the driver does not allow another number of queues" } else { "" };
             format!("{queues} queues share {cores} candidate cores{on}, so some cores take more than one{fixed}")
         }
         Note::MoreQueuesPossible { queues, cores, channels, .. } => format!(
-            "{} on {}, and the card can have {}; RPS stays off, since queues of the card's own cost less",
+            "{} on {}, and the device can have {}; RPS stays off, because hardware queues cost less CPU time",
             count(*queues, "receive queue"),
             count(*cores, "candidate core"),
             channels.max_receiving()
         ),
         Note::TinyMachine { queues, cpus, .. } => format!(
-            "{} on {}: RPS stays off on a machine this small, unless asked for",
+            "{} on {}: RPS stays off on a machine this small, unless it is requested",
             count(*queues, "receive queue"),
             count(*cpus, "CPU")
         ),
         Note::ChannelsUnchanged { asked, fixed } => {
-            let why = if *fixed { "takes no other number" } else { "does not tell its own" };
-            format!("the policy wants {}; the driver {why}, so they stay as they are", channels(*asked))
+            let why = if *fixed { "does not allow another number" } else { "does not report the current number" };
+            format!("the policy requests {}; the driver {why}, so nothing is changed", channels(*asked))
         }
         Note::ChannelsAtMost { asked, most } => {
-            format!("the policy wants {}; the card can have {most}", channels(Some(*asked)))
+            format!("the policy requests {}; the device can have {most}", channels(Some(*asked)))
         }
         Note::ChannelsDiffer { why, .. } => format!("its channels are not as planned: {why}"),
         Note::XpsRxqsSet { queues, .. } => format!(
-            "xps_rxqs is set on {}, and goes before xps_cpus for flows with a receive queue",
+            "xps_rxqs is set on {}, and takes precedence over xps_cpus for flows with a receive queue",
             count(queues.len(), "transmit queue")
         ),
         note => about_machine(note),
@@ -174,7 +174,7 @@ fn about_machine(note: &Note) -> String {
     match note {
         Note::NotPresent { selector } => format!("no interface matches `{selector}`"),
         Note::NoDevice { selector, what } => format!("`{selector}` {what}"),
-        Note::NothingToDo => "no interface with a device behind it is up or has vectors".into(),
+        Note::NothingToDo => "no interface with a device is up or has vectors".into(),
         Note::NotPlanned { down, functions } => {
             let mut parts = Vec::new();
             if !down.is_empty() {
@@ -191,51 +191,58 @@ fn about_machine(note: &Note) -> String {
             }));
             format!("not planned: {}", parts.join(", "))
         }
-        Note::NoProc => "there is no /proc below this root, so no vector is known".into(),
-        Note::NoProcIrq => "there is no /proc/irq below this root, so no vector is known".into(),
-        Note::OneCpu => "there is one CPU, which takes every interrupt whatever is planned".into(),
+        Note::NoProc => "there is no /proc below this root, so all vectors are unknown".into(),
+        Note::NoProcIrq => "there is no /proc/irq below this root, so all vectors are unknown".into(),
+        Note::OneCpu => "there is only one CPU, which takes every interrupt".into(),
         Note::CloudScript { path, writes } => {
-            format!("{path} is installed, and writes {writes} when it runs, mostly at boot")
+            format!("{path} is installed, and writes {writes} when it runs, usually at boot")
         }
         Note::TunedRunning { active, profile, setting } => format!(
-            "tuned runs with the profile {active}, of which {profile} has {setting}: it sets the vectors of all devices \
-             whenever it is started or its profile is switched"
+            "tuned runs with the profile {active}, where {profile} has {setting}: it sets the affinity of all vectors \
+             whenever it is started or its profile is changed"
         ),
         Note::LinkIrqAffinity { path, policy } => format!(
-            "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the vectors of the cards that it matches when \
-             they appear or are moved"
+            "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the affinity of the vectors of matching devices \
+             when they appear or are moved"
         ),
         Note::SocketsPoll => {
-            "sockets that wait poll their card (net.core.busy_read, busy_poll): while they do, packets \
-                              are taken on the program's CPU, not on the vector's"
+            "busy polling is on (net.core.busy_read, busy_poll): while a socket polls, packets are taken on \
+                              the program's CPU, not on the vector's"
                 .into()
         }
         Note::ThreadedNapi { pids, .. } => {
             let named =
                 if pids.is_empty() { String::new() } else { format!(" (processes {})", numbers(pids)) };
             format!(
-                "its queues are polled by threads{named}, which the scheduler may run anywhere: the vector's CPU only \
-                 wakes them"
+                "its queues are polled by threads{named}, which the scheduler may run on any CPU: the vector's CPU \
+                 only wakes them"
             )
         }
         Note::InterruptsDeferred { napi_defer_hard_irqs, gro_flush_timeout } => format!(
-            "it is polled before it may interrupt again (napi_defer_hard_irqs {napi_defer_hard_irqs}, \
-             gro_flush_timeout {gro_flush_timeout} ns): few interrupts are no sign of little traffic, and a busy poller \
-             takes packets on its own CPU"
+            "its interrupts are deferred (napi_defer_hard_irqs {napi_defer_hard_irqs}, gro_flush_timeout \
+             {gro_flush_timeout} ns): few interrupts do not mean little traffic, and a busy poller takes packets on its \
+             own CPU"
         ),
-        Note::Options => "judged by the options that were given; apply needs the same ones to mend it".into(),
+        Note::Options => {
+            "compared with a plan by the given options; apply needs the same options to fix it".into()
+        }
         Note::CpusChanged { cpus, left_out: true } => {
-            format!("CPUs {cpus} went on or offline; what they did then is not counted")
+            format!("CPUs {cpus} went online or offline; their figures for that time are not counted")
         }
         Note::CpusChanged { cpus, .. } => {
-            format!("CPUs {cpus} went on or offline while interrupts were watched")
+            format!("CPUs {cpus} went online or offline while interrupts were watched")
         }
         Note::Short => {
-            "too short a time for shares of CPU time, which the kernel counts in ticks of 10 ms".into()
+            "the time is too short for shares of CPU time, which the kernel counts in ticks of 10 ms".into()
         }
-        Note::VectorsChanged { irqs } => format!("IRQs {irqs} came, went or began anew; not counted then"),
+        Note::VectorsChanged { irqs } => format!(
+            "IRQs {irqs} appeared, vanished or restarted at 0; their figures for that time are not counted"
+        ),
         Note::InterfacesChanged { interfaces } => {
-            format!("{} came, went or began to count anew; not counted then", interfaces.join(", "))
+            format!(
+                "{} appeared, vanished or reset its counters; its figures for that time are not counted",
+                interfaces.join(", ")
+            )
         }
         Note::Memory { about } => about.clone(),
         Note::SameNode { node } => format!("near and far are both node {node}"),
@@ -252,35 +259,35 @@ fn about_irqbalance(note: &Note) -> String {
     let irqs = count(*planned, "planned IRQ");
     match action {
         Balancer::Ban if *lasts => format!(
-            "{who} and moves vectors: apply tells it to leave the {irqs} alone, and its policy script, which asks \
-             nicpin, makes that last"
+            "{who} and moves vectors: apply has it leave the {irqs} alone, also after it restarts, because its policy \
+             script asks nicpin"
         ),
         Balancer::Ban => format!(
-            "{who} and moves vectors: apply tells it to leave the {irqs} alone, which lasts until irqbalance restarts; \
-             to make it last, let its policy script ask nicpin"
+            "{who} and moves vectors: apply has it leave the {irqs} alone until irqbalance restarts; a policy script \
+             that asks nicpin makes this permanent"
         ),
         Balancer::Stop => format!(
-            "{who} and would move the {irqs}: apply stops its service, which lasts until the next boot, and restore \
-             starts it again"
+            "{who} and would move the {irqs}: apply stops its service until the next boot, and restore starts it \
+             again"
         ),
         Balancer::Ignore if *left_alone > 0 => {
             let rest = match planned - left_alone {
                 0 => String::new(),
-                rest => format!("; it will move the other {rest} elsewhere"),
+                rest => format!("; it will move the other {rest}"),
             };
             format!(
-                "{who} and is ignored: it leaves {left_alone} of the {irqs} alone, as an earlier apply has told it, \
-                 until it restarts or restore takes that back{rest}"
+                "{who} and is ignored: it leaves {left_alone} of the {irqs} alone since an earlier apply, until it \
+                 restarts or restore undoes that{rest}"
             )
         }
-        Balancer::Ignore => format!(
-            "{who} and is ignored: it will move the {irqs} elsewhere, every 10 seconds if not set otherwise"
-        ),
+        Balancer::Ignore => {
+            format!("{who} and is ignored: it will move the {irqs}, by default every 10 seconds")
+        }
         Balancer::Refuse => format!("{who} and would move the {irqs}: apply refuses to write while it runs"),
     }
 }
 
-/// What to type, or do, about it.
+/// The command or the change of configuration that fixes what a note reports.
 pub fn fix(note: &Note) -> Option<String> {
     Some(match note {
         Note::QueuesExceedCores { fixed: true, .. } => return None,
@@ -315,13 +322,15 @@ pub fn fix(note: &Note) -> Option<String> {
             Some(pid) => format!("taskset -pc CPU {pid}"),
             None => format!("echo 0 > /sys/class/net/{interface}/threaded"),
         },
-        Note::CloudScript { .. } => "run nicpin apply after it, and nicpin check to see who was last".into(),
+        Note::CloudScript { .. } => {
+            "run nicpin apply after it; nicpin check reports whether it has run since".into()
+        }
         Note::TunedRunning { .. } => "run nicpin apply after tuned: After=tuned.service in its unit".into(),
-        Note::LinkIrqAffinity { .. } => "take the line out, or run nicpin apply after such events".into(),
+        Note::LinkIrqAffinity { .. } => "remove the line, or run nicpin apply after such events".into(),
         Note::IrqbalanceRunning { action, lasts, irqs, left_alone, policy_script, arguments, .. } => {
             match action {
                 Balancer::Ban if *lasts => return None,
-                Balancer::Ban => how_to_make_it_last(policy_script.as_deref(), arguments.as_ref()),
+                Balancer::Ban => lasting_fix(policy_script.as_deref(), arguments.as_ref()),
                 Balancer::Stop => "systemctl disable irqbalance".into(),
                 Balancer::Ignore if *left_alone > 0 && left_alone == irqs => return None,
                 Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
@@ -331,14 +340,14 @@ pub fn fix(note: &Note) -> Option<String> {
     })
 }
 
-/// The line of this distribution's file. A ban by IRQ number in it would be about another vector after the next boot.
-fn how_to_make_it_last(policy_script: Option<&str>, arguments: Option<&Arguments>) -> String {
+/// How to set the policy script on this distribution. A ban by IRQ number would apply to another vector after a reboot.
+fn lasting_fix(policy_script: Option<&str>, arguments: Option<&Arguments>) -> String {
     match (policy_script, arguments) {
-        (Some(script), _) => format!("have {script} ask nicpin irqbalance-policy, as {SCRIPT_PATH} does"),
+        (Some(script), _) => format!("call nicpin irqbalance-policy in {script}, as {SCRIPT_PATH} does"),
         (None, Some(Arguments { file, variable })) => {
             format!("{variable}=\"--policyscript={SCRIPT_PATH}\" in {file}")
         }
-        (None, None) => format!("--policyscript={SCRIPT_PATH} among the arguments of its service"),
+        (None, None) => format!("add --policyscript={SCRIPT_PATH} to the arguments of its service"),
     }
 }
 
@@ -349,7 +358,7 @@ fn channels(asked: Option<u32>) -> String {
 fn vmbus(channels: &[VmbusChannel]) -> String {
     let each: Vec<String> =
         channels.iter().map(|channel| format!("{} -> {}", channel.id, channel.cpu)).collect();
-    if each.is_empty() { "not told".to_owned() } else { each.join(", ") }
+    if each.is_empty() { "unknown".to_owned() } else { each.join(", ") }
 }
 
 fn named(vectors: &[UnknownVector]) -> String {
@@ -361,7 +370,7 @@ fn numbers(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The first few names of many.
+/// The first four names, and the number of others.
 fn few(names: &[&str]) -> String {
     const NAMED: usize = 4;
     match names.len().saturating_sub(NAMED) {

@@ -1,4 +1,4 @@
-//! What became of writes, in few lines: thousands of files may share one fate.
+//! The outcomes of writes, grouped, because thousands of files may have the same one.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use crate::render::text::{count, ranges, wrap};
 use crate::report::outcome::Outcome;
 use crate::report::outcome::WriteResult;
 
-/// Writes that went well, counted by interface; the others with their reasons.
+/// Failed writes with their reasons, fallbacks, and the number of successful writes by interface.
 pub(crate) fn results(results: &[WriteResult]) -> String {
     let mut changed: BTreeMap<&str, usize> = BTreeMap::new();
     let mut out = failures(results);
     for result in results {
         if let (Some(_), Some(detail)) = (&result.instead, &result.detail) {
-            out.push_str(&wrap("instead   ", &format!("{}: {detail}", result.path)));
+            out.push_str(&wrap("fallback  ", &format!("{}: {detail}", result.path)));
         }
         if result.changed() {
             *changed.entry(&result.interface).or_default() += 1;
@@ -20,12 +20,12 @@ pub(crate) fn results(results: &[WriteResult]) -> String {
     }
     for (interface, changes) in changed {
         let name = if interface.is_empty() { "machine" } else { interface };
-        out.push_str(&format!("changed   {name}: {}\n", count(changes, "value")));
+        out.push_str(&format!("changed   {name}: {}\n", count(changes, "setting")));
     }
     out
 }
 
-/// What did not reach its value: one message for those that the same words are said of.
+/// Failed writes, one message for those with the same outcome and detail.
 pub(crate) fn failures(results: &[WriteResult]) -> String {
     let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&WriteResult>> = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) fn failures(results: &[WriteResult]) -> String {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Files in few words: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
+/// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
 fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let numbered = |path: &'a str| {
         if let Some(rest) = path.strip_prefix("/proc/irq/") {

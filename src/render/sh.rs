@@ -1,4 +1,4 @@
-//! A plan as shell lines: the very writes of `apply`, with their reasons.
+//! A plan as a shell script: the writes of `apply`, with their reasons.
 
 use std::fmt::Write as _;
 
@@ -6,17 +6,17 @@ use crate::machine::shell::word;
 use crate::plan::Plan;
 use crate::render::text::count;
 
-/// `echo VALUE > PATH`, a line for each write.
+/// One line `echo VALUE > PATH` for each write.
 pub fn plan(plan: &Plan) -> String {
     let mut out = format!(
-        "#!/bin/sh\n# nicpin plan {}: {}, {} as planned already\n",
+        "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
         plan.hash,
         count(plan.writes.len(), "write"),
         plan.unchanged
     );
     for change in &plan.channels {
         out.push_str(&format!(
-            "{}  # {}; then plan again: the lines below are for the present queues\n",
+            "{}  # {}; then make a new plan: the lines below are for the current queues\n",
             change.command, change.why
         ));
     }

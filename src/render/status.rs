@@ -1,4 +1,4 @@
-//! The status as one screen: a line an interface, then what is not as it should be, with its fix.
+//! The status as one screen: one line for each interface, then what differs from the plan, with the fix.
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
@@ -11,10 +11,10 @@ use crate::report::status::IrqbalanceState;
 use crate::report::status::IrqbalanceStatus;
 use crate::report::status::{InterfaceState, InterfaceStatus, Status, Steering, VectorState, VectorStatus};
 
-/// Rows that are shown of one interface, and of each of several, before the rest is counted.
+/// Rows listed without `--all`: of a single interface, and of each of several.
 const MOST_ROWS: (usize, usize) = (8, 3);
 
-/// The screen. `all`: every vector. `every`: also interfaces of which the first lines say all there is to say.
+/// The screen. `all`: every vector. `every`: also interfaces that have nothing to add to their line in the summary.
 pub fn status(status: &Status, all: bool, every: bool, paint: Paint) -> String {
     let mut out = summary(status, paint);
     let only = status.interfaces.len() == 1;
@@ -41,7 +41,7 @@ pub fn status(status: &Status, all: bool, every: bool, paint: Paint) -> String {
     out
 }
 
-/// A line an interface.
+/// One line for each interface.
 fn summary(status: &Status, paint: Paint) -> String {
     if status.interfaces.is_empty() {
         return String::new();
@@ -142,7 +142,7 @@ fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) 
 }
 
 fn rows(shown: &[&VectorStatus], paint: Paint) -> String {
-    let heads = ["queue", "IRQ", "planned", "allowed", "serving", "node", "irq/s", ""];
+    let heads = ["queue", "IRQ", "planned", "affinity", "effective", "node", "irq/s", ""];
     let mut cells = vec![heads.map(str::to_owned).to_vec()];
     let mut tones = vec![Tone::Plain];
     for row in shown {
@@ -185,7 +185,7 @@ fn list(cpus: Option<&CpuSet>) -> String {
     cpus.map_or("-".to_owned(), CpuSet::to_string)
 }
 
-/// What is as it should be, in short.
+/// What is as planned or left alone, in short.
 fn good(interface: &InterfaceStatus, all: bool) -> String {
     let of = |state: VectorState| interface.vectors.iter().filter(move |row| row.state == state);
     let mut parts = Vec::new();
@@ -197,10 +197,14 @@ fn good(interface: &InterfaceStatus, all: bool) -> String {
         parts.push(format!("{} as planned{hint}", count(planned, "vector")));
     }
     if let (Some(proven), true) = (interface.proven, planned > 0) {
-        parts.push(format!("{proven} of {} seen to fire there", interface.queue_vectors));
+        parts.push(format!(
+            "interrupts arrived there on {proven} of {} queue vectors",
+            interface.queue_vectors
+        ));
     }
     if interface.unmovable > 0 {
-        parts.push(format!("{} that the kernel does not let be moved", count(interface.unmovable, "vector")));
+        parts
+            .push(format!("{} that the kernel does not allow to move", count(interface.unmovable, "vector")));
     }
     parts.push(steering("xps", interface.xps));
     parts.push(steering("rps", interface.rps));
@@ -234,22 +238,16 @@ fn irqbalance(status: &Status, paint: Paint) -> String {
     let indent = "irqbalance  ";
     let IrqbalanceStatus { pid, state, irqs, note } = &status.irqbalance;
     let who = pid.map(|pid| format!("runs (process {pid})")).unwrap_or_default();
-    let made_to_last = || note.as_ref().and_then(fix);
+    let lasting_fix = || note.as_ref().and_then(fix);
     let (text, fix) = match state {
-        IrqbalanceState::Absent => ("does not run".to_owned(), None),
-        IrqbalanceState::AsksNicpin => {
-            (format!("{who}, and asks nicpin which IRQs it is to leave alone"), None)
-        }
+        IrqbalanceState::Absent => ("is not running".to_owned(), None),
+        IrqbalanceState::AsksNicpin => (format!("{who} and asks nicpin which IRQs to leave alone"), None),
         IrqbalanceState::Told => {
-            let text = "was told to leave the";
-            (
-                format!("{who} and {text} {irqs} planned IRQs alone; it forgets that when it restarts"),
-                made_to_last(),
-            )
+            (format!("{who} and leaves the {irqs} planned IRQs alone until it restarts"), lasting_fix())
         }
         IrqbalanceState::Moves { fixed_by_apply } => {
-            let text = format!("{who}: within 10 s it moves vectors that it was not told to leave alone");
-            (text, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { made_to_last() })
+            let text = format!("{who} and moves the planned vectors, by default every 10 s");
+            (text, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { lasting_fix() })
         }
     };
     let mut out = wrap(indent, &text);
@@ -265,7 +263,7 @@ fn irqbalance(status: &Status, paint: Paint) -> String {
     out
 }
 
-/// The answer in a sentence.
+/// The worst state of all interfaces, in a sentence.
 fn last_line(status: &Status, paint: Paint) -> String {
     let Some(verdict) = status.state else { return String::new() };
     let of = |verdict: InterfaceState| status.interfaces.iter().filter(move |i| i.state == verdict).count();
@@ -280,19 +278,20 @@ fn last_line(status: &Status, paint: Paint) -> String {
     let mut text = match verdict {
         InterfaceState::Drift => {
             let differ =
-                format!("{} of {} values are not as planned", status.differ, status.same + status.differ);
-            let since = if status.applied { "since nicpin apply" } else { "nicpin apply has not run yet" };
+                format!("{} of {} settings are not as planned", status.differ, status.same + status.differ);
+            let since =
+                if status.applied { "changed since nicpin apply" } else { "nicpin apply has not run yet" };
             format!("{differ} ({since})")
         }
         InterfaceState::Elsewhere => "set as planned, but interrupts arrive elsewhere".to_owned(),
         InterfaceState::Pending => "set as planned; some vectors move at their next interrupt".to_owned(),
-        InterfaceState::Unknown => "not every interface has queue vectors that can be told".to_owned(),
+        InterfaceState::Unknown => "the queue vectors of some interfaces could not be determined".to_owned(),
         InterfaceState::NotProven | InterfaceState::Proven => "as planned".to_owned(),
         InterfaceState::LeftAlone => "nothing is planned for these interfaces".to_owned(),
     };
     not_proven(&mut text);
     if verdict == InterfaceState::Drift {
-        text.push_str("; nicpin apply mends it");
+        text.push_str("; nicpin apply fixes them");
     }
     let head = format!("{}: ", word(verdict));
     let lines = wrap(&head, &text);

@@ -1,4 +1,4 @@
-//! Colour, where somebody looks at a terminal. It repeats what words say and says nothing by itself.
+//! Colour on terminals. It only repeats what the words say.
 
 use anstyle::{AnsiColor, Color, Style};
 
@@ -6,18 +6,18 @@ use anstyle::{AnsiColor, Color, Style};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Paint(pub bool);
 
-/// What a piece of text is.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// As it should be.
+    /// As planned.
     Good,
-    /// Worth a look.
+    /// Unknown, pending or not proven.
     Doubtful,
-    /// Not as it should be.
+    /// Not as planned.
     Bad,
-    /// What to type.
+    /// A command that fixes something.
     Fix,
-    /// Neither here nor there.
+    /// Neither good nor bad.
     Plain,
 }
 
@@ -35,7 +35,7 @@ impl Paint {
         format!("{style}{text}{style:#}")
     }
 
-    /// The lines of a text, each in the colour of its tone; what is left of them is plain.
+    /// The lines of a text, each in the colour of its tone; lines without a tone are plain.
     pub(crate) fn lines(self, text: &str, tones: &[Tone]) -> String {
         let tones = tones.iter().copied().chain(std::iter::repeat(Tone::Plain));
         text.lines().zip(tones).map(|(line, tone)| self.paint(tone, line) + "\n").collect()

@@ -1,4 +1,4 @@
-//! A plan as a table for people: at most 100 columns, CPU lists, one line a vector.
+//! A plan as a table: at most 100 columns, CPUs as lists, one line for each vector.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::render::explain;
 use crate::render::note::note;
 use crate::render::text::{WIDTH, columns, count, ranges, speed, wrap};
 
-/// The whole plan; with `masks`, also each file with its bytes.
+/// The whole plan; with `masks`, also each file with the mask to write and the current one.
 pub fn plan(plan: &Plan, masks: bool) -> String {
     let mut out = machine(plan);
     for interface in &plan.interfaces {
@@ -23,7 +23,7 @@ pub fn plan(plan: &Plan, masks: bool) -> String {
             if line.len() <= WIDTH {
                 out.push_str(&line);
             } else {
-                // The masks of large machines, below each other.
+                // Both masks of a large machine do not fit one line.
                 let (path, now) = (format!("  {}  ", write.path), " ".repeat(write.path.len() - 1));
                 out.push_str(&wrap(&path, &write.value.to_string()));
                 out.push_str(&wrap(&format!("{now}(now "), &format!("{})", write.current)));
@@ -71,10 +71,10 @@ fn interface(interface: &PlannedInterface) -> String {
     let mut out = heading(interface);
     let mut rows = Vec::new();
     if !interface.vectors.is_empty() {
-        rows.push(["IRQ", "queue", "allowed", "served", "plan", "why"].map(str::to_owned).to_vec());
+        rows.push(["IRQ", "queue", "affinity", "effective", "planned", "why"].map(str::to_owned).to_vec());
     }
     rows.extend(interface.vectors.iter().map(vector));
-    out.push_str(&columns(2, &rows, &[6, 12, 18, 8, 18]));
+    out.push_str(&columns(2, &rows, &[6, 12, 18, 9, 18]));
     out.push_str(&columns(2, &queues(interface), &[14, 34]));
     for about in &interface.notes {
         out.push_str(&note("  ", about));
@@ -85,7 +85,7 @@ fn interface(interface: &PlannedInterface) -> String {
 fn heading(interface: &PlannedInterface) -> String {
     let node = match (interface.node, interface.node_source) {
         (Some(node), NodeSource::NumaNode) => format!("node {node}"),
-        (Some(node), NodeSource::SingleNode) => format!("node {node} (the only one)"),
+        (Some(node), NodeSource::SingleNode) => format!("node {node} (the only node)"),
         (Some(node), NodeSource::Nearest) => format!("node {node} (nearest)"),
         (Some(node), NodeSource::LocalCpulist) => format!("node {node} (by local_cpulist)"),
         (Some(node), _) => format!("node {node} (by policy)"),
@@ -140,15 +140,15 @@ fn list(cpus: Option<&CpuSet>) -> String {
     }
 }
 
-/// Queues that are to be the same share a line.
+/// Queues with the same plan share a line.
 fn queues(interface: &PlannedInterface) -> Vec<Vec<String>> {
     let rps = |cpus: Option<&CpuSet>| match cpus {
-        None => "rps as it is".to_owned(),
+        None => "rps unchanged".to_owned(),
         Some(cpus) if cpus.is_empty() => "rps off".to_owned(),
         Some(cpus) => format!("rps {cpus}"),
     };
     let xps = |cpus: Option<&CpuSet>| match cpus {
-        None => "xps as it is".to_owned(),
+        None => "xps unchanged".to_owned(),
         Some(cpus) if cpus.is_empty() => "xps off".to_owned(),
         Some(cpus) => format!("xps {cpus}"),
     };
@@ -174,8 +174,8 @@ fn summary(plan: &Plan) -> String {
     let mut out = explain::score(&plan.score_now, &plan.score);
     let todo = match plan.writes.len() {
         0 => "nothing to write".to_owned(),
-        writes => format!("{} to make", count(writes, "write")),
+        writes => format!("{} to write", count(writes, "setting")),
     };
-    out.push_str(&format!("plan {}: {todo}, {} as planned already\n", plan.hash, plan.unchanged));
+    out.push_str(&format!("plan {}: {todo}, {} already as planned\n", plan.hash, plan.unchanged));
     out
 }

@@ -1,10 +1,10 @@
-//! Small help with text that has to fit a screen.
+//! Fits text to the width of a screen.
 
 use std::borrow::Cow;
 
 pub(crate) use crate::report::wording::{count, speed};
 
-/// How wide a screen is taken to be.
+/// The width of a screen, in columns.
 pub(crate) const WIDTH: usize = 100;
 
 /// The text, cut to a width; a cut is marked by two dots.
@@ -16,7 +16,7 @@ pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(kept + "..")
 }
 
-/// How many characters a text has.
+/// The number of characters.
 fn length(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().count() }
 }
@@ -105,7 +105,7 @@ pub(crate) fn short_speed(mbps: u32) -> String {
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),
-        // What rounds to 0.0 is not nothing.
+        // Not "0.0": a few interrupts are more than none.
         few if few < 0.05 => "<0.1".to_owned(),
         few if few < 9.95 => format!("{few:.1}"),
         some if some < 999.5 => format!("{some:.0}"),

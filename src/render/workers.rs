@@ -1,11 +1,11 @@
-//! CPUs for the programs that use an interface, in the forms that other programs take.
+//! CPUs for programs that use an interface, in the formats of taskset, numactl and DPDK.
 
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::render::text::wrap;
 
-/// For each interface the CPUs that take its interrupts, and those that its node has left.
+/// For each interface, the CPUs that take its interrupts and the node's other CPUs.
 pub fn plan(machine: &Machine, plan: &Plan) -> String {
     let kept_free = machine.topology.isolated_or_nohz();
     let mut out = String::new();
@@ -25,8 +25,8 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
         let workers = &interface.worker_cpus;
         if !workers.is_empty() {
             for (cpus, what) in [
-                (&steered, "take packets by RPS, too"),
-                (&kept_free, "are isolated or nohz_full; the node has no others left"),
+                (&steered, "also take packets by RPS"),
+                (&kept_free, "are isolated or nohz_full; the node has no other CPU left"),
             ] {
                 let cpus = cpus.intersection(workers);
                 if !cpus.is_empty() {
@@ -43,7 +43,7 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
     out
 }
 
-/// The mask without leading zeros and with the `0x` that programs, unlike the kernel, expect.
+/// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.
 fn mask(cpus: &CpuSet, possible: u32) -> String {
     let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1).min(possible.max(1)));
     cpus.to_mask(width).map_or(String::new(), |mask| format!("0x{}", mask.replace(',', "")))

@@ -1,4 +1,4 @@
-//! What `apply` did.
+//! The result of `apply`.
 
 use std::time::Duration;
 
@@ -13,66 +13,62 @@ use crate::report::outcome::{
 };
 use crate::report::proof::{Evidence, VectorProof};
 
-/// What `apply` has done.
+/// The result of `apply`; its JSON form is `nicpin.apply/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Applied {
     pub schema: &'static str,
     /// The plan's hash.
     pub hash: String,
-    /// WriteResult and read back, and not taken back.
+    /// Settings written and read back, channels and irqbalance included; 0 when all were restored.
     pub changed: usize,
-    /// As planned before.
+    /// Settings that were as planned before.
     pub already: usize,
     /// Kernel-managed vectors.
     pub managed: usize,
-    /// Not taken by the kernel.
+    /// Writes that the kernel refused.
     pub refused: usize,
-    /// Gone.
+    /// Writes to files that vanished.
     pub vanished: usize,
-    /// Those of `changed` that the old CPU serves until their next interrupt.
+    /// Those of `changed` that stay on the old CPU until their next interrupt.
     pub pending: usize,
-    /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
     /// What was done about irqbalance, which counts like a write.
     pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write.
     pub results: Vec<WriteResult>,
-    /// What was taken back, since a write failed and all or nothing was asked for.
+    /// What was restored because a write failed and the request was atomic.
     pub undone: Option<RestoreOutcome>,
-    /// An earlier trial that nobody confirmed and nobody had put back, which was done first.
+    /// The restore, done first, of an earlier trial that had not been confirmed.
     pub earlier: Option<RestoreOutcome>,
-    /// How many seconds the plan is on trial, if it is.
+    /// The duration of the trial in seconds; `None` without one.
     pub trial: Option<u64>,
-    /// How many of them are left; for people, since it is another at every run.
+    /// The seconds of the trial that are left; not in JSON, because it differs at every run.
     #[serde(skip)]
     pub left: Option<u64>,
-    /// Where interrupts arrived, where that was waited for.
+    /// Where interrupts arrived; `None` without `--prove`.
     pub proof: Option<Vec<VectorProof>>,
-    /// Whether that ended early, since the time of the trial does.
+    /// Whether the proof ended early, with the trial.
     pub proof_cut_short: bool,
-    /// What has changed since a stored plan was made.
+    /// Changes since a stored plan was made.
     pub changes: Vec<Change>,
-    /// Whether nothing was written, since a stored plan does not fit.
+    /// Whether nothing was written because a stored plan does not fit.
     pub misfit: bool,
-    /// Interfaces that were asked for and cannot be planned, and why.
+    /// Requested interfaces that cannot be planned.
     pub unknown: Vec<Unplannable>,
-    /// The plan's notes; those of interfaces by name.
+    /// The plan's notes.
     pub notes: Vec<NoteAbout>,
 }
 
-/// A note, and the interface that it is about; empty for the whole machine.
+/// A note and the name of its interface, which is empty for the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NoteAbout {
-    /// The interface.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub interface: String,
-    /// The note.
     #[serde(flatten)]
     pub note: Note,
 }
 
 impl Applied {
-    /// The exit code; `detailed`: something that was changed counts.
+    /// The exit code. `detailed`: [`Exit::Differs`] when something was changed.
     pub fn exit(&self, detailed: bool) -> Exit {
         if self.failed() {
             Exit::Failed
@@ -96,7 +92,7 @@ impl Applied {
         let stays = undone.as_ref().is_none_or(|undone| !undone.complete());
         let changed = results.iter().filter(|result| result.changed()).count()
             + channels.iter().filter(|c| c.refused.is_none()).count()
-            + usize::from(irqbalance.as_ref().is_some_and(|told| told.changed));
+            + usize::from(irqbalance.as_ref().is_some_and(|irqbalance| irqbalance.changed));
         Self {
             schema: "nicpin.apply/1",
             hash: plan.hash.clone(),
@@ -124,7 +120,7 @@ impl Applied {
         }
     }
 
-    /// Nothing was written: a stored plan does not fit the machine as it is now.
+    /// The result when nothing was written because a stored plan does not fit the machine.
     pub fn nothing(hash: String, changes: Vec<Change>) -> Self {
         Self {
             schema: "nicpin.apply/1",
@@ -151,25 +147,25 @@ impl Applied {
         }
     }
 
-    /// Also tells what has changed since a stored plan was made.
+    /// Adds the changes since a stored plan was made.
     #[must_use]
     pub fn with_changes(self, changes: Vec<Change>) -> Self {
         Self { changes, ..self }
     }
 
-    /// Also tells where interrupts arrived.
+    /// Adds where interrupts arrived.
     #[must_use]
     pub fn with_proof(self, proof: Option<Vec<VectorProof>>) -> Self {
         Self { proof, ..self }
     }
 
-    /// Also tells whether the proof ended early, since the time of the trial does.
+    /// Adds whether the proof ended early, with the trial.
     #[must_use]
     pub fn cut_short(self, cut_short: bool) -> Self {
         Self { proof_cut_short: cut_short, ..self }
     }
 
-    /// Also tells how much of the time of a trial is left when so much has passed.
+    /// Adds the time of the trial that is left, `written` after the writes.
     #[must_use]
     pub fn since(self, written: Duration) -> Self {
         Self { left: self.trial.map(|seconds| seconds.saturating_sub(written.as_secs())), ..self }

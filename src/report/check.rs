@@ -1,4 +1,4 @@
-//! What `check` found.
+//! The result of `check`.
 
 use serde::Serialize;
 
@@ -6,74 +6,70 @@ use crate::plan::{ChannelChange, Note, Plan};
 use crate::report::difference::{Difference, Fallback};
 use crate::report::exit::Exit;
 
-/// What `check` says.
+/// The result of `check`; its JSON form is `nicpin.check/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     pub schema: &'static str,
-    /// The answer.
     pub verdict: CheckState,
     /// The plan's hash.
     pub hash: String,
-    /// How many values are as planned.
+    /// The number of settings that are as planned.
     pub same: usize,
-    /// What is not, and why.
+    /// Settings that are not as planned.
     pub differs: Vec<Difference>,
-    /// What apply has put elsewhere, since the kernel had no room for it: as good as planned.
+    /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as planned.
     pub instead: Vec<Fallback>,
-    /// Cards that should have other channels.
+    /// Planned changes of channels.
     pub channels: Vec<ChannelChange>,
-    /// Interfaces that were asked for and cannot be told, and why.
+    /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<Unplannable>,
-    /// What was named and is not there.
+    /// Notes about selectors that match nothing.
     pub notes: Vec<Note>,
-    /// Interfaces that nobody asked for by name, which are up and cannot be planned, and why.
+    /// Interfaces that are up, were not requested by name and cannot be planned.
     pub left_alone: Vec<Unplannable>,
 }
 
-/// An interface that cannot be planned, and why.
+/// An interface that cannot be planned, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unplannable {
-    /// Its name.
     pub interface: String,
-    /// Why.
     #[serde(flatten)]
     pub note: Note,
 }
 
 impl Unplannable {
-    /// The interfaces of a plan with such a note.
-    pub fn of(plan: &Plan, says: impl Fn(&Note) -> bool) -> Vec<Self> {
+    /// The interfaces of a plan that have a note that `matches`.
+    pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
         let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
         notes
-            .filter(|(_, note)| says(note))
+            .filter(|(_, note)| matches(note))
             .map(|(interface, note)| Self { interface: interface.name.clone(), note: note.clone() })
             .collect()
     }
 }
 
-/// The answers of `check`.
+/// The verdicts of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
     /// Everything is as planned.
     Same,
-    /// Something is not.
+    /// Something is not as planned.
     Differs,
-    /// It cannot be told.
-    CouldNotTell,
+    /// Not every requested interface can be planned.
+    CouldNotBeDetermined,
 }
 
 impl Check {
-    /// The exit code.
     pub fn exit(&self) -> Exit {
         match self.verdict {
             CheckState::Same => Exit::Planned,
             CheckState::Differs => Exit::Differs,
-            CheckState::CouldNotTell => Exit::Failed,
+            CheckState::CouldNotBeDetermined => Exit::Failed,
         }
     }
 
-    /// Checks a plan: what it would write is what differs.
+    /// The verdict on a plan, from the settings that differ and the interfaces that cannot be planned.
     pub fn new(
         plan: &Plan,
         differs: Vec<Difference>,
@@ -82,7 +78,7 @@ impl Check {
         left_alone: Vec<Unplannable>,
     ) -> Self {
         let verdict = match (differs.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
-            (_, false) => CheckState::CouldNotTell,
+            (_, false) => CheckState::CouldNotBeDetermined,
             (true, true) => CheckState::Same,
             (false, true) => CheckState::Differs,
         };

@@ -1,5 +1,5 @@
-//! One command run near an interface and far from it: the figures of each run, and what they say together. Its JSON
-//! form is `nicpin.compare/1`.
+//! One command, run near an interface and far from it: the figures of each run and their medians. The JSON form is
+//! `nicpin.compare/1`.
 
 use std::time::Duration;
 
@@ -13,91 +13,82 @@ use crate::report::measure::Measure;
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.compare/1";
 
-/// Both sides.
+/// The comparison of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     schema: &'static str,
-    /// What the command is near to and far from.
     pub interface: String,
-    /// The command and its arguments.
+    /// The program and its arguments.
     pub command: Vec<String>,
-    /// On the interface's node.
+    /// On the local node.
     pub near: Side,
-    /// On another.
+    /// On a remote node.
     pub far: Side,
-    /// Each figure over all runs.
     pub figures: Vec<Figure>,
-    /// What to know about the figures.
     pub notes: Vec<Note>,
 }
 
-/// One place to run.
+/// One place to run the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// The node; several where a card is near to several.
+    /// Usually one node; several when `local_cpulist` spans several.
     pub nodes: NodeSet,
-    /// The CPUs that the command was given.
+    /// The CPUs that the command was bound to.
     pub cpus: CpuSet,
-    /// Its runs, in their order.
+    /// In the order in which they ran.
     pub runs: Vec<ComparedRun>,
 }
 
-/// One run.
+/// The figures of one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ComparedRun {
-    /// How long it took.
     pub wall_seconds: f64,
-    /// CPU time of the command and of what it started and waited for.
+    /// CPU time of the command and of the children that it waited for.
     pub cpu_seconds: f64,
-    /// Time of all CPUs in any program or in the kernel.
+    /// Non-idle time of all CPUs.
     pub busy_cpu_seconds: f64,
     /// Time of all CPUs in interrupts and softirqs.
     pub softirq_cpu_seconds: f64,
-    /// Received and sent by the interface, in Gbit a second.
+    /// Received and sent by the interface.
     pub gbit_per_second: f64,
-    /// The same for each second that a CPU was busy; `None` when none was.
+    /// Gbit for each busy CPU second; `None` when no CPU was busy.
     pub gbit_per_busy_cpu_second: Option<f64>,
     /// Interrupts on the interface's node.
     pub local_interrupts: u64,
     /// Interrupts on other nodes.
     pub remote_interrupts: u64,
-    /// Packets thrown away.
+    /// Dropped packets.
     pub dropped: u64,
 }
 
 /// One figure, near and far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// Its name in each run.
+    /// The name of the field of [`ComparedRun`].
     pub name: &'static str,
-    /// Near.
     pub near: Option<Spread>,
-    /// Far.
     pub far: Option<Spread>,
-    /// Far in parts of near, by the medians; `None` when near is 0.
+    /// The median of far divided by that of near; `None` when near is 0.
     pub far_to_near: Option<f64>,
 }
 
 /// A figure over several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// As many runs had more as had less.
     pub median: f64,
-    /// The least.
     pub min: f64,
-    /// The most.
     pub max: f64,
 }
 
 impl Side {
-    /// A place without runs so far.
+    /// A side without runs.
     pub fn new(binding: &Binding) -> Self {
         Self { nodes: binding.nodes.clone(), cpus: binding.cpus.clone(), runs: Vec::new() }
     }
 }
 
 impl ComparedRun {
-    /// What was measured of a run, with what the kernel says of the process.
+    /// The figures of a run, from the measurement of the machine and the times of the process.
     pub fn new(measure: &Measure, wall: Duration, cpu: Duration) -> Self {
         let machine = measure.machine;
         Self {
@@ -115,7 +106,7 @@ impl ComparedRun {
 }
 
 impl Spread {
-    /// Of these values; `None` without any.
+    /// The spread of these values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

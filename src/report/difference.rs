@@ -1,50 +1,47 @@
-//! What differs from a plan, and why.
+//! Settings that differ from a plan, with reasons.
 
 use serde::Serialize;
 
 use crate::plan::Write;
 
-/// Why a value differs.
+/// Why a setting differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// No apply has set it.
     NotApplied,
-    /// Apply has set it, and something else has changed it since: another program, the driver, or the kernel when a
-    /// CPU went offline.
+    /// Changed since apply set it: by another program, the driver, or the kernel when a CPU went offline.
     MovedByOther,
-    /// The interface has another number of queues than at the last apply.
+    /// The number of the interface's queues has changed since the last apply.
     QueueCountChanged,
-    /// The kernel did not take it when apply wrote it.
+    /// The kernel refused the write of the last apply.
     KernelRefused,
-    /// A CPU that apply has set went offline.
+    /// A CPU of the affinity that apply set went offline.
     CpuOffline,
-    /// The vector has been given up and allocated anew since the last apply.
+    /// The driver has freed the vector and allocated it again since the last apply.
     IrqRecreated,
-    /// It is as apply has set it, and another plan is wanted now.
+    /// It is as apply set it, but the plan has changed.
     PlanChanged,
 }
 
-/// A value that differs, and why.
+/// A setting that differs from the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// The write that would mend it.
+    /// The write that fixes it.
     #[serde(flatten)]
     pub write: Write,
-    /// Why it differs.
     pub reason: Reason,
-    /// More about that, in words.
+    /// More about the reason, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// A value that is not as planned because the kernel had no room for it, and that apply has put next to it.
+/// A vector that apply placed on another CPU, because the planned one had no free interrupt vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fallback {
-    /// The file.
     pub path: String,
-    /// What the plan wants.
+    /// The planned mask.
     pub planned: String,
-    /// What it holds.
+    /// The mask that the file holds.
     pub holds: String,
 }

@@ -7,8 +7,8 @@ pub enum Exit {
     Planned = 0,
     /// The planned state could not be reached, or could not be determined.
     Failed = 1,
-    /// Differs from the plan, or was changed where that was asked for.
+    /// Differs from the plan, or was changed with `--detailed-exitcode`.
     Differs = 2,
-    /// The command line makes no sense.
+    /// The command line is not valid.
     Usage = 64,
 }

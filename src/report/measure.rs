@@ -1,5 +1,5 @@
-//! What happened while counters were watched, as rates: interrupts by queue and CPU and the share of them that was
-//! local, throughput, and what it cost. Made from the growth of counters; its JSON form is `nicpin.measure/1`.
+//! Rates from the growth of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
+//! JSON form is `nicpin.measure/1`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::machine::sample::CounterSelection;
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
 
-/// In less time than this, ticks say little.
+/// In less time than this, ticks are too coarse for shares of CPU time.
 const SHORT: Duration = Duration::from_millis(100);
 
 /// The name and version of the JSON form.
@@ -21,26 +21,20 @@ pub const SCHEMA: &str = "nicpin.measure/1";
 /// An interface to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasuredInterface {
-    /// Its name.
     pub name: String,
-    /// Its driver.
     pub driver: Option<String>,
-    /// What it is, where it has no device: it has no node and no vectors then.
+    /// The kind of an interface without a device, such as `bond`; it has no node and no vectors.
     pub kind: Option<String>,
-    /// Its node.
     pub node: Option<u32>,
-    /// Its vectors.
     pub vectors: Vec<MeasuredVector>,
 }
 
 /// A vector to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasuredVector {
-    /// Its IRQ number now.
     pub irq: u32,
-    /// What it does.
     pub role: Role,
-    /// Its queue; `None` for a control vector.
+    /// `None` for a control vector.
     pub queue: Option<u32>,
     /// The node on which it is local; `None` when unknown.
     pub node: Option<u32>,
@@ -75,7 +69,7 @@ impl MeasuredInterface {
         }
     }
 
-    /// The counters that tell of these interfaces, and those of the CPUs.
+    /// The counters of these interfaces and of the CPUs.
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
         CounterSelection {
             irqs: subjects.iter().flat_map(|subject| &subject.vectors).map(|vector| vector.irq).collect(),
@@ -85,151 +79,131 @@ impl MeasuredInterface {
     }
 }
 
-/// What happened.
+/// A measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measure {
     schema: &'static str,
-    /// Over how long.
     pub seconds: f64,
-    /// Whether it is the whole of a command's run.
+    /// Whether it covers the whole run of a command.
     pub whole: bool,
-    /// The interfaces.
     pub interfaces: Vec<InterfaceRates>,
-    /// The CPUs, by id.
+    /// By CPU number.
     pub cpus: Vec<CpuRates>,
-    /// All of it together.
     pub machine: MachineRates,
-    /// What to know about the figures.
     pub notes: Vec<Note>,
 }
 
-/// What happened on an interface.
+/// The rates of an interface.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InterfaceRates {
-    /// Its name.
     pub name: String,
-    /// Its driver.
     pub driver: Option<String>,
-    /// What it is, where it has no device.
+    /// The kind of an interface without a device, such as `bond`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its node; `None` when it has none or it is unknown.
+    /// `None` when it has none or it is unknown.
     pub node: Option<u32>,
-    /// What went through it; `None` when its counters do not tell.
+    /// `None` when it has no counters.
     pub traffic: Option<TrafficRates>,
-    /// Interrupts of its vectors a second.
+    /// Interrupts of its vectors per second.
     pub interrupts_per_second: f64,
-    /// The share of them that its node's CPUs took; `None` without any, or when the node is unknown.
+    /// The share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or when the node is unknown.
     pub local: Option<f64>,
-    /// Its vectors.
     pub vectors: Vec<VectorRates>,
 }
 
-/// What went through an interface, by its own counters (what counts as a byte is the driver's affair; most leave the
-/// frame check sequence out).
+/// The traffic of an interface by its own counters. Drivers differ in what they count as bytes; most do not count the
+/// frame check sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct TrafficRates {
-    /// Bytes received, in all.
     pub rx_bytes: u64,
-    /// Bytes sent, in all.
     pub tx_bytes: u64,
-    /// Received, in Gbit a second.
     pub rx_gbit_per_second: f64,
-    /// Sent, in Gbit a second.
     pub tx_gbit_per_second: f64,
-    /// Packets received a second.
     pub rx_packets_per_second: f64,
-    /// Packets sent a second.
     pub tx_packets_per_second: f64,
-    /// Packets received and thrown away, in all.
+    /// Packets dropped on receive, total.
     pub rx_dropped: u64,
-    /// Packets not sent, in all.
+    /// Packets dropped on transmit, total.
     pub tx_dropped: u64,
 }
 
-/// What happened on a vector.
+/// The rates of a vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VectorRates {
-    /// Its IRQ number.
     pub irq: u32,
-    /// What it does.
     pub role: Role,
-    /// Its queue; `None` for a control vector.
+    /// `None` for a control vector.
     pub queue: Option<u32>,
-    /// How often it fired, in all.
+    /// Interrupts, total.
     pub interrupts: u64,
-    /// The same a second.
+    /// Interrupts per second.
     pub per_second: f64,
-    /// The share that arrived on the interface's node.
+    /// The share on local CPUs, 0 to 1.
     pub local: Option<f64>,
-    /// The CPUs that took them.
+    /// Interrupts by CPU.
     pub cpus: Vec<OnCpu>,
 }
 
 /// A vector's interrupts on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OnCpu {
-    /// The CPU.
     pub cpu: u32,
-    /// Its node.
     pub node: Option<u32>,
-    /// Interrupts, in all.
+    /// Interrupts, total.
     pub interrupts: u64,
-    /// Interrupts a second.
+    /// Interrupts per second.
     pub per_second: f64,
 }
 
-/// What a CPU did.
+/// The rates of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CpuRates {
-    /// The CPU.
     pub cpu: u32,
-    /// Its node.
     pub node: Option<u32>,
-    /// Interrupts of the measured vectors a second.
+    /// Interrupts of the measured vectors per second.
     pub interrupts_per_second: f64,
-    /// The share of its time in any program or in the kernel.
+    /// The non-idle share of its time, 0 to 1.
     pub busy: f64,
-    /// The share of its time in interrupts and softirqs.
+    /// The share of its time in interrupts and softirqs, 0 to 1.
     pub softirq: f64,
-    /// Polls of receive queues a second (`NET_RX`).
+    /// `NET_RX` softirqs per second.
     pub net_rx_per_second: f64,
-    /// Rounds of transmit work a second (`NET_TX`).
+    /// `NET_TX` softirqs per second.
     pub net_tx_per_second: f64,
-    /// Packets taken a second.
+    /// Packets processed per second (`/proc/net/softnet_stat`).
     pub packets_per_second: f64,
-    /// Times a second that RPS woke it.
+    /// Wakeups by RPS per second.
     pub rps_per_second: f64,
-    /// Packets that its backlog had no room for, in all.
+    /// Packets dropped because its backlog was full, total.
     pub dropped: u64,
-    /// Polls that ended with work left, in all.
+    /// Polls that ended with work left (`time_squeeze`), total.
     pub squeezed: u64,
 }
 
-/// What it cost, all measured interfaces and all CPUs together.
+/// Totals of all measured interfaces and all CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct MachineRates {
-    /// Received and sent, in Gbit a second.
+    /// Received and sent.
     pub gbit_per_second: f64,
-    /// Time of all CPUs in any program or in the kernel, in seconds.
+    /// Non-idle time of all CPUs.
     pub busy_cpu_seconds: f64,
-    /// Time of all CPUs in interrupts and softirqs, in seconds.
+    /// Time of all CPUs in interrupts and softirqs.
     pub softirq_cpu_seconds: f64,
-    /// Gbit for each second that a CPU was busy; `None` when none was for a hundredth of a second.
+    /// `None` when CPUs were busy for less than 10 ms.
     pub gbit_per_busy_cpu_second: Option<f64>,
-    /// Gbit for each second that a CPU spent in interrupts and softirqs.
+    /// `None` when CPUs were in interrupts and softirqs for less than 10 ms.
     pub gbit_per_softirq_cpu_second: Option<f64>,
-    /// Interrupts of the measured vectors on their interface's node.
+    /// Interrupts of the measured vectors on local CPUs.
     pub local_interrupts: u64,
-    /// Interrupts of the measured vectors on other nodes.
+    /// Interrupts of the measured vectors on remote CPUs.
     pub remote_interrupts: u64,
-    /// Packets thrown away by interfaces and backlogs.
+    /// Packets dropped by interfaces and backlogs.
     pub dropped: u64,
-    /// Polls that ended with work left.
+    /// Polls that ended with work left (`time_squeeze`).
     pub squeezed: u64,
 }
 
-/// Counts as numbers to divide.
 #[allow(clippy::cast_precision_loss)] // beyond 2^53 the last digits of a rate do not matter
 fn float(count: u64) -> f64 {
     count as f64
@@ -241,7 +215,7 @@ fn seconds(ticks: u64) -> f64 {
 }
 
 impl Measure {
-    /// Makes rates of what grew.
+    /// Computes rates from the growth of counters.
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> Self {
         let time = growth.elapsed.as_secs_f64();
         let per_second = |count: u64| if time > 0.0 { float(count) / time } else { 0.0 };
@@ -331,7 +305,7 @@ fn interface(
     }
 }
 
-/// How many interrupts of a vector its node's CPUs took, if the node is known, of how many.
+/// The interrupts of a vector on local CPUs, and all of them; `None` when its node is unknown.
 fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Option<u64>, u64) {
     let Some(on) = growth.interrupts.get(&vector.irq) else { return (None, 0) };
     let own = vector.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);

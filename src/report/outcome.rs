@@ -1,4 +1,4 @@
-//! What became of writes, one by one and of all of them together.
+//! The outcomes of writes, changes of channels and requests to irqbalance, one by one and together.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,27 +6,26 @@ use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::plan::Plan;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
-    /// The file, from `/` whatever the root.
+    /// The absolute path, without the root.
     pub path: String,
-    /// What was to be written.
+    /// The value to write.
     pub value: String,
-    /// The interface; empty for a setting of the whole machine.
+    /// Empty for a setting of the whole machine.
     pub interface: String,
-    /// What became of it.
     pub outcome: Outcome,
     /// What the file held before; `None` where it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub was: Option<String>,
-    /// What it was given in place of `value`, since the kernel had no room for that.
+    /// The fallback that was written because the CPU of `value` had no free interrupt vector.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub instead: Option<String>,
-    /// The CPUs that serve the vector until its next interrupt, while they are not yet the new ones.
+    /// The effective CPUs until the next interrupt, while they are not the new ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub effective: Option<CpuSet>,
-    /// The kernel's answer in words, and the fix.
+    /// The kernel's error in words, and the fix.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
 }
@@ -35,74 +34,71 @@ pub struct WriteResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// WriteResult, and read back as written.
+    /// Written, and read back as written.
     Changed,
-    /// The same, and the old CPU serves until the next interrupt moves the vector (`irq_move_masked_irq`): the new
-    /// CPUs are allowed, which is all that a write can do. No failure.
+    /// The same, but the kernel moves the vector only at its next interrupt (`irq_move_masked_irq`). Not a failure.
     Pending,
-    /// It held the value already.
+    /// The file held the value before.
     Already,
-    /// The kernel manages the vector and lets nobody move it: a fact, not a failure.
+    /// The kernel manages the vector and does not allow to move it. Not a failure.
     Managed,
-    /// The kernel did not take it.
+    /// The kernel refused the write.
     Refused,
-    /// The file went away: its queue, its vector or its interface is gone.
+    /// The file is absent: its queue, vector or interface is gone.
     Vanished,
 }
 
 impl WriteResult {
-    /// Whether the planned value was not reached and could have been.
+    /// Whether the write failed.
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Refused | Outcome::Vanished)
     }
 
-    /// Whether the file holds another value than before.
+    /// Whether the file was changed.
     pub fn changed(&self) -> bool {
         matches!(self.outcome, Outcome::Changed | Outcome::Pending)
     }
 }
 
-/// What became of a change of channels.
+/// The result of a change of channels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChannelOutcome {
-    /// The interface.
     pub interface: String,
     /// The channels as `ethtool -L` takes them.
     pub wanted: String,
-    /// Why it was not done; `None` when it was.
+    /// The error; `None` on success.
     pub refused: Option<String>,
 }
 
-/// What was done about irqbalance.
+/// The result of a request to irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IrqbalanceOutcome {
-    /// Its process id; `None` when it does not run.
+    /// `None` when it is not running.
     pub pid: Option<i32>,
-    /// What was done.
     pub done: IrqbalanceAction,
     /// Whether that changed anything.
     pub changed: bool,
-    /// How many IRQs it was told of.
+    /// The number of IRQs in the request.
     pub irqs: usize,
-    /// Why it was not done, or what else there is to know.
+    /// The error, or more about the result.
     pub detail: Option<String>,
 }
 
-/// What can be done about irqbalance.
+/// The possible results of a request to irqbalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IrqbalanceAction {
-    /// It says that it leaves the IRQs alone.
+    /// It confirmed that it leaves the IRQs alone.
     Banned,
     /// Its service is stopped.
     Stopped,
-    /// The IRQs that nicpin had it leave alone are its again.
+    /// It may move the IRQs again that nicpin had it leave alone.
     Unbanned,
-    /// Its service runs again.
+    /// Its service is started again.
     Started,
-    /// Nobody was there to be told: a copy of a machine.
+    /// No request was made, because the root is a copy of a machine.
     NotTold,
-    /// It did not do as it was told.
+    /// It did not accept the request.
     Refused,
 }
 
@@ -111,35 +107,34 @@ impl IrqbalanceOutcome {
         Self { pid, done, changed, irqs, detail: None }
     }
 
-    /// Whether it was not done.
+    /// Whether the request failed.
     pub fn failed(&self) -> bool {
         self.done == IrqbalanceAction::Refused
     }
 }
 
-/// What was put back.
+/// The result of a restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RestoreOutcome {
-    /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
-    /// Each write, in the order in which it was done.
+    /// Each write, in the order of execution.
     pub results: Vec<WriteResult>,
-    /// How many values were as before without a write.
+    /// The number of settings that needed no write.
     pub unchanged: usize,
-    /// Values that the machine does not have now.
+    /// Recorded settings whose files are absent now.
     pub absent: Vec<String>,
-    /// Values that are there and were not put back, by the names of the record; the reasons are with `channels` and
+    /// Settings that exist and could not be restored, by the names of the record. The reasons are in `channels` and
     /// `results`.
     #[serde(skip)]
     pub(crate) refused: Vec<String>,
-    /// How many values are not as they were: refused, or not there now.
+    /// The number of settings that are not restored: refused or absent.
     pub not_back: usize,
-    /// What was undone about irqbalance; `None` where there was nothing to undo.
+    /// `None` when there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
 }
 
 impl RestoreOutcome {
-    /// Whether everything is as it was.
+    /// Whether everything is restored.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
     }
@@ -152,43 +147,42 @@ impl RestoreOutcome {
         self
     }
 
-    /// Whether all was as it was before that.
+    /// Whether there was nothing to restore.
     pub(crate) fn had_nothing_to_do(&self) -> bool {
         self.complete() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 
-    /// Whether something is there and was not put back.
+    /// Whether something exists and could not be restored.
     pub fn failed(&self) -> bool {
         any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 }
 
-/// A plan that was applied.
+/// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyOutcome {
     /// The machine as it was before the writes, after channels changed.
     pub machine: Machine,
-    /// The plan: where channels changed, the one for the new queues.
+    /// The plan; after a change of channels, the one for the new queues.
     pub plan: Plan,
-    /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
-    /// What was done about irqbalance before the first write; `None` where there was nothing to do.
+    /// The request to irqbalance before the first write; `None` when there was nothing to do.
     pub irqbalance: Option<IrqbalanceOutcome>,
     /// Each write, in the plan's order; with [`Options::atomic`], up to the first that failed.
     pub results: Vec<WriteResult>,
-    /// What was taken back, where [`Options::atomic`] made it so.
+    /// What was restored after a failed write, with [`Options::atomic`].
     pub undone: Option<RestoreOutcome>,
-    /// An earlier trial that nobody confirmed and that was put back first.
+    /// The restore, done first, of an earlier trial that had not been confirmed.
     pub earlier: Option<RestoreOutcome>,
 }
 
 impl ApplyOutcome {
-    /// Whether something was not written that could have been.
+    /// Whether any write, change or request failed.
     pub fn failed(&self) -> bool {
         any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 
-    /// Whether there was something to set and nothing of it was taken, so that there is nothing to keep or put back.
+    /// Whether everything failed, so that there is nothing to keep or restore.
     pub fn is_in_vain(&self) -> bool {
         self.failed() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
@@ -200,7 +194,7 @@ fn any_changed(
     results: &[WriteResult],
 ) -> bool {
     channels.iter().any(|channel| channel.refused.is_none())
-        || irqbalance.is_some_and(|told| told.changed)
+        || irqbalance.is_some_and(|irqbalance| irqbalance.changed)
         || results.iter().any(WriteResult::changed)
 }
 

@@ -1,5 +1,5 @@
-//! What `nicpin draw` shows: the machine by node, cache, core and CPU, its interfaces at their nodes, and the CPU of each
-//! queue, now and as planned. Pure; where on the paper things go is the renderer's.
+//! The content of `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now
+//! and as planned. The renderer decides on positions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,36 +9,35 @@ use crate::plan::{Plan, PlannedInterface, PlannedVector, Score};
 use crate::report::nodes::home;
 use crate::report::wording::{count, speed};
 
-/// A machine to be drawn.
+/// The picture of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
-    /// What machine it is, in short.
+    /// The machine in short.
     pub title: String,
-    /// The hash of the plan.
+    /// The plan's hash.
     pub hash: String,
-    /// Its nodes by id.
+    /// By id.
     pub nodes: Vec<NodePicture>,
     /// The interfaces of the plan.
     pub cards: Vec<InterfacePicture>,
     /// CPUs that are isolated or `nohz_full`.
     pub kept_free: CpuSet,
-    /// Now and planned; one of them where there is no difference.
+    /// The current and the planned scene; a single one when they are equal.
     pub scenes: Vec<Scene>,
 }
 
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodePicture {
-    /// Its id.
     pub id: u32,
-    /// Its cores by the cache that they share.
+    /// Cores by the L3 cache that they share.
     pub groups: Vec<CacheGroup>,
 }
 
 /// Cores that share an L3 cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheGroup {
-    /// Whether the machine says that they do; else they are what is left of a node.
+    /// Whether they share an L3 cache; else they are the other cores of a node.
     pub is_l3: bool,
     /// The CPUs of each core.
     pub cores: Vec<CpuSet>,
@@ -47,46 +46,43 @@ pub struct CacheGroup {
 /// An interface.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterfacePicture {
-    /// A letter that stands for it: A, B, and so on.
+    /// The letter that stands for it: A, B, and so on.
     pub key: String,
-    /// Its name.
     pub name: String,
     /// Driver and speed.
     pub what: String,
-    /// The node that it is drawn at.
+    /// The node whose panel it is drawn in.
     pub node: Option<u32>,
-    /// Its queues that are in use and have a vector.
+    /// Queues that are in use and have a vector.
     pub queues: Vec<u32>,
 }
 
-/// Where the queues are.
+/// The CPUs of all queues, now or planned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
-    /// Now, or planned.
+    /// The heading.
     pub title: &'static str,
-    /// How good that is, in words.
+    /// The score in words.
     pub score: String,
-    /// A place for each vector and CPU.
+    /// One mark for each vector and CPU.
     pub places: BTreeSet<QueueMark>,
 }
 
 /// A queue's vector on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueMark {
-    /// The CPU.
     pub cpu: u32,
-    /// The interface, as an index into the cards.
+    /// Index of the interface.
     pub card: usize,
-    /// The queue's number.
     pub queue: u32,
-    /// What of the queue it is.
+    /// The vector's role.
     pub role: Role,
-    /// Whether the CPU is on another node than the one that counts as the interface's own.
+    /// Whether the CPU is not on the interface's node.
     pub remote: bool,
 }
 
 impl Picture {
-    /// Puts together what is to be drawn.
+    /// The picture of a plan's interfaces on a machine.
     pub fn new(machine: &Machine, plan: &Plan) -> Self {
         let topology = &machine.topology;
         let cards: Vec<InterfacePicture> = plan
@@ -164,7 +160,7 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
     interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle)
 }
 
-/// Where a vector is served, as far as the kernel tells.
+/// The effective CPUs of a vector, if the kernel reports them.
 fn now(vector: &PlannedVector) -> CpuSet {
     match &vector.effective {
         Some(cpus) => cpus.clone(),
@@ -173,7 +169,7 @@ fn now(vector: &PlannedVector) -> CpuSet {
     }
 }
 
-/// Where it will be: a vector that is left alone stays.
+/// The planned CPUs of a vector; the effective ones of a vector that is left alone.
 fn planned(vector: &PlannedVector) -> CpuSet {
     vector.cpus.clone().unwrap_or_else(|| now(vector))
 }
@@ -195,7 +191,7 @@ fn places(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) 
 
 fn words(score: &Score) -> String {
     let local = score.local.map_or(String::new(), |local| {
-        format!("{:.0}% of the queue vectors on their card's node, ", (local * 100.0).floor())
+        format!("{:.0}% of the queue vectors on the local node, ", (local * 100.0).floor())
     });
     let queues = count(score.max_vectors_per_core, "queue");
     let isolated = match score.on_isolated {
@@ -205,8 +201,8 @@ fn words(score: &Score) -> String {
     format!("{local}at most {queues} on a core{isolated}")
 }
 
-/// The queues of a card on one CPU, as short words: `3` for a queue, `3r` and `3t` for a vector of it when the other is
-/// elsewhere.
+/// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
+/// on another CPU.
 pub fn labels<'a>(places: impl Iterator<Item = &'a QueueMark>) -> Vec<String> {
     let mut roles: BTreeMap<u32, BTreeSet<Role>> = BTreeMap::new();
     for place in places {

@@ -5,40 +5,35 @@ use serde::Serialize;
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
 
-/// What the counters said of one vector.
+/// The interrupts of one vector after an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VectorProof {
-    /// The interface.
     pub interface: String,
-    /// What the vector does.
     pub role: Role,
-    /// Its queue.
     pub queue: Option<u32>,
-    /// Its IRQ number.
     pub irq: u32,
-    /// Where it should be served.
+    /// The planned CPUs.
     pub cpus: CpuSet,
-    /// The answer.
     pub verdict: Evidence,
-    /// Interrupts that arrived on those CPUs.
+    /// Interrupts that arrived on the planned CPUs.
     pub interrupts: u64,
-    /// CPUs outside of them on which interrupts arrived: before the first of those, while a vector waited to be moved,
-    /// or, if it is not proven, since.
+    /// Other CPUs on which interrupts arrived: before the first one on a planned CPU, while the move was pending, or, if
+    /// the vector is not proven, at any time.
     pub others: CpuSet,
 }
 
-/// What is known of where a vector is served.
+/// The evidence for where a vector's interrupts arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
-    /// Its interrupts arrive where they should.
+    /// Interrupts arrived on the planned CPUs.
     Proven,
-    /// None arrived.
+    /// No interrupt arrived.
     NoTraffic,
-    /// They arrive elsewhere.
+    /// Interrupts arrived on other CPUs.
     Elsewhere,
-    /// Something has allowed it other CPUs meanwhile.
+    /// Its affinity was changed meanwhile.
     MovedAway,
-    /// The vector is gone.
+    /// The vector no longer exists.
     Gone,
 }

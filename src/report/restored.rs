@@ -1,39 +1,36 @@
-//! What `restore` did, and how a trial ended.
+//! The result of `restore`, and how a trial ended.
 
 use serde::Serialize;
 
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult};
 
-/// What `restore` has done.
+/// The result of `restore`; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Restored {
     pub schema: &'static str,
-    /// Put back.
+    /// Settings restored, channels and irqbalance included.
     pub changed: usize,
-    /// As it was first seen.
+    /// Settings that were as recorded before.
     pub already: usize,
-    /// Not taken by the kernel.
+    /// Writes that the kernel refused.
     pub refused: usize,
-    /// Vectors that may be served by their first CPUs again and that the kernel does not move back by itself.
+    /// Vectors whose affinity is restored and that the kernel does not move back by itself.
     pub staying: usize,
-    /// What was recorded and is not there now.
+    /// Recorded settings whose files are absent now.
     pub absent: Vec<String>,
-    /// Each change of channels.
     pub channels: Vec<ChannelOutcome>,
-    /// What was undone about irqbalance, which counts like a write.
+    /// The request to irqbalance, which counts like a write.
     pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write.
     pub results: Vec<WriteResult>,
 }
 
 impl Restored {
-    /// The exit code.
     pub fn exit(&self) -> Exit {
         if self.failed() { Exit::Failed } else { Exit::Planned }
     }
 
-    /// Sums up what was put back.
+    /// Sums up a restore.
     pub fn new(undone: RestoreOutcome) -> Self {
         let RestoreOutcome { channels, results, unchanged, absent, irqbalance, .. } = undone;
         let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
@@ -45,7 +42,7 @@ impl Restored {
             schema: "nicpin.restore/1",
             changed: results.iter().filter(|result| result.changed()).count()
                 + set.len()
-                + usize::from(irqbalance.as_ref().is_some_and(|told| told.changed)),
+                + usize::from(irqbalance.as_ref().is_some_and(|irqbalance| irqbalance.changed)),
             already: unchanged + already,
             refused: results.iter().filter(|result| result.failed()).count()
                 + refused.len()
@@ -58,17 +55,17 @@ impl Restored {
         }
     }
 
-    /// Whether something was not put back that is there.
+    /// Whether something exists and could not be restored.
     pub fn failed(&self) -> bool {
         self.refused > 0
     }
 }
 
-/// Why a trial was put back.
+/// Why a trial ended with a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialEnd {
-    /// Nobody confirmed it.
+    /// It was not confirmed in time.
     InTime,
-    /// The process that watched the time is gone.
+    /// The process that watched the trial was killed.
     Unwatched,
 }

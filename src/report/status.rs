@@ -1,9 +1,9 @@
-//! Is each interface's work on its own node, evenly, as planned, and will it stay so: the answer as a value. It is made
-//! from the machine, its plan and, where somebody watched, the interrupts that arrived meanwhile; its JSON form is
+//! The state of each interface: whether its vectors are local, evenly spread and as planned, and whether other tools will
+//! change that. It is made from the machine, its plan and, where interrupts were watched, their growth. The JSON form is
 //! `nicpin.status/1`.
 //!
-//! What the plan wants, what the kernel allows and where the kernel delivers are three different things here, and
-//! none is taken for proof that packets are served there: only interrupts that were seen to arrive are.
+//! The planned affinity, the affinity and the effective affinity are three different things. None of them proves where
+//! packets are received: only interrupts that arrived do.
 
 mod vectors;
 
@@ -24,66 +24,62 @@ use crate::policy::Balancer;
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.status/1";
 
-/// The machine at a glance.
+/// The status of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
     schema: &'static str,
-    /// That of the worst interface; `None` when none was looked at.
+    /// The worst state of all interfaces; `None` without interfaces.
     pub state: Option<InterfaceState>,
     /// The plan's hash.
     pub hash: String,
-    /// How many values are as planned.
+    /// The number of settings that are as planned.
     pub same: usize,
-    /// How many are not.
+    /// The number of settings that are not.
     pub differ: usize,
-    /// For how many seconds interrupts were watched; `None` when they were not.
+    /// How long interrupts were watched; `None` when they were not.
     pub seconds: Option<f64>,
-    /// Whether an apply has left its record here since the machine came up.
+    /// Whether there is a record of an apply since boot.
     pub applied: bool,
-    /// The interfaces, worst first.
+    /// Worst first.
     pub interfaces: Vec<InterfaceStatus>,
-    /// The other writer of affinities.
     pub irqbalance: IrqbalanceStatus,
-    /// What concerns the whole machine.
+    /// Notes about the whole machine.
     pub notes: Vec<Note>,
 }
 
-/// How an interface is doing, best first.
+/// The state of an interface, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceState {
-    /// As planned, and the interrupts that arrived did so where planned.
+    /// As planned, and interrupts arrived where planned.
     Proven,
     /// Nothing is planned for it: the kernel or the policy decides.
     LeftAlone,
-    /// As planned, and no interrupt was seen.
+    /// As planned; no interrupt arrived.
     NotProven,
-    /// It has no queue vectors, or they are not understood.
+    /// It has no queue vectors, or they are not recognized or cannot be read.
     Unknown,
     /// Set as planned; the kernel moves some vectors at their next interrupt.
     Pending,
-    /// Set as planned, and interrupts arrived on other CPUs.
+    /// Set as planned, but interrupts arrived on other CPUs.
     Elsewhere,
-    /// Some values are not as planned.
+    /// Some settings are not as planned.
     Drift,
 }
 
-/// An interface at a glance.
+/// The status of an interface.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InterfaceStatus {
-    /// Its name.
     pub name: String,
-    /// How it is doing.
     pub state: InterfaceState,
-    /// Its driver.
     pub driver: Option<String>,
-    /// The bus device behind it.
+    /// Address of the bus device behind it.
     pub device: String,
-    /// Its node; `None` when unknown.
+    /// The local node; `None` when unknown.
     pub node: Option<u32>,
-    /// How that is known.
+    /// How the node was determined.
     pub node_source: NodeSource,
-    /// Where its vectors may go.
+    /// The candidate CPUs of its vectors.
     pub candidates: CpuSet,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
@@ -91,37 +87,36 @@ pub struct InterfaceStatus {
     pub link: String,
     /// Receive queues in use, or transmit queues if there are more.
     pub queues: usize,
-    /// Most receiving channels that the card could have, where it tells.
+    /// The most receiving channels that the device can have; `None` when the driver does not report it.
     pub max_queues: Option<u32>,
     /// Vectors of queues in use.
     pub queue_vectors: usize,
-    /// Those that are served on its node; `None` when no node is known.
+    /// Those with a local effective CPU; `None` when no node is known.
     pub local: Option<usize>,
-    /// Most queues that one CPU serves.
+    /// The most queues on one CPU.
     pub max_per_cpu: usize,
-    /// Most queues that one core serves.
+    /// The most queues on one core.
     pub max_per_core: usize,
-    /// Vectors that isolated or `nohz_full` CPUs serve.
+    /// Vectors with an isolated or `nohz_full` effective CPU.
     pub on_isolated: usize,
-    /// Vectors that are not allowed just where planned.
+    /// Vectors whose affinity is not as planned.
     pub drift: usize,
-    /// Vectors that the kernel does not let be moved.
+    /// Vectors that the kernel does not allow to move.
     pub unmovable: usize,
-    /// Interrupts of its vectors a second, while they were watched.
+    /// Interrupts of its vectors per second, if they were watched.
     pub per_second: Option<f64>,
-    /// Vectors of queues in use of which interrupts arrived, all where planned.
+    /// Vectors of queues in use with interrupts, all of them where planned.
     pub proven: Option<usize>,
-    /// Its vectors: queues in order, then control vectors.
+    /// Queue vectors in the order of queues, then control vectors.
     pub vectors: Vec<VectorStatus>,
     /// Receive packet steering, with the flow table.
     pub rps: Steering,
     /// Transmit packet steering.
     pub xps: Steering,
-    /// Who polls its queues.
+    /// How its queues are polled.
     pub polling: Polling,
-    /// What its owner should know.
     pub notes: Vec<Note>,
-    /// What to type to have it as planned.
+    /// The command that makes it as planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -129,25 +124,23 @@ pub struct InterfaceStatus {
 /// One kind of steering over all queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Steering {
-    /// Queues for which something is planned, be it off.
+    /// Queues with a plan, including "off".
     pub planned: usize,
-    /// Those of them that are to steer.
+    /// Queues on which steering is planned to be on.
     pub on: usize,
-    /// Values that are not as planned.
+    /// Settings that are not as planned.
     pub differ: usize,
 }
 
-/// Whether irqbalance will move what is planned.
+/// What irqbalance does with the planned IRQs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IrqbalanceStatus {
-    /// Its process, while it runs.
+    /// `None` when it is not running.
     pub pid: Option<i32>,
-    /// What it does with the planned IRQs.
     #[serde(flatten)]
     pub state: IrqbalanceState,
-    /// How many IRQs are planned.
+    /// The number of planned IRQs.
     pub irqs: usize,
-    /// The plan's note about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
 }
@@ -156,27 +149,28 @@ pub struct IrqbalanceStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum IrqbalanceState {
-    /// It does not run.
+    /// It is not running.
     Absent,
     /// Its policy script asks nicpin which IRQs to leave alone.
     AsksNicpin,
-    /// It was told to leave them alone, and forgets that when it restarts.
+    /// It leaves them alone on request, until it restarts.
     Told,
     /// It moves them.
     Moves {
-        /// Whether apply, by its policy, has it leave them alone.
+        /// Whether apply, by the policy, has it leave them alone.
         fixed_by_apply: bool,
     },
 }
 
 impl Status {
-    /// Judges a machine by its plan, and by what was watched. `told`: the IRQs that irqbalance was told to leave alone.
+    /// The status of a machine, from its plan and the watched interrupts. `banned`: the IRQs that irqbalance leaves alone
+    /// on request.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
         watched: Option<&Growth>,
         applied: bool,
-        told: &BTreeSet<u32>,
+        banned: &BTreeSet<u32>,
     ) -> Self {
         let watched = watched.filter(|watched| watched.seconds() > 0.0);
         let mut interfaces: Vec<InterfaceStatus> =
@@ -201,20 +195,20 @@ impl Status {
             seconds: watched.map(Growth::seconds),
             applied,
             interfaces,
-            irqbalance: irqbalance(plan, told, about_irqbalance.into_iter().next()),
+            irqbalance: irqbalance(plan, banned, about_irqbalance.into_iter().next()),
             notes,
         }
     }
 }
 
-/// Whether irqbalance will move what is planned. `told`: the IRQs that the one that runs was told to leave alone.
-fn irqbalance(plan: &Plan, told: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
+/// What irqbalance does with the planned IRQs. `banned`: the IRQs that it leaves alone on request.
+fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
     let Some(running) = &plan.irqbalance else {
         return IrqbalanceStatus { pid: None, state: IrqbalanceState::Absent, irqs: 0, note: None };
     };
     let state = if running.lasts {
         IrqbalanceState::AsksNicpin
-    } else if running.irqs.iter().all(|irq| told.contains(irq)) {
+    } else if running.irqs.iter().all(|irq| banned.contains(irq)) {
         IrqbalanceState::Told
     } else {
         IrqbalanceState::Moves { fixed_by_apply: running.action == Balancer::Ban }
@@ -259,7 +253,7 @@ fn of_interface(
             .into_iter()
             .map(|change| Note::ChannelsDiffer { why: change.why.clone(), command: change.command.clone() }),
     );
-    notes.extend(interface.into_iter().flat_map(how_polled));
+    notes.extend(interface.into_iter().flat_map(polling_notes));
     InterfaceStatus {
         name: planned.name.clone(),
         state: state(planned, &vectors, differs),
@@ -317,8 +311,7 @@ fn state(planned: &PlannedInterface, vectors: &[VectorStatus], differs: bool) ->
     }
 }
 
-/// Most queues in use that one CPU serves, and that one core serves. A queue's receive and transmit vectors on one CPU
-/// are one piece of work.
+/// The most queues in use on one CPU, and on one core. A queue's receive and transmit vectors on one CPU count once.
 fn most_queues(machine: &Machine, vectors: &[VectorStatus]) -> (usize, usize) {
     let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for row in vectors.iter().filter(|row| row.role != Role::Control && !row.idle) {
@@ -331,8 +324,8 @@ fn most_queues(machine: &Machine, vectors: &[VectorStatus]) -> (usize, usize) {
     (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), cores.max().unwrap_or(0))
 }
 
-/// Settings under which the CPU that is interrupted is not where, or when, the work is done.
-fn how_polled(interface: &Interface) -> Vec<Note> {
+/// Notes about settings by which packets are not received on the vector's CPU, or not at its interrupt.
+fn polling_notes(interface: &Interface) -> Vec<Note> {
     let mut notes = Vec::new();
     let polling = interface.polling;
     if polling.threaded {

@@ -1,4 +1,4 @@
-//! Words that plans and screens have in common.
+//! Wording that plans and screens share.
 
 /// `1 write`, `2 writes`.
 pub(crate) fn count(number: usize, what: &str) -> String {

@@ -1,5 +1,5 @@
-//! Where on the paper things go: panels for nodes, in them boxes for caches, cores and CPUs, and below these the
-//! interfaces. Whole numbers, the same for the same machine.
+//! The positions of everything in the picture, in whole units: panels for nodes, in them boxes for caches, cores and
+//! CPUs, and below these the interfaces.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::report::picture::{CacheGroup, InterfacePicture, Picture};
 
 /// Space around everything, and between panels.
 pub(super) const MARGIN: i32 = 20;
-/// The widest that panels side by side may get, unless one alone is wider.
+/// The maximum width of a row of panels, unless a single panel is wider.
 const WIDEST: i32 = 1720;
 const CELL: (i32, i32) = (38, 29);
 const CORE_PAD: i32 = 2;
@@ -18,16 +18,15 @@ const GROUP_HEAD: i32 = 8;
 const GROUP_GAP: i32 = 8;
 const PANEL_PAD: i32 = 12;
 const PANEL_HEAD: i32 = 28;
-/// Between the last CPUs and the first interface, where lines fan out: for a few of them.
+/// Between the last CPUs and the first interface, where lines fan out; many queues get more.
 const FAN: i32 = 26;
 const CHIP_HEAD: i32 = 24;
 const CHIP_GAP: i32 = 8;
-/// Between the middles of two dots: at least, and at most.
+/// The least and the greatest distance between the centres of two dots.
 const DOTS: (i32, i32) = (11, 44);
 const DOT_ROW: i32 = 11;
 const NARROWEST: i32 = 260;
 
-/// A box.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Rect {
     pub(super) x: i32,
@@ -42,16 +41,16 @@ impl Rect {
     }
 }
 
-/// A picture of one scene, from its own top left corner.
+/// The positions of one scene, from its top left corner.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) width: i32,
     pub(super) height: i32,
-    /// By node, in the picture's order; then the one of interfaces that are at home nowhere, if any.
+    /// By node, in the picture's order; last the one of interfaces whose node is unknown, if any.
     pub(super) panels: Vec<Rect>,
     pub(super) groups: Vec<(Rect, bool)>,
     pub(super) cores: Vec<Rect>,
-    /// By CPU, and below which line nothing but interfaces is in its panel.
+    /// By CPU: its box, and the y below which its panel holds only interfaces.
     pub(super) cells: BTreeMap<u32, (Rect, i32)>,
     /// By interface.
     pub(super) chips: BTreeMap<usize, Chip>,
@@ -61,7 +60,7 @@ pub(super) struct Layout {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chip {
     pub(super) rect: Rect,
-    /// The middle of each queue's dot.
+    /// The centre of each queue's dot.
     pub(super) dots: BTreeMap<u32, (i32, i32)>,
 }
 
@@ -81,7 +80,7 @@ impl Layout {
         Self::arrange(&drafts, inner + 2 * PANEL_PAD)
     }
 
-    /// Panels in rows, all as wide, those of a row as high as its highest.
+    /// Panels in rows, all of one width, each row as high as its highest panel.
     fn arrange(drafts: &[Draft], panel: i32) -> Self {
         let count = i32::try_from(drafts.len()).unwrap_or(i32::MAX).max(1);
         let most = ((WIDEST + MARGIN) / (panel + MARGIN)).clamp(1, count);
@@ -98,7 +97,7 @@ impl Layout {
                 layout.cores.extend(draft.cores.iter().map(|rect| rect.moved(x, y)));
                 let floor = y + draft.floor;
                 layout.cells.extend(draft.cells.iter().map(|&(cpu, rect)| (cpu, (rect.moved(x, y), floor))));
-                // At the bottom of the panel, so that interfaces in a row are in line.
+                // At the bottom of the panel, so that the interfaces of a row are aligned.
                 let low = y + height - draft.height;
                 layout.chips.extend(draft.chips.iter().map(|(at, chip)| {
                     let dots = chip.dots.iter().map(|(&queue, &(dx, dy))| (queue, (dx + x, dy + low)));
@@ -114,14 +113,14 @@ impl Layout {
     }
 }
 
-/// A panel from its own corner.
+/// The positions of one panel, from its top left corner.
 #[derive(Default)]
 struct Draft {
     groups: Vec<(Rect, bool)>,
     cores: Vec<Rect>,
     cells: Vec<(u32, Rect)>,
     chips: Vec<(usize, Chip)>,
-    /// Where the CPUs end.
+    /// The lower edge of the CPUs.
     floor: i32,
     height: i32,
 }
@@ -170,7 +169,7 @@ impl Draft {
     }
 }
 
-/// An interface as high as its queues need, which are dealt over its width.
+/// An interface, high enough for its queues, which are spread over its width.
 fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     let (room, count) = (rect.w - 2 * GROUP_PAD, i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1));
     let rows = (count + room / DOTS.0 - 1) / (room / DOTS.0);
@@ -185,7 +184,7 @@ fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     Chip { rect: Rect { h: CHIP_HEAD + rows * DOT_ROW + 2, ..rect }, dots }
 }
 
-/// How many cores stand side by side: all of a few; of many a number that fills its rows.
+/// The number of cores in a row: up to 8 in one row, of more a number that fills the rows.
 fn columns(group: &CacheGroup) -> i32 {
     let count = i32::try_from(group.cores.len()).unwrap_or(i32::MAX);
     if count <= 8 {
@@ -209,7 +208,7 @@ fn size(group: &CacheGroup) -> (i32, i32) {
     (w, rows * (core.1 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD + GROUP_HEAD)
 }
 
-/// The width of the caches of a node side by side: as many as make the node about twice as wide as high.
+/// The width of a row of caches: as many as make the node about twice as wide as high.
 fn widest_row(groups: &[CacheGroup]) -> i32 {
     let widest = groups.iter().map(|group| size(group).0).max().unwrap_or(0);
     let highest = groups.iter().map(|group| size(group).1).max().unwrap_or(0);

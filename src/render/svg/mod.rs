@@ -1,7 +1,7 @@
-//! The picture of a machine as SVG. Text is text, colours follow the viewer's light or dark scheme, and nothing is
-//! told by colour alone: each interface has a letter. The same picture is the same bytes.
+//! The picture of a machine as SVG. Text stays text, colours follow the viewer's light or dark scheme, and nothing is
+//! shown by colour alone: each interface has a letter. The same picture gives the same bytes.
 //!
-//! Queues are lines below the CPUs, seen in the gaps between them, and words in the CPU that they end at.
+//! A queue is a line from its interface to a CPU, and a label in that CPU.
 
 mod layout;
 mod style;
@@ -17,13 +17,13 @@ use style::COLOURS;
 const TITLE: i32 = 44;
 /// Above each scene: its heading.
 const HEADING: i32 = 34;
-/// Below the last: what the signs mean.
+/// A line of the legend, below the last scene.
 const LEGEND: i32 = 24;
 
-/// From so many queues on, lines are thinner.
+/// With more queues than this, lines are thinner.
 const MANY: usize = 96;
 
-/// The picture as a document of its own.
+/// The picture as an SVG document.
 pub fn picture(picture: &Picture) -> String {
     let layout = Layout::new(picture);
     let legend = legend(picture);
@@ -42,7 +42,7 @@ pub fn picture(picture: &Picture) -> String {
     text(&mut out, (MARGIN, 30), "title", &picture.title);
     let mut y = TITLE;
     for scene in &picture.scenes {
-        two(&mut out, (MARGIN, y + 20), "heading", scene.title, &scene.score);
+        text_pair(&mut out, (MARGIN, y + 20), "heading", scene.title, &scene.score);
         y += HEADING;
         let _ = writeln!(out, r#"<g transform="translate({MARGIN} {y})">"#);
         draw(&mut out, picture, scene, &layout);
@@ -58,7 +58,7 @@ pub fn picture(picture: &Picture) -> String {
     out + "</svg>\n"
 }
 
-/// One scene: what is lowest first.
+/// One scene, drawn from the bottom layer up.
 fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     for (at, panel) in layout.panels.iter().enumerate() {
         rect(out, *panel, "panel", 8);
@@ -72,7 +72,7 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
         rect(out, *core, "core", 4);
     }
     let by_cpu = by_cpu(scene);
-    // Lines that cross the machine go below everything, those within a node only below what they may end at.
+    // Remote lines are below all CPUs, local ones only below the CPUs that they may end at.
     scene.places.iter().filter(|place| place.remote).for_each(|place| line(out, layout, place));
     for (&cpu, (cell, _)) in layout.cells.iter().filter(|(cpu, _)| !by_cpu.contains_key(cpu)) {
         self::cell(out, picture, cpu, *cell, &[]);
@@ -89,13 +89,13 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
 }
 
 fn heading(picture: &Picture, at: usize) -> String {
-    let Some(node) = picture.nodes.get(at) else { return "on no known node".to_owned() };
+    let Some(node) = picture.nodes.get(at) else { return "node unknown".to_owned() };
     let cpus = if node.groups.is_empty() { ", no CPUs" } else { "" };
     format!("node {}{cpus}", node.id)
 }
 
-/// From the queue's dot to the CPU: to where the CPUs of its node end, and from there up beside the numbers of those
-/// below it; or to the upper edge of a CPU that is farther down.
+/// A line from the queue's dot to its CPU: to the lower edge of the node's CPUs, and up along the left side of the
+/// CPU's column; or to the upper edge of a CPU that is below the dot.
 fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
     let from = layout.chips.get(&place.card).and_then(|chip| chip.dots.get(&place.queue));
     let (Some(&(x, y)), Some(&(cell, floor))) = (from, layout.cells.get(&place.cpu)) else { return };
@@ -105,7 +105,7 @@ fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
         let bend = bend(y, floor);
         (y - bend, floor + bend, floor, cell.y + cell.h)
     } else if cell.y <= y {
-        // Side by side: below both, and up.
+        // Panels side by side: below both, and up.
         (floor + 40, floor + 40, floor, cell.y + cell.h)
     } else {
         let bend = bend(y, cell.y);
@@ -132,7 +132,7 @@ fn by_cpu(scene: &Scene) -> BTreeMap<u32, Vec<&QueueMark>> {
     by_cpu
 }
 
-/// The interfaces that these queues are of.
+/// The interfaces of these queues.
 fn cards_of(places: &[&QueueMark]) -> Vec<usize> {
     let mut cards: Vec<usize> = places.iter().map(|place| place.card).collect();
     cards.dedup();
@@ -143,12 +143,12 @@ fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Qu
     let kept_free = picture.kept_free.contains(cpu);
     let cards = cards_of(places);
     out.push_str("<g>");
-    let _ = write!(out, "<title>{}</title>", escaped(&words(picture, cpu, places)));
+    let _ = write!(out, "<title>{}</title>", escaped(&cell_title(picture, cpu, places)));
     rect(out, cell, if kept_free { "cpu isolated" } else { "cpu" }, 3);
     let share = cell.w / i32::try_from(cards.len().max(1)).unwrap_or(1);
     for (at, card) in cards.iter().enumerate() {
         let x = i32::try_from(at).unwrap_or(0) * share;
-        // The last one has what is left.
+        // The last one takes the rest of the width.
         let w = if at + 1 == cards.len() { cell.w - x } else { share };
         let part = Rect { x: cell.x + x, w, ..cell };
         rect(out, part, &format!("k{}", card % COLOURS), if cards.len() == 1 { 3 } else { 0 });
@@ -165,7 +165,7 @@ fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Qu
     out.push_str("</g>\n");
 }
 
-/// The queues of a CPU in the few characters that its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
+/// The queues of a CPU in the five characters that its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
 fn short(picture: &Picture, places: &[&QueueMark]) -> String {
     const ROOM: usize = 5;
     let cards = cards_of(places);
@@ -183,8 +183,8 @@ fn short(picture: &Picture, places: &[&QueueMark]) -> String {
     [all(), counted()].into_iter().find(fits).unwrap_or_else(|| format!("{} if", cards.len()))
 }
 
-/// All of a CPU, for those who point at it.
-fn words(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
+/// The title of a CPU, which viewers show when the pointer is over it.
+fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
     let mut words = format!("CPU {cpu}");
     if picture.kept_free.contains(cpu) {
         words.push_str(", isolated or nohz_full");
@@ -221,10 +221,10 @@ fn chip(out: &mut String, card: &InterfacePicture, at: usize, chip: &layout::Chi
         .collect::<Vec<_>>()
         .join(", ");
     let after = r.x + 20 + 8 * i32::try_from(card.key.len()).unwrap_or(1);
-    two(out, (after, y), "name", &card.name, &what);
+    text_pair(out, (after, y), "name", &card.name, &what);
 }
 
-/// The signs that are in the picture, and what they mean.
+/// The signs that the picture holds, with their meaning.
 fn legend(picture: &Picture) -> Vec<(String, String)> {
     let all = || picture.scenes.iter().flat_map(|scene| &scene.places);
     let cell = Rect { x: 0, y: 0, w: 36, h: 18 };
@@ -238,7 +238,7 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
     };
     let mut legend = vec![(
         sign(&["k0"], "A3"),
-        "a CPU that takes queue 3 of interface A; CPUs in one frame are a core".to_owned(),
+        "a CPU that takes queue 3 of interface A; CPUs in one frame are one core".to_owned(),
     )];
     let cells = picture.scenes.iter().flat_map(|scene| by_cpu(scene).into_values());
     let words: Vec<String> = cells.map(|places| short(picture, &places)).collect();
@@ -274,8 +274,8 @@ fn rect(out: &mut String, rect: Rect, class: &str, radius: i32) {
         writeln!(out, r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}"/>"#);
 }
 
-/// A text, and another after it that matters less.
-fn two(out: &mut String, (x, y): (i32, i32), class: &str, first: &str, then: &str) {
+/// A text, and a second one after it in a weaker colour.
+fn text_pair(out: &mut String, (x, y): (i32, i32), class: &str, first: &str, then: &str) {
     let (first, then) = (escaped(first), escaped(then));
     let _ = writeln!(
         out,
@@ -287,7 +287,7 @@ fn text(out: &mut String, (x, y): (i32, i32), class: &str, text: &str) {
     let _ = writeln!(out, r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#, escaped(text));
 }
 
-/// The text as it can stand in XML: an interface may be named with nearly any character.
+/// Escapes text for XML: the name of an interface may hold nearly any character.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -296,7 +296,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // XML 1.0 has no words for these.
+            // XML 1.0 cannot represent these.
             '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }

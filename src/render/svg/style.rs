@@ -1,9 +1,9 @@
-//! The picture's colours and fonts, in the viewer's light or dark scheme. A viewer that knows no schemes gets light.
+//! The picture's colours and fonts, in the viewer's light or dark scheme. Light is the default.
 
-/// How many colours interfaces have; the next begins anew, with another letter.
+/// The number of interface colours. Further interfaces reuse them, with other letters.
 pub(super) const COLOURS: usize = 8;
 
-/// `k` fills and has white text on it, `s` is a line of the same interface.
+/// For interface colour N, `kN` is a filled area with white text, `sN` a line.
 pub(super) const STYLE: &str = "<style>
 text { font: 12px system-ui, \"DejaVu Sans\", \"Liberation Sans\", sans-serif; fill: #1f2328 }
 .title { font-size: 17px; font-weight: bold }

@@ -1,4 +1,4 @@
-//! One vector: planned, allowed, effective, and where its interrupts were seen to arrive.
+//! The status of one vector: planned affinity, affinity, effective affinity, and where interrupts arrived.
 
 use std::collections::BTreeMap;
 
@@ -9,62 +9,59 @@ use crate::machine::growth::Growth;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedVector};
 
-/// A vector.
+/// The status of a vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VectorStatus {
-    /// Its IRQ number now.
     pub irq: u32,
-    /// Its handler's name.
+    /// The name of its handler.
     pub action: String,
-    /// What it does.
     pub role: Role,
-    /// Its queue; `None` for a control vector.
+    /// `None` for a control vector.
     pub queue: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
-    /// Where the plan wants it; `None`: left alone.
+    /// The planned affinity; `None`: left alone.
     pub planned: Option<CpuSet>,
-    /// Where the kernel may deliver it (`smp_affinity`).
+    /// `smp_affinity`.
     pub affinity: CpuSet,
-    /// Where the kernel delivers it (`effective_affinity`); `None` where it does not tell.
+    /// `effective_affinity`; `None` when the kernel does not report it.
     pub effective: Option<CpuSet>,
-    /// The node that serves it; `None` where that is not one node.
+    /// The node of the effective CPUs; `None` when they are not on one node.
     pub node: Option<u32>,
-    /// Whether that is the interface's; `None` when its node is not known.
+    /// Whether the effective CPUs are local; `None` when the interface's node is unknown.
     pub local: Option<bool>,
-    /// Whether an isolated or `nohz_full` CPU serves it.
+    /// Whether an effective CPU is isolated or `nohz_full`.
     pub on_isolated: bool,
-    /// Interrupts a second while they were watched.
+    /// Interrupts per second, if they were watched.
     pub per_second: Option<f64>,
-    /// The CPUs that they arrived on.
+    /// The CPUs on which interrupts arrived.
     pub arrived: Option<CpuSet>,
-    /// How it is doing.
     pub state: VectorState,
-    /// Why it is not as planned.
+    /// How it differs from the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How a vector is doing.
+/// The state of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VectorState {
-    /// Allowed where planned, and served there as far as the kernel tells.
+    /// Affinity and, if reported, effective affinity are as planned.
     AsPlanned,
     /// Nothing is planned for it.
     LeftAlone,
-    /// The kernel does not let it be moved.
+    /// The kernel does not allow to move it.
     Unmovable,
-    /// Allowed where planned; the kernel moves it at its next interrupt.
+    /// The affinity is as planned; the kernel moves the vector at its next interrupt.
     Pending,
-    /// As planned, and interrupts arrived on other CPUs all the same.
+    /// As planned, but interrupts arrived on other CPUs.
     Elsewhere,
-    /// Allowed on other CPUs than planned.
+    /// The affinity is not as planned.
     Drift,
 }
 
 impl VectorStatus {
-    /// Whether interrupts were seen, all where planned.
+    /// Whether interrupts arrived, all of them where planned.
     pub fn is_proven(&self) -> bool {
         self.state == VectorState::AsPlanned && self.arrived.as_ref().is_some_and(|cpus| !cpus.is_empty())
     }
@@ -77,11 +74,11 @@ pub(super) fn of(
     watched: Option<&Growth>,
 ) -> VectorStatus {
     let topology = &machine.topology;
-    let served = vector.effective_cpus();
+    let effective = vector.effective_cpus();
     let own = vector.node.or(interface.local_node()).and_then(|node| topology.nodes.get(&node));
     let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
-    let (state, why) = judge(topology, vector, served, arrived.as_ref());
+    let (state, why) = judge(topology, vector, effective, arrived.as_ref());
     VectorStatus {
         irq: vector.irq,
         action: vector.action.clone(),
@@ -91,9 +88,9 @@ pub(super) fn of(
         planned: vector.cpus.clone(),
         affinity: vector.affinity.clone(),
         effective: vector.effective.clone(),
-        node: node_of(topology, served),
-        local: own.map(|own| served.is_subset(&own.cpus)),
-        on_isolated: vector.effective.is_some() && served.intersects(&topology.isolated_or_nohz()),
+        node: node_of(topology, effective),
+        local: own.map(|own| effective.is_subset(&own.cpus)),
+        on_isolated: vector.effective.is_some() && effective.intersects(&topology.isolated_or_nohz()),
         per_second: growth.zip(watched).map(|(on, watched)| per_second(on, watched)),
         arrived,
         state,
@@ -106,7 +103,7 @@ fn per_second(on: &BTreeMap<u32, u64>, watched: &Growth) -> f64 {
     on.values().sum::<u64>() as f64 / watched.seconds()
 }
 
-/// The one node that holds all of these CPUs.
+/// The node that has all of these CPUs.
 fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     let first = cpus.first().and_then(|cpu| topology.node_of(cpu))?;
     topology.nodes.get(&first).filter(|node| cpus.is_subset(&node.cpus)).map(|_| first)
@@ -115,7 +112,7 @@ fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
-    served: &CpuSet,
+    effective: &CpuSet,
     arrived: Option<&CpuSet>,
 ) -> (VectorState, Option<String>) {
     let Some(planned) = &vector.cpus else {
@@ -123,10 +120,10 @@ fn judge(
         return (if left { VectorState::LeftAlone } else { VectorState::Unmovable }, None);
     };
     if vector.affinity != *planned {
-        return (VectorState::Drift, Some(drift(topology, vector, planned, served)));
+        return (VectorState::Drift, Some(drift(topology, vector, planned, effective)));
     }
     if vector.effective.as_ref().is_some_and(|effective| !effective.is_subset(planned)) {
-        return (VectorState::Pending, Some(format!("CPU {served} serves until it fires")));
+        return (VectorState::Pending, Some(format!("on CPU {effective} until its next interrupt")));
     }
     if let Some(other) = arrived.map(|cpus| cpus.difference(planned)).filter(|other| !other.is_empty()) {
         return (VectorState::Elsewhere, Some(format!("interrupts arrived on CPU {other}")));
@@ -134,17 +131,17 @@ fn judge(
     (VectorState::AsPlanned, None)
 }
 
-/// What is wrong with where a vector is.
-fn drift(topology: &Topology, vector: &PlannedVector, planned: &CpuSet, served: &CpuSet) -> String {
+/// How a vector's affinity differs from the plan, in words.
+fn drift(topology: &Topology, vector: &PlannedVector, planned: &CpuSet, effective: &CpuSet) -> String {
     if vector.effective.is_none() {
-        return "allowed elsewhere; the kernel does not tell what serves it".to_owned();
+        return "affinity differs; effective CPU not reported".to_owned();
     }
-    if served.intersects(&topology.isolated_or_nohz()) {
-        return format!("served by CPU {served}, which is isolated");
+    if effective.intersects(&topology.isolated_or_nohz()) {
+        return format!("effective CPU {effective} is isolated");
     }
-    match (node_of(topology, served), node_of(topology, planned)) {
-        (Some(now), Some(then)) if now != then => format!("served on node {now}"),
-        _ if served.is_subset(planned) => "allowed elsewhere, too".to_owned(),
-        _ => format!("served by CPU {served}"),
+    match (node_of(topology, effective), node_of(topology, planned)) {
+        (Some(now), Some(then)) if now != then => format!("effective CPU is on node {now}"),
+        _ if effective.is_subset(planned) => "affinity has other CPUs, too".to_owned(),
+        _ => format!("effective CPU is {effective}"),
     }
 }
