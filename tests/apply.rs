@@ -50,7 +50,7 @@ fn restore_gives_back_every_value_and_is_idempotent() {
         let again = machine.nicpin(&["restore"]);
         assert_eq!(
             (again.code, again.stdout.as_str()),
-            (0, "nothing to restore: no apply has left a record\n")
+            (0, "nothing to restore: there is no record of an apply\n")
         );
     }
 }
@@ -113,7 +113,7 @@ fn what_is_gone_at_restore_is_said_and_kept_for_later() {
     let run = machine.nicpin(&["restore"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
-        run.stdout.contains("not there now  0000:01:00.0 port 0: 5 values; kept for the next restore"),
+        run.stdout.contains("absent    0000:01:00.0 port 0: 5 settings; kept for the next restore"),
         "{}",
         run.stdout
     );

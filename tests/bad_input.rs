@@ -132,13 +132,17 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         assert_eq!((run.code, &plan["notes"][0]["code"]), (0, &code.into()));
         let table = machine.nicpin(&["plan"]).stdout;
         assert!(
-            table.contains(&format!("there is no {gone} below this root, so no vector is known")),
+            table.contains(&format!("there is no {gone} below this root, so all vectors are unknown")),
             "{table}"
         );
         assert!(!table.contains("has requested no queue vector"), "{table}");
         let run = machine.nicpin(&["check"]);
         assert_eq!(run.code, 1, "{}", run.stdout);
-        assert!(run.stdout.contains("could not tell  eth2: ") && run.stdout.contains(gone), "{}", run.stdout);
+        assert!(
+            run.stdout.contains("could not be determined  eth2: ") && run.stdout.contains(gone),
+            "{}",
+            run.stdout
+        );
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
         let has = [&*format!("{gone}: no such file or directory (ENOENT)"), "/proc and /sys mounted"];
         fails(&machine, &["apply"], 1, &has);
@@ -259,7 +263,7 @@ fn vectors_that_are_not_understood_are_named_and_left_alone() {
     let run = machine.nicpin(&["apply", "eth2"]);
     assert_eq!(run.code, 1, "asked for by name, and cannot be done");
     assert!(
-        run.stdout.contains("vectors of mlx4_en are not understood")
+        run.stdout.contains("vector names of mlx4_en are not recognized")
             && run.stdout.contains("acme-1@0000:82:00.0"),
         "{}",
         run.stdout

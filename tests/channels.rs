@@ -33,13 +33,13 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     assert_eq!(machine.nicpin(&["check", "--channels", "auto", "eth0"]).code, 2);
     let apply = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
     assert_eq!(apply.code, 0, "{}{}", apply.stdout, apply.stderr);
-    assert!(apply.stdout.contains("changed   eth0: channels to combined 8\n"), "{}", apply.stdout);
+    assert!(apply.stdout.contains("changed   eth0: channels set to combined 8\n"), "{}", apply.stdout);
     assert!(machine.read(ETH0).ends_with("combined 8\n"));
     let again = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
     assert!(again.stdout.contains("changed=0 "), "{}", again.stdout);
     let restore = machine.nicpin(&["restore"]);
     assert_eq!(restore.code, 0, "{}", restore.stdout);
-    assert!(restore.stdout.contains("channels to combined 16"), "{}", restore.stdout);
+    assert!(restore.stdout.contains("channels set to combined 16"), "{}", restore.stdout);
     assert_eq!(machine.read(ETH0), before);
 }
 
@@ -108,21 +108,23 @@ fn the_policy_file_says_it_too() {
 fn what_the_card_cannot_have_is_said() {
     let machine = Copy::of("dl980");
     let run = |args: &[&str]| machine.nicpin(&[&["plan", "eth0", "--channels"], args].concat()).stdout;
-    let most = "the policy wants 1000 channels; the card can have 63";
+    let most = "the policy requests 1000 channels; the device can have 63";
     assert!(run(&["1000"]).contains(most), "{}", run(&["1000"]));
-    assert!(run(&["1000"]).contains("the policy says 1000, and the card can have 63"));
+    assert!(run(&["1000"]).contains("the policy requests 1000, and the device can have 63"));
     assert!(
-        run(&["8", "--explain"]).contains("  channels    ethtool -L eth0 combined 8: as the policy says\n")
+        run(&["8", "--explain"])
+            .contains("  channels    ethtool -L eth0 combined 8: as the policy requests\n")
     );
     // A driver that was asked and has no channels.
     machine.write(ETH0, "");
-    let fixed = "the policy wants 8 channels; the driver takes no other number, so they stay as they are";
+    let fixed =
+        "the policy requests 8 channels; the driver does not allow another number, so nothing is changed";
     assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
     assert!(run(&["keep"]).contains("16 queues share 8 candidate cores on node 0"), "{}", run(&["keep"]));
     assert!(!run(&["keep"]).contains("ethtool -L eth0"), "{}", run(&["keep"]));
     // One that nobody asked.
     machine.remove(ETH0);
-    assert!(run(&["8"]).contains("the driver does not tell its own"), "{}", run(&["8"]));
+    assert!(run(&["8"]).contains("the driver does not report the current number"), "{}", run(&["8"]));
     assert!(run(&["keep"]).contains("ethtool -L eth0 combined 8"), "{}", run(&["keep"]));
 }
 
@@ -134,6 +136,6 @@ fn transmit_channels_alone_are_no_reason_to_change_a_card() {
     assert!(!run.stdout.contains("ethtool -L"), "{}", run.stdout);
     machine.write(ETH0, "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 2\ntx 1\nother 0\ncombined 0\n");
     let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
-    let expected = "ethtool -L eth0 rx 4 tx 4: as many as the card can have, for 8 candidate cores";
+    let expected = "ethtool -L eth0 rx 4 tx 4: as many as the device can have, for 8 candidate cores";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
 }

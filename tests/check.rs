@@ -169,12 +169,12 @@ fn what_cannot_be_told() {
         }
     }
     let check = json(&machine, &["eth0"]);
-    assert_eq!(check["verdict"], "could-not-tell");
+    assert_eq!(check["verdict"], "could-not-be-determined");
     let unknown = &check["unknown"][0];
     assert_eq!((&unknown["interface"], &unknown["code"]), (&"eth0".into(), &"no-vectors".into()));
     let table = machine.nicpin(&["check", "eth0"]);
     assert_eq!(table.code, 1);
-    assert!(table.stdout.starts_with("could not tell  eth0: "), "{}", table.stdout);
+    assert!(table.stdout.starts_with("could not be determined  eth0: "), "{}", table.stdout);
     assert!(table.stdout.contains("(no-vectors)"), "{}", table.stdout);
     let quiet = machine.nicpin(&["check", "-q", "eth0"]);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
@@ -192,7 +192,7 @@ fn what_is_not_understood_is_said_to_be_left_alone() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    let line = "left alone  eth2: the vectors of mlx4_en are not understood";
+    let line = "left alone  eth2: the vector names of mlx4_en are not recognized";
     assert!(run.stdout.starts_with(line), "{}", run.stdout);
     let check = json(&machine, &[]);
     assert_eq!((&check["verdict"], &check["left_alone"][0]["interface"]), (&"same".into(), &"eth2".into()));
@@ -223,7 +223,7 @@ fn a_card_that_has_lost_its_vectors_cannot_be_told() {
     machine.write("/proc/interrupts", &(kept.join("\n") + "\n"));
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
-    assert!(run.stdout.starts_with("could not tell  eth2: "), "{}", run.stdout);
+    assert!(run.stdout.starts_with("could not be determined  eth2: "), "{}", run.stdout);
     assert_eq!(machine.nicpin(&["check", "eth0"]).code, 0);
 }
 

@@ -58,7 +58,7 @@ fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
     assert!(text.contains("changed irqbalance may move 15 IRQs again"), "{text}");
     assert_eq!(banned(&machine), set(&[9, 31]));
     assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
-    assert_eq!(good(&machine, &["restore"]), "nothing to restore: no apply has left a record");
+    assert_eq!(good(&machine, &["restore"]), "nothing to restore: there is no record of an apply");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn ignore_writes_and_says_what_will_happen() {
     let machine = machine(611, &[9]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(
-        text.contains("is ignored: it will move the 16 planned IRQs elsewhere, every 10 seconds"),
+        text.contains("is ignored: it will move the 16 planned IRQs, by default every 10 seconds"),
         "{text}"
     );
     assert_eq!(banned(&machine), set(&[9]));
@@ -145,21 +145,21 @@ fn ignore_says_what_was_banned_before() {
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(
         text.contains(
-            "is ignored: it leaves 16 of the 16 planned IRQs alone, as an earlier apply has told it, until it restarts \
-             or restore takes that back"
+            "is ignored: it leaves 16 of the 16 planned IRQs alone since an earlier apply, until it restarts or \
+             restore undoes that"
         ),
         "{text}"
     );
-    assert!(!text.contains("elsewhere") && !text.contains("--irqbalance ban"), "{text}");
+    assert!(!text.contains("it will move") && !text.contains("--irqbalance ban"), "{text}");
     // Only those of one card; and what it knows nothing of after a restart is not said.
     good(&machine, &["restore"]);
     good(&machine, &["apply", "nic0"]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(text.contains("it leaves 8 of the 16 planned IRQs alone"), "{text}");
-    assert!(text.contains("it will move the other 8 elsewhere"), "{text}");
+    assert!(text.contains("it will move the other 8"), "{text}");
     restart(&machine, 9999, &[]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
-    assert!(text.contains("it will move the 16 planned IRQs elsewhere"), "{text}");
+    assert!(text.contains("it will move the 16 planned IRQs"), "{text}");
 }
 
 /// A tree has no service, and the machine that the test runs on is not asked.
@@ -169,7 +169,7 @@ fn nobody_is_told_for_a_tree_without_an_answer_and_nothing_is_stopped() {
         let machine = machine(611, &[]);
         machine.remove(ANSWER);
         let text = good(&machine, &["apply", "--irqbalance", action]);
-        assert!(text.contains("not told irqbalance: this is a copy of a machine"), "{action}: {text}");
+        assert!(text.contains("not asked irqbalance: this is a copy of a machine"), "{action}: {text}");
         assert!(machine.path(&format!("/proc/{PID}/stat")).exists());
         assert!(good(&machine, &["restore", "--format", "json"]).contains("refused\": 0"));
     }
@@ -217,7 +217,7 @@ fn the_plan_says_how_to_make_it_last_in_the_distributions_own_words() {
         assert!(text.contains(&format!("{expected}=\"{script}\" in {file}")), "{text}");
     }
     let text = good(&machine(611, &[]), &["plan"]);
-    assert!(text.contains(&format!("{script} among the arguments of its service")), "{text}");
+    assert!(text.contains(&format!("add --policyscript={script} to the arguments of its service")), "{text}");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn files_of_others_that_cannot_be_read_are_no_error() {
         machine.set_mode(path, 0o755);
     }
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert!(words(&run).contains("among the arguments of its service"), "{}", run.stdout);
+    assert!(words(&run).contains("to the arguments of its service"), "{}", run.stdout);
 }
 
 /// All or nothing: a refused write undoes the bans of this apply, and only those.

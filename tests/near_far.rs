@@ -81,20 +81,20 @@ fn what_has_no_far_side_is_told_and_nothing_runs() {
         assert_eq!((run.stdout.as_str(), run.stderr.lines().count()), ("", 1), "{args:?}: {}", run.stderr);
         (run.code, run.stderr)
     };
-    let (code, told) = run(&one_node, &["em1"]);
+    let (code, errors) = run(&one_node, &["em1"]);
     assert!(
-        code == 1 && told.contains("node 0 is the only one with CPUs: nothing is far from em1"),
-        "{told}"
+        code == 1 && errors.contains("node 0 is the only node with CPUs: no node is remote from em1"),
+        "{errors}"
     );
-    let (code, told) = run(&fixture("four-node"), &["nic5"]);
-    assert!(code == 1 && told.contains("does not know its node"), "{told}");
-    let (code, told) = run(&fixture("four-node"), &["--far", "9", "nic0"]);
-    assert!(code == 1 && told.contains("node 9 is not a node of this machine"), "{told}");
-    let (code, told) = run(&fixture("four-node"), &["eth7"]);
-    assert!(code == 1 && told.contains("no interface matches `eth7`"), "{told}");
+    let (code, errors) = run(&fixture("four-node"), &["nic5"]);
+    assert!(code == 1 && errors.contains("its node is unknown"), "{errors}");
+    let (code, errors) = run(&fixture("four-node"), &["--far", "9", "nic0"]);
+    assert!(code == 1 && errors.contains("node 9 does not exist"), "{errors}");
+    let (code, errors) = run(&fixture("four-node"), &["eth7"]);
+    assert!(code == 1 && errors.contains("no interface matches `eth7`"), "{errors}");
     // A command runs here and nowhere else.
-    let (code, told) = run(&fixture("four-node"), &["nic0"]);
-    assert!(code == 64 && told.contains("not on the one that --root names"), "{told}");
+    let (code, errors) = run(&fixture("four-node"), &["nic0"]);
+    assert!(code == 64 && errors.contains("not on the one that --root names"), "{errors}");
 
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/sys/class/net/veth0")).unwrap();
@@ -102,8 +102,8 @@ fn what_has_no_far_side_is_told_and_nothing_runs() {
         machine.write(&format!("/sys/class/net/veth0/{file}"), text);
     }
     for nodes in [&[][..], &["--near", "0"], &["--far", "0"]] {
-        let (code, told) = run(&machine.path("/"), &[nodes, &["veth0"]].concat());
-        assert!(code == 1 && told.contains("`veth0` is a veth or a tunnel and has no node"), "{told}");
+        let (code, errors) = run(&machine.path("/"), &[nodes, &["veth0"]].concat());
+        assert!(code == 1 && errors.contains("`veth0` is a veth or a tunnel and has no node"), "{errors}");
     }
     let (code, _) = run(&machine.path("/"), &["--near", "0", "--far", "1", "veth0"]);
     assert_eq!(code, 64, "now all is said but the machine");

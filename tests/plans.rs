@@ -138,5 +138,5 @@ fn workers_have_memory_where_there_is_some() {
     let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "nic1"]);
     assert!(run.stdout.contains("--membind=0"), "{}", run.stdout);
     let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "--rps", "6", "nic1"]);
-    assert!(run.stdout.contains("  note        CPUs 6 take packets by RPS, too\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("  note        CPUs 6 also take packets by RPS\n"), "{}", run.stdout);
 }

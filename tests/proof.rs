@@ -93,7 +93,7 @@ fn every_vector_is_proven_when_each_has_fired_where_it_should() {
     assert_eq!(proof.len(), 8);
     assert!(proof.iter().all(|v| v.verdict == Evidence::Proven && v.interrupts == 3 && v.others.is_empty()));
     let text = applied(&Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)));
-    assert!(text.contains("proven    nic0: rx 0-3, tx 0-3: served where planned\n"), "{text}");
+    assert!(text.contains("proven    nic0: rx 0-3, tx 0-3: interrupts arrived where planned\n"), "{text}");
     assert!(text.contains("proof: proven=8 untried=0 disproved=0\n"), "{text}");
 }
 
@@ -109,8 +109,8 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
     let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
     assert!(!applied.failed());
     let text = self::applied(&applied);
-    assert!(text.contains("proven    nic0: rx 1: served where planned\n"), "{text}");
-    assert!(text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt came\n"), "{text}");
+    assert!(text.contains("proven    nic0: rx 1: interrupts arrived where planned\n"), "{text}");
+    assert!(text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt arrived\n"), "{text}");
 }
 
 /// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
@@ -151,7 +151,7 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
     assert!(applied.failed());
     let text = self::applied(&applied);
-    let expected = format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: served by CPU 7\n");
+    let expected = format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: interrupts arrived on CPU 7\n");
     assert!(text.contains(&expected), "{text}");
 }
 

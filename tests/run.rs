@@ -32,8 +32,8 @@ fn near_far_and_elsewhere() {
         said("dl980", &["eth2"]),
         str![[r#"
 node    2, for eth2
-CPUs    80-87 (where no interrupts go; they go to 16-23)
-memory  of node 2 and no other
+CPUs    80-87 (they take no interrupts, CPUs 16-23 do)
+memory  node 2 only
 
 "#]]
     );
@@ -41,8 +41,8 @@ memory  of node 2 and no other
         said("dl980", &["--far", "--memory", "preferred", "eth2"]),
         str![[r#"
 node    4, for eth2
-CPUs    32-39,96-103 (no interrupts go there)
-memory  of node 4 while it has some
+CPUs    32-39,96-103 (they take no interrupts)
+memory  node 4 preferred
 
 "#]]
     );
@@ -50,8 +50,8 @@ memory  of node 4 while it has some
         said("two-socket-mlx4", &["--memory=local", "eth2"]),
         str![[r#"
 node    1, for eth2
-CPUs    6-11 (interrupts go to 6-11, too, and fewer than half are without)
-memory  of the node that it runs on at the time
+CPUs    6-11 (CPUs 6-11 of them take interrupts: fewer than half take none)
+memory  the node of the CPU that it runs on
 
 "#]]
     );
@@ -59,8 +59,8 @@ memory  of the node that it runs on at the time
         said("dl980", &["--cpus", "5,70", "--node", "3", "eth2"]),
         str![[r#"
 node    3, for eth2
-CPUs    5,70 (as asked for)
-memory  of node 3 and no other
+CPUs    5,70 (as requested)
+memory  node 3 only
 
 "#]]
     );
@@ -69,8 +69,8 @@ memory  of node 3 and no other
         said("four-node", &["--far", "nic4"]),
         str![[r#"
 node    3, for nic4
-CPUs    12-15 (interrupts go to 12-15, too, and fewer than half are without)
-memory  of node 3 and no other
+CPUs    12-15 (CPUs 12-15 of them take interrupts: fewer than half take none)
+memory  node 3 only
 
 "#]]
     );
@@ -83,21 +83,16 @@ fn what_cannot_be_chosen_is_said_in_one_line() {
             "four-node",
             &["nic5"][..],
             1,
-            "nic5: the kernel does not know its node (numa_node -1); name one with --node",
+            "nic5: its node is unknown (numa_node is -1); choose one with --node",
         ),
         (
             "tg3-and-ixgbe",
             &["--far", "p6p1"],
             1,
-            "node 0 is the only one with CPUs: nothing is far from p6p1",
+            "node 0 is the only node with CPUs: no node is remote from p6p1",
         ),
-        ("four-node", &["--node", "4", "nic0"], 1, "node 4 has no CPU that runs; nodes with CPUs: 0-3"),
-        (
-            "four-node",
-            &["--node", "9", "nic0"],
-            1,
-            "node 9 is not a node of this machine; nodes with CPUs: 0-3",
-        ),
+        ("four-node", &["--node", "4", "nic0"], 1, "node 4 has no online CPU; nodes with CPUs: 0-3"),
+        ("four-node", &["--node", "9", "nic0"], 1, "node 9 does not exist; nodes with CPUs: 0-3"),
         ("dl980", &["driver:"], 64, "is not a selector"),
         ("dl980", &["eth[5-9]"], 1, "no interface matches"),
         (
@@ -129,7 +124,10 @@ fn what_cannot_be_chosen_is_said_in_one_line() {
     let offline = Copy::of("two-node");
     offline.write("/sys/devices/system/cpu/online", "0-2,4-7\n");
     let run = offline.nicpin(&["run", "--dry-run", "--cpus", "2-3", "nic0"]);
-    assert_eq!((run.code, run.stderr.as_str()), (1, "nicpin: CPUs 3 are not online; online are 0-2,4-7\n"));
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (1, "nicpin: CPUs 3 are not online; online CPUs are 0-2,4-7\n")
+    );
 }
 
 #[test]
@@ -195,7 +193,7 @@ fn a_node_without_memory_borrows_the_nearests() {
     host.topology.nodes.get_mut(&1).unwrap().distances = [(0, 30), (1, 10), (2, 20)].into();
     let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!((&binding.nodes, &binding.memory_nodes), (&set("1"), &set("2")));
-    assert_eq!(binding.notes, ["node 1 has no memory; node 2 is the nearest that has"]);
+    assert_eq!(binding.notes, ["node 1 has no memory; node 2 is the nearest with memory"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
     assert!(wide.score.local.unwrap() > 0.66);
     assert_eq!(
         &*of(&wide, "eth0").vectors[4].why,
-        "node 3 of the same package: no core of node 2 has less to do"
+        "node 3 of the same package: no core of node 2 has fewer queues"
     );
     assert!(of(&wide, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus == Some(set(""))));
     let mut small = clustered();
@@ -111,7 +111,7 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     assert_eq!(cpus(eth0), ["4", "6", "0"]);
     assert_eq!(
         (&*eth0.vectors[0].why, &*eth0.vectors[1].why),
-        ("node 1, the card's own", "where the driver hints")
+        ("node 1, local to the device", "hinted by the driver")
     );
     assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
 }
@@ -130,7 +130,7 @@ fn cpus_that_the_policy_names_and_that_cannot_be_used_are_said() {
     let named = "among the CPUs that the policy names".to_owned();
     assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), named.clone(), 0));
     assert_eq!(given("4-6", "5-7"), (set("4,6"), set("6"), named, 2));
-    let own = "node 1, the card's own".to_owned();
+    let own = "node 1, local to the device".to_owned();
     assert_eq!(given("5", "7"), (set("4,6"), set(""), own, 2));
 }
 

@@ -34,8 +34,8 @@ fn netlink_tells_of_vectors_whose_names_say_nothing() {
 
 #[test]
 fn netlink_wins_over_a_name_and_the_plan_says_so() {
-    let told = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
-    let port = Port::new("eth0", 10_000, 2, 2).netlink(&told);
+    let reported = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&reported);
     let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0", "eth0-TxRx-1", "eth0"])]));
     let eth0 = &tree.host().interfaces[0];
     assert_eq!(vectors(eth0), ["31=combined 0 netlink", "30=combined 1 netlink", "32=control"]);
@@ -54,8 +54,8 @@ fn netlink_wins_over_a_name_and_the_plan_says_so() {
 #[test]
 fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let machine = Copy::of("four-node");
-    let told = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 76";
-    put(&machine.path("/"), "nicpin/netlink/nic3", told);
+    let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 76";
+    put(&machine.path("/"), "nicpin/netlink/nic3", reported);
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
     let host =
         nicpin::read::machine(&Root::open(&machine.path("/")).unwrap(), nicpin::read::Wants::default())
@@ -89,7 +89,7 @@ fn a_driver_that_names_no_irq_over_netlink_is_read_by_its_names() {
 
 /// Each port of an mlx4 card answers for itself; names give all vectors to the first.
 #[test]
-fn ports_of_one_function_are_told_apart_by_netlink() {
+fn ports_of_one_function_are_reported_apart_by_netlink() {
     let names = ["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"];
     let both = |irq: u32| [("rx", 0, irq), ("tx", 0, irq)];
     let card = card("mlx4_core", Port::new("eth0", 10_000, 1, 1).netlink(&both(31)), 30, &names)
@@ -108,7 +108,7 @@ fn ports_of_one_function_are_told_apart_by_netlink() {
 /// One interface over two functions, one on each node: every vector goes to the node of its own function.
 #[test]
 fn an_interface_over_two_functions_uses_both_nodes() {
-    let told: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
+    let reported: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
         .iter()
         .flat_map(|&(q, irq)| [("rx", q, irq), ("tx", q, irq)])
         .collect();
@@ -116,7 +116,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     let names = ["mlx5_async0@pci:0000:82:00.0".to_owned(), comp(0, "82"), comp(1, "82")];
     let first = card(
         "mlx5_core",
-        Port::new("eth0", 100_000, 4, 4).netlink(&told),
+        Port::new("eth0", 100_000, 4, 4).netlink(&reported),
         30,
         &names.each_ref().map(String::as_str),
     );
@@ -134,17 +134,17 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(planned(eth0), ["1", "4", "2", "5"]);
     assert_eq!((eth0.candidates.to_string(), plan.score.local), ("0-7".to_owned(), Some(1.0)));
-    assert_eq!(&*eth0.vectors[1].why, "node 1, that of the device which raises it");
+    assert_eq!(&*eth0.vectors[1].why, "node 1, that of the vector's device");
     assert!(!codes(eth0).contains(&"queues-exceed-cores"));
 }
 
 /// Queues that share a vector are sent on where netlink says that they complete.
 #[test]
 fn queues_beyond_the_vectors_are_where_netlink_says() {
-    let told = [("rx", 0, 30), ("tx", 0, 30), ("tx", 1, 30), ("rx", 1, 31), ("tx", 2, 31), ("tx", 3, 31)];
+    let reported = [("rx", 0, 30), ("tx", 0, 30), ("tx", 1, 30), ("rx", 1, 31), ("tx", 2, 31), ("tx", 3, 31)];
     let tree = Tree::of(&two_nodes([card(
         "newdriver",
-        Port::new("eth0", 10_000, 2, 4).netlink(&told),
+        Port::new("eth0", 10_000, 2, 4).netlink(&reported),
         30,
         &["nd:a", "nd:b"],
     )]));
@@ -237,8 +237,8 @@ fn a_renamed_interface_keeps_its_vectors() {
     let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
     let tree = Tree::of(&two_nodes([card("ixgbe", Port::new("ens1f0", 10_000, 2, 2), 30, &names)]));
     assert_eq!(vectors(&tree.host().interfaces[0]), ["30=combined 0 name", "31=combined 1 name"]);
-    let told = [("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 31), ("tx", 1, 31)];
-    let port = Port::new("ens1f0", 10_000, 2, 2).netlink(&told);
+    let reported = [("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 31), ("tx", 1, 31)];
+    let port = Port::new("ens1f0", 10_000, 2, 2).netlink(&reported);
     let host = Tree::of(&two_nodes([card("ixgbe", port, 30, &names)])).host();
     assert_eq!(vectors(&host.interfaces[0]), ["30=combined 0 netlink", "31=combined 1 netlink"]);
     assert!(host.interfaces[0].contradictions.is_empty());

@@ -207,7 +207,11 @@ fn proof_is_interrupts_where_planned() {
     assert_eq!((card.per_second, card.proven, card.local), (Some(20.0), Some(4), Some(4)));
     assert_eq!((card.max_per_cpu, card.max_per_core, card.on_isolated, card.drift), (1, 1, 0, 0));
     assert!(text(&busy).contains("\nOK: as planned\n"), "{}", text(&busy));
-    assert!(text(&busy).contains("4 vectors as planned (--all to list); 4 of 4 seen to fire there"));
+    assert!(
+        text(&busy).contains(
+            "4 vectors as planned (--all to list); interrupts arrived there on 4 of 4 queue vectors"
+        )
+    );
 
     // One queue in use is proof for that queue, and the others are not held against it.
     let irq = irqs(&host)[2];
@@ -246,9 +250,9 @@ fn what_differs_says_how_and_what_mends_it() {
     assert_eq!(
         rows,
         [
-            (VectorState::Drift, Some("served on node 0")),
+            (VectorState::Drift, Some("effective CPU is on node 0")),
             (VectorState::AsPlanned, None),
-            (VectorState::Drift, Some("allowed elsewhere, too")),
+            (VectorState::Drift, Some("affinity has other CPUs, too")),
             (VectorState::Pending, Some("CPU 1 serves until it fires")),
         ]
     );
@@ -332,7 +336,7 @@ fn irqbalance_is_said_to_undo_it() {
     machine.write("/proc/812/stat", &irqbalance_since(100));
     let screen = machine.nicpin(&["status"]).stdout;
     assert!(
-        screen.contains("\nirqbalance  runs (process 812)") && screen.contains("within 10 s"),
+        screen.contains("\nirqbalance  runs (process 812)") && screen.contains("by default every 10 s"),
         "{screen}"
     );
     assert!(screen.contains("\n            nicpin apply\n"), "{screen}");
@@ -351,7 +355,9 @@ fn irqbalance_that_was_told_is_said_to_forget_it() {
         .collect();
     std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
-    for (started, said) in [(100, "was told to leave the 16 planned IRQs alone"), (101, "within 10 s")] {
+    for (started, said) in
+        [(100, "leaves the 16 planned IRQs alone until it restarts"), (101, "by default every 10 s")]
+    {
         machine.write("/proc/812/stat", &irqbalance_since(started));
         let told = serde_json::json!({
             "schema": "nicpin.irqbalance/1", "told": [812, 100], "banned": [], "planned": planned, "stopped": false
@@ -401,5 +407,5 @@ fn isolated_cpus_that_are_interrupted_are_counted() {
     let card = &status.interfaces[0];
     assert_eq!(card.on_isolated, 1);
     let why: Vec<_> = card.vectors.iter().filter_map(|row| row.why.as_deref()).collect();
-    assert!(why.contains(&"served by CPU 5, which is isolated"), "{why:?}");
+    assert!(why.contains(&"effective CPU 5 is isolated"), "{why:?}");
 }

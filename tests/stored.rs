@@ -49,7 +49,7 @@ fn refused(machine: &Copy, stored: &Stored, expected: &str) {
     let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(run.code, 1, "{text}{}", run.stderr);
     assert!(text.contains(expected), "{expected}: {text}");
-    assert!(text.contains("no fit nothing was written") && text.contains("changed=0 "), "{text}");
+    assert!(text.contains("misfit nothing was written") && text.contains("changed=0 "), "{text}");
     assert_eq!(machine.snapshot(), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
     let json: Value = serde_json::from_str(&stored.apply(machine, &["--format", "json"]).stdout).unwrap();
@@ -124,7 +124,7 @@ fn interfaces_that_are_gone_renamed_or_another_device() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic1");
-    refused(&machine, &stored, "nic1: is gone, and so is device ");
+    refused(&machine, &stored, "nic1: is absent, and so is device ");
     let run = stored.apply(&machine, &["--force"]);
     assert!(run.code == 1 && run.stdout.contains("; left out"), "{}", run.stdout);
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 0);
@@ -149,7 +149,7 @@ fn queues_vectors_and_cpus_that_are_others_now() {
     let machine = Copy::of("two-node");
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
     refused(&machine, &stored, "machine: CPUs were online: 0-7, now 0-6");
-    refused(&machine, &stored, "nic1: is planned for CPUs that are not online: 7");
+    refused(&machine, &stored, "nic1: planned CPUs are not online: 7");
     // The rest fits.
     let run = stored.apply(&machine, &["--force"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
@@ -166,7 +166,7 @@ fn queues_vectors_and_cpus_that_are_others_now() {
     if machine.path(&actions).exists() {
         machine.remove(&actions);
     }
-    refused(&machine, &stored, "nic0: vectors are gone: ");
+    refused(&machine, &stored, "nic0: vectors are absent: ");
 }
 
 /// The file decides nothing but what vectors and queues of this machine's cards get.
@@ -174,24 +174,26 @@ fn queues_vectors_and_cpus_that_are_others_now() {
 fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
     type Edit = fn(&mut Value);
     let attempts: [(&str, Edit); 9] = [
-        ("no file of a plan has such a path", |plan| {
+        ("the path has a component `.` or `..`", |plan| {
             plan["writes"][0]["path"] = "/proc/irq/../sys/kernel/core_pattern".into();
         }),
-        ("no vector and no queue of the plan asks for that", |plan| {
+        ("it belongs to no vector and no queue of the plan", |plan| {
             plan["writes"][0]["path"] = "/etc/passwd".into();
         }),
-        ("no vector and no queue of the plan asks for that", |plan| {
+        ("it belongs to no vector and no queue of the plan", |plan| {
             plan["writes"][0]["path"] = "/proc/irq/1/smp_affinity".into();
         }),
-        ("no vector and no queue of the plan asks for that", |plan| {
+        ("it belongs to no vector and no queue of the plan", |plan| {
             plan["writes"][0]["path"] = "/proc/irq/default_smp_affinity".into();
         }),
-        ("the only such file that a plan may write is the flow table's", |plan| {
+        ("the only file of this kind is net.core.rps_sock_flow_entries", |plan| {
             plan["writes"][0]["kind"] = "sysctl".into();
             plan["writes"][0]["path"] = "/proc/sys/kernel/modprobe".into();
         }),
-        ("the value is not what the plan has for it", |plan| plan["writes"][0]["value"] = "ff".into()),
-        ("the value is not what the plan has for it", |plan| {
+        ("the value differs from that of its vector or queue", |plan| {
+            plan["writes"][0]["value"] = "ff".into()
+        }),
+        ("the value differs from that of its vector or queue", |plan| {
             plan["writes"][0]["value"] = "$(reboot)".into();
         }),
         ("its interface is not in the plan", |plan| plan["writes"][0]["interface"] = "nic7".into()),

@@ -46,7 +46,7 @@ fn what_nobody_confirms_is_restored() {
     let before = texts(&machine);
     let run = machine.nicpin(&["apply", "--try", "1"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
-    assert!(run.stdout.contains("on trial  put back in 1 s, unless"), "{}", run.stdout);
+    assert!(run.stdout.contains("on trial  restored in 1 s unless"), "{}", run.stdout);
     watched_to_the_end(&machine);
     assert_eq!(texts(&machine), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
@@ -95,7 +95,7 @@ fn a_trial_that_has_set_nothing_is_none() {
         // What another program has done since is not the trial's to put back.
         machine.write("/proc/irq/38/smp_affinity", "01\n");
         let run = machine.nicpin(&["apply", "nic1"]);
-        assert!(run.code == 0 && !run.stdout.contains("put back"), "{obstacle}: {}", run.stdout);
+        assert!(run.code == 0 && !run.stdout.contains("restored"), "{obstacle}: {}", run.stdout);
         assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "01\n", "{obstacle}");
     }
 }
@@ -109,7 +109,7 @@ fn only_what_was_set_is_restored() {
     machine.write(control, "01\n");
     kill_watcher(&machine);
     let run = machine.nicpin(&["apply", "nic1"]);
-    assert!(run.code == 0 && run.stdout.starts_with("put back  "), "{}{}", run.stdout, run.stderr);
+    assert!(run.code == 0 && run.stdout.starts_with("restored  "), "{}{}", run.stdout, run.stderr);
     assert_eq!(machine.read(control), "01\n");
 }
 
@@ -166,15 +166,15 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     assert_eq!((run.code, &report["earlier"]["not_back"]), (0, &1.into()), "{report}");
     let run = machine.nicpin(&["apply", "nic1"]);
     let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("1 value is not back: the next apply tries again not there now"), "{said}");
+    assert!(said.contains("1 setting could not be restored: the next apply tries again absent"), "{said}");
     std::fs::write(machine.path(REFUSED), broken).unwrap();
     let run = machine.nicpin(&["apply", "nic1"]);
-    assert!(run.stdout.starts_with("put back  1 value of an apply --try"), "{}", run.stdout);
+    assert!(run.stdout.starts_with("restored  1 setting of an unconfirmed apply --try"), "{}", run.stdout);
     for (path, text) in texts(&machine).iter().filter(|(path, _)| path.contains("/nic0/")) {
         assert_eq!(text, &before[path], "{path}");
     }
     let again = machine.nicpin(&["apply", "nic1"]);
-    assert!(!again.stdout.contains("put back"), "{}", again.stdout);
+    assert!(!again.stdout.contains("restored"), "{}", again.stdout);
     // The record has what that apply has set meanwhile.
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -202,7 +202,7 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
     assert!(done.earlier.is_some_and(|earlier| earlier.not_back == 1));
     let applied = texts(&machine);
     let run = machine.nicpin(&["apply", "nic1"]);
-    assert!(run.code == 0 && !run.stdout.contains("put back"), "{}", run.stdout);
+    assert!(run.code == 0 && !run.stdout.contains("restored"), "{}", run.stdout);
     assert_eq!(texts(&machine), applied);
 }
 
@@ -216,7 +216,9 @@ fn a_terminal_is_told_what_could_not_be_restored() {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.starts_with("put back nobody confirmed it in time; 1 setting could not be restored (0000:21"),
+        said.starts_with(
+            "restored the trial was not confirmed in time; 1 setting could not be restored (0000:21"
+        ),
         "{said}"
     );
     assert!(machine.path("/run/nicpin/state.json").exists());
@@ -253,8 +255,8 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
     assert_ne!(texts(&machine), before);
     let run = machine.nicpin(&["apply", "nic1"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.starts_with("put back  "), "{}", run.stdout);
-    assert!(run.stdout.contains("values of an apply --try that nobody confirmed\n"), "{}", run.stdout);
+    assert!(run.stdout.starts_with("restored  "), "{}", run.stdout);
+    assert!(run.stdout.contains("settings of an unconfirmed apply --try\n"), "{}", run.stdout);
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
     for (path, text) in texts(&machine).iter().filter(|(path, _)| path.contains("/nic0/")) {
         assert_eq!(text, &before[path], "{path}");
@@ -352,7 +354,7 @@ fn the_time_passes_on_a_terminal() {
     let (child, _master, _) = on_terminal(&machine, "1");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "put back: nobody confirmed it in time\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "restored: the trial was not confirmed in time\n");
     assert_eq!(texts(&machine), before);
 }
 
@@ -361,15 +363,15 @@ fn a_terminal_puts_back_itself_when_nobody_watches_the_time() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     for (signal, seconds, why) in [
-        (Signal::SIGKILL, "3600", "the process that watched the time was killed"),
-        (Signal::SIGSTOP, "1", "nobody confirmed it in time"),
+        (Signal::SIGKILL, "3600", "the process that watched the trial was killed"),
+        (Signal::SIGSTOP, "1", "the trial was not confirmed in time"),
     ] {
         let (child, _master, _) = on_terminal(&machine, seconds);
         let watcher = watcher(&machine);
         kill(watcher, signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{signal}");
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("put back: {why}\n"));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("restored: {why}\n"));
         assert_eq!(texts(&machine), before, "{signal}");
         assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"), "{signal}");
         let _ = kill(watcher, Signal::SIGCONT);

@@ -25,7 +25,7 @@ fn others_who_write_affinities_are_named() {
                 isolated.clone(),
             ],
             "tuned-running",
-            "tuned runs with the profile site, of which cpu-partitioning has isolated_cores",
+            "tuned runs with the profile site, where cpu-partitioning has isolated_cores",
         ),
         (
             vec![
@@ -34,7 +34,7 @@ fn others_who_write_affinities_are_named() {
                 ("/etc/tuned/site/tuned.conf".to_owned(), "[irq]\naffinity=2".to_owned()),
             ],
             "tuned-running",
-            "of which site has the plugin irq",
+            "where site has the plugin irq",
         ),
         // Not running, and a profile that leaves interrupts alone.
         (vec![active.clone(), conf("site", "[irq]")], "", ""),
@@ -45,7 +45,7 @@ fn others_who_write_affinities_are_named() {
                 "[Match]\nDriver=virtio_net\n[Link]\nIRQAffinityPolicy=spread",
             )],
             "link-irq-affinity",
-            "/etc/systemd/network/10-net.link has IRQAffinityPolicy=spread: systemd-udevd sets the vectors",
+            "/etc/systemd/network/10-net.link has IRQAffinityPolicy=spread: systemd-udevd sets the affinity",
         ),
         (
             vec![link(

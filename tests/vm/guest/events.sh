@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck shell=dash disable=SC1091
 # four-node: what happens to cards between plan and apply, and after apply: what check says of it, and that a second
-# apply mends it. Needs ethtool.
+# apply fixes it. Needs ethtool.
 . /harness/lib.sh
 . /payload/assert.sh
 
@@ -95,7 +95,7 @@ device=$(basename "$(pci nic1)")
 echo "$device" > /sys/bus/pci/drivers/igb/unbind
 expect 0 nicpin check nic0 nic2 nic3
 expect 1 nicpin apply --plan $P
-contains "the card that is gone" "nic1: is gone" "$OUT"
+contains "the card that is gone" "nic1: is absent" "$OUT"
 echo "$device" > /sys/bus/pci/drivers/igb/bind
 named() { new=$(basename "/sys/bus/pci/devices/$device/net/"*) && [ -e "/sys/class/net/$new" ]; }
 holds "the card comes back" poll 10 named

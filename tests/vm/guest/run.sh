@@ -40,7 +40,7 @@ expect 143 nicpin run nic0 -- sh -c 'kill -TERM $$'
 expect 1 nicpin run nic0 -- /no/such/command
 contains "a missing command" "nicpin: /no/such/command: no such file or directory (ENOENT)" "$ERR"
 expect 1 nicpin run nic5 -- true
-contains "a card without a node" "nic5: the kernel does not know its node (numa_node -1)" "$ERR"
+contains "a card without a node" "nic5: its node is unknown (numa_node is -1)" "$ERR"
 expect 1 nicpin run --node 4 nic0 -- true
 
 # Needs no root.
@@ -58,13 +58,13 @@ echo 0-1 > /sys/fs/cgroup/some/cpuset.mems
 inside() { sh -c 'echo $$ > /sys/fs/cgroup/some/cgroup.procs; exec "$@"' sh "$@"; }
 expect 0 inside nicpin run nic0 -- cat /proc/self/status
 equal "CPUs in a cpuset" 0-1 "$(sed -n 's/^Cpus_allowed_list:\t*//p' "$OUT")"
-contains "a cpuset that leaves some" "nicpin: this process's cpuset leaves CPUs 0-1 of 0-3" "$ERR"
+contains "a cpuset that leaves some" "nicpin: this process's cpuset contains only CPUs 0-1 of 0-3" "$ERR"
 expect 1 inside nicpin run nic2 -- true
 contains "a cpuset that leaves none" "cannot run on CPUs 8-11: invalid argument (EINVAL): this process's cpuset holds none" "$ERR"
 expect 1 inside nicpin run --cpus 1-2 nic0 -- true
-contains "named CPUs" "this process's cpuset leaves only CPUs 1 of 1-2" "$ERR"
+contains "named CPUs" "this process's cpuset contains only CPUs 1 of 1-2" "$ERR"
 expect 1 inside nicpin run --cpus 0-1 --node 2 nic0 -- true
-contains "memory that the cpuset does not have" "cannot have memory of node 2: invalid argument (EINVAL)" "$ERR"
+contains "memory that the cpuset does not have" "cannot bind memory to node 2: invalid argument (EINVAL)" "$ERR"
 expect 0 inside nicpin run --dry-run nic0
-contains "a dry run in a cpuset" "this process's cpuset leaves CPUs 0-1 of 0-3" "$OUT"
+contains "a dry run in a cpuset" "this process's cpuset contains only CPUs 0-1 of 0-3" "$OUT"
 finish
