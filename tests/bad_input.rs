@@ -283,7 +283,7 @@ fn a_policy_file_with_an_error_names_line_and_column() {
     for (text, has) in [
         (
             "[defaults]\nscope = 'near'\n",
-            "policy.toml: line 2, column 9: `near` is none of local, all, remote",
+            "policy.toml: line 2, column 9: `near` is not one of local, all, remote",
         ),
         ("[defaults]\n\nscoop = 'all'\n", "line 3, column 1: unknown setting `scoop`; did you mean `scope`?"),
         ("\n[[rule]]\nset = {}\n", "line 2, column 1: the rule has no `match`"),

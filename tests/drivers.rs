@@ -246,7 +246,7 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     assert_eq!((&*sharers.code(), fix(&sharers)), ("vectors-shared", None));
     let alone = note(&["eth'1"], "eth'1");
     assert!(
-        text(&alone).contains("those of eth0") && text(&alone).contains("planned there"),
+        text(&alone).contains("vectors with eth0") && text(&alone).contains("planned there"),
         "{}",
         text(&alone)
     );

@@ -227,13 +227,13 @@ fn a_new_users_mistakes_are_answered() {
         (
             &["plan", "--scope", "near"],
             64,
-            "invalid value 'near' for '--scope <local|all|remote|hint|CPULIST>': `near` is none of local, all, remote,",
+            "invalid value 'near' for '--scope <local|all|remote|hint|CPULIST>': `near` is not one of local, all, remote,",
         ),
         (&["plan", "--exclude", "3-1"], 64, "`3-1` is not a CPU list such as 0-3,8: 3-1 runs downwards"),
         (
             &["plan", "--rfs", "0"],
             64,
-            "`0` is none of keep, off, or a number of flows over all interfaces from 1 to",
+            "`0` is not one of keep, off, or a number of flows over all interfaces from 1 to",
         ),
         (&["plan", "--no-siblings"], 64, "a similar argument exists: '--siblings'"),
         (&["plan", "--help"], 0, ""),

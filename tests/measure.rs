@@ -107,7 +107,7 @@ CPU  node  busy  softirq  irq/s  NET_RX/s  NET_TX/s  packets/s  rps/s  dropped  
 1    0     50%   25%      0      25        0         250        0      0        5
 2    1     50%   25%      50     25        0         250        0      0        5
 3    1     50%   25%      0      25        0         250        0      0        5
-machine  3.00 Gbit/s in all; 2.00 CPUs busy, 1.00 of them with interrupts and softirqs; 1.50 Gbit
+machine  3.00 Gbit/s in total; 2.00 CPUs busy, 1.00 of them in interrupts and softirqs; 1.50 Gbit
          per CPU second; 3.00 Gbit per softirq CPU second; dropped 150, squeezed 20
 ";
     assert_eq!(nicpin::render::measure::measure(&busy(), false), expected);

@@ -41,7 +41,7 @@ fn comparison() -> Comparison {
 #[test]
 fn near_and_far_side_by_side() {
     let expected = "\
-eth2  iperf3 -c server near and far, 3 runs each, by turns
+eth2  iperf3 -c server near and far, 3 runs each, alternating
 near  node 1, CPUs 6-11
 far   node 0, CPUs 0-5
 

@@ -240,7 +240,7 @@ fn what_differs_says_how_and_what_mends_it() {
     let everywhere = mask(&host, &set("0-7"));
     let vectors = &mut host.interfaces[0].vectors;
     let planned = vectors[2].effective.clone();
-    // Moved to the other node; allowed there but served well; set, and not moved yet.
+    // Moved to the other node; the affinity too wide but the effective CPU as planned; set, and not moved yet.
     (vectors[0].affinity, vectors[0].effective) = (everywhere.clone(), Some(set("0")));
     vectors[2].affinity = everywhere;
     vectors[3].effective = Some(set("1"));
@@ -253,7 +253,7 @@ fn what_differs_says_how_and_what_mends_it() {
             (VectorState::Drift, Some("effective CPU is on node 0")),
             (VectorState::AsPlanned, None),
             (VectorState::Drift, Some("affinity has other CPUs, too")),
-            (VectorState::Pending, Some("CPU 1 serves until it fires")),
+            (VectorState::Pending, Some("on CPU 1 until its next interrupt")),
         ]
     );
     assert_eq!(card.vectors[2].effective, planned);
@@ -381,10 +381,10 @@ fn options_bend_what_is_planned_and_are_said() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
     let by_default = machine.nicpin(&["status"]).stdout;
-    assert!(by_default.contains("DRIFT") && !by_default.contains("the same ones"), "{by_default}");
+    assert!(by_default.contains("DRIFT") && !by_default.contains("the same options"), "{by_default}");
     let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
     assert!(
-        !by_options.contains("DRIFT") && by_options.contains("apply needs the same ones"),
+        !by_options.contains("DRIFT") && by_options.contains("apply needs the same options"),
         "{by_options}"
     );
 }

@@ -110,7 +110,7 @@ fn other_irq_numbers_are_named_and_with_force_followed() {
     // 71 now belongs to something else.
     std::fs::create_dir(machine.path("/proc/irq/71")).unwrap();
     machine.write("/proc/irq/71/smp_affinity", "001\n");
-    refused(&machine, &stored, "eth2: other IRQ numbers: combined 0 71 is 171");
+    refused(&machine, &stored, "eth2: other IRQ numbers: combined 0 71 is now 171");
     let run = stored.apply(&machine, &["--force"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(run.stdout.contains(&format!("changed={planned} ")), "{}", run.stdout);
@@ -133,7 +133,7 @@ fn interfaces_that_are_gone_renamed_or_another_device() {
     stored.edit(|plan| {
         *plan = serde_json::from_str(&plan.to_string().replace("nic1", "nic9")).unwrap();
     });
-    refused(&machine, &stored, "is nic1 now");
+    refused(&machine, &stored, "is named nic1 now");
     let stored = Stored::of(&machine);
     stored.edit(|plan| plan["interfaces"][0]["device"] = "0000:ff:00.0".into());
     refused(&machine, &stored, "the plan is for 0000:ff:00.0");

@@ -312,7 +312,7 @@ fn all_or_nothing_leaves_nothing_on_trial() {
     let before = texts(&machine);
     let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic"]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("since not all could be written"), "{}", run.stdout);
+    assert!(run.stdout.contains("because not every setting could be written"), "{}", run.stdout);
     assert!(run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "), "{}", run.stdout);
     assert!(!run.stdout.contains("on trial"), "{}", run.stdout);
     watched_to_the_end(&machine);
@@ -339,7 +339,7 @@ fn on_terminal(machine: &Copy, seconds: &str) -> (Child, std::os::fd::OwnedFd, S
 fn enter_on_the_terminal_keeps_it() {
     let machine = Copy::of("two-node");
     let (child, master, said) = on_terminal(&machine, "3600");
-    assert!(said.contains("unless `nicpin confirm` (or Enter on this terminal) keeps it"), "{said}");
+    assert!(said.contains("unless confirmed by `nicpin confirm` (or Enter on this terminal)"), "{said}");
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"kept\n"[..]));
@@ -421,7 +421,11 @@ fn a_proof_takes_its_time_from_the_trial() {
     let start = Instant::now();
     let run = machine.nicpin(&["apply", "--try", "1", "--prove", "60"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("cut short the time of --try ends before that of --prove"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("cut short the time of --try ended before that of --prove"),
+        "{}",
+        run.stdout
+    );
     assert!(run.stdout.contains("proof: proven=0 untried=16 disproved=0\n"), "{}", run.stdout);
     watched_to_the_end(&machine);
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());

@@ -69,7 +69,7 @@ impl CpuSet {
         self.insert_word(cpu / 64, 1 << (cpu % 64));
     }
 
-    /// Adds those CPUs of a word that are ones in it.
+    /// Adds the CPUs whose bits are set in a word.
     fn insert_word(&mut self, index: u32, cpus: u64) {
         if cpus == 0 {
             return;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// As sets of the standard library do it, wherever the CPUs lie.
+        /// The same results as the sets of the standard library, for any CPU numbers.
         #[test]
         fn sets_are_sets(
             a in proptest::collection::btree_set(0_u32..300, 0..12),

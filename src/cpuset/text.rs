@@ -45,9 +45,8 @@ impl CpuSet {
             }
             let (used, group) = match stride {
                 None => (1, 1),
-                Some(stride) => {
-                    parse_stride(stride).ok_or_else(|| error(format!("`{}` is no stride", shown(stride))))?
-                }
+                Some(stride) => parse_stride(stride)
+                    .ok_or_else(|| error(format!("`{}` is not a stride", shown(stride))))?,
             };
             if group == used {
                 set.insert_range(first, last);
@@ -97,7 +96,7 @@ impl CpuSet {
     }
 
     /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), and refuses what no
-    /// kernel prints, so that a file that is torn or from elsewhere is not taken for a mask.
+    /// kernel prints, so that a damaged file is not read as a mask.
     pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
         if let Some(set) = parse_full_groups(trimmed.as_bytes()) {
@@ -133,7 +132,7 @@ impl CpuSet {
             return None;
         }
         let length = width.digits as usize;
-        // Of a wide mask nearly all digits are 0: they are laid down first, and the others put in.
+        // Nearly all digits of a wide mask are 0: these are written first, then the others are set.
         let mut mask = "00000000,".repeat(length.div_ceil(8)).into_bytes();
         mask.pop();
         mask.drain(..(8 - length % 8) % 8);
@@ -150,7 +149,7 @@ impl CpuSet {
     }
 }
 
-/// The text as it can stand in a line of an error: no control characters, at most 60 characters.
+/// The text for an error message: without control characters, at most 60 characters.
 fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(61).flat_map(char::escape_default).collect();
     if shown.len() > 60 {
@@ -167,7 +166,7 @@ fn trim(text: &str) -> &str {
 fn parse_cpu(text: &str) -> Result<u32, String> {
     let cpu: u32 = match text.trim().parse() {
         Ok(cpu) if text.trim().starts_with(|c: char| c.is_ascii_digit()) => cpu,
-        _ => return Err(format!("`{}` is no CPU number", shown(text.trim()))),
+        _ => return Err(format!("`{}` is not a CPU number", shown(text.trim()))),
     };
     if cpu < MAX_CPUS { Ok(cpu) } else { Err(format!("CPU {cpu} is beyond any kernel's")) }
 }

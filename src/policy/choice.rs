@@ -9,13 +9,13 @@ use crate::policy::table::{SCOPE, Scope};
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
-    /// What the file gives for the machine.
+    /// The file's settings for the machine.
     pub machine: Settings,
-    /// What the file gives for every interface.
+    /// The file's settings for every interface.
     pub defaults: Settings,
-    /// What the file gives for some.
+    /// The file's rules, in order.
     pub rules: Vec<Rule>,
-    /// The command line's options, which come over everything.
+    /// The command line's settings, which override the file's.
     pub options: Settings,
 }
 
@@ -28,7 +28,7 @@ pub struct Choice {
 }
 
 impl Policy {
-    /// Whether anything in it asks for the drivers' hints.
+    /// Whether any scope in it is `hint`.
     pub fn wants_hints(&self) -> bool {
         let rules = self.rules.iter().map(|rule| &rule.set);
         rules.chain([&self.defaults, &self.options]).any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
@@ -37,10 +37,10 @@ impl Policy {
     /// A setting of the machine.
     pub fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
         let given = self.options.get(setting).or_else(|| self.machine.get(setting));
-        given.unwrap_or_else(|| setting.unsaid())
+        given.unwrap_or_else(|| setting.default_value())
     }
 
-    /// What holds for an interface.
+    /// The settings that apply to an interface.
     pub fn choice(&self, interface: &Interface) -> Choice {
         let mut choice = Choice { settings: self.defaults.clone(), rules: Vec::new() };
         for (number, rule) in (1..).zip(&self.rules) {
@@ -57,7 +57,7 @@ impl Policy {
 impl Choice {
     /// A setting of the interface.
     pub fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
-        self.settings.get(setting).unwrap_or_else(|| setting.unsaid())
+        self.settings.get(setting).unwrap_or_else(|| setting.default_value())
     }
 }
 
@@ -120,11 +120,11 @@ mod tests {
                     default = values[0].0
                 );
                 let policy = Policy::parse(&text).unwrap();
-                let unsaid =
+                let default =
                     Policy::parse(&format!("[defaults]\n{} = {}\n", entry.key, values[0].0)).unwrap();
-                assert_ne!(policy.defaults, unsaid.defaults, "{text}");
+                assert_ne!(policy.defaults, default.defaults, "{text}");
                 let eth0 = interface("eth0", "igb");
-                assert_eq!(policy.choice(&eth0).settings, unsaid.choice(&eth0).settings, "{text}");
+                assert_eq!(policy.choice(&eth0).settings, default.choice(&eth0).settings, "{text}");
             }
         }
     }
@@ -168,7 +168,7 @@ mod tests {
         for (text, expected) in [
             (
                 "[defaults]\nscope = 'near'\n",
-                "line 2, column 9: `near` is none of local, all, remote, hint, or a CPU list",
+                "line 2, column 9: `near` is not one of local, all, remote, hint, or a CPU list",
             ),
             (
                 "[defaults]\nscoop = 'local'\n",
@@ -176,23 +176,26 @@ mod tests {
             ),
             (
                 "[defaults]\nspeed = 'local'\n",
-                "unknown setting `speed`; there are scope, exclude, irq-cores, per,",
+                "unknown setting `speed`; expected one of scope, exclude, irq-cores, per,",
             ),
             ("[default]\n", "line 1, column 2: unknown key `default`; did you mean `defaults`?"),
-            ("x = 1\n", "unknown key `x`; there are defaults, rule, irqbalance"),
+            ("x = 1\n", "unknown key `x`; expected one of defaults, rule, irqbalance"),
             ("scope = 'all'\n", "line 1, column 1: `scope` belongs in [defaults], or in the `set` of a rule"),
-            ("[defaults]\nirqbalance = 'ban'\n", "line 2, column 1: `irqbalance` holds for the machine"),
+            (
+                "[defaults]\nirqbalance = 'ban'\n",
+                "line 2, column 1: `irqbalance` is a setting of the machine",
+            ),
             (
                 "[[rule]]\nmatch = { nam = 'x' }\nset = {}\n",
                 "line 2, column 11: unknown condition `nam`; did you mean",
             ),
             (
                 "[[rule]]\nmatch = { name = 'eth[0' }\nset = {}\n",
-                "line 2, column 18: `eth[0` is no pattern: ",
+                "line 2, column 18: `eth[0` is not a pattern: ",
             ),
             (
                 "[[rule]]\nmatch = { speed = 'fast' }\nset = {}\n",
-                "`fast` is no speed in Mbit/s such as 10000",
+                "`fast` is not a speed in Mbit/s such as 10000",
             ),
             (
                 "[[rule]]\nmatch = { node = -1 }\nset = {}\n",
@@ -205,7 +208,7 @@ mod tests {
             ("[defaults]\nexclude = 3\n", "expected a string: a CPU list such as 0-3,8"),
             ("[defaults]\nsiblings = 'yes'\n", "expected a boolean"),
             ("[defaults]\nrfs = 0\n", "a number of flows"),
-            ("[defaults]\nrfs = -5\n", "`-5` is none of keep, off, or a number of flows"),
+            ("[defaults]\nrfs = -5\n", "`-5` is not one of keep, off, or a number of flows"),
             ("[defaults]\nirq-cores = 0\n", "line 2, column 13"),
             ("[defaults]\ngroup = { cpus = '1', mask = '2' }\n", "line 2, column 9"),
             ("[defaults]\ngroup = { cpu = '1' }\n", "line 2, column 11: unknown key `cpu`"),

@@ -8,21 +8,20 @@ use crate::policy::table::SETTINGS;
 pub(crate) use crate::policy::rule::CONDITIONS;
 
 const HEAD: &str = "\
-# The policy of nicpin: /etc/nicpin.toml. Every line here is a comment or a default; the file as it is
-# changes nothing. `nicpin plan --explain` says which rules matched, and why each vector goes where it goes.
+# The policy of nicpin: /etc/nicpin.toml. Every line is a comment or a default, so the unedited file
+# changes nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
 #
 ";
 
-/// How the parts of a policy go together. Empty lines part paragraphs.
+/// How the parts of a policy combine. Paragraphs are separated by empty lines.
 pub(crate) const POLICY: &str = "\
-What is given in [defaults] holds for every interface. Every [[rule]] that matches an interface applies over it, in
-the order of the file; options on the command line come over all. A setting replaces the same setting of an earlier
-place.
+Settings in [defaults] apply to every interface. Every [[rule]] that matches an interface overrides them, in the order
+of the file. Command-line options override all of them.
 
-Where a list of CPUs can stand, so can a mask as the kernel prints it: { mask = \"0000010f\" }.
+In place of a list of CPUs a mask is accepted, as the kernel prints it: { mask = \"0000010f\" }.
 ";
 
-/// Rules as an example.
+/// Example rules.
 pub(crate) const RULES: &str = "\
 # [[rule]]
 # match = { driver = \"mlx5_core\", speed = \">=100000\" }

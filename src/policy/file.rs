@@ -1,4 +1,4 @@
-//! The policy file: TOML, walked once by the table of settings. Every error has its line and column.
+//! Reads the policy file (TOML) by the table of settings. Every error has its line and column.
 
 use glob::Pattern;
 use toml::Spanned;
@@ -11,7 +11,7 @@ use crate::policy::setting::{Entry, Value};
 use crate::policy::settings::{Settings, named};
 use crate::policy::table::SETTINGS;
 
-/// What is wrong with a policy file, and where.
+/// An error in a policy file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub struct PolicyError {
     pub line: usize,
     /// In characters, counted from 1.
     pub column: usize,
-    /// In one line.
+    /// A single line.
     pub message: String,
 }
 
@@ -33,14 +33,14 @@ impl Policy {
         File { text, possible: None }.policy()
     }
 
-    /// Parses a policy file for a machine: as [`parse`](Self::parse), and refuses CPUs from `possible` on, the kernel's
-    /// `nr_cpu_ids`.
+    /// Parses a policy file for a machine: as [`parse`](Self::parse), but refuses CPU numbers of `possible` (the kernel's
+    /// `nr_cpu_ids`) and above.
     pub fn parse_for(text: &str, possible: u32) -> Result<Self, PolicyError> {
         File { text, possible: Some(possible) }.policy()
     }
 }
 
-/// The text of a file, and the number of CPUs that it can name, if that is known.
+/// The text of a file, and the kernel's `nr_cpu_ids` if CPU numbers are to be checked.
 struct File<'t> {
     text: &'t str,
     possible: Option<u32>,
@@ -117,7 +117,8 @@ impl<'t> File<'t> {
 
     fn pattern(&self, item: &Item<'t>) -> Result<Pattern, PolicyError> {
         let text = item.get_ref().as_str().ok_or_else(|| self.at(item, "expected a string"))?;
-        Pattern::new(text).map_err(|error| self.at(item, &format!("`{text}` is no pattern: {}", error.msg)))
+        Pattern::new(text)
+            .map_err(|error| self.at(item, &format!("`{text}` is not a pattern: {}", error.msg)))
     }
 
     /// The settings of `[defaults]` or of a rule.
@@ -128,7 +129,8 @@ impl<'t> File<'t> {
             match named(name) {
                 Some(entry) if entry.is_for_interfaces() => settings.set(entry, self.value(entry, item)?),
                 Some(_) => {
-                    let text = format!("`{name}` holds for the machine and belongs at the top of the file");
+                    let text =
+                        format!("`{name}` is a setting of the machine and belongs at the top of the file");
                     return Err(self.at(key, &text));
                 }
                 None => {
@@ -158,7 +160,7 @@ impl<'t> File<'t> {
         Ok(value)
     }
 
-    /// CPUs in a form that says which one it is: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
+    /// CPUs in an explicit form: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
     fn cpus(&self, item: &Item<'t>) -> Result<CpuSet, PolicyError> {
         let mut given = in_order(self.table(item)?).into_iter();
         let (Some((key, text)), None) = (given.next(), given.next()) else {
@@ -186,13 +188,13 @@ impl<'t> File<'t> {
     ) -> PolicyError {
         let (name, known) = (key.get_ref().as_ref(), known.into_iter().collect::<Vec<_>>());
         let near = known.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
-        let cure = match near {
+        let fix = match near {
             Some((distance, near)) if distance <= 2 && distance * 2 < name.len() => {
                 format!("did you mean `{near}`?")
             }
-            _ => format!("there are {}", known.join(", ")),
+            _ => format!("expected one of {}", known.join(", ")),
         };
-        self.at(key, &format!("unknown {what} `{name}`; {cure}"))
+        self.at(key, &format!("unknown {what} `{name}`; {fix}"))
     }
 
     fn at<T>(&self, place: &Spanned<T>, message: &str) -> PolicyError {
@@ -207,14 +209,14 @@ impl<'t> File<'t> {
     }
 }
 
-/// As they stand in the file, so that the first error is the one that is reported.
+/// The entries in the order of the file, so that the first error is reported.
 fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
-/// An integer in decimal, whichever base it is written in.
+/// An integer of any base, as decimal text.
 fn integer(value: &DeValue<'_>) -> Option<String> {
     let integer = value.as_integer()?;
     Some(i64::from_str_radix(integer.as_str(), integer.radix()).ok()?.to_string())

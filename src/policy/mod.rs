@@ -1,4 +1,4 @@
-//! What a site wants: the policy file (TOML), and the command-line options that override it.
+//! The policy: the policy file (TOML), and the command-line options that override it.
 //!
 //! A file has `[defaults]` and any number of `[[rule]]`s. Every rule that matches an interface applies, in
 //! the file's order, each over the ones before it; options from the command line come last. A setting that is given

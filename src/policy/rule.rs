@@ -14,20 +14,17 @@ pub struct Rule {
     pub(crate) set: Settings,
 }
 
-/// The keys of `match` in a rule, and what each is compared with.
+/// The keys of `match` in a rule, with their meaning.
 pub(crate) const CONDITIONS: [(&str, &str); 6] = [
     ("name", "the interface's name, a pattern: \"ens*\", \"eth[02]\""),
     ("driver", "the driver's name, a pattern"),
     ("device", "the bus address, a pattern: \"0000:3b:00.?\""),
     ("node", "the device's node, a number"),
     ("pci", "PCI vendor and device in hex, a pattern: \"15b3:1017\", \"15b3:*\""),
-    (
-        "speed",
-        "the link's speed in Mbit/s: 10000, \">=25000\", \"<10000\"; a link whose speed is unknown matches none",
-    ),
+    ("speed", "the link's speed in Mbit/s: 10000, \">=25000\", \"<10000\"; an unknown speed matches none"),
 ];
 
-/// Conditions on an interface, as [`CONDITIONS`] has them. All that are given must hold.
+/// Conditions on an interface ([`CONDITIONS`]). All given ones must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Match {
     pub(crate) name: Option<Pattern>,
@@ -80,7 +77,7 @@ impl FromStr for Speed {
             "<" => Some((0, mbps.checked_sub(1)?)),
             _ => None,
         });
-        let error = || format!("`{text}` is no speed in Mbit/s such as 10000, >=25000 or <10000");
+        let error = || format!("`{text}` is not a speed in Mbit/s such as 10000, >=25000 or <10000");
         bounds.map(|(least, most)| Self { least, most }).ok_or_else(error)
     }
 }

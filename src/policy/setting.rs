@@ -12,11 +12,11 @@ use crate::cpuset::CpuSet;
 pub struct Setting<T: 'static> {
     /// Its key in the file, and the name of its option.
     pub key: &'static str,
-    /// What it decides, in a phrase.
+    /// What it decides, as a phrase.
     pub help: &'static str,
-    /// What there is to know beside that, in sentences; may be empty.
+    /// Further sentences; may be empty.
     pub note: &'static str,
-    /// What holds where nothing is said.
+    /// The default.
     pub default: Word<T>,
     /// The other words that it takes.
     pub words: &'static [Word<T>],
@@ -78,7 +78,7 @@ pub struct Entry {
     pub given: Given,
 }
 
-/// A value that a setting was found to take.
+/// A valid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// One of its words.
@@ -89,22 +89,22 @@ pub enum Value {
     Cpus(CpuSet),
 }
 
-/// A text that is no setting's key, or no value of it.
+/// An unknown key, or a text that is not a value of the setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 #[non_exhaustive]
 pub struct SettingError(pub(crate) String);
 
-/// A CPU list that reaches beyond the machine.
+/// A CPU list with a CPU that the machine cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} names CPU {cpu}, and this machine has no CPU above {last}")]
 #[non_exhaustive]
 pub struct ImpossibleCpu {
-    /// Where it is said.
+    /// The setting, or the place in the file.
     pub setting: &'static str,
-    /// The highest CPU that is named.
+    /// The highest CPU in the list.
     pub cpu: u32,
-    /// The highest CPU that the machine could have.
+    /// The highest possible CPU of the machine.
     pub last: u32,
 }
 
@@ -122,8 +122,8 @@ impl<T: Clone> Setting<T> {
         }
     }
 
-    /// What holds where nothing is said.
-    pub(crate) fn unsaid(&self) -> T {
+    /// The default.
+    pub(crate) fn default_value(&self) -> T {
         self.default.1.clone()
     }
 
@@ -156,11 +156,11 @@ impl Entry {
         let list = self.cpus.map(|_| CpuSet::parse_list(text));
         match list {
             Some(Ok(cpus)) if !cpus.is_empty() => Ok(Value::Cpus(cpus)),
-            // It was meant to be a list, so what is wrong with the list is what is wrong.
+            // The text looks like a list, so the error is that of the list.
             Some(Err(error)) if text.starts_with(|c: char| c.is_ascii_digit()) => {
                 Err(SettingError(error.to_string()))
             }
-            _ => Err(SettingError(format!("`{text}` is none of {}", self.expected()))),
+            _ => Err(SettingError(format!("`{text}` is not one of {}", self.expected()))),
         }
     }
 

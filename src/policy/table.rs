@@ -68,9 +68,9 @@ pub static EXCLUDE: Setting<CpuSet> = Setting {
 
 pub static IRQ_CORES: Setting<Option<usize>> = Setting {
     key: "irq-cores",
-    help: "How many cores of each node take queue vectors, dealt over its L3 domains",
+    help: "How many cores of each node take queue vectors, spread over its L3 domains",
     note: "The rest is left to applications.",
-    default: Word("all", None, "as many as the queues need"),
+    default: Word("all", None, "as many as there are queues"),
     words: &[],
     number: Some((Number { range: 1..=65_536, of: "cores", example: 4 }, |cores| Some(cores as usize))),
     cpus: None,
@@ -102,13 +102,13 @@ pub enum Widen {
 
 pub static WIDEN: Setting<Widen> = Setting {
     key: "widen",
-    help: "Where queues go that are more than the cores of their node",
+    help: "What happens when there are more queues than cores on the node",
     note: "",
-    default: Word("never", Widen::Never, "they share the node's cores"),
+    default: Word("never", Widen::Never, "queues share the node's cores"),
     words: &[Word(
         "package",
         Widen::Package,
-        "to the nearest nodes of the same package, too: for sub-NUMA clustering and NPS",
+        "queues also use the nearest nodes of the same package (sub-NUMA clustering, NPS)",
     )],
     number: None,
     cpus: None,
@@ -151,7 +151,7 @@ pub static RPS: Setting<Rps> = Setting {
     default: Word("auto", Rps::Auto, "where hardware queues are missing"),
     words: &[Word("off", Rps::Off, "never")],
     number: None,
-    cpus: Some(("to these CPUs, from every queue", Rps::Cpus)),
+    cpus: Some(("from every queue to these CPUs", Rps::Cpus)),
     given: Given::Anywhere,
 };
 
@@ -167,7 +167,7 @@ pub static XPS: Setting<Xps> = Setting {
     help: "Transmit packet steering",
     note: "",
     default: Word("auto", Xps::Auto, "each CPU sends on the queue that completes nearest"),
-    words: &[Word("off", Xps::Off, "none"), Word("keep", Xps::Keep, "as it is")],
+    words: &[Word("off", Xps::Off, "none"), Word("keep", Xps::Keep, "leave unchanged")],
     number: None,
     cpus: None,
     given: Given::Anywhere,
@@ -183,8 +183,8 @@ pub enum Rfs {
 pub static RFS: Setting<Rfs> = Setting {
     key: "rfs",
     help: "Receive flow steering",
-    note: "There is one table: where interfaces are given different numbers, it has the largest.",
-    default: Word("keep", Rfs::Keep, "as it is"),
+    note: "The machine has one flow table; its size is the largest number that an interface requests.",
+    default: Word("keep", Rfs::Keep, "leave unchanged"),
     words: &[Word("off", Rfs::Off, "none")],
     // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
     number: Some((
@@ -205,9 +205,9 @@ pub enum ChannelCount {
 pub static CHANNELS: Setting<ChannelCount> = Setting {
     key: "channels",
     help: "Channels of the device",
-    note: "Changing them takes the link down for a moment with most drivers.",
-    default: Word("keep", ChannelCount::Keep, "as they are"),
-    words: &[Word("auto", ChannelCount::Auto, "a receiving one for each candidate core")],
+    note: "With most drivers, a change takes the link down for a moment.",
+    default: Word("keep", ChannelCount::Keep, "leave unchanged"),
+    words: &[Word("auto", ChannelCount::Auto, "one receiving channel for each candidate core")],
     number: Some((Number { range: 1..=u32::MAX, of: "receiving channels", example: 8 }, ChannelCount::Count)),
     cpus: None,
     given: Given::Anywhere,
@@ -223,10 +223,10 @@ pub static GROUP: Setting<Option<Group>> = Setting {
     key: "group",
     help: "Several CPUs for each vector in place of one",
     note: "",
-    default: Word("off", None, "each has one CPU"),
-    words: &[Word("l3", Some(Group::L3), "the L3 domain of the CPU that it would get")],
+    default: Word("off", None, "one CPU for each vector"),
+    words: &[Word("l3", Some(Group::L3), "all CPUs of the L3 domain of its CPU")],
     number: None,
-    cpus: Some(("these CPUs for all", |cpus| Some(Group::Cpus(cpus)))),
+    cpus: Some(("these CPUs for every vector", |cpus| Some(Group::Cpus(cpus)))),
     given: Given::InFile,
 };
 
@@ -255,10 +255,10 @@ pub static IRQBALANCE: Setting<Balancer> = Setting {
     key: "irqbalance",
     help: "What apply does about irqbalance, which would move planned vectors",
     note: "",
-    default: Word("ban", Balancer::Ban, "tell it to leave exactly the planned IRQs alone"),
+    default: Word("ban", Balancer::Ban, "have it leave the planned IRQs alone"),
     words: &[
         Word("stop", Balancer::Stop, "stop its service; restore starts it again"),
-        Word("ignore", Balancer::Ignore, "let it move what was planned"),
+        Word("ignore", Balancer::Ignore, "let it move planned vectors"),
         Word("refuse", Balancer::Refuse, "write nothing while it runs"),
     ],
     number: None,
