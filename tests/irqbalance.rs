@@ -214,7 +214,7 @@ fn the_plan_says_how_to_make_it_last_in_the_distributions_own_words() {
         assert!(text.contains(&format!("{expected}=\"{script}\" in {file}")), "{text}");
     }
     let text = good(&machine(611, &[]), &["plan"]);
-    assert!(text.contains(&format!("add --policyscript={script} to the arguments of its service")), "{text}");
+    assert!(text.contains(&format!("{script} to the arguments of its service")), "{text}");
 }
 
 #[test]
