@@ -26,7 +26,8 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|exit| exit).into()
 }
 
-/// Runs one part of a command and prints its output. `Err` is an exit code that ends the program: the command failed, or
+/// Runs one part of a command and prints its output. `Err` is an exit code that ends the program: the command failed,
+/// or
 /// standard output cannot be written.
 fn print(part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, Exit> {
     let mut out = String::new();

@@ -32,18 +32,18 @@ fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
 }
 
 #[test]
-fn restore_gives_back_every_value_and_is_idempotent() {
+fn restore_restores_every_setting_and_is_idempotent() {
     for name in FIXTURES {
         let machine = Copy::of(name);
         let before = machine.snapshot();
         assert_eq!(machine.nicpin(&["start"]).code, 0);
-        // What comes later does not become what was first.
+        // Later settings do not overwrite the recorded ones.
         let moved = machine.nicpin(&["apply", "--scope", "all", "--xps", "off"]);
         assert_eq!(moved.code, 0, "{name}: {}{}", moved.stdout, moved.stderr);
         let restored = machine.nicpin(&["stop"]);
         assert_eq!((restored.code, restored.stderr.as_str()), (0, ""), "{name}: {}", restored.stdout);
         for (path, entry) in machine.snapshot() {
-            // The kernel ends its lines; a write in a tree ends where the value ends.
+            // The kernel prints a newline at the end; a write to a tree has none.
             let text = |entry: &support::tree::Entry| format!("{entry:?}").replace("\\n", "");
             assert_eq!(text(&entry), text(&before[&path]), "{name}{path}");
         }
@@ -81,7 +81,7 @@ fn irq_numbers_may_change_between_apply_and_restore() {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
-    // The driver was loaded anew: IRQ 71 is now 171.
+    // The driver was loaded again: IRQ 71 is now 171.
     std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
     let device = "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs";
     let device = if machine.path(device).is_dir() {
@@ -103,7 +103,7 @@ fn find_dir(machine: &Copy, end: &str) -> String {
 }
 
 #[test]
-fn what_is_gone_at_restore_is_said_and_kept_for_later() {
+fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let interrupts = machine.read("/proc/interrupts");
@@ -124,9 +124,9 @@ fn what_is_gone_at_restore_is_said_and_kept_for_later() {
     assert!(!machine.path("/run/nicpin/state.json").exists());
 }
 
-/// A first value that cannot be one is no value that is as it was.
+/// An invalid recorded setting does not count as restored.
 #[test]
-fn what_was_not_recorded_as_a_value_is_refused_and_the_record_kept() {
+fn a_record_with_an_invalid_setting_is_refused_and_kept() {
     for (file, first, bad, expected) in [
         ("vector combined 0", "fff", "x", "a CPU mask"),
         ("vector combined 0", "fff", "1fff", "a CPU mask that fits this machine"),
@@ -145,7 +145,7 @@ fn what_was_not_recorded_as_a_value_is_refused_and_the_record_kept() {
         assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
         assert!(said.contains(&format!("<- {bad}: recorded for {key}, but not {expected}; ")), "{said}");
         assert!(said.contains(" refused=1 absent=0"), "{said}");
-        // The others are back, and with the right value in the record this one is, too.
+        // The others are restored; with a valid setting in the record, this one is, too.
         assert_eq!(machine.read("/proc/irq/73/smp_affinity").trim(), "fff");
         machine.write("/run/nicpin/state.json", &record);
         assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -222,7 +222,7 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
         run.stderr
     );
     assert_eq!(machine.snapshot(), before);
-    // Plan and check read, and wait for nobody.
+    // Plan and check only read, and do not wait for the lock.
     assert_eq!((machine.nicpin(&["plan"]).code, machine.nicpin(&["check"]).code), (0, 2));
     let waiting = Command::new(env!("CARGO_BIN_EXE_nicpin"))
         .args(["apply", "--wait", "60", "--root"])
@@ -234,7 +234,7 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(0));
 }
 
-/// The first apply holds the lock before it has left a record.
+/// The first apply holds the lock before it has written a record.
 #[test]
 fn restore_and_confirm_wait_for_a_first_apply() {
     let machine = Copy::of("two-node");
@@ -245,7 +245,7 @@ fn restore_and_confirm_wait_for_a_first_apply() {
         let run = machine.nicpin(&[command, "--wait", "0"]);
         assert!(run.code == 1 && run.stderr.contains("run/nicpin/lock: locked by"), "{command}: {run:?}");
     }
-    // It has nothing to do after all.
+    // In the end there is nothing to restore.
     drop(lock);
     assert!(machine.nicpin(&["restore"]).stdout.starts_with("nothing to restore"));
     assert!(machine.nicpin(&["confirm"]).stderr.contains("there is nothing to confirm"));
@@ -260,7 +260,7 @@ fn restore_and_confirm_leave_nothing_where_nicpin_never_ran() {
 }
 
 #[test]
-fn a_link_that_leads_out_of_the_root_leads_nowhere() {
+fn a_link_out_of_the_root_is_not_followed() {
     let machine = Copy::of("two-node");
     let outside = tempfile::tempdir().unwrap();
     let target = outside.path().join("smp_affinity");
@@ -274,7 +274,7 @@ fn a_link_that_leads_out_of_the_root_leads_nowhere() {
 }
 
 #[test]
-fn a_write_that_is_refused_is_named_with_its_cure_and_the_others_are_done() {
+fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
     let machine = Copy::of("two-node");
     machine.open_to_all();
     machine.set_mode("/proc/irq/38/smp_affinity", 0o666);
@@ -296,7 +296,7 @@ fn a_write_that_is_refused_is_named_with_its_cure_and_the_others_are_done() {
 
 /// Since 6.12 the kernel takes the write bits off vectors that it manages.
 #[test]
-fn a_vector_without_write_bits_is_managed_by_the_kernel_and_no_error() {
+fn a_read_only_vector_is_managed_by_the_kernel_and_not_an_error() {
     let machine = Copy::of("two-node");
     machine.set_mode("/proc/irq/38/smp_affinity", 0o444);
     let run = machine.nicpin(&["apply", "nic0"]);
@@ -316,7 +316,7 @@ fn detailed_exit_codes() {
 }
 
 #[test]
-fn reports_for_programs() {
+fn json_reports() {
     let machine = Copy::of("two-node");
     let json = |args: &[&str]| -> serde_json::Value {
         let run = machine.nicpin(args);
@@ -334,7 +334,7 @@ fn reports_for_programs() {
 }
 
 #[test]
-fn check_names_what_was_moved_and_quiet_is_quiet() {
+fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/proc/irq/73/smp_affinity", "001\n");

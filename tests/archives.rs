@@ -1,4 +1,4 @@
-//! `--root` on a file: packed by hand, and everything that is no capture, which gets one line.
+//! `--root` on a file: archives packed by hand, and files that are not captures, which give an error of one line.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -14,7 +14,7 @@ fn gz(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// An archive with one entry of any name and kind, as only somebody who means it would make.
+/// An archive with one entry of any name and kind, such as tar(1) does not make.
 fn archive(name: &str, kind: tar::EntryType, text: &str) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -28,7 +28,7 @@ fn archive(name: &str, kind: tar::EntryType, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_capture_gets_one_line() {
+fn files_that_are_not_captures_are_refused_in_one_line() {
     use tar::EntryType;
     let good = Captured::of(&fixture("two-node")).bytes();
     let mut flipped = good.clone();
@@ -97,7 +97,7 @@ fn what_is_no_capture_gets_one_line() {
     }
 }
 
-/// A good archive in another dress: packed by hand from inside the tree, and one that holds no machine.
+/// Valid archives that capture did not write: one packed from inside the tree, and one without a machine.
 #[test]
 fn archives_made_by_hand() {
     let mut builder = tar::Builder::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Bad input: one line that names the path and the cure, the documented exit code, and nothing written.
+//! Bad input: an error of one line with the path and the fix, the documented exit code, and nothing written.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -36,7 +36,7 @@ fn an_unknown_interface_names_the_nearest() {
 }
 
 #[test]
-fn a_selector_that_is_none_is_a_usage_error() {
+fn a_malformed_selector_is_a_usage_error() {
     let machine = Copy::of("two-node");
     for selector in ["pci:21", "node:first", "driver:"] {
         fails(&machine, &["plan", selector], 64, &[selector, "is not a selector"]);
@@ -106,7 +106,7 @@ fn a_vector_without_files_is_named() {
     assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
     let text = note["text"].as_str().unwrap();
     assert!(text.contains(": 73 (mlx4-3@0000:82:00.0); run again to plan them"), "{text}");
-    // With none left there is nothing to prove, asked for or not.
+    // Without any vector nothing can be proven, whether a selector is given or not.
     for irq in [71, 72, 74, 75, 76] {
         machine.remove(&format!("/proc/irq/{irq}"));
     }
@@ -151,7 +151,7 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
 }
 
 #[test]
-fn masks_and_lists_with_rubbish() {
+fn malformed_masks_and_lists() {
     let wider = format!("{}0\n", "00000000,".repeat(2048));
     for (path, text, has) in [
         ("/proc/irq/36/smp_affinity", "zz\n", "`zz` is not a CPU mask"),
@@ -178,7 +178,7 @@ fn masks_and_lists_with_rubbish() {
 }
 
 #[test]
-fn a_root_that_is_no_machine() {
+fn a_root_that_is_not_a_machine() {
     let empty = tempfile::tempdir().unwrap();
     for (root, has) in [
         (empty.path().to_str().unwrap(), "sys/devices/system/cpu/online: no such file or directory (ENOENT)"),
@@ -192,9 +192,9 @@ fn a_root_that_is_no_machine() {
     }
 }
 
-/// Dumps of topologies have /sys alone; some programs' dumps lack the CPUs' own files.
+/// Dumps of topologies have /sys only; those of some programs lack the files of the CPUs.
 #[test]
-fn dumps_that_were_made_for_other_purposes_are_planned_as_far_as_they_go() {
+fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
     let machine = Copy::of("two-node");
     machine.remove("/proc");
     let run = machine.nicpin(&["plan"]);
@@ -212,7 +212,7 @@ fn dumps_that_were_made_for_other_purposes_are_planned_as_far_as_they_go() {
 }
 
 #[test]
-fn files_that_a_machine_may_lack_are_no_error() {
+fn absent_optional_files_are_not_an_error() {
     for path in [
         "/sys/devices/system/cpu/possible",
         "/sys/devices/system/cpu/isolated",
@@ -269,7 +269,7 @@ fn vectors_that_are_not_understood_are_named_and_left_alone() {
         run.stdout
     );
     assert_eq!(machine.snapshot(), before);
-    // Not asked for by name, it is a note.
+    // Without a selector it is a note.
     let run = machine.nicpin(&["apply"]);
     assert!(run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"), "{}", run.stdout);
     assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
@@ -369,7 +369,7 @@ fn usage_errors_exit_64_and_help_exits_0() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let root = fixture("dl980");
     let script = format!("'{}' plan --root '{}' | head -n 1", env!("CARGO_BIN_EXE_nicpin"), root.display());
     let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
@@ -377,7 +377,7 @@ fn a_closed_pipe_is_no_error() {
     assert!(output.stdout.starts_with(b"machine  128 CPUs"));
 }
 
-/// openat2(2) with `RESOLVE_IN_ROOT` answers EAGAIN when a rename, wherever, meets a `..` in a link.
+/// openat2(2) with `RESOLVE_IN_ROOT` fails with EAGAIN if anything is renamed while it resolves `..` in a link.
 #[test]
 fn renames_elsewhere_do_not_disturb_reading_a_tree() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What nicpin goes by when it writes: nobody but root and the user who runs it may have written it.
+//! A command that writes trusts only files that no user other than root and the one who runs it may write.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use support::run::Copy;
 
 #[test]
-fn a_policy_that_others_may_write_is_not_applied() {
+fn a_policy_that_other_users_may_write_is_not_applied() {
     for (mode, who) in [(0o666, "everybody (mode 0666)"), (0o646, "everybody (mode 0646)")] {
         let machine = Copy::with_policy(mode);
         let before = machine.snapshot();
@@ -21,7 +21,7 @@ fn a_policy_that_others_may_write_is_not_applied() {
             assert_eq!(run.stderr.lines().count(), 1);
         }
         assert_eq!(machine.snapshot(), before);
-        // Whoever only looks may look through any policy.
+        // Commands that only read use any policy.
         assert_eq!(machine.nicpin(&["plan"]).code, 0);
         machine.set_mode("/etc/nicpin.toml", 0o644);
         assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -29,7 +29,7 @@ fn a_policy_that_others_may_write_is_not_applied() {
 }
 
 #[test]
-fn a_policy_in_a_directory_that_others_may_write_is_not_applied_unless_it_is_sticky() {
+fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_is_sticky() {
     let machine = Copy::with_policy(0o644);
     machine.set_mode("/etc", 0o777);
     let run = machine.nicpin(&["apply"]);
@@ -40,7 +40,7 @@ fn a_policy_in_a_directory_that_others_may_write_is_not_applied_unless_it_is_sti
 }
 
 #[test]
-fn state_that_others_may_write_is_not_used() {
+fn state_files_that_other_users_may_write_are_not_used() {
     for (path, mode) in
         [("/run/nicpin", 0o777), ("/run/nicpin/lock", 0o666), ("/run/nicpin/state.json", 0o602)]
     {
@@ -62,7 +62,7 @@ fn state_that_others_may_write_is_not_used() {
 }
 
 #[test]
-fn state_behind_a_link_is_not_used() {
+fn state_files_behind_a_link_are_not_used() {
     let machine = Copy::of("two-node");
     let outside = tempfile::tempdir().unwrap();
     std::fs::create_dir(machine.path("/run")).unwrap();
@@ -75,9 +75,9 @@ fn state_behind_a_link_is_not_used() {
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-/// Everything that apply writes is there before; all that it makes is its own state.
+/// Apply writes to existing files only, and creates no files but its state files.
 #[test]
-fn apply_makes_no_file_of_the_machine() {
+fn apply_creates_no_file_but_its_state_files() {
     let machine = Copy::of("four-node");
     let paths = || machine.snapshot().into_keys().collect::<Vec<_>>();
     let before = paths();

@@ -1,5 +1,5 @@
-//! `nicpin capture`, and `--root` on what it has written: the same plan as of the machine, and nothing that tells whose
-//! machine it is.
+//! `nicpin capture`, and `--root` on a capture: the same plan as for the machine, and nothing that identifies the
+//! machine.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -23,7 +23,7 @@ fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
 }
 
 #[test]
-fn check_and_selectors_answer_from_a_capture() {
+fn check_and_selectors_work_on_a_capture() {
     let machine = Copy::of("four-node");
     put(&machine.path("/"), "/proc/irq/38/affinity_hint", "0020");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -51,7 +51,7 @@ fn an_unchanged_machine_gives_the_same_bytes() {
     // A capture of the capture, too.
     let captured = Captured::of(&machine.path("/"));
     assert_eq!(first, Captured::of(&captured.file()).bytes());
-    // Interrupts that came in meanwhile change nothing, a moved one does.
+    // More interrupts change nothing; a moved vector does.
     let interrupts = machine.read("/proc/interrupts");
     assert!(interrupts.contains("          1 "), "{interrupts}");
     machine.write("/proc/interrupts", &interrupts.replace("          1 ", "    4294967 "));
@@ -61,7 +61,7 @@ fn an_unchanged_machine_gives_the_same_bytes() {
 }
 
 #[test]
-fn permission_bits_and_empty_directories_come_along() {
+fn permission_bits_and_empty_directories_are_captured() {
     let machine = Copy::of("two-node");
     machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
     let queue = "/sys/class/net/nic0/queues/tx-3";
@@ -78,7 +78,7 @@ fn permission_bits_and_empty_directories_come_along() {
 }
 
 #[test]
-fn what_the_machine_lacks_the_capture_lacks() {
+fn files_that_are_absent_are_absent_in_the_capture() {
     let machine = Copy::of("two-node");
     machine.remove("/sys/class/net/nic1/speed");
     let captured = Captured::of(&machine.path("/"));
@@ -87,7 +87,7 @@ fn what_the_machine_lacks_the_capture_lacks() {
 }
 
 #[test]
-fn the_policy_of_the_machine_comes_along_without_its_comments() {
+fn the_policy_file_is_captured_without_its_comments() {
     let machine = Copy::of("two-node");
     std::fs::create_dir(machine.path("/etc")).unwrap();
     let policy = "# rack 12, ask ann@example.org\n[defaults]\nexclude = \"0\" # db7\n\
@@ -104,7 +104,7 @@ fn the_policy_of_the_machine_comes_along_without_its_comments() {
     assert!(!captured.text().contains("db7"));
 }
 
-/// A machine whose every identity is known, in the files where the kernel keeps it.
+/// A machine with every kind of identity, in the kernel's files.
 fn identified() -> Copy {
     let machine = Copy::of("two-node");
     let top = machine.path("/");
@@ -118,7 +118,7 @@ fn identified() -> Copy {
     put(&top, "/proc/cmdline", "ip=192.0.2.7 root=UUID=5ca1ab1e");
     put(&top, "/sys/class/dmi/id/product_serial", "CZ1234");
     put(&top, "/proc/net/arp", "192.0.2.1 0x1 0x2 52:54:00:ab:cd:03");
-    // Processes: one of nicpin's business, one not.
+    // Processes: one that nicpin reads about, one that it does not.
     put(&top, "/proc/1/stat", "1 (secretd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 0");
     let numbers = ["7"; 49].join(" ");
     put(&top, "/proc/812/stat", &format!("812 (irqbalance) S {numbers}"));
@@ -126,7 +126,7 @@ fn identified() -> Copy {
 }
 
 #[test]
-fn nothing_tells_whose_machine_it_is() {
+fn a_capture_does_not_identify_the_machine() {
     let machine = identified();
     let captured = Captured::of(&machine.path("/"));
     assert_eq!(captured.run.stderr, "");
@@ -143,7 +143,7 @@ fn nothing_tells_whose_machine_it_is() {
 }
 
 #[test]
-fn identity_is_told_on_request() {
+fn identity_is_captured_on_request() {
     let machine = identified();
     let captured = Captured::with(&machine.path("/"), &["--identify"]);
     let text = captured.text();
@@ -154,9 +154,9 @@ fn identity_is_told_on_request() {
     assert_same_plans(&machine.path("/"), &captured.file());
 }
 
-/// systemd names USB and other cards after their address; such a name is a hardware address.
+/// systemd names USB and other network interfaces after their hardware address.
 #[test]
-fn an_interface_named_by_its_address_gets_another_name() {
+fn an_interface_named_after_its_address_is_renamed() {
     let machine = Copy::of("two-node");
     let (own, other) = ("enx525400abcd02", "enx020000000001");
     let old = std::fs::canonicalize(machine.path("/sys/class/net/nic1")).unwrap();
@@ -171,7 +171,7 @@ fn an_interface_named_by_its_address_gets_another_name() {
     );
     assert_eq!(captured.run.stderr, told);
     assert!(!captured.text().contains("abcd02"));
-    // The plan's hash is about names too.
+    // The hash of the plan depends on the names.
     let plan_of = |root: &Path| plan(root, "table").rsplit_once("\nplan ").unwrap().0.to_owned();
     assert_eq!(plan_of(&captured.file()), plan_of(&machine.path("/")).replace(own, other));
     let kept = Captured::with(&machine.path("/"), &["--identify"]);
@@ -179,7 +179,7 @@ fn an_interface_named_by_its_address_gets_another_name() {
 }
 
 #[test]
-fn a_machine_that_is_not_understood_is_captured_all_the_same() {
+fn a_machine_that_cannot_be_read_is_still_captured() {
     let machine = Copy::of("two-node");
     machine.write("/proc/irq/36/smp_affinity", "garbage\n");
     let captured = Captured::of(&machine.path("/"));
@@ -194,11 +194,11 @@ fn a_machine_that_is_not_understood_is_captured_all_the_same() {
 }
 
 #[test]
-fn without_root_what_may_not_be_read_is_left_out_and_said() {
+fn unreadable_files_are_left_out_and_named_without_root() {
     let machine = Copy::of("two-node");
     machine.open_to_all();
     machine.set_mode("/proc/irq/36/effective_affinity_list", 0o000);
-    // The kernel shows hints to root only.
+    // Only root may read affinity_hint.
     for irq in [36, 37, 38] {
         put(&machine.path("/"), &format!("/proc/irq/{irq}/affinity_hint"), "02");
         machine.set_mode(&format!("/proc/irq/{irq}/affinity_hint"), 0o000);
@@ -221,7 +221,7 @@ fn without_root_what_may_not_be_read_is_left_out_and_said() {
 
 /// 256 CPUs on 8 nodes with SMT, four cards of 64 queues, and the interrupts of 1,200 other things.
 #[test]
-fn a_big_machine_fits_in_a_mail() {
+fn the_capture_of_a_large_machine_is_small() {
     let nodes: Vec<String> =
         (0..8).map(|n| format!("{}-{},{}-{}", n * 16, n * 16 + 15, 128 + n * 16, 143 + n * 16)).collect();
     let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
@@ -248,7 +248,7 @@ fn a_big_machine_fits_in_a_mail() {
     }
     let dir = tempfile::tempdir().unwrap();
     machine.write(dir.path());
-    // The counts of a machine that was up for long.
+    // The counts of a machine with a long uptime.
     let interrupts = std::fs::read_to_string(dir.path().join("proc/interrupts")).unwrap();
     let mut seed = 1_u32;
     let mut other = String::new();
@@ -292,7 +292,7 @@ fn a_capture_is_read_only() {
 }
 
 #[test]
-fn a_file_that_is_there_stays_unless_forced() {
+fn an_existing_file_is_replaced_only_with_force() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.tar.gz");
     std::fs::write(&file, "mine").unwrap();

@@ -1,5 +1,5 @@
-//! Changing how many channels a card has, where that was asked for. A tree only records the answer of ethtool; that
-//! queues come and go with it is tested on running kernels (`tests/vm`).
+//! Changing the number of channels on request. A tree only holds ethtool's recorded answer; `tests/vm` tests on running
+//! kernels that queues are added and removed.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -43,9 +43,9 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     assert_eq!(machine.read(ETH0), before);
 }
 
-/// A driver that does not tell its channels now, as while the link is down, has not got those of before.
+/// Some drivers do not report channels while the link is down: they do not count as restored.
 #[test]
-fn channels_that_are_not_told_are_kept_for_the_next_restore() {
+fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
     let machine = Copy::of("dl980");
     let before = machine.read(ETH0);
     assert_eq!(machine.nicpin(&["apply", "--channels", "auto", "eth0"]).code, 0);
@@ -59,7 +59,7 @@ fn channels_that_are_not_told_are_kept_for_the_next_restore() {
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.read(ETH0), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
-    // What was recorded and means nothing is no reason to forget it.
+    // A malformed entry of the record is kept.
     assert_eq!(machine.nicpin(&["apply", "--channels", "auto", "eth0"]).code, 0);
     let record = machine.read("/run/nicpin/state.json");
     machine.write("/run/nicpin/state.json", &record.replace("max_rx", "most_rx"));
@@ -73,7 +73,7 @@ fn channels_that_are_not_told_are_kept_for_the_next_restore() {
 }
 
 #[test]
-fn a_number_goes_as_far_as_the_card_does() {
+fn a_number_of_channels_is_limited_by_the_device() {
     let machine = Copy::of("dl980");
     let command = |count: &str| {
         let plan = machine.nicpin(&["plan", "--channels", count, "eth0", "--format", "json"]);
@@ -93,7 +93,7 @@ fn a_number_goes_as_far_as_the_card_does() {
 }
 
 #[test]
-fn the_policy_file_says_it_too() {
+fn channels_can_be_set_in_the_policy_file() {
     let machine = Copy::of("dl980");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[[rule]]\nmatch = { driver = 'ixgbe' }\nset = { channels = 8 }\n");
@@ -105,7 +105,7 @@ fn the_policy_file_says_it_too() {
 }
 
 #[test]
-fn what_the_card_cannot_have_is_said() {
+fn channels_that_the_device_does_not_support_are_reported() {
     let machine = Copy::of("dl980");
     let run = |args: &[&str]| machine.nicpin(&[&["plan", "eth0", "--channels"], args].concat()).stdout;
     let most = "the policy requests 1000 channels; the device can have 63";
@@ -115,20 +115,20 @@ fn what_the_card_cannot_have_is_said() {
         run(&["8", "--explain"])
             .contains("  channels    ethtool -L eth0 combined 8: as the policy requests\n")
     );
-    // A driver that was asked and has no channels.
+    // A driver that answers without channels.
     machine.write(ETH0, "");
     let fixed = "the policy requests 8 channels; the driver does not allow another number";
     assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
     assert!(run(&["keep"]).contains("16 queues share 8 candidate cores on node 0"), "{}", run(&["keep"]));
     assert!(!run(&["keep"]).contains("ethtool -L eth0"), "{}", run(&["keep"]));
-    // One that nobody asked.
+    // A driver without a recorded answer.
     machine.remove(ETH0);
     assert!(run(&["8"]).contains("the driver does not report the current number"), "{}", run(&["8"]));
     assert!(run(&["keep"]).contains("ethtool -L eth0 combined 8"), "{}", run(&["keep"]));
 }
 
 #[test]
-fn transmit_channels_alone_are_no_reason_to_change_a_card() {
+fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
     let machine = Copy::of("dl980");
     machine.write(ETH0, "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 4\ntx 1\nother 0\ncombined 0\n");
     let run = machine.nicpin(&["plan", "--channels", "auto", "eth0", "--format", "sh"]);

@@ -1,4 +1,4 @@
-//! `check` says why a value is not as planned, and when it cannot tell.
+//! `check` reports the reason why a setting is not as planned, and what could not be determined.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -21,7 +21,7 @@ fn json(machine: &Copy, args: &[&str]) -> Value {
     serde_json::from_str(&machine.nicpin(&[&["check", "--format", "json"], args].concat()).stdout).unwrap()
 }
 
-/// What differs has this reason and no other; the table names it in one line an interface.
+/// All differences have this reason; the table prints it once per interface.
 fn because(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> Run {
     let check = json(machine, args);
     assert_eq!((&check["schema"], &check["verdict"]), (&"nicpin.check/1".into(), &"differs".into()));
@@ -45,7 +45,7 @@ fn not_applied() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "nic0"]).code, 0);
     because(&machine, &[], "not-applied", "");
-    // After restore nothing is applied any more.
+    // After a restore the settings are not applied.
     let machine = applied("two-node");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     because(&machine, &[], "not-applied", "");
@@ -57,15 +57,15 @@ fn moved_by_another() {
     machine.write("/proc/irq/73/smp_affinity", "001\n");
     let table = because(&machine, &[], "moved-by-other", "the last apply set 100");
     assert!(table.stdout.contains("is 001, planned 100"), "{}", table.stdout);
-    // What apply has set before something moved it is still known after another apply.
+    // The record keeps what apply has set, also after another apply.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     because(&machine, &[], "moved-by-other", "the last apply set ");
 }
 
-/// What nicpin itself has put back was not moved by another.
+/// Settings that nicpin restored were not moved by another program.
 #[test]
-fn a_restore_or_a_trial_refused_in_part() {
+fn restored_by_a_restore_or_a_trial_that_was_refused_in_part() {
     let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
     let answer = move |FileAccess { action, path, .. }: FileAccess<'_>| match action {
         FileAction::Write if path == refused => InjectedAnswer::Errno(Errno::EINVAL as i32),
@@ -116,7 +116,7 @@ fn not_taken_by_the_kernel() {
     machine.open_to_all();
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
     assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 1);
-    // The record is nobody's, and nobody else goes by it.
+    // The record belongs to nobody, and is used only by nobody.
     let check = machine.nicpin_as_nobody(&["check", "--format", "json"]);
     let check: Value = serde_json::from_str(&check.stdout).unwrap();
     assert_eq!(check["differs"].as_array().unwrap().len(), 1, "{check:#}");
@@ -139,13 +139,13 @@ fn a_cpu_went_offline() {
 }
 
 #[test]
-fn vectors_are_others() {
+fn vectors_have_other_irqs() {
     let machine = applied("two-socket-mlx4");
     std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
     let irqs = machine.path("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs");
     std::fs::rename(irqs.join("71"), irqs.join("171")).unwrap();
     machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("\n  71:", "\n 171:"));
-    // As planned by chance: nothing to say.
+    // As planned by chance: no difference.
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write("/proc/irq/171/smp_affinity", "fff\n");
     because(&machine, &[], "irq-recreated", "was IRQ 71, is now IRQ 171");
@@ -157,7 +157,7 @@ fn another_plan_is_wanted() {
 }
 
 #[test]
-fn what_cannot_be_told() {
+fn what_could_not_be_determined() {
     let machine = applied("two-socket-mlx4");
     let interrupts = machine.read("/proc/interrupts");
     let without: Vec<&str> = interrupts.lines().filter(|line| !line.contains("eth0")).collect();
@@ -178,15 +178,15 @@ fn what_cannot_be_told() {
     assert!(table.stdout.contains("(no-vectors)"), "{}", table.stdout);
     let quiet = machine.nicpin(&["check", "-q", "eth0"]);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
-    // Not asked for, it is missed only where apply has set its vectors.
+    // Without a selector, absent vectors are reported only if apply had set them.
     assert_eq!(machine.nicpin(&["check"]).code, 1);
     machine.remove("/run/nicpin/state.json");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
-/// An interface that nobody asked for is no fault, and not passed over either.
+/// An interface that was not selected is listed, and does not change the exit code.
 #[test]
-fn what_is_not_understood_is_said_to_be_left_alone() {
+fn vectors_that_are_not_understood_are_listed_as_left_alone() {
     let machine = Copy::of("two-socket-mlx4");
     machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("mlx4-", "acme-"));
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -198,11 +198,11 @@ fn what_is_not_understood_is_said_to_be_left_alone() {
     assert_eq!((&check["verdict"], &check["left_alone"][0]["interface"]), (&"same".into(), &"eth2".into()));
     let quiet = machine.nicpin(&["check", "-q"]);
     assert_eq!((quiet.code, quiet.stdout.as_str()), (0, ""));
-    // Asked for, it cannot be told.
+    // With a selector, its state could not be determined.
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 1);
 }
 
-/// Whether something differs does not depend on the record; why it does is not told by one that others may write.
+/// Differences do not depend on the record. Their reasons do, and a record that others may write gives none.
 #[test]
 fn a_record_that_is_not_trusted_gives_no_reasons() {
     let machine = applied("two-socket-mlx4");
@@ -214,9 +214,9 @@ fn a_record_that_is_not_trusted_gives_no_reasons() {
     because(&machine, &[], "not-applied", "");
 }
 
-/// Vectors that apply has set and that are gone are not as planned, whoever took them.
+/// Vectors that apply has set and that are absent now are not as planned.
 #[test]
-fn a_card_that_has_lost_its_vectors_cannot_be_told() {
+fn the_state_of_an_interface_that_lost_its_vectors_could_not_be_determined() {
     let machine = applied("two-socket-mlx4");
     let kept = machine.read("/proc/interrupts");
     let kept: Vec<&str> = kept.lines().filter(|line| !line.contains("mlx4")).collect();
@@ -228,7 +228,7 @@ fn a_card_that_has_lost_its_vectors_cannot_be_told() {
 }
 
 #[test]
-fn what_was_named_and_is_not_there_is_said() {
+fn a_selector_without_an_interface_is_reported() {
     let machine = applied("two-node");
     let run = machine.nicpin(&["check", "--if-present", "nic0", "nic7"]);
     assert_eq!(run.code, 0, "{}", run.stdout);

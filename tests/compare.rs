@@ -1,14 +1,15 @@
-//! nicpin beside other tools, on machines of many shapes: the table of the README.
+//! nicpin and other tools on machines of many shapes: the table of the README.
 //!
-//! What the other tools did is recorded, see [`compare::recorded`]. `cargo test --test compare -- --nocapture` prints
-//! the whole table; `SNAPSHOTS=overwrite cargo test --test compare` rewrites the README's part of it.
+//! The writes of the other tools are recorded, see [`compare::recorded`]. `cargo test --test compare -- --nocapture`
+//! prints
+//! the whole table; `SNAPSHOTS=overwrite cargo test --test compare` rewrites the part in the README.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 #![allow(clippy::print_stdout)] // the table
 
 mod support;
 
 mod compare {
-    // A module of a test, all of it used from here.
+    // A module of this test only.
     #![allow(unreachable_pub)]
     pub mod facts;
     pub mod machines;

@@ -1,5 +1,6 @@
-//! Devices that list no vectors, what has no interface or no device, and names that stand for interfaces below or
-//! beside them, on trees.
+//! Devices without a list of vectors, devices without an interface, interfaces without a device, and selectors that
+//! stand
+//! for other interfaces; on trees.
 
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
@@ -47,7 +48,7 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
 }
 
 #[test]
-fn xen_queues_are_known_by_the_devices_name() {
+fn xen_queues_are_found_by_the_name_of_the_device() {
     let tree = Tree::of(&two_nodes([]));
     tree.add("sys/devices/vif-0", "xen", "vif", "eth0", 2);
     tree.add("sys/devices/vif-10", "xen", "vif", "ens4", 1);
@@ -57,7 +58,7 @@ fn xen_queues_are_known_by_the_devices_name() {
     let of = |name: &str| vectors(host.interfaces.iter().find(|i| i.name == name).unwrap());
     assert_eq!(of("eth0"), ["67=rx 0 name", "66=tx 0 name", "69=rx 1 name", "68=tx 1 name"]);
     assert_eq!(of("ens4"), ["71=rx 0 name", "70=tx 0 name"]);
-    // A dump without links.
+    // A tree without links.
     std::fs::remove_file(tree.dir().join("sys/devices/vif-0/driver")).unwrap();
     assert_eq!(tree.host().interfaces[1].driver, None);
     put(tree.dir(), "sys/devices/vif-0/modalias", "xen:vif");
@@ -91,12 +92,12 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
     assert!(vectors(of("env4")).is_empty());
     assert_eq!(vectors(of("end0")), ["64=combined 0 name"]);
     assert_eq!(vectors(of("eth0")), ["66=rx 0 name", "65=tx 0 name"]);
-    // Two alike, and nothing says which is which: named, and left alone.
+    // Two devices of the same name cannot be distinguished: their vectors are named and left alone.
     assert_eq!((of("wan").vectors.len(), of("wan").unknown_vectors.len()), (0, 2));
 }
 
 #[test]
-fn what_has_no_device_is_called_what_it_is() {
+fn interfaces_without_a_device_are_named_by_their_kind() {
     let tree = Tree::of(&two_nodes([]));
     tree.add_virtual("lo", &[("type", "772")]);
     tree.add_virtual("dummy0", &[]);
@@ -120,7 +121,7 @@ fn what_has_no_device_is_called_what_it_is() {
 }
 
 #[test]
-fn a_card_without_an_interface_says_who_has_it() {
+fn a_device_without_an_interface_names_its_driver() {
     let tree = Tree::of(&two_nodes([]));
     let functions = [
         ("0000:3b:00.0", "vfio-pci", "0x020000"),
@@ -150,7 +151,7 @@ fn a_card_without_an_interface_says_who_has_it() {
     }
 }
 
-// Names for what is below or beside.
+// Selectors that stand for other interfaces.
 
 #[test]
 fn rdma_devices_stand_for_the_interfaces_of_their_function() {
@@ -182,7 +183,7 @@ fn rdma_devices_stand_for_the_interfaces_of_their_function() {
 }
 
 #[test]
-fn bonds_teams_vlans_bridges_and_macvlans_stand_for_what_is_below_and_the_plan_says_so() {
+fn bonds_teams_vlans_bridges_and_macvlans_stand_for_the_interfaces_below() {
     let one = |name: &str, address: &str, first: u32| {
         let names = [format!("{name}-TxRx-0"), format!("{name}-TxRx-1")];
         let mut card =
@@ -223,7 +224,7 @@ fn bonds_teams_vlans_bridges_and_macvlans_stand_for_what_is_below_and_the_plan_s
 }
 
 #[test]
-fn a_virtual_function_knows_its_parent() {
+fn a_virtual_function_names_its_parent() {
     let names = ["iavf-eth0v1-TxRx-0", "iavf-0000:82:02.0:mbx"];
     let mut vf = card("iavf", Port::new("eth0v1", 10_000, 1, 1), 30, &names);
     vf.address = "0000:82:02.0".to_owned();

@@ -1,4 +1,4 @@
-//! What packagers take: the files in `dist/` do what they say with this binary.
+//! The files in `dist/`, for packagers: they work with this binary.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -14,9 +14,9 @@ fn unit() -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// With `ProtectKernelTunables=` every write to /proc/irq is EROFS; irqbalance shipped that once.
+/// With `ProtectKernelTunables=` every write to /proc/irq fails with EROFS; a unit of irqbalance had that once.
 #[test]
-fn the_unit_may_write_proc_irq_and_sees_the_cards() {
+fn the_unit_may_write_proc_irq_and_sees_the_interfaces() {
     for line in unit() {
         for key in [
             "ProtectKernelTunables",
@@ -47,7 +47,7 @@ fn the_units_commands_apply_and_restore() {
     }
 }
 
-/// irqbalance runs the script with `exec SCRIPT DEVICE IRQ` in a shell; exit code 1 is its word for no policy.
+/// irqbalance runs the script with `exec SCRIPT DEVICE IRQ` in a shell; exit code 1 means no policy.
 #[test]
 fn irqbalances_policy_script_asks_nicpin() {
     let machine = Copy::of("two-node");
@@ -65,7 +65,8 @@ fn irqbalances_policy_script_asks_nicpin() {
         let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    // A queue's, a control vector, a machine that cannot be read, and no IRQ at all: 2 and more are errors to it.
+    // An IRQ of a queue, a control vector, a machine that cannot be read, and no IRQ: irqbalance takes 2 and more as
+    // errors.
     assert_eq!(ask("36"), (Some(0), "ban=true\n".to_owned()));
     assert_eq!(ask("35"), (Some(1), String::new()));
     assert_eq!(ask("x"), (Some(64), String::new()));
@@ -74,7 +75,7 @@ fn irqbalances_policy_script_asks_nicpin() {
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
 }
 
-/// `SNAPSHOTS=overwrite cargo test --test dist` writes it anew.
+/// `SNAPSHOTS=overwrite cargo test --test dist` rewrites it.
 #[test]
 fn the_example_policy_is_made_from_the_table_of_settings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
@@ -85,7 +86,7 @@ fn the_example_policy_is_made_from_the_table_of_settings() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), example);
 }
 
-/// As it ships, the example changes nothing; with its comment signs taken off, every line of it is good.
+/// As shipped, the example changes nothing; without its comment signs, every line is valid.
 #[test]
 fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");

@@ -1,6 +1,7 @@
-//! `nicpin draw`: that pictures are XML, hold every CPU and every queue where the plan has them, as text, inside of the
-//! paper and not on top of each other. How they look is for eyes: `tests/pictures.sh` makes images of what this writes
-//! to `target/tmp/pictures`.
+//! `nicpin draw`: pictures are XML and have every CPU and every queue of the plan as text, inside the picture and
+//! without
+//! overlaps. To look at them, `tests/pictures.sh` makes images of the pictures that this writes to
+//! `target/tmp/pictures`.
 //!
 //! `SNAPSHOTS=overwrite cargo test --test draw` rewrites the pictures in `fixtures/expected`.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
@@ -62,7 +63,7 @@ fn plan(root: &Path) -> Plan {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// The groups that are moved into their places: the scenes, then the legend.
+/// The groups of the picture: the scenes, then the legend.
 fn scenes<'a>(document: &'a Document<'a>) -> Vec<Node<'a, 'a>> {
     let groups = document.root_element().children().filter(|node| node.has_attribute("transform"));
     groups.filter(|group| group.descendants().any(|node| is(&node, "panel"))).collect()
@@ -76,7 +77,7 @@ fn number(node: &Node<'_, '_>, name: &str) -> i32 {
     node.attribute(name).unwrap_or_else(|| panic!("no {name}: {node:?}")).parse().unwrap()
 }
 
-/// What pointing at each CPU tells, by CPU.
+/// The tooltip of each CPU.
 fn told(scene: Node<'_, '_>) -> BTreeMap<u32, String> {
     let titles = scene.descendants().filter(|node| node.has_tag_name("title")).filter_map(|node| node.text());
     let cpu = |title: &str| title.split([' ', ',', ';']).nth(1).unwrap().parse().unwrap();
@@ -128,7 +129,7 @@ fn every_cpu_and_every_queue_is_in_the_picture() {
 }
 
 #[test]
-fn nothing_is_off_the_paper_or_on_top_of_another() {
+fn nothing_is_outside_the_picture_or_overlaps() {
     for (name, root, _dir) in machines() {
         let svg = draw(&root);
         let document = Document::parse(&svg).unwrap();
@@ -162,7 +163,7 @@ fn nothing_is_off_the_paper_or_on_top_of_another() {
     }
 }
 
-/// For reviewers: what changes in these changes for people.
+/// Snapshots, so that a reviewer sees what changes.
 #[test]
 fn some_pictures_are_as_expected() {
     for name in ["two-socket-mlx4", "four-node"] {
@@ -202,9 +203,9 @@ fn one_card_and_other_options() {
     assert_eq!(machine.nicpin(&["draw", "eth22"]).code, 1);
 }
 
-/// Nearly every character may be in a name.
+/// Names of interfaces may have nearly every character.
 #[test]
-fn odd_names_stay_xml() {
+fn special_characters_in_names_are_escaped() {
     let machine = Copy::of("two-node");
     let (old, odd) = ("/sys/class/net/nic0", "/sys/class/net/<&\"'>");
     std::fs::rename(machine.path(old), machine.path(odd)).unwrap();
@@ -217,7 +218,7 @@ fn odd_names_stay_xml() {
 }
 
 #[test]
-fn a_file_is_not_replaced_unasked() {
+fn an_existing_picture_is_replaced_only_with_force() {
     let machine = Copy::of("two-node");
     let file = machine.path("/two-node.svg");
     let file = file.to_str().unwrap();
@@ -233,7 +234,7 @@ fn a_file_is_not_replaced_unasked() {
     assert_ne!(machine.read("/two-node.svg"), written);
 }
 
-/// Machines of many shapes, in memory: each CPU has its place, and no two have the same.
+/// Machines of many shapes, in memory: each CPU has a place of its own.
 #[test]
 fn shapes() {
     for nodes in [1, 2, 3, 8] {

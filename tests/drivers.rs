@@ -1,4 +1,4 @@
-//! Which vector serves which queue, driver by driver, read from trees.
+//! The queue of each vector, driver by driver, read from trees.
 
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
@@ -207,13 +207,13 @@ fn names_from_before_a_rename_belong_to_the_device() {
 #[test]
 fn two_ports_of_one_function() {
     let mut machine = MachineSpec::new(&["0-3"]);
-    // Names without an interface: the vectors are the first port's, and the second says so.
+    // Names without an interface: the vectors belong to the first port, and the second has a note.
     let names = ["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"];
     machine.cards.push(card("mlx4_core", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
     let host = read(&machine);
     assert_eq!(vectors(&host.interfaces[0]).len(), 3);
     assert_eq!(host.interfaces[1].shares_vectors_of.as_deref(), Some("eth0"));
-    // Names with one: each port has its own.
+    // Names with an interface: each port has its own vectors.
     let mut machine = MachineSpec::new(&["0-3"]);
     let names = ["eth0", "eth0-Rx0", "eth1-Rx0", "eth0-FWeventq", "eth0-Rx1", "eth1-Rx1"];
     machine.cards.push(card("cxgb4", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
@@ -222,7 +222,7 @@ fn two_ports_of_one_function() {
     assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
 }
 
-/// Names that hold no interface do not tell which port's each vector is, and all of them are in use.
+/// From names without an interface the port of a vector cannot be determined, and all vectors are in use.
 #[test]
 fn vectors_of_several_ports_are_planned_with_the_first() {
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
@@ -253,7 +253,7 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     assert_eq!(fix(&alone).as_deref(), Some("nicpin plan eth0"));
 }
 
-/// Sub-functions share vectors among themselves, and not with the function that they are on.
+/// Sub-functions share vectors with each other, and not with their parent function.
 #[test]
 fn the_vectors_of_sub_functions_are_the_first_one_s() {
     let tree = Tree::of(&two_nodes([card(
@@ -281,7 +281,7 @@ fn the_vectors_of_sub_functions_are_the_first_one_s() {
 }
 
 #[test]
-fn what_is_not_understood_is_kept_apart_with_its_names() {
+fn vectors_that_are_not_understood_are_listed_by_name() {
     let mut machine = MachineSpec::new(&["0-3"]);
     machine.cards.push(card("atlantic", "eth0", 4, 4, 30, &["eth0", "eth0", "eth0"]));
     let mut other = card("newdriver", "eth1", 2, 2, 40, &["newdriver:queue_0", "newdriver:queue_1"]);
@@ -294,7 +294,7 @@ fn what_is_not_understood_is_kept_apart_with_its_names() {
 }
 
 #[test]
-fn a_vector_without_a_handler_is_not_there() {
+fn an_irq_without_a_handler_is_not_a_vector() {
     let mut machine = MachineSpec::new(&["0-3"]);
     machine.cards.push(card("igb", "eth0", 2, 2, 30, &["", "", ""]));
     let host = read(&machine);
@@ -312,7 +312,7 @@ fn vectors_beyond_the_queues_in_use_are_idle() {
 }
 
 #[test]
-fn every_kernels_dialect_reads_alike() {
+fn every_format_of_proc_interrupts_gives_the_same_vectors() {
     for kernel in [Kernel::V2_6, Kernel::V4_2, Kernel::V6_2, Kernel::V6_14] {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.kernel = kernel;
@@ -327,9 +327,9 @@ fn every_kernels_dialect_reads_alike() {
     }
 }
 
-/// Dumps often lack the driver's link; some drivers go by two names.
+/// Dumps often lack the driver's link; some drivers have two names.
 #[test]
-fn names_that_tell_their_driver_do_without_it() {
+fn the_driver_is_known_from_the_names_of_its_vectors() {
     for (driver, names, expected) in [
         (
             "",
@@ -357,9 +357,9 @@ fn names_that_tell_their_driver_do_without_it() {
     }
 }
 
-/// What decides who chooses first; kernels before 5.7 print whole numbers without a fraction.
+/// PCIe bandwidth decides which interface chooses first; kernels before 5.7 print whole numbers without a fraction.
 #[test]
-fn pcie_bandwidth_in_every_spelling() {
+fn pcie_bandwidth_in_every_format() {
     for (speed, width, expected) in [
         ("8.0 GT/s PCIe", 8, 64_000),
         ("8 GT/s", 8, 64_000),

@@ -1,5 +1,5 @@
-//! Every answer of the kernel at every write, and a crash at every step: what is reported, what the files hold, and
-//! that nothing is lost.
+//! Every error of the kernel at every write, and a crash at every step: what is reported, what the files hold, and that
+//! everything can be restored.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -23,7 +23,7 @@ use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use support::run::Copy;
 
-/// A machine of which apply has every kind of file to write.
+/// A machine on which apply writes every kind of file.
 fn machine() -> Copy {
     let machine = Copy::in_memory("two-node");
     std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
@@ -56,7 +56,7 @@ fn on_trial() -> Options {
     Options { trial: Some(3600), ..Options::default() }
 }
 
-/// The files' texts, without the ends of lines, which a write in a tree leaves out.
+/// The files' texts without newlines at the end, which a write to a tree does not have.
 fn texts(machine: &Copy) -> BTreeMap<String, String> {
     let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
     machine.snapshot().into_iter().map(text).collect()
@@ -74,8 +74,7 @@ fn state(machine: &Copy) -> Option<String> {
     std::fs::read_to_string(machine.path("/run/nicpin/state.json")).ok()
 }
 
-/// A root on which the n-th write of a value, counted from 0, is answered so, and so are those after it of the same
-/// file.
+/// A root on which the n-th write of a setting, counted from 0, and all later writes to the same file get this answer.
 fn answering(root: &Path, position: usize, answer: InjectedAnswer) -> Root {
     let (seen, target) = (Cell::new(0), RefCell::new(None::<String>));
     Root::open_with_faults(root, move |FileAccess { action, path, .. }| {
@@ -140,7 +139,7 @@ fn every_errno_at_every_write() {
             for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
                 assert_eq!(result.path, write.path, "{what}");
                 if position == 0 && [Errno::EROFS, Errno::EACCES, Errno::EPERM].contains(&errno) {
-                    // Nobody may write here: it is the same for all.
+                    // The file may not be written: so it is for all vectors.
                     assert_eq!(result.outcome, Outcome::Refused, "{what}");
                     let detail = result.detail.as_deref().unwrap();
                     let all = format!("; nothing was written after {} was refused", plan.writes[0].path);
@@ -152,7 +151,7 @@ fn every_errno_at_every_write() {
                     assert!(detail.contains(&format!("({errno:?}): ")), "{what}: {detail}");
                     assert_eq!(read(&machine, &write.path), *write.current, "{what}");
                 } else {
-                    // A vector whose old CPU is outside of its new ones waits for its next interrupt.
+                    // A vector whose effective CPU is outside the new affinity waits for its next interrupt.
                     assert!(result.changed() && result.detail.is_none(), "{what}: {result:?}");
                     assert_eq!(read(&machine, &write.path), write.value.text(), "{what}");
                 }
@@ -167,10 +166,10 @@ fn every_errno_at_every_write() {
 }
 
 #[test]
-fn a_vector_that_the_kernel_manages_stops_nothing() {
+fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
     let machine = machine();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
-    // Between the plan and the write: the plan leaves alone what has no write bits.
+    // Changed after planning, because the plan leaves read-only vectors alone.
     let (path, first) = (machine.path(&plan.writes[0].path), plan.writes[0].path.clone());
     let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, path: touched, .. }| {
         if action != FileAction::Write || touched != first {
@@ -184,7 +183,7 @@ fn a_vector_that_the_kernel_manages_stops_nothing() {
     assert!(!done.failed() && done.results[1..].iter().all(nicpin::report::outcome::WriteResult::changed));
 }
 
-/// One message for what is said of all, and every value in the JSON.
+/// One message for the same error of many settings; the JSON has each setting.
 #[test]
 fn the_same_refusals_are_one_message() {
     let machine = machine();
@@ -206,11 +205,11 @@ fn the_same_refusals_are_one_message() {
     );
     let json = nicpin::render::json(&report).unwrap();
     assert_eq!(json.matches("\"refused\",").count(), done.results.len(), "{json}");
-    // Nothing is on trial either.
+    // There is no trial either.
     assert!(!text.contains("on trial") && !machine.path("/run/nicpin/try.json").exists(), "{text}");
 }
 
-/// Also where the failure comes when part of the work is done: with --atomic none of it stays.
+/// With --atomic nothing stays written, at whichever write the failure comes.
 #[test]
 fn all_or_nothing_at_every_write() {
     let machine = machine();
@@ -239,7 +238,7 @@ fn all_or_nothing_at_every_write() {
     assert_ne!(texts(&machine), before);
 }
 
-/// What --atomic keeps is what the last apply left, not what the first one found.
+/// --atomic restores what the last apply set, not what the first one found.
 #[test]
 fn all_or_nothing_keeps_an_earlier_apply() {
     let machine = machine();
@@ -252,11 +251,11 @@ fn all_or_nothing_keeps_an_earlier_apply() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
+fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
     let machine = machine();
     let before = texts(&machine);
     let writes = Cell::new(0);
-    // The third write is refused, and so is the first one when it is taken back.
+    // The third write is refused, and so is restoring the first one.
     let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
         let refused = action == FileAction::Write
             && [2, 4].contains(&writes.replace(writes.get() + usize::from(action == FileAction::Write)));
@@ -267,14 +266,14 @@ fn what_cannot_be_taken_back_is_said_and_left_to_restore() {
     let undone = done.undone.as_ref().unwrap();
     assert!(undone.failed() && undone.results.len() == 3, "{undone:?}");
     assert_ne!(texts(&machine), before);
-    // What is back is not remembered as set.
+    // Restored settings are not recorded as set.
     let record: serde_json::Value = serde_json::from_str(&state(&machine).unwrap()).unwrap();
     assert_eq!(record["last_set"].as_object().unwrap().len(), 1, "{record}");
     restored(&machine, &before, "after a failed undo");
 }
 
-/// From one step on nothing is done any more, as after kill -9 or a power cut: whatever step that is, `restore` finds
-/// what it needs.
+/// From one step on nothing is done, as after kill -9 or a power failure: at whichever step, `restore` finds what it
+/// needs.
 #[test]
 fn a_crash_at_every_step_of_apply_and_of_restore() {
     let machine = machine();
@@ -301,8 +300,9 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
     }
 }
 
-/// A trial whose apply and whose watcher were killed: one that has set nothing cannot be confirmed, and the next nicpin
-/// puts back what was set and nothing else.
+/// The apply and the watcher of a trial are killed: a trial that changed nothing cannot be confirmed, and the next
+/// nicpin
+/// restores exactly what was set.
 #[test]
 fn a_crash_at_every_step_of_a_trial() {
     let machine = machine();
@@ -357,7 +357,7 @@ fn a_crash_at_every_step_of_a_trial() {
     }
 }
 
-/// Does nothing that changes a file from this step on; how many steps there were.
+/// Runs with no file changed from this step on; returns the number of steps.
 fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
     let steps = Rc::new(Cell::new(0));
     let count = Rc::clone(&steps);
@@ -392,7 +392,7 @@ fn nothing_is_written_before_the_record_is_safe() {
         .iter()
         .position(|(action, path)| *action == FileAction::ReplaceState && path.ends_with("/state.json"));
     assert!(saved.is_some_and(|saved| saved < first_write), "{log:?}");
-    // And where it cannot be made safe, nothing is written at all.
+    // If the record cannot be written to disk, nothing is written.
     for action in [FileAction::MakeDir, FileAction::WriteState, FileAction::ReplaceState] {
         for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
             let machine = self::machine();
@@ -413,7 +413,7 @@ fn nothing_is_written_before_the_record_is_safe() {
 }
 
 #[test]
-fn a_kernel_that_is_busy_is_asked_again() {
+fn a_write_is_repeated_while_the_kernel_is_busy() {
     for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
         let machine = machine();
         let asked = Cell::new(0);
@@ -430,9 +430,9 @@ fn a_kernel_that_is_busy_is_asked_again() {
     }
 }
 
-/// A move that the kernel puts off can fail when it comes, without a word: the file then holds the old mask.
+/// A move that the kernel defers can fail later without an error: the file then holds the old mask.
 #[test]
-fn a_write_that_is_lost_is_seen() {
+fn a_lost_write_is_reported() {
     let machine = machine();
     let before = texts(&machine);
     let done = run(&answering(&at(&machine), 0, InjectedAnswer::Lost), Options::default()).unwrap();
@@ -442,7 +442,7 @@ fn a_write_that_is_lost_is_seen() {
     restored(&machine, &before, "a lost write");
 }
 
-/// Between a read and the write or the read-back, anything may become unreadable or go away.
+/// Between a read and the write or the read-back, any file may become unreadable or vanish.
 #[test]
 fn files_that_cannot_be_read_back() {
     let machine = machine();
@@ -511,7 +511,7 @@ fn vectors_for_which_there_is_no_room() {
             detail.ends_with(&format!("CPU {cpu} of the same {domain} is used as a fallback")),
             "{full}: {detail}"
         );
-        // A second apply leaves it there, and check is content.
+        // A second apply leaves it there, and check finds no difference.
         let again = run(&root, Options::default()).unwrap();
         let result = again.results.iter().find(|result| result.path.contains("/177/")).unwrap();
         assert_eq!((again.failed(), result.outcome), (false, Outcome::Already), "{full}");

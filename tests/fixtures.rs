@@ -1,9 +1,8 @@
-//! The trees in `fixtures/`: those built from facts are what the builder writes, and no tree holds more than
-//! nicpin reads.
+//! The trees in `fixtures/`: built ones are as the builder writes them, and no tree has more files than nicpin reads.
 //!
-//! `NICPIN_UPDATE=1 cargo test --test fixtures` writes the built trees anew, and then compares all the same.
+//! `NICPIN_UPDATE=1 cargo test --test fixtures` writes the built trees again, then compares.
 
-// The trees are the test's own; a failed step fails the test.
+// The trees belong to the test; a failed step fails the test.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -21,10 +20,10 @@ use support::tree::{Entry, entries, names};
 
 /// Trees that were taken from running kernels.
 const CAPTURED: [&str; 3] = ["four-node", "two-node", "wide"];
-/// What else is in the folder.
+/// Other entries of the directory.
 const BESIDE: [&str; 3] = ["README.md", "expected", "policies"];
 
-/// The folder, with the built trees in it written anew if that was asked for.
+/// The directory, with the built trees written again if requested.
 static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     if std::env::var_os("NICPIN_UPDATE").is_some_and(|value| value == "1") {
@@ -51,10 +50,10 @@ fn built_trees_are_what_the_builder_writes() {
     }
 }
 
-/// The machine of `two-node`, whose tree was taken from a running kernel, comes out of the builder with the same
-/// bytes: all but the counts in `/proc/interrupts` and the rows of what is no card.
+/// The builder writes `two-node`, which was captured from a running kernel, with the same bytes, except the counts in
+/// `/proc/interrupts` and the rows of other devices.
 #[test]
-fn the_builder_writes_what_the_kernel_does() {
+fn the_builder_writes_the_same_bytes_as_the_kernel() {
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     machine.kernel = Kernel::V6_2;
     machine.nohz_full = Some(vec![]);
@@ -86,7 +85,7 @@ fn the_builder_writes_what_the_kernel_does() {
     for tree in [&mut written, &mut kept] {
         let Some(Entry::File(text)) = tree.get_mut("/proc/interrupts") else { panic!("no interrupts") };
         let rows = text.lines().filter(|row| row.contains("CPU0") || row.contains("virtio"));
-        // Eleven characters a count, after the number.
+        // Eleven characters per count, after the number.
         let cut = rows.map(|row| [&row[..4], &row[4 + 11 * 8..]].concat());
         *text = cut.collect::<Vec<_>>().join("\n");
     }
@@ -120,7 +119,7 @@ fn a_tree_holds_only_what_is_read() {
             // The names of these say it all; and see `write_interface` for the last.
             let listed = above.ends_with("/msi_irqs") && read.contains(above);
             let only_queue = file == "tx_timeout" && above.contains("/queues/tx-");
-            // What a capture says of itself.
+            // The description that a capture holds.
             let about = path == "/nicpin/capture";
             assert!(read.contains(&path) || listed || only_queue || about, "{name}: nothing reads {path}");
             if let Entry::Link(target) = entry {
@@ -139,7 +138,7 @@ fn trees() -> Vec<String> {
     built.chain(CAPTURED).map(str::to_owned).collect()
 }
 
-/// Where two trees differ, in words; empty where they do not.
+/// The differences of two trees as text; empty if there are none.
 fn compare(built: &BTreeMap<String, Entry>, kept: &BTreeMap<String, Entry>) -> String {
     let paths: BTreeSet<&String> = built.keys().chain(kept.keys()).collect();
     let differ: Vec<_> = paths.into_iter().filter(|&path| built.get(path) != kept.get(path)).collect();

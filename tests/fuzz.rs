@@ -1,5 +1,5 @@
-//! Every parser on what it is fuzzed from, and on what that becomes when it is cut and changed a little: quick, on any
-//! machine. `fuzz/run.sh` looks for new paths through the code for as long as one likes.
+//! Every parser on the seeds of its fuzz target, whole, cut off and with small changes: quick, on any machine.
+//! `fuzz/run.sh` searches for new paths through the code for a given time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // helpers of tests
 
 #[path = "fuzz/seeds.rs"]
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use targets::TARGETS;
 
 #[test]
-fn every_seed_of_every_target_keeps_its_promises() {
+fn every_seed_passes_every_fuzz_target() {
     for target in TARGETS {
         let seeds = seeds::of(target.name);
         assert!(!seeds.is_empty(), "{}", target.name);

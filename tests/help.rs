@@ -1,6 +1,6 @@
-//! What nicpin says of itself: help with examples that run, pages of the manual and completions that know every command
-//! and option, and answers to what a new user mistypes. All of it comes from the definitions of the command line; these
-//! tests see that nothing is lost on the way, whatever commands there will be.
+//! Help with examples that run, manual pages and completions with every command and option, and errors for typing
+//! mistakes.
+//! All of it is made from the definitions of the command line; these tests check that it is complete for any command.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -14,7 +14,7 @@ use clap::{Command, CommandFactory as _, Parser as _};
 use nicpin::cli::Cli;
 use support::run::{Copy, fixture, nicpin};
 
-/// The command line as it is defined, its commands complete.
+/// The definition of the command line, with its commands built.
 fn defined() -> Command {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
@@ -39,7 +39,7 @@ fn examples(command: &Command) -> Vec<String> {
     lines.map(str::trim).filter(|line| line.contains("nicpin ")).map(str::to_owned).collect()
 }
 
-/// The command line of an example without what explains it, and without other programs around it.
+/// The nicpin command line of an example, without the explanation and without other programs.
 fn words(example: &str) -> Vec<String> {
     let line = &example[example.find("nicpin").unwrap_or_else(|| panic!("no nicpin: {example}"))..];
     let line = line.split("  ").next().unwrap().trim();
@@ -47,7 +47,7 @@ fn words(example: &str) -> Vec<String> {
     line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
 }
 
-/// With the command that nicpin takes for granted where none is named, if it does.
+/// Inserts `status` where no command is named.
 fn spelled_out(mut words: Vec<String>, all: &[Command]) -> Vec<String> {
     let named = |word: &String| all.iter().any(|c| c.get_name() == word) || word == "--help";
     if all.iter().any(|command| command.get_name() == "status") && !words.iter().any(named) {
@@ -84,8 +84,7 @@ fn help_fits_100_columns() {
     }
 }
 
-/// Those that change nothing but a copy and end by themselves, on a copy of a machine, in a directory of their own: a
-/// user's first tour.
+/// The examples that end by themselves run on a copy of a machine, in a directory of their own.
 #[test]
 fn examples_run() {
     const RUN: [&str; 9] =
@@ -124,7 +123,7 @@ fn bond(machine: &Copy, lower: &str) {
     symlink(format!("../{lower}"), machine.path(&format!("/sys/class/net/bond0/lower_{lower}"))).unwrap();
 }
 
-/// A page as a reader sees its words: without the escapes of roff.
+/// The text of a page without the escapes of roff.
 fn plain(page: &str) -> String {
     let marks = [("\\-", "-"), ("\\fB", ""), ("\\fI", ""), ("\\fR", ""), ("\\*(Aq", "'"), ("\\&", "")];
     marks.iter().fold(page.to_owned(), |page, (mark, plain)| page.replace(mark, plain))
@@ -214,7 +213,7 @@ fn completions_have_every_command_and_option() {
 }
 
 #[test]
-fn a_new_users_mistakes_are_answered() {
+fn usage_errors_name_the_nearest_option_or_the_allowed_values() {
     for (args, code, has) in [
         (&["plan", "--formt", "json"][..], 64, "a similar argument exists: '--format'"),
         (&["plan", "--format", "yaml"], 64, "[possible values: table, json, sh]"),
@@ -251,7 +250,7 @@ fn a_new_users_mistakes_are_answered() {
 
 /// The README names every command.
 #[test]
-fn the_readme_knows_every_command() {
+fn the_readme_names_every_command() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     for command in commands() {
         let name = command.get_name();

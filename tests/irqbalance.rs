@@ -1,6 +1,5 @@
-//! irqbalance: what the plan says, what apply does and restore undoes, on copies of
-//! shipped machines. In a tree, what irqbalance answers to `setup` stands in `/nicpin/irqbalance`; `tests/vm` has the
-//! real one.
+//! irqbalance: notes of the plan, bans by apply and their removal by restore, on copies of shipped machines. In a tree,
+//! `/nicpin/irqbalance` holds irqbalance's answer to `setup`; `tests/vm` runs the real program.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -17,10 +16,10 @@ use support::tree::put;
 
 const PID: u32 = 812;
 const ANSWER: &str = "/nicpin/irqbalance";
-/// The planned IRQs of the machine `two-node`: of each card's nine vectors the first is control.
+/// The planned IRQs of the machine `two-node`: the first of the nine vectors of each device is control.
 const PLANNED: [u32; 16] = [27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 38, 39, 40, 41, 42, 43];
 
-/// `two-node` with an irqbalance that was started at this time and leaves these IRQs alone.
+/// `two-node` with an irqbalance that was started at this time and has banned these IRQs.
 fn machine(started: u32, banned: &[u32]) -> Copy {
     let machine = Copy::of("two-node");
     restart(&machine, started, banned);
@@ -53,7 +52,7 @@ fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
     let text = good(&machine, &["apply", "--detailed-exitcode"]);
     assert!(text.contains("already irqbalance leaves 16 IRQs alone") && text.contains("changed=0"), "{text}");
-    // What somebody else had it leave alone is not taken back with the rest.
+    // Bans by others stay when nicpin's are removed.
     let text = good(&machine, &["restore"]);
     assert!(text.contains("changed irqbalance may move 15 IRQs again"), "{text}");
     assert_eq!(banned(&machine), set(&[9, 31]));
@@ -73,7 +72,7 @@ fn interfaces_that_are_applied_one_by_one_keep_their_bans() {
 }
 
 #[test]
-fn an_irqbalance_that_was_restarted_is_told_again_and_keeps_its_own() {
+fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
     let machine = machine(611, &[]);
     good(&machine, &["apply"]);
     // The new one was started with --banirq=36.
@@ -85,7 +84,7 @@ fn an_irqbalance_that_was_restarted_is_told_again_and_keeps_its_own() {
     );
     good(&machine, &["restore"]);
     assert_eq!(banned(&machine), set(&[36]));
-    // Told, and restarted before the restore: nothing is left to take back.
+    // Restarted between apply and restore: there are no bans to remove.
     good(&machine, &["apply"]);
     restart(&machine, 12000, &[36, 37]);
     let text = good(&machine, &["restore"]);
@@ -93,9 +92,9 @@ fn an_irqbalance_that_was_restarted_is_told_again_and_keeps_its_own() {
     assert_eq!(banned(&machine), set(&[36, 37]));
 }
 
-/// IRQ 36 becomes a disk's: it is irqbalance's again.
+/// IRQ 36 now belongs to a disk: irqbalance balances it again.
 #[test]
-fn a_number_that_went_to_another_device_is_no_longer_banned() {
+fn an_irq_number_that_another_device_has_now_is_no_longer_banned() {
     let machine = machine(611, &[]);
     good(&machine, &["apply"]);
     let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/msi_irqs";
@@ -126,7 +125,7 @@ fn refuse_writes_nothing() {
 }
 
 #[test]
-fn ignore_writes_and_says_what_will_happen() {
+fn ignore_applies_the_plan_and_reports_what_irqbalance_will_do() {
     let machine = machine(611, &[9]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(
@@ -137,9 +136,9 @@ fn ignore_writes_and_says_what_will_happen() {
     assert_eq!(machine.read("/proc/irq/36/smp_affinity"), "02");
 }
 
-/// An earlier apply had it leave them alone, which still holds.
+/// The bans of an earlier apply are still in effect.
 #[test]
-fn ignore_says_what_was_banned_before() {
+fn ignore_reports_the_bans_of_an_earlier_apply() {
     let machine = machine(611, &[9]);
     good(&machine, &["apply"]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
@@ -151,7 +150,7 @@ fn ignore_says_what_was_banned_before() {
         "{text}"
     );
     assert!(!text.contains("it will move") && !text.contains("--irqbalance ban"), "{text}");
-    // Only those of one card; and what it knows nothing of after a restart is not said.
+    // Only the bans of one interface; after a restart of irqbalance there are none to report.
     good(&machine, &["restore"]);
     good(&machine, &["apply", "nic0"]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
@@ -162,9 +161,9 @@ fn ignore_says_what_was_banned_before() {
     assert!(text.contains("it will move the 16 planned IRQs"), "{text}");
 }
 
-/// A tree has no service, and the machine that the test runs on is not asked.
+/// A tree has no irqbalance service, and that of the machine on which the test runs is not used.
 #[test]
-fn nobody_is_told_for_a_tree_without_an_answer_and_nothing_is_stopped() {
+fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
     for action in ["ban", "stop"] {
         let machine = machine(611, &[]);
         machine.remove(ANSWER);
@@ -176,7 +175,7 @@ fn nobody_is_told_for_a_tree_without_an_answer_and_nothing_is_stopped() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_a_refusal_and_the_writes_are_done() {
+fn a_malformed_answer_is_a_refusal_and_the_writes_are_done() {
     let machine = machine(611, &[]);
     machine.write(ANSWER, "Permission denied\n");
     let run = machine.nicpin(&["apply"]);
@@ -187,7 +186,7 @@ fn an_answer_that_is_none_is_a_refusal_and_the_writes_are_done() {
 }
 
 #[test]
-fn a_broken_record_of_bans_is_said_and_nobody_is_told() {
+fn a_malformed_record_of_bans_is_reported_and_nothing_is_banned() {
     let machine = machine(611, &[9]);
     put(&machine.path("/"), "/run/nicpin/irqbalance.json", "{}");
     for command in ["apply", "restore"] {
@@ -199,7 +198,7 @@ fn a_broken_record_of_bans_is_said_and_nobody_is_told() {
 }
 
 #[test]
-fn the_plan_says_how_to_make_it_last_in_the_distributions_own_words() {
+fn the_plan_prints_the_policy_script_line_for_each_distribution() {
     let script = "--policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy";
     for (file, text, expected) in [
         ("/etc/default/irqbalance", "#IRQBALANCE_ARGS=\"\"", "IRQBALANCE_ARGS"),
@@ -240,7 +239,7 @@ fn a_policy_script_that_asks_nicpin_lasts() {
         let expected = serde_json::json!({ "pid": 812, "action": "ban", "irqs": PLANNED, "lasts": lasts });
         assert_eq!(plan["irqbalance"], expected);
         if lasts {
-            // A socket that does not answer is no harm then.
+            // Then a socket that does not answer is not an error.
             machine.write(ANSWER, "");
             assert!(
                 good(&machine, &["apply"]).contains("its policy script asks nicpin when irqbalance starts")
@@ -250,7 +249,7 @@ fn a_policy_script_that_asks_nicpin_lasts() {
 }
 
 #[test]
-fn the_policy_file_has_the_same_words_and_options_come_over_it() {
+fn the_policy_file_has_the_same_values_and_options_override_it() {
     let machine = machine(611, &[]);
     put(&machine.path("/"), "/etc/nicpin.toml", "irqbalance = \"refuse\"");
     assert!(good(&machine, &["plan"]).contains("apply refuses to write while it runs"));
@@ -269,7 +268,7 @@ fn policy(machine: &Copy, device: &str, irq: u32) -> String {
     run.stdout
 }
 
-/// As `/sys/bus/pci/devices` has them, which irqbalance names.
+/// Adds `/sys/bus/pci/devices`, whose paths irqbalance passes.
 fn with_pci(machine: &Copy) {
     for (address, bridge) in [("0000:21:00.0", "20"), ("0000:41:00.0", "40")] {
         let target = format!("../../../devices/pci0000:{bridge}/0000:{bridge}:00.0/{address}");
@@ -288,13 +287,13 @@ fn with_pci(machine: &Copy) {
 const CARD: &str = "/sys/bus/pci/devices/0000:21:00.0";
 
 #[test]
-fn irqbalance_is_answered_for_planned_irqs_only() {
+fn the_policy_script_bans_only_planned_irqs() {
     let machine = machine(611, &[]);
     with_pci(&machine);
     for irq in &PLANNED[8..] {
         assert_eq!(policy(&machine, CARD, *irq), "ban=true\n", "{irq}");
     }
-    // The control vector, another device's IRQ, one without a device, and the path that stands for none.
+    // The control vector, the IRQ of another device, one without a device, and the path for an unknown device.
     assert_eq!(policy(&machine, CARD, 35), "");
     assert_eq!(policy(&machine, "/sys/bus/pci/devices/0000:61:00.0", 36), "");
     assert_eq!(policy(&machine, "/sys", 9), "");
@@ -307,9 +306,9 @@ fn irqbalance_is_answered_for_planned_irqs_only() {
     assert_eq!(policy(&machine, CARD, 36), "");
 }
 
-/// irqbalance's own unit gives it a network namespace of its own, whose /sys has no cards.
+/// irqbalance's unit runs it in a network namespace of its own, whose /sys has no network interfaces.
 #[test]
-fn irqbalance_is_answered_where_no_card_can_be_seen_by_what_was_applied() {
+fn without_visible_interfaces_the_policy_script_bans_what_was_applied() {
     let machine = machine(611, &[]);
     with_pci(&machine);
     good(&machine, &["apply"]);
@@ -324,9 +323,9 @@ fn irqbalance_is_answered_where_no_card_can_be_seen_by_what_was_applied() {
     assert_eq!(policy(&machine, CARD, 36), "", "its number, another vector");
 }
 
-/// Somebody may not read the files that are looked at for notes: then there are no such notes.
+/// If the files of other tools may not be read, there are no notes on them.
 #[test]
-fn files_of_others_that_cannot_be_read_are_no_error() {
+fn unreadable_files_of_other_tools_are_not_an_error() {
     let machine = machine(611, &[]);
     put(&machine.path("/"), "/etc/default/irqbalance", "IRQBALANCE_ARGS=");
     put(&machine.path("/"), "/etc/systemd/network/10-net.link", "[Link]\nIRQAffinityPolicy=spread");
@@ -342,9 +341,9 @@ fn files_of_others_that_cannot_be_read_are_no_error() {
     assert!(words(&run).contains("to the arguments of its service"), "{}", run.stdout);
 }
 
-/// All or nothing: a refused write undoes the bans of this apply, and only those.
+/// With --atomic a refused write removes the bans of this apply, and no others.
 #[test]
-fn atomic_takes_back_the_bans_of_this_apply() {
+fn atomic_removes_the_bans_of_this_apply() {
     let machine = machine(611, &[9]);
     good(&machine, &["apply", "nic0"]);
     assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
@@ -367,7 +366,7 @@ fn atomic_takes_back_the_bans_of_this_apply() {
 }
 
 #[test]
-fn atomic_writes_nothing_when_irqbalance_does_not_do_as_it_is_told() {
+fn atomic_writes_nothing_when_irqbalance_does_not_take_the_bans() {
     let machine = machine(611, &[]);
     machine.write(ANSWER, "Permission denied\n");
     let before = machine.snapshot();
@@ -379,11 +378,11 @@ fn atomic_writes_nothing_when_irqbalance_does_not_do_as_it_is_told() {
 }
 
 #[test]
-fn a_trial_that_nobody_confirms_takes_back_its_bans() {
+fn a_trial_that_is_not_confirmed_removes_its_bans() {
     let machine = machine(611, &[9]);
     good(&machine, &["apply", "--try", "1"]);
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
-    // Until nobody watches the time any more.
+    // Wait until the watcher has ended.
     std::fs::File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
     assert_eq!(banned(&machine), set(&[9]));
     assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
@@ -391,7 +390,7 @@ fn a_trial_that_nobody_confirms_takes_back_its_bans() {
 
 /// The plan was made when irqbalance had another process id, or did not run.
 #[test]
-fn a_stored_plan_tells_the_irqbalance_that_runs_now() {
+fn a_stored_plan_bans_in_the_irqbalance_that_runs_now() {
     for then in [None, Some("ban"), Some("ignore"), Some("refuse")] {
         let machine = Copy::of("two-node");
         if let Some(action) = then {

@@ -1,5 +1,5 @@
-//! What two samples become: rates, shares and costs; and the command at its edges. Real traffic is measured in
-//! `tests/netns` and `tests/vm`.
+//! Rates, shares and costs from two samples, and the options of the command. `tests/netns` and `tests/vm` measure real
+//! traffic.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use support::host::{add, machine, plan};
 use support::run::{Copy, fixture, nicpin};
 
-/// Two cards with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
+/// Two interfaces with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
 /// veth.
 fn measure(from: &Sample, to: &Sample) -> Measure {
     let mut host = machine(2, 2, 1, 2);
@@ -66,7 +66,7 @@ fn rates_shares_and_costs() {
     let measure = busy();
     let [eth0, eth1, veth0] = &measure.interfaces[..] else { panic!() };
     assert_eq!((eth0.interrupts_per_second, eth0.local), (100.0, Some(1.0)));
-    // 300 on CPU 0, across 2^32, and 100 on its own node.
+    // 300 on CPU 0, across the wrap at 2^32, and 100 on the local node.
     assert_eq!((eth1.interrupts_per_second, eth1.local), (200.0, Some(0.25)));
     assert_eq!((veth0.interrupts_per_second, veth0.local, veth0.node), (0.0, None, None));
     let on: Vec<_> = eth1.vectors[0].cpus.iter().map(|on| (on.cpu, on.node, on.interrupts)).collect();
@@ -125,7 +125,7 @@ fn no_time_and_no_counters_give_no_rates() {
 }
 
 #[test]
-fn what_came_or_went_is_noted() {
+fn what_appeared_or_vanished_is_noted() {
     let (from, mut to) = (sample(0, &[[1; 4]; 4], 0, 0), sample(1, &[[2; 4]; 4], 1, 1000));
     to.interfaces.remove("veth0");
     to.interrupts.rows.remove(&333);
@@ -161,7 +161,7 @@ fn each_sample_is_a_line_of_json() {
 }
 
 #[test]
-fn a_command_is_measured_and_its_failure_is_told() {
+fn a_command_is_measured_and_its_failure_is_reported() {
     let root = fixture("two-node");
     let measure = |args: &[&str]| nicpin(&[&["--root", root.to_str().unwrap(), "measure"], args].concat());
     let run = measure(&["--format", "json", "--", "echo", "said"]);

@@ -1,5 +1,5 @@
-//! `nicpin compare`: what runs say together, and what cannot be compared. Real commands are compared in `tests/netns`
-//! and `tests/vm`.
+//! `nicpin compare`: figures of several runs, and what cannot be compared. `tests/netns` and `tests/vm` compare real
+//! commands.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -60,20 +60,20 @@ dropped               0       (0, 0)            0       (0, 0)            -
 }
 
 #[test]
-fn programs_get_every_run() {
+fn the_json_has_every_run() {
     let json: serde_json::Value =
         serde_json::from_str(&nicpin::render::json(&comparison()).unwrap()).unwrap();
     assert_eq!(json["schema"], "nicpin.compare/1");
     assert_eq!((&json["near"]["nodes"], &json["near"]["cpus"]), (&"1".into(), &"6-11".into()));
     assert_eq!(json["far"]["runs"][1]["wall_seconds"], 3.0);
-    // Not told of two of the runs.
+    // Absent in two of the runs.
     assert_eq!(json["near"]["runs"][0]["gbit_per_busy_cpu_second"], serde_json::Value::Null);
     let wall = json["figures"].as_array().unwrap().iter().find(|f| f["name"] == "wall_seconds").unwrap();
     assert_eq!((&wall["near"]["median"], &wall["far_to_near"]), (&1.25.into(), &2.0.into()));
 }
 
 #[test]
-fn what_has_no_far_side_is_told_and_nothing_runs() {
+fn without_a_far_node_nothing_runs() {
     let one_node = fixture("tg3-and-ixgbe");
     let run = |root: &std::path::Path, args: &[&str]| {
         let run =
@@ -92,7 +92,7 @@ fn what_has_no_far_side_is_told_and_nothing_runs() {
     assert!(code == 1 && errors.contains("node 9 does not exist"), "{errors}");
     let (code, errors) = run(&fixture("four-node"), &["eth7"]);
     assert!(code == 1 && errors.contains("no interface matches `eth7`"), "{errors}");
-    // A command runs here and nowhere else.
+    // A command runs on this machine only.
     let (code, errors) = run(&fixture("four-node"), &["nic0"]);
     assert!(code == 64 && errors.contains("not on the one that --root names"), "{errors}");
 

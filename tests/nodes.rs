@@ -1,5 +1,5 @@
-//! `nicpin nodes`: every shipped machine by node, what files say that are odd or absent.
-//! `SNAPSHOTS=overwrite cargo test --test nodes` rewrites what is expected.
+//! `nicpin nodes`: every shipped machine, and malformed and absent files.
+//! `SNAPSHOTS=overwrite cargo test --test nodes` rewrites the expected output.
 // Helpers of tests, and snapshots as the tool writes them.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::needless_raw_string_hashes)]
 
@@ -28,7 +28,7 @@ const COUNTS: &str =
     "numa_hit 5116\nnuma_miss 1\nnuma_foreign 2\ninterleave_hit 371\nlocal_node 5042\nother_node 74\n";
 
 #[test]
-fn what_a_live_machine_tells_besides() {
+fn a_live_machine_reports_page_counts() {
     let machine = Copy::of("two-node");
     machine.write(
         &format!("{NODE1}/meminfo"),
@@ -84,7 +84,7 @@ fn long_lists_wrap() {
 }
 
 #[test]
-fn files_with_rubbish() {
+fn malformed_files() {
     for (file, text, has) in [
         ("meminfo", "", "has no line such as `Node 0 MemTotal: 16384 kB`"),
         ("meminfo", "Node 1 MemTotal: much kB\n", "has no line such as"),
@@ -99,9 +99,9 @@ fn files_with_rubbish() {
     }
 }
 
-/// A capture has the memory of each node, and nothing of what it is used for.
+/// A capture has the size of each node's memory, and not how much of it is used.
 #[test]
-fn a_capture_keeps_what_stays() {
+fn a_capture_keeps_the_size_of_memory() {
     let machine = Copy::of("two-node");
     let before = machine.nicpin(&["nodes"]).stdout;
     let meminfo = machine.read(&format!("{NODE1}/meminfo"));
@@ -120,7 +120,7 @@ fn a_capture_keeps_what_stays() {
 }
 
 #[test]
-fn rates_are_of_this_machine_only() {
+fn rates_are_measured_on_this_machine_only() {
     let root = fixture("two-node");
     let run = nicpin(&["nodes", "--bandwidth", "--root", root.to_str().unwrap()]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
@@ -133,7 +133,7 @@ fn what_would_be_measured() {
     host.topology.isolated = set("3,11");
     let free = |node: u32| Some(if node == 0 { 8 << 20 } else { 100 << 10 });
     let course = BandwidthTest::new(&host, &set("0-3,5-6,8-15"), &set("0-1"), free, Some(32 << 20));
-    // Eight times the caches; or a quarter of what is free.
+    // Eight times the caches, or a quarter of the free memory.
     assert_eq!(course.memory, [(0, 256 << 20), (1, 25 << 20)]);
     // A CPU of each core that this process may use.
     assert_eq!(course.readers, [(0, set("0-2")), (1, set("5-6,12,15"))]);

@@ -1,5 +1,5 @@
 //! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test plans`
-//! rewrites what is expected; read the difference before you commit it.
+//! rewrites the expected plans; read the difference before you commit it.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -75,9 +75,9 @@ fn masks_are_shown_on_request() {
     assert!(run.stdout.contains("\n  /proc/irq/71/smp_affinity  040  (now fff)\n"), "{}", run.stdout);
 }
 
-/// The kernel takes `nic0;reboot` for a name; a script of the plan, and a command to paste, must not run it.
+/// The kernel allows the name `nic0;reboot`; the plan as a script, and a command to paste, must quote it.
 #[test]
-fn a_name_with_shell_signs_in_it_is_one_word_of_the_script() {
+fn shell_characters_in_a_name_are_quoted_in_the_script() {
     let machine = Copy::of("two-node");
     let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net";
     std::fs::rename(machine.path(&format!("{device}/nic0")), machine.path(&format!("{device}/a;b'c")))
@@ -92,9 +92,9 @@ fn a_name_with_shell_signs_in_it_is_one_word_of_the_script() {
     assert!(script.contains("> '/sys/class/net/a;b'\\''c/queues/tx-0/xps_cpus'  #"), "{script}");
 }
 
-/// A tree from elsewhere can have a name that no kernel gives: it must not become a line of the script.
+/// A tree can have a name that no kernel allows: it must not become a line of the script.
 #[test]
-fn a_name_that_no_kernel_gives_is_no_interface() {
+fn a_name_that_no_kernel_allows_is_not_an_interface() {
     let machine = Copy::of("two-node");
     let expected = machine.nicpin(&["plan", "--format", "sh", "nic1"]).stdout;
     let odd = "/sys/class/net/a\nreboot";
@@ -118,7 +118,7 @@ fn flow_steering_is_explained() {
     assert!(!run.stdout.contains("RFS"), "{}", run.stdout);
 }
 
-/// What is not asked for takes its room on CPUs; how its queues are steered is nobody's business.
+/// Interfaces that are not selected take part in the placement; the settings of their queues are not read.
 #[test]
 fn queues_of_other_interfaces_are_not_read() {
     let machine = Copy::of("dl980");
@@ -132,7 +132,7 @@ fn queues_of_other_interfaces_are_not_read() {
 }
 
 #[test]
-fn workers_have_memory_where_there_is_some() {
+fn workers_have_memory_where_a_node_has_memory() {
     let machine = Copy::of("two-node");
     machine.write("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:       0 kB\n");
     let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "nic1"]);

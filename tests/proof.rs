@@ -44,7 +44,7 @@ impl MachineSpec {
         (vector.irq, vector.cpus.as_ref().unwrap().first().unwrap())
     }
 
-    /// Lets an IRQ fire on a CPU.
+    /// Counts interrupts of an IRQ on a CPU.
     fn fire(&self, irq: u32, cpu: u32, times: u32) {
         let text = self.tree.read("/proc/interrupts");
         let label = format!("{irq}:");
@@ -53,7 +53,7 @@ impl MachineSpec {
                 return format!("{row}\n");
             }
             let (label, rest) = row.split_once(':').unwrap();
-            // What follows the counts stays: it says whose IRQ this is.
+            // The text after the counts stays.
             let (mut counts, mut tail) = (Vec::new(), rest);
             for _ in 0..8 {
                 let (count, rest) = tail.trim_start().split_once(' ').unwrap();
@@ -115,11 +115,11 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
 
 /// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
 #[test]
-fn the_interrupt_that_moves_a_vector_is_no_disproof() {
+fn the_interrupt_that_moves_a_vector_is_not_a_failure() {
     let machine = MachineSpec::new();
     let (irq, cpu) = machine.rx(0);
     let effective = format!("/proc/irq/{irq}/effective_affinity");
-    // In two looks or in one.
+    // In two samples or in one.
     for looks in [2, 1] {
         let mut proof = machine.proof();
         machine.fire(irq, cpu + 1, 1);
@@ -143,7 +143,7 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     let mut proof = machine.proof();
     machine.fire(irq, cpu, 5);
     proof.look(&machine.root).unwrap();
-    // It was proven, and then something moved it.
+    // It was proven, and then it was moved.
     machine.fire(irq, 7, 5);
     proof.look(&machine.root).unwrap();
     let proof = machine.finish(proof);
@@ -171,7 +171,7 @@ fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
 }
 
 #[test]
-fn counters_begin_anew_at_two_to_the_thirty_two() {
+fn counters_wrap_at_2_to_the_32() {
     let machine = MachineSpec::new();
     let (irq, cpu) = machine.rx(0);
     machine.fire(irq, cpu, u32::MAX - 10);
@@ -182,7 +182,7 @@ fn counters_begin_anew_at_two_to_the_thirty_two() {
 }
 
 #[test]
-fn the_command_waits_and_says_what_it_saw() {
+fn the_command_waits_and_reports_what_it_saw() {
     let tree = Copy::of("two-node");
     let run = tree.nicpin(&["apply", "--prove", "1"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -191,7 +191,7 @@ fn the_command_waits_and_says_what_it_saw() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let proof = json["proof"].as_array().unwrap();
     assert_eq!((proof.len(), &proof[0]["verdict"]), (16, &"no-traffic".into()));
-    // Nothing is proven of what was taken back, and nothing is asked for of what was not.
+    // Nothing is proven after --atomic restored the settings, nor without --prove.
     assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
 }

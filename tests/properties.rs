@@ -1,10 +1,10 @@
-//! What holds for every machine, every set and every text.
+//! Properties of every machine, every CPU set and every text.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
 
 mod properties {
-    // Modules of a test, all of them used from here.
+    // Modules of this test only.
     #![allow(unreachable_pub)]
     pub mod machines;
     pub mod rules;
@@ -39,7 +39,7 @@ proptest! {
         let mask = set.to_mask(width).unwrap();
         prop_assert_eq!(&CpuSet::parse_mask(&mask).unwrap(), &set);
         prop_assert_eq!(MaskWidth::of(&mask), Some(width));
-        // Groups of eight, only the first may be shorter.
+        // Groups of eight digits; only the first may be shorter.
         let groups: Vec<&str> = mask.split(',').collect();
         prop_assert!(groups[1..].iter().all(|group| group.len() == 8) && (1..=8).contains(&groups[0].len()));
     }
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// A plan with its interfaces by name and their vectors by IRQ; the hash heeds the order in which they are told.
+/// A plan with its interfaces by name and their vectors by IRQ; the hash depends on their order.
 fn in_order(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     plan.hash.clear();
@@ -269,7 +269,7 @@ proptest! {
         let before = plan(&host);
         let mut host = host;
         let name = format!("eth{}", host.interfaces.len());
-        // Without a node, the narrowest of all, and the last by address.
+        // Without a node, with the least bandwidth, and the last by address.
         add(&mut host, &name, None, queues);
         host.interfaces.last_mut().unwrap().device.pcie_mtps = 0;
         host.interfaces.last_mut().unwrap().device.address = "ffff:ff:1f.7".to_owned();

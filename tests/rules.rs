@@ -1,5 +1,4 @@
-//! The seven rules of the default policy, and the options that bend them, each on the smallest machine that
-//! shows it.
+//! The seven rules of the default policy and the options that override them, each on a minimal machine.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -47,7 +46,7 @@ fn rule_1_node_unknown_means_a_smaller_local_cpulist() {
 fn rule_1_node_unknown_otherwise_means_all_cpus_and_a_note() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", None, 2);
-    // All CPUs is the kernel's way of saying that it does not know.
+    // The kernel prints all CPUs if it does not know the node.
     host.interfaces[0].device.local_cpus = Some(set("0-7"));
     let plan = plan(&host);
     let eth0 = of(&plan, "eth0");
@@ -78,7 +77,7 @@ fn rule_1_a_node_that_the_machine_does_not_have_is_unknown() {
 }
 
 #[test]
-fn rule_1_more_queues_than_cores_stay_local_and_the_cure_is_named() {
+fn rule_1_more_queues_than_cores_stay_local_and_the_fix_is_named() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 6);
     let plan = plan(&host);
@@ -89,7 +88,7 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_cure_is_named() {
 }
 
 #[test]
-fn rule_1_when_every_cpu_is_kept_free_that_is_said_and_overruled() {
+fn rule_1_when_no_candidate_is_left_a_note_says_so_and_the_exclusion_is_ignored() {
     let mut host = machine(1, 6, 1, 6);
     add(&mut host, "eth0", Some(0), 1);
     host.topology.isolated = set("0-5");
@@ -137,7 +136,7 @@ fn rule_3_vectors_spread_over_l3_domains() {
 }
 
 #[test]
-fn rule_3_the_core_of_cpu_0_is_used_last_unless_told() {
+fn rule_3_the_core_of_cpu_0_is_used_last_unless_the_policy_says_otherwise() {
     let mut host = machine(1, 4, 2, 4);
     add(&mut host, "eth0", Some(0), 4);
     assert_eq!(cpus(of(&plan(&host), "eth0")), ["1", "2", "3", "0"]);
@@ -189,7 +188,7 @@ fn rule_4_cards_on_a_node_share_it_and_the_one_with_more_pcie_bandwidth_chooses_
     assert_eq!(cpus(of(&plan, "eth0")), ["5", "6", "7"]);
 }
 
-/// A card that is at home nowhere fills what those of a node leave, however fast it is.
+/// An interface without a node gets the cores that the others leave, whatever its bandwidth.
 #[test]
 fn rule_4_a_card_without_a_known_node_chooses_last() {
     let mut host = machine(2, 4, 1, 4);
@@ -231,7 +230,7 @@ fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
     assert_eq!(codes(of(&plan, "eth0")), ["kernel-managed"]);
 }
 
-/// Two cards of different nodes on one `INTx` line: it cannot be on both, so it is planned once.
+/// Two devices on different nodes share one `INTx` line, which is planned once.
 #[test]
 fn rule_4_a_line_that_two_cards_share_is_planned_once() {
     let mut host = machine(2, 4, 1, 4);
@@ -262,7 +261,7 @@ fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
     host.topology.isolated = set("6-7");
     let moved = of_control(&host).unwrap();
     assert_eq!(moved, set("0"), "the CPU with the fewest queues");
-    // Once there, it stays.
+    // On a candidate CPU it stays.
     host.interfaces[0].vectors[2].effective = Some(moved);
     assert_eq!(of_control(&host), None);
 }
@@ -320,7 +319,7 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
 }
 
 #[test]
-fn rule_6_rps_as_told() {
+fn rule_6_rps_as_requested() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
     let with = |rps| rps_of(&plan_with(&host, &[("rps", rps)], &[]), "eth0");
@@ -336,7 +335,7 @@ fn rule_6_xps_parts_all_online_cpus_by_nearest_completion() {
         let text = |cpus: &Option<CpuSet>| cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string);
         of(plan, "eth0").tx_queues.iter().map(|tx| text(&tx.xps_cpus)).collect()
     };
-    // Node 1 has the cores 2,6 and 3,7; node 0 is dealt evenly, by cores.
+    // Node 1 has the cores 2,6 and 3,7; the CPUs of node 0 are divided evenly, by cores.
     assert_eq!(xps(&plan(&host)), ["0,2,4,6", "1,3,5,7"]);
     let with = |x| xps(&plan_with(&host, &[("xps", x)], &[]));
     assert_eq!(with("off"), ["", ""]);
@@ -418,7 +417,7 @@ fn irq_cores_limits_the_cores_of_a_node_over_its_l3_domains() {
 }
 
 #[test]
-fn siblings_count_as_cores_when_told() {
+fn siblings_count_as_cores_on_request() {
     let mut host = machine(1, 4, 2, 4);
     add(&mut host, "eth0", Some(0), 6);
     assert_eq!(codes(of(&plan(&host), "eth0")), ["queues-exceed-cores"]);

@@ -1,4 +1,4 @@
-//! `nicpin run`: which CPUs and memory it chooses on every kind of machine.
+//! `nicpin run`: the CPUs and the memory that it chooses on every kind of machine.
 // Helpers of tests, and snapshots as the tool writes them.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::needless_raw_string_hashes)]
 
@@ -64,7 +64,7 @@ memory  node 3 only
 
 "#]]
     );
-    // On a node without CPUs: planned on the nearest, and far is what is far from the card itself.
+    // On a node without CPUs: near is the nearest node, and far is the node farthest from the device itself.
     assert_data_eq!(
         said("four-node", &["--far", "nic4"]),
         str![[r#"
@@ -77,7 +77,7 @@ memory  node 3 only
 }
 
 #[test]
-fn what_cannot_be_chosen_is_said_in_one_line() {
+fn what_cannot_be_chosen_is_an_error_of_one_line() {
     for (machine, args, code, has) in [
         (
             "four-node",
@@ -147,7 +147,7 @@ fn bind(host: &Machine, name: &str, wish: &BindingRequest) -> Binding {
     Binding::new(host, &planned(host), name, &[name.to_owned()], wish).unwrap()
 }
 
-/// One definition of workers: what `plan --workers` prints, when it is half of the node or more.
+/// The CPUs are those of `plan --workers`, if they are at least half of the node.
 #[test]
 fn workers_are_those_of_the_plan() {
     let mut seen = [0, 0];
@@ -168,7 +168,7 @@ fn workers_are_those_of_the_plan() {
 }
 
 #[test]
-fn isolated_cpus_are_for_those_who_name_them() {
+fn isolated_cpus_are_used_only_if_named() {
     let mut host = machine(2, 8, 1, 8);
     add(&mut host, "eth0", Some(1), 3);
     (host.topology.isolated, host.topology.nohz_full) = (set("15"), set("14"));
@@ -177,7 +177,7 @@ fn isolated_cpus_are_for_those_who_name_them() {
     assert!(binding.why.ends_with("; 14-15 left out: isolated or nohz_full"), "{}", binding.why);
     let named = BindingRequest { cpus: Some(set("14-15")), ..BindingRequest::default() };
     assert_eq!(bind(&host, "eth0", &named).cpus, set("14-15"));
-    // All of a node isolated: there is nothing else on it.
+    // All CPUs of the node are isolated, so they are used.
     host.topology.isolated = set("0-7");
     assert_eq!(
         bind(&host, "eth0", &BindingRequest { place: NodeChoice::Far, ..BindingRequest::default() }).cpus,
@@ -186,7 +186,7 @@ fn isolated_cpus_are_for_those_who_name_them() {
 }
 
 #[test]
-fn a_node_without_memory_borrows_the_nearests() {
+fn a_node_without_memory_uses_that_of_the_nearest() {
     let mut host = machine(3, 2, 1, 2);
     add(&mut host, "eth0", Some(1), 1);
     host.memory = [(0, 1024), (1, 0)].into();

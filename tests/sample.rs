@@ -1,4 +1,4 @@
-//! What happened between two samples: counters that wrap, CPUs, vectors and interfaces that come and go.
+//! Growth between two samples: counters that wrap; CPUs, vectors and interfaces that appear and vanish.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ fn on(growth: &Growth, irq: u32) -> Vec<(u32, u64)> {
 }
 
 #[test]
-fn interrupts_that_wrap_have_happened() {
+fn interrupts_are_counted_across_a_wrap() {
     let from = interrupts(5, "CPU0 CPU1", &["40: 4294967290 7 chip  a", "41: 0 0 chip  b"]);
     let to = interrupts(7, "CPU0 CPU1", &["40: 4 9 chip  a", "41: 0 0 chip  b"]);
     let growth = Growth::between(&from, &to);
@@ -43,7 +43,7 @@ fn a_cpu_that_comes_or_goes_is_left_out_and_named() {
 }
 
 #[test]
-fn a_number_with_another_use_is_left_out_and_named() {
+fn an_irq_that_was_reused_is_left_out_and_named() {
     let from = interrupts(0, "CPU0", &["40: 10 chip  a", "41: 10 chip  b", "42: 100 chip  c"]);
     let to = interrupts(1, "CPU0", &["40: 12 chip  other", "42: 3 chip  c"]);
     let growth = Growth::between(&from, &to);
@@ -64,7 +64,7 @@ fn traffic_of_counters_of_either_size() {
         ((1, 1000, 10), (1, 3000, 15), Some((2000, 5))),
         // A driver that counts in 32 bits.
         ((1, full - 9, full), (1, 20, 1), Some((30, 2))),
-        // Beyond 32 bits nothing wraps: it counts anew. So does one that goes back by little.
+        // A counter above 2^32 that decreases was reset, not wrapped. So was one that decreases by little.
         ((1, full + 1, 0), (1, 20, 1), None),
         ((1, 5000, 0), (1, 20, 1), None),
         // Another interface of the same name.
@@ -114,7 +114,7 @@ fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
 }
 
 proptest! {
-    /// However often counters wrap on the way, the sum over all steps is what happened.
+    /// The sum over all steps is the total growth, however often counters wrap.
     #[test]
     fn steps_add_up((start, steps) in steps()) {
         let row = |counts: [u32; 3]| format!("40: {} {} {} chip  a", counts[0], counts[1], counts[2]);
@@ -138,7 +138,7 @@ proptest! {
         prop_assert_eq!(sum.elapsed, Duration::from_secs(steps.len() as u64));
     }
 
-    /// Any two samples compare, whatever CPUs and rows they have, and nothing that is left out is counted.
+    /// Any two samples can be compared, whatever CPUs and rows they have; what is left out is not counted.
     #[test]
     fn any_two_samples_compare(
         cpus in prop::array::uniform2(prop::collection::btree_set(0_u32..8, 1..6)),

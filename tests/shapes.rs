@@ -1,4 +1,4 @@
-//! Placement on machines out of the ordinary, and the choices that a policy makes on them.
+//! Placement on unusual machines, and policies for them.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
 mod support;
@@ -13,7 +13,7 @@ fn with(host: &Machine, options: &[(&str, &str)]) -> Plan {
     plan_with(host, options, &[])
 }
 
-/// Every queue on its card's node, with a core to itself.
+/// Every queue is local and has a core of its own.
 fn perfect() -> Score {
     Score {
         local: Some(1.0),
@@ -63,14 +63,14 @@ fn clustered() -> Machine {
 }
 
 #[test]
-fn a_node_that_is_too_small_is_widened_within_its_package_when_told() {
+fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     let host = clustered();
     let narrow = plan(&host);
     assert_eq!(of(&narrow, "eth0").candidates, set("8-11"));
     let wide = with(&host, &[("widen", "package")]);
     assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
     assert_eq!((wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))), (1, vec!["widened"]));
-    // Its own cores first; and packets are not handed on to where only vectors had to go.
+    // Local cores first; and RPS uses none of the added nodes.
     assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
     assert!(wide.score.local.unwrap() > 0.66);
     assert_eq!(
@@ -105,7 +105,7 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     host.hints.insert(irqs[2], set("0"));
     host.interfaces[0].driver = Some("i40e".to_owned());
     assert_eq!(codes(of(&with(&host, &[("scope", "hint")]), "eth0")), ["hint-ignores-locality"]);
-    // A hint that cannot be followed is no reason, and said.
+    // A hint that cannot be followed is ignored, with a note.
     let plan = with(&host, &[("scope", "hint"), ("exclude", "3")]);
     let eth0 = of(&plan, "eth0");
     assert_eq!(cpus(eth0), ["4", "6", "0"]);
@@ -117,7 +117,7 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
 }
 
 #[test]
-fn cpus_that_the_policy_names_and_that_cannot_be_used_are_said() {
+fn cpus_of_the_policy_that_cannot_be_used_are_named() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
     host.topology.online = host.topology.online.difference(&set("5"));
@@ -222,7 +222,7 @@ fn local_is_the_cards_own_node_even_where_no_cpu_of_it_may_be_used() {
     host.topology.isolated = set("4-7");
     let there = plan(&host);
     assert_eq!((of(&there, "eth0").node, there.score.local), (Some(0), Some(0.0)));
-    // A node without CPUs has none nearer.
+    // A node without CPUs has no nearer CPUs.
     host.topology.nodes.get_mut(&1).unwrap().cpus = set("");
     let there = plan(&host);
     assert_eq!((of(&there, "eth0").node, there.score.local), (Some(0), Some(1.0)));
@@ -241,7 +241,7 @@ fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
 }
 
 #[test]
-fn flow_tables_are_as_large_as_the_largest_wish() {
+fn flow_tables_are_as_large_as_the_largest_request() {
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 2);
     add(&mut host, "eth1", Some(0), 2);

@@ -1,8 +1,8 @@
-//! The machines that the benchmark measures: any size that it can be told makes a whole machine.
+//! The machines of the benchmark: every size that it accepts gives a complete machine.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 #[path = "../benches/speed/machines.rs"]
-#[allow(dead_code)] // what only the benchmark asks for
+#[allow(dead_code)] // used by the benchmark only
 mod machines;
 mod support;
 
@@ -12,7 +12,7 @@ use machines::Size;
 use nicpin::machine::Role;
 use nicpin::root::Root;
 
-/// Both ends of CPUs and nodes, and all that does not divide.
+/// The smallest and largest numbers of CPUs and nodes, and numbers that do not divide evenly.
 const CPUS: [u32; 12] = [2, 3, 4, 5, 7, 12, 16, 31, 33, 100, 127, 4095];
 const NODES: [u32; 7] = [1, 2, 3, 4, 7, 31, 32];
 

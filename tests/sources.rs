@@ -1,4 +1,5 @@
-//! Whose vector is which queue's: by netlink, by names, by order, and by the files of the IRQ, on trees.
+//! The queue of each vector, from netlink, from names, from the order of vectors and from the files of the IRQ; on
+//! trees.
 
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
@@ -16,7 +17,7 @@ use support::tree::put;
 // Netlink.
 
 #[test]
-fn netlink_tells_of_vectors_whose_names_say_nothing() {
+fn netlink_reports_vectors_whose_names_have_no_queue() {
     let port = Port::new("eth0", 10_000, 2, 2).netlink(&[
         ("rx", 0, 31),
         ("tx", 0, 31),
@@ -33,7 +34,7 @@ fn netlink_tells_of_vectors_whose_names_say_nothing() {
 }
 
 #[test]
-fn netlink_wins_over_a_name_and_the_plan_says_so() {
+fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
     let reported = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
     let port = Port::new("eth0", 10_000, 2, 2).netlink(&reported);
     let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0", "eth0-TxRx-1", "eth0"])]));
@@ -50,7 +51,7 @@ fn netlink_wins_over_a_name_and_the_plan_says_so() {
     assert!(run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree"));
 }
 
-/// e1000e names its receive vector for both ways.
+/// e1000e gives its receive vector a name for both directions.
 #[test]
 fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let machine = Copy::of("four-node");
@@ -71,7 +72,7 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
 }
 
 #[test]
-fn a_driver_that_names_no_irq_over_netlink_is_read_by_its_names() {
+fn without_irqs_over_netlink_the_names_are_used() {
     let mut port = Port::new("eth0", -1, 2, 2);
     port.netlink = "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0\nqueue tx 1\n\
                     napi 8193\nnapi 8194"
@@ -87,9 +88,9 @@ fn a_driver_that_names_no_irq_over_netlink_is_read_by_its_names() {
     assert!(eth0.contradictions.is_empty());
 }
 
-/// Each port of an mlx4 card answers for itself; names give all vectors to the first.
+/// Netlink reports each port of an mlx4 card; by their names, all vectors belong to the first.
 #[test]
-fn ports_of_one_function_are_reported_apart_by_netlink() {
+fn ports_of_one_function_are_distinguished_by_netlink() {
     let names = ["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"];
     let both = |irq: u32| [("rx", 0, irq), ("tx", 0, irq)];
     let card = card("mlx4_core", Port::new("eth0", 10_000, 1, 1).netlink(&both(31)), 30, &names)
@@ -97,7 +98,7 @@ fn ports_of_one_function_are_reported_apart_by_netlink() {
     let host = Tree::of(&two_nodes([card.clone()])).host();
     assert_eq!(vectors(&host.interfaces[0]), ["31=combined 0 netlink", "30=control"]);
     assert_eq!(vectors(&host.interfaces[1]), ["32=combined 0 netlink"]);
-    // On one vector both are listed, and the plan says that it is one line.
+    // Both queues of a shared vector are listed.
     let mut card = card;
     card.ports[1] = Port::new("eth1", 10_000, 1, 1).netlink(&both(31));
     let plan = Tree::of(&two_nodes([card])).plan(&[]);
@@ -105,7 +106,7 @@ fn ports_of_one_function_are_reported_apart_by_netlink() {
     assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
 }
 
-/// One interface over two functions, one on each node: every vector goes to the node of its own function.
+/// One interface over two functions, one on each node: every vector goes to the node of its function.
 #[test]
 fn an_interface_over_two_functions_uses_both_nodes() {
     let reported: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
@@ -138,7 +139,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     assert!(!codes(eth0).contains(&"queues-exceed-cores"));
 }
 
-/// Queues that share a vector are sent on where netlink says that they complete.
+/// XPS of queues that share a vector follows the CPU where netlink reports that they complete.
 #[test]
 fn queues_beyond_the_vectors_are_where_netlink_says() {
     let reported = [("rx", 0, 30), ("tx", 0, 30), ("tx", 1, 30), ("rx", 1, 31), ("tx", 2, 31), ("tx", 3, 31)];
@@ -158,14 +159,14 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
 }
 
 #[test]
-fn an_irq_that_netlink_names_and_nobody_handles_is_no_vector() {
+fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
     let port = Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 77)]);
     let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
     assert_eq!(vectors(&tree.host().interfaces[0]), ["30=combined 0 netlink"]);
 }
 
 #[test]
-fn a_recorded_answer_that_is_none_is_named_with_its_line() {
+fn a_malformed_recorded_answer_is_reported_with_its_line() {
     let mut port = Port::new("eth0", 10_000, 1, 1);
     port.netlink = "queue rx 0 napi 8193\nnapi 8193 irq none".to_owned();
     let tree = Tree::of(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
@@ -231,7 +232,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
     }
 }
 
-/// Drivers that wrote the old name into their vectors keep it; netlink does not care.
+/// After a rename, drivers keep the old name in the names of their vectors; netlink does not depend on it.
 #[test]
 fn a_renamed_interface_keeps_its_vectors() {
     let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
@@ -264,7 +265,7 @@ fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
     let mut gone = card("ixgbe", Port::new("eth1", 10_000, 1, 1), 40, &["eth1-TxRx-0"]);
     gone.address = "0000:83:00.0".to_owned();
     let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &names), gone]));
-    // The class lists it still, but it leads nowhere; a vector of the other has lost its directory.
+    // /sys/class/net still lists it, as a broken link; a vector of the other interface has lost its directory.
     std::fs::remove_dir_all(tree.dir().join("sys/devices/pci0000:00/0000:00:02.0/0000:83:00.0")).unwrap();
     std::fs::remove_dir_all(tree.dir().join("proc/irq/31")).unwrap();
     let host = tree.host();

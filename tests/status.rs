@@ -1,5 +1,6 @@
-//! The status: every shipped machine as it was found and after an apply, and what watched interrupts prove.
-//! `SNAPSHOTS=overwrite cargo test --test status` rewrites what is expected; read the difference before you commit it.
+//! `nicpin status`: every shipped machine before and after an apply, and what watched interrupts prove.
+//! `SNAPSHOTS=overwrite cargo test --test status` rewrites the expected output; read the difference before you commit
+//! it.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -55,7 +56,7 @@ fn screens_fit_100_columns() {
 }
 
 #[test]
-fn status_is_what_no_command_means() {
+fn no_command_means_status() {
     let machine = Copy::of("two-socket-mlx4");
     let whole = machine.nicpin(&["status"]);
     let one = machine.nicpin(&["status", "eth2"]);
@@ -84,7 +85,7 @@ fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
 }
 
 #[test]
-fn anybody_may_look_and_nothing_is_written() {
+fn status_needs_no_root_and_writes_nothing() {
     let machine = Copy::of("dl980");
     let expected = machine.nicpin(&["status"]).stdout;
     machine.open_to_all();
@@ -94,7 +95,7 @@ fn anybody_may_look_and_nothing_is_written() {
 }
 
 #[test]
-fn a_tree_that_is_watched_stands_still() {
+fn a_watched_tree_has_no_interrupts() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     for (irq, cpu) in served(&machine) {
@@ -130,7 +131,7 @@ fn colour_is_for_terminals() {
     assert_eq!(run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
 }
 
-/// A card on node 1 of two, each vector where the plan wants it.
+/// An interface on node 1 of two, each vector as planned.
 fn in_planned_state() -> Machine {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth2", Some(1), 4);
@@ -161,7 +162,7 @@ fn settle(host: &mut Machine) {
     }
 }
 
-/// So many interrupts of each of these IRQs on each of these CPUs, in two seconds.
+/// Interrupts of these IRQs on these CPUs, in two seconds.
 fn seen(counts: &[(u32, u32, u64)]) -> Growth {
     let mut growth = Growth { elapsed: Duration::from_secs(2), ..Growth::default() };
     for (irq, cpu, count) in counts {
@@ -178,7 +179,7 @@ fn irqs(host: &Machine) -> Vec<u32> {
     host.interfaces[0].vectors.iter().map(|vector| vector.irq).collect()
 }
 
-/// The interrupts of all vectors arrive where they are served.
+/// The interrupts of all vectors arrive on their effective CPUs.
 fn all_arrive(host: &Machine) -> Growth {
     let vectors = host.interfaces[0].vectors.iter();
     let counts: Vec<_> =
@@ -213,7 +214,7 @@ fn proof_is_interrupts_where_planned() {
         )
     );
 
-    // One queue in use is proof for that queue, and the others are not held against it.
+    // One queue in use is proven; queues without traffic do not count against it.
     let irq = irqs(&host)[2];
     let cpu = host.interfaces[0].vectors[2].effective.as_ref().unwrap().first().unwrap();
     let one = status(&host, Some(&seen(&[(irq, cpu, 3)])));
@@ -221,7 +222,7 @@ fn proof_is_interrupts_where_planned() {
 }
 
 #[test]
-fn interrupts_on_other_cpus_than_planned_are_told() {
+fn interrupts_on_other_cpus_than_planned_are_reported() {
     let host = in_planned_state();
     let mut growth = all_arrive(&host);
     growth.interrupts.get_mut(&irqs(&host)[1]).unwrap().insert(0, 7);
@@ -235,12 +236,12 @@ fn interrupts_on_other_cpus_than_planned_are_told() {
 }
 
 #[test]
-fn what_differs_says_how_and_what_mends_it() {
+fn differences_are_reported_with_their_fix() {
     let mut host = in_planned_state();
     let everywhere = mask(&host, &set("0-7"));
     let vectors = &mut host.interfaces[0].vectors;
     let planned = vectors[2].effective.clone();
-    // Moved to the other node; the affinity too wide but the effective CPU as planned; set, and not moved yet.
+    // Moved to the other node; a wider affinity with a local effective CPU; affinity set, and not moved yet.
     (vectors[0].affinity, vectors[0].effective) = (everywhere.clone(), Some(set("0")));
     vectors[2].affinity = everywhere;
     vectors[3].effective = Some(set("1"));
@@ -263,7 +264,7 @@ fn what_differs_says_how_and_what_mends_it() {
 }
 
 #[test]
-fn vectors_that_cannot_be_moved_are_apart() {
+fn vectors_that_cannot_be_moved_are_counted_apart() {
     let mut host = in_planned_state();
     for vector in &mut host.interfaces[0].vectors {
         (vector.movable, vector.affinity, vector.effective) = (
@@ -280,7 +281,7 @@ fn vectors_that_cannot_be_moved_are_apart() {
 }
 
 #[test]
-fn polling_that_goes_round_the_vectors_is_said() {
+fn polling_outside_the_vectors_cpu_is_reported() {
     let codes = |host: &Machine| -> BTreeSet<String> {
         let status = status(host, None);
         let notes = status.interfaces[0].notes.iter().chain(&status.notes);
@@ -330,7 +331,7 @@ fn polling_is_read_from_the_tree() {
 }
 
 #[test]
-fn irqbalance_is_said_to_undo_it() {
+fn a_running_irqbalance_is_reported() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
     machine.write("/proc/812/stat", &irqbalance_since(100));
@@ -343,7 +344,7 @@ fn irqbalance_is_said_to_undo_it() {
 }
 
 #[test]
-fn irqbalance_that_was_told_is_said_to_forget_it() {
+fn bans_that_end_with_irqbalance_are_reported() {
     let machine = Copy::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]);
     let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
@@ -377,7 +378,7 @@ fn irqbalance_since(tick: u32) -> String {
 }
 
 #[test]
-fn options_bend_what_is_planned_and_are_said() {
+fn options_change_the_plan_and_are_noted() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
     let by_default = machine.nicpin(&["status"]).stdout;
@@ -400,7 +401,7 @@ fn other_channels_than_planned_are_drift() {
 }
 
 #[test]
-fn isolated_cpus_that_are_interrupted_are_counted() {
+fn vectors_on_isolated_cpus_are_counted() {
     let mut host = in_planned_state();
     host.topology.isolated = set("5");
     let status = status(&host, None);

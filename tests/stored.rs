@@ -1,5 +1,6 @@
-//! `apply --plan`: a stored plan is applied when it fits the machine as it is now, named apart when it does not, and
-//! never trusted with a path.
+//! `apply --plan`: a stored plan is applied if it fits the machine as it is now; otherwise the differences are listed.
+//! Paths
+//! in it are never used.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -42,7 +43,7 @@ impl Stored {
     }
 }
 
-/// Nothing but the differences is said, and nothing is written, until it is forced.
+/// Without --force the differences are printed and nothing is written.
 fn refused(machine: &Copy, stored: &Stored, expected: &str) {
     let before = machine.snapshot();
     let run = stored.apply(machine, &[]);
@@ -68,7 +69,7 @@ fn a_stored_plan_does_what_apply_does() {
         assert_eq!(stored.snapshot(), planned.snapshot(), "{name}");
         let last = |run: &Run| run.stdout.lines().last().unwrap().to_owned();
         assert!(last(&run).starts_with(&format!("plan {}: ", plan.json()["hash"].as_str().unwrap())));
-        // And a second time, with the values of the plan in place.
+        // And a second time, with all settings as planned.
         let again = plan.apply(&stored, &[]);
         assert!(again.code == 0 && last(&again).contains("changed=0 "), "{name}: {}", again.stdout);
         assert_eq!(stored.nicpin(&["restore"]).code, 0);
@@ -87,9 +88,9 @@ fn a_plan_comes_from_standard_input() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
-/// Present values may be others: the plan says what they shall be.
+/// Current settings may differ from those in the plan; the planned ones are written.
 #[test]
-fn what_moved_meanwhile_is_moved_where_the_plan_wants_it() {
+fn vectors_that_moved_meanwhile_are_moved_to_the_planned_cpus() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
@@ -107,7 +108,7 @@ fn other_irq_numbers_are_named_and_with_force_followed() {
     let irqs = machine.path("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs");
     std::fs::rename(irqs.join("71"), irqs.join("171")).unwrap();
     machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("\n  71:", "\n 171:"));
-    // 71 now belongs to something else.
+    // IRQ 71 now belongs to another device.
     std::fs::create_dir(machine.path("/proc/irq/71")).unwrap();
     machine.write("/proc/irq/71/smp_affinity", "001\n");
     refused(&machine, &stored, "eth2: other IRQ numbers: combined 0 71 is now 171");
@@ -140,7 +141,7 @@ fn interfaces_that_are_gone_renamed_or_another_device() {
 }
 
 #[test]
-fn queues_vectors_and_cpus_that_are_others_now() {
+fn queues_vectors_and_cpus_that_have_changed() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic0/queues/rx-3");
@@ -150,7 +151,7 @@ fn queues_vectors_and_cpus_that_are_others_now() {
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
     refused(&machine, &stored, "machine: CPUs were online: 0-7, now 0-6");
     refused(&machine, &stored, "nic1: planned CPUs are not online: 7");
-    // The rest fits.
+    // The other parts fit.
     let run = stored.apply(&machine, &["--force"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
     assert!(run.stdout.contains("refused=0 vanished=0"), "{}", run.stdout);
@@ -169,7 +170,7 @@ fn queues_vectors_and_cpus_that_are_others_now() {
     refused(&machine, &stored, "nic0: vectors are absent: ");
 }
 
-/// The file decides nothing but what vectors and queues of this machine's cards get.
+/// A stored plan can only set vectors and queues of this machine's interfaces.
 #[test]
 fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
     type Edit = fn(&mut Value);
@@ -222,9 +223,9 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
     }
 }
 
-/// A name that leads elsewhere is a name that this machine does not have.
+/// A name with a path in it is not the name of an interface.
 #[test]
-fn names_in_a_plan_lead_nowhere() {
+fn names_in_a_plan_are_not_followed_as_paths() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     for name in ["../../../../etc", "/etc", "", ".", "..", "nic0/../nic1", "nic0\u{0}", "x\ny"] {
@@ -239,7 +240,7 @@ fn names_in_a_plan_lead_nowhere() {
 }
 
 #[test]
-fn what_is_no_plan() {
+fn files_that_are_not_plans() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     for (text, expected) in [
@@ -258,7 +259,7 @@ fn what_is_no_plan() {
     }
     let run = machine.nicpin(&["apply", "--plan", "/nowhere/plan.json"]);
     assert!(run.code == 1 && run.stderr.contains("/nowhere/plan.json: "), "{}", run.stderr);
-    // The plan says which interfaces and how.
+    // The plan has the interfaces and the policy, so selectors and options are refused.
     for args in [&["nic0"][..], &["--scope", "all"], &["--config", "x"], &["--if-present"]] {
         assert_eq!(stored.apply(&machine, args).code, 64, "{args:?}");
     }

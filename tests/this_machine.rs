@@ -1,12 +1,14 @@
-//! The tests that need something of the machine that they run on: a user, a part of the kernel, a program. One whose
-//! need is not met is ignored, and the last line counts and names those. Where `CI=true` it fails instead, when it needs
-//! what CI has.
+//! Tests that depend on the machine they run on: a user, a feature of the kernel, a program. A test is skipped if
+//! something
+//! that it needs is missing, and the last line counts and names what is missing. With `CI=true` the test fails if CI
+//! has
+//! what it needs.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout)] // tests, and what they print
 
 mod support;
 
 mod this_machine {
-    // Modules of a test, all of them used from here.
+    // Modules of this test only.
     #![allow(unreachable_pub)]
     pub mod kernel;
     pub mod programs;
@@ -52,12 +54,12 @@ const TESTS: &[Test] = &[
     ("zsh_reads_its_completions", &[Need::Program("zsh")], || programs::completions_are_read_by("zsh")),
 ];
 
-/// What a test needs.
+/// A requirement of a test.
 #[derive(Clone, Copy)]
 enum Need {
-    /// To be run by root.
+    /// The tests run as root.
     Root,
-    /// `get_mempolicy(2)`, which kernels without NUMA and some containers have not.
+    /// `get_mempolicy(2)`, which kernels without NUMA and some containers do not have.
     MemoryPolicy,
     /// The generic netlink family `netdev`.
     Netdev,
@@ -68,7 +70,7 @@ enum Need {
 }
 
 impl Need {
-    /// What is missing here, and why.
+    /// What is missing on this machine; `None` if the requirement is met.
     fn unmet(self) -> Option<String> {
         match self {
             Self::Root => (!is_root()).then(|| "root".to_owned()),
@@ -87,7 +89,7 @@ impl Need {
         }
     }
 
-    /// Whether every machine that runs `.ci/run` has it.
+    /// Whether each machine that runs `.ci/run` meets the requirement.
     fn is_in_ci(self) -> bool {
         match self {
             Self::Root | Self::MemoryPolicy => true,
@@ -106,7 +108,7 @@ fn release() -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// What tests went without.
+/// Requirements that were not met.
 static MISSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn trial(&(name, needs, test): &Test) -> Trial {

@@ -1,4 +1,4 @@
-//! CPUs, caches and nodes as kernels old and new tell of them.
+//! CPUs, caches and nodes from the files of older and newer kernels.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -21,7 +21,7 @@ fn shown(sets: &[nicpin::cpuset::CpuSet]) -> Vec<String> {
     sets.iter().map(ToString::to_string).collect()
 }
 
-/// As on POWER: node ids with holes; column k of a distance is the k-th online node.
+/// As on POWER: node ids with gaps; column k of `distance` is the k-th online node.
 #[test]
 fn sparse_nodes_one_without_cpus() {
     let dir = tempfile::tempdir().unwrap();
@@ -41,9 +41,9 @@ fn sparse_nodes_one_without_cpus() {
     assert_eq!(topology.node_of(5), Some(8));
 }
 
-/// Kernels of the last decade but one: masks where later ones have lists.
+/// Older kernels have masks where newer ones have lists.
 #[test]
-fn old_file_names_and_masks() {
+fn older_file_names_and_masks() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &format!("{CPU}/online"), "0-3");
     for (cpu, siblings) in [(0, "00000000,00000005"), (1, "00000000,0000000a")] {
@@ -77,9 +77,9 @@ fn new_file_names() {
     assert!(topology.nohz_full.is_empty() && topology.l3_domains.is_empty());
 }
 
-/// What is offline is no CPU to plan with, whoever still names it.
+/// Offline CPUs are not used, even if other files still list them.
 #[test]
-fn offline_cpus_are_nowhere() {
+fn offline_cpus_are_not_planned() {
     let dir = tempfile::tempdir().unwrap();
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     machine.online = vec![0, 2, 5, 6, 7];
@@ -92,7 +92,7 @@ fn offline_cpus_are_nowhere() {
     assert!(topology.cores.iter().all(|core| core.is_subset(&topology.online)));
 }
 
-/// Some dumps have no `online`; then a CPU is online that has a directory and does not say otherwise.
+/// Some dumps lack `online`; then a CPU with a directory is online unless its own `online` is 0.
 #[test]
 fn online_by_the_cpus_own_directories() {
     let dir = tempfile::tempdir().unwrap();

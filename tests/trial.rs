@@ -1,4 +1,6 @@
-//! `apply --try` and `nicpin confirm`: kept when confirmed, put back when not, whatever is killed or lost meanwhile.
+//! `apply --try` and `nicpin confirm`: settings are kept if confirmed and restored if not, whichever process is killed
+//! and
+//! whatever file is lost meanwhile.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
@@ -25,7 +27,7 @@ fn texts(machine: &Copy) -> BTreeMap<String, String> {
     machine.snapshot().into_iter().map(text).collect()
 }
 
-/// Waits until nobody watches the time any more.
+/// Waits until the watcher has ended.
 fn watched_to_the_end(machine: &Copy) {
     File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
 }
@@ -34,14 +36,14 @@ fn watcher(machine: &Copy) -> Pid {
     Pid::from_raw(machine.read("/run/nicpin/try.lock").trim().parse().unwrap())
 }
 
-/// Kills whoever watches the time, and waits for its end.
+/// Kills the watcher, and waits for its end.
 fn kill_watcher(machine: &Copy) {
     kill(watcher(machine), Signal::SIGKILL).unwrap();
     watched_to_the_end(machine);
 }
 
 #[test]
-fn what_nobody_confirms_is_restored() {
+fn what_is_not_confirmed_is_restored() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     let run = machine.nicpin(&["apply", "--try", "1"]);
@@ -53,7 +55,7 @@ fn what_nobody_confirms_is_restored() {
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
     assert!(late.stderr.contains("too late: apply --try was not confirmed"), "{}", late.stderr);
-    // And another apply is an apply like any other.
+    // A later apply works as usual.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
@@ -78,10 +80,10 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     assert_eq!(texts(&machine), before);
 }
 
-/// Whatever makes an apply end before its first write, a trial of nothing is not confirmed and not put back.
+/// If an apply ends before its first write, for whatever reason, there is nothing to confirm and nothing to restore.
 #[test]
-fn a_trial_that_has_set_nothing_is_none() {
-    // The record cannot be saved; the trial cannot be saved; nothing can watch it.
+fn a_trial_that_changed_nothing_cannot_be_confirmed() {
+    // The record cannot be saved; the trial cannot be saved; the watcher cannot start.
     for obstacle in ["/run/nicpin/state.json.new", "/run/nicpin/try.json.new", "/run/nicpin/try.lock"] {
         let machine = Copy::of("two-node");
         std::fs::create_dir_all(machine.path(obstacle)).unwrap();
@@ -92,7 +94,7 @@ fn a_trial_that_has_set_nothing_is_none() {
         let run = machine.nicpin(&["confirm"]);
         assert!(run.code == 1 && run.stderr.contains("there is nothing to confirm"), "{obstacle}: {run:?}");
         machine.remove(obstacle);
-        // What another program has done since is not the trial's to put back.
+        // Changes by another program are not restored.
         machine.write("/proc/irq/38/smp_affinity", "01\n");
         let run = machine.nicpin(&["apply", "nic1"]);
         assert!(run.code == 0 && !run.stdout.contains("restored"), "{obstacle}: {}", run.stdout);
@@ -100,7 +102,7 @@ fn a_trial_that_has_set_nothing_is_none() {
     }
 }
 
-/// A vector that the plan leaves alone is not the trial's to put back either.
+/// A vector that the plan leaves alone is not restored either.
 #[test]
 fn only_what_was_set_is_restored() {
     let machine = Copy::of("two-node");
@@ -113,7 +115,7 @@ fn only_what_was_set_is_restored() {
     assert_eq!(machine.read(control), "01\n");
 }
 
-/// All is as planned: a script that confirms is right to.
+/// All settings are as planned: a script may confirm without an error.
 #[test]
 fn a_trial_with_nothing_to_set_can_be_confirmed() {
     let machine = Copy::of("two-node");
@@ -127,8 +129,8 @@ fn a_trial_with_nothing_to_set_can_be_confirmed() {
 
 const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 
-/// A trial whose time has ended, and of which the kernel did not take back one value.
-fn restore_partly(machine: &Copy) {
+/// A trial that has ended, with one setting that the kernel refused to restore.
+fn partly_restored_trial(machine: &Copy) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let root = Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| match action {
         FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
@@ -175,18 +177,18 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     }
     let again = machine.nicpin(&["apply", "nic1"]);
     assert!(!again.stdout.contains("restored"), "{}", again.stdout);
-    // The record has what that apply has set meanwhile.
+    // The record has the settings of that apply.
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(texts(&machine), before);
 }
 
-/// An apply that plans it is a later word than the trial's.
+/// An apply that plans a setting overrides the trial.
 #[test]
 fn what_could_not_be_restored_and_is_applied_stays_applied() {
     let machine = Copy::of("two-node");
     restore_partly(&machine);
-    // It cannot be put back this time either, but it is planned.
+    // It cannot be restored this time either, but it is planned.
     let tried = Cell::new(0);
     let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { action, path, .. }| {
         let first = action == FileAction::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
@@ -207,7 +209,7 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
 }
 
 #[test]
-fn a_terminal_is_told_what_could_not_be_restored() {
+fn the_terminal_shows_what_could_not_be_restored() {
     let machine = Copy::of("two-node");
     let (child, _master, _) = on_terminal(&machine, "1");
     machine.remove(REFUSED);
@@ -278,7 +280,7 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() 
     }
 }
 
-/// The watcher hears that the apply has finished, or, when it ends without a word, that it was killed.
+/// The apply reports to the watcher that it has finished; if the pipe closes without that, it was killed.
 #[test]
 fn a_killed_apply_is_restored_at_once() {
     let machine = Copy::of("two-node");
@@ -292,7 +294,7 @@ fn a_killed_apply_is_restored_at_once() {
 }
 
 #[test]
-fn what_an_earlier_apply_has_set_is_what_comes_back() {
+fn a_trial_restores_the_settings_of_an_earlier_apply() {
     let machine = Copy::of("two-node");
     let first = texts(&machine);
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
@@ -348,7 +350,7 @@ fn enter_on_the_terminal_keeps_it() {
 }
 
 #[test]
-fn the_time_passes_on_a_terminal() {
+fn a_trial_on_a_terminal_ends_without_confirmation() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     let (child, _master, _) = on_terminal(&machine, "1");
@@ -359,7 +361,7 @@ fn the_time_passes_on_a_terminal() {
 }
 
 #[test]
-fn a_terminal_puts_back_itself_when_nobody_watches_the_time() {
+fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     for (signal, seconds, why) in [
@@ -380,9 +382,9 @@ fn a_terminal_puts_back_itself_when_nobody_watches_the_time() {
     }
 }
 
-/// What cannot be read was not confirmed: the machine goes back to what the first apply found.
+/// A trial that cannot be read is not confirmed: the settings that the first apply found are restored.
 #[test]
-fn a_trial_that_cannot_be_read_is_restored_in_time() {
+fn a_trial_that_cannot_be_read_is_restored_at_its_end() {
     for text in ["", "{}", "{\"schema\":\"nicpin.try/9\"}"] {
         let machine = Copy::of("two-node");
         let before = texts(&machine);
@@ -397,7 +399,7 @@ fn a_trial_that_cannot_be_read_is_restored_in_time() {
     }
 }
 
-/// Where nothing can be put back, the terminal is told why.
+/// If the settings cannot be restored, the terminal shows why.
 #[test]
 fn a_trial_that_cannot_be_restored_is_an_error() {
     let machine = Copy::of("two-node");
@@ -413,7 +415,7 @@ fn a_trial_that_cannot_be_restored_is_an_error() {
     );
 }
 
-/// The time begins when all is written, and not when the proof has ended.
+/// The time of a trial starts after the last write, not after the proof.
 #[test]
 fn a_proof_takes_its_time_from_the_trial() {
     let machine = Copy::of("two-node");
@@ -430,7 +432,7 @@ fn a_proof_takes_its_time_from_the_trial() {
     watched_to_the_end(&machine);
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     assert_eq!(texts(&machine), before);
-    // A proof that fits is not cut short.
+    // A proof shorter than the trial is not cut short.
     let run = machine.nicpin(&["apply", "--try", "3600", "--prove", "1", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((&report["proof_cut_short"], &report["trial"]), (&false.into(), &3600.into()));
@@ -438,7 +440,7 @@ fn a_proof_takes_its_time_from_the_trial() {
 }
 
 #[test]
-fn a_lost_terminal_confirms_nothing() {
+fn a_closed_terminal_is_not_a_confirmation() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
     let (child, master, _) = on_terminal(&machine, "1");
@@ -446,7 +448,7 @@ fn a_lost_terminal_confirms_nothing() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
     watched_to_the_end(&machine);
     assert_eq!(texts(&machine), before);
-    // And as a login that ends takes its processes with it. (SIGHUP is ignored where the tests run under nohup.)
+    // Also as at the end of a login, which kills its processes. (SIGHUP is ignored where the tests run under nohup.)
     let (mut child, master, _) = on_terminal(&machine, "1");
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
     drop(master);
@@ -456,7 +458,7 @@ fn a_lost_terminal_confirms_nothing() {
 }
 
 #[test]
-fn a_trial_takes_a_sensible_time() {
+fn the_time_of_a_trial_has_limits() {
     let machine = Copy::of("two-node");
     for seconds in ["0", "-1", "86401", "soon"] {
         assert_eq!(machine.nicpin(&["apply", "--try", seconds]).code, 64, "{seconds}");

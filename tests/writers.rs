@@ -1,4 +1,4 @@
-//! Others than irqbalance who write affinities: what the plan says of them, on copies of a shipped machine.
+//! Other tools than irqbalance that write affinities: the plan's notes on them, on copies of a shipped machine.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod support;
@@ -7,7 +7,7 @@ use support::run::{Copy, good, nicpin, words};
 use support::tree::put;
 
 #[test]
-fn others_who_write_affinities_are_named() {
+fn other_tools_that_write_affinities_are_named() {
     let conf = |profile: &str, text: &str| {
         (format!("/usr/lib/tuned/profiles/{profile}/tuned.conf"), text.to_owned())
     };
@@ -87,7 +87,7 @@ fn others_who_write_affinities_are_named() {
         let codes: Vec<&str> = codes.filter(|code| known.contains(code)).collect();
         assert_eq!(codes, if code.is_empty() { vec![] } else { vec![code] }, "{files:?}");
         assert!(good(&machine, &["apply"]).contains(expected));
-        // The capture has the fact, and nothing else of these files.
+        // The capture has this fact, and nothing else from these files.
         let archive = machine.path("/machine.tar.gz");
         good(&machine, &["capture", "-o", archive.to_str().unwrap()]);
         let captured = nicpin(&["plan", "--root", archive.to_str().unwrap()]);

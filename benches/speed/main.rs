@@ -1,4 +1,4 @@
-//! How long nicpin takes, and how near that is to the floor: what the same files cost when nothing is made of them.
+//! How long nicpin takes, compared with a floor: the time to read the same files without using them.
 //!
 //! `cargo bench` measures machines of 16, 128, 1,024 and 4,096 CPUs. Each figure is the best of several turns, and the
 //! turns of a thing and of its floor alternate, so that both meet the same neighbours. Trees stand in memory
@@ -68,7 +68,7 @@ fn main() {
     }
 }
 
-/// Parses `/proc/interrupts` of a machine, or plans it, so many times.
+/// Parses `/proc/interrupts` of a machine, or plans it, `turns` times.
 fn count(what: &str, turns: u32) {
     let tree = Tree::new(Size::new(COUNTED, true));
     let text = std::fs::read_to_string(tree.dir.path().join("proc/interrupts")).unwrap();
@@ -144,7 +144,6 @@ struct Tree {
     host: Machine,
 }
 
-/// What was measured on one machine.
 struct Row {
     size: Size,
     files: usize,
@@ -279,7 +278,7 @@ impl Tree {
     }
 }
 
-/// What is read of a tree, and nothing made of it.
+/// The bare loop: the files and directories that nicpin reads in a tree.
 struct Bare {
     files: Vec<PathBuf>,
     directories: Vec<PathBuf>,

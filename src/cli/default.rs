@@ -28,7 +28,8 @@ impl Cli {
         args
     }
 
-    /// The command whose name differs from `word` in the fewest letters; `None` if more than two or half of them differ.
+    /// The command whose name differs from `word` in the fewest letters; `None` if more than two or half of them
+    /// differ.
     pub fn nearest_command(word: &str) -> Option<String> {
         let command = Self::command();
         let names = command.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);

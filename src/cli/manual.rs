@@ -1,4 +1,5 @@
-//! Manual pages: one for nicpin and one for each command, made from the definitions of the command line, and one for the
+//! Manual pages: one for nicpin and one for each command, made from the definitions of the command line, and one for
+//! the
 //! policy file, made from the table of settings.
 //!
 //! The text after the options in `--help` goes to two sections of a page: the part before the line `Examples:` to

@@ -90,8 +90,10 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct SelectArgs {
-    /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA device
-    /// (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical interfaces that are up or
+    /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA
+    /// device
+    /// (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical interfaces that are
+    /// up or
     /// have queue vectors
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,

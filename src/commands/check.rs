@@ -34,7 +34,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
     Ok(check.exit())
 }
 
-/// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be determined.
+/// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be
+/// determined.
 fn without_recorded_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
     let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
     if without.is_empty() {

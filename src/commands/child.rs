@@ -33,7 +33,8 @@ impl Running {
     }
 }
 
-/// Starts a command from a thread of its own, after `bind` has run on that thread: the command inherits the CPU affinity and
+/// Starts a command from a thread of its own, after `bind` has run on that thread: the command inherits the CPU
+/// affinity and
 /// the memory policy set there, and this process keeps its own.
 pub(super) fn start(command: &[OsString], bind: impl FnOnce() -> Result<()> + Send) -> Result<Running> {
     let (name, args) = command.split_first().context("no command to run")?;

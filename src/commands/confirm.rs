@@ -1,6 +1,7 @@
 //! `apply --try` and `nicpin confirm`: restore the settings after a time, unless they are confirmed.
 //!
-//! The watcher is a process in a session of its own, started before the first write: it survives the end of the apply, of
+//! The watcher is a process in a session of its own, started before the first write: it survives the end of the apply,
+//! of
 //! its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores the
 //! settings at once.
 

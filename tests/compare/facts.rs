@@ -1,4 +1,4 @@
-//! A machine of the comparison, and what a tool leaves behind on it.
+//! A machine of the comparison, and its state after a tool was run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Facts {
         Self { name, host }
     }
 
-    /// The interfaces that every tool is run for: those that have queue vectors.
+    /// The interfaces for which every tool is run: those with queue vectors.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.host.interfaces.iter().filter(|interface| interface.vectors.iter().any(Vector::is_queue_vector))
     }
@@ -32,9 +32,9 @@ impl Facts {
 /// A machine after a tool was run on it.
 #[derive(Clone)]
 pub struct State {
-    /// The CPU that serves each vector.
+    /// The effective CPU of each vector.
     pub cpus: BTreeMap<u32, u32>,
-    /// The CPUs of each transmit queue; none where the kernel steers nothing.
+    /// The CPUs of each transmit queue; none if the kernel has no XPS there.
     pub xps: BTreeMap<(String, u32), CpuSet>,
     /// How many receive and transmit queues each interface has.
     pub queues: BTreeMap<String, (u32, u32)>,
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// What nicpin's plan leaves behind.
+    /// The state after nicpin's plan was applied.
     pub fn planned(facts: &Facts) -> Self {
         let mut state = Self::found(facts);
         let selection = Selection::new(&facts.host, &[], false).unwrap();
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-/// The CPU that serves a vector as the machine was found.
+/// The effective CPU of a vector before any tool was run.
 pub fn serving(vector: &Vector) -> u32 {
     vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first().unwrap()
 }

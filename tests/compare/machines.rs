@@ -1,5 +1,6 @@
-//! The machines of the comparison: shapes on which placement is not the same thing to everybody, and five of the
-//! shipped ones. They are written as trees and read back, so that every tool goes by the names that kernels print.
+//! The machines of the comparison: shapes on which tools differ in their placement, and five of the shipped ones. They
+//! are
+//! written as trees and read back, so that every tool sees the names that kernels print.
 
 use std::path::PathBuf;
 

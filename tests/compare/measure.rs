@@ -1,5 +1,4 @@
-//! How good a state is. Everything here is worked out from the machine and the state anew: nothing is taken from
-//! nicpin's own score.
+//! Measures of a state. All are computed from the machine and the state, not from nicpin's score.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +14,7 @@ pub const COLUMNS: [&str; 11] = [
 /// A value of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// A part of a whole; the more the better. The whole is 0 where there is nothing to measure.
+    /// A share; more is better. The whole is 0 if there is nothing to measure.
     Share(usize, usize),
     /// A count of which less is better.
     Fewest(usize),

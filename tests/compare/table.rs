@@ -4,7 +4,7 @@ use super::facts::{Facts, State};
 use super::measure::{COLUMNS, Value, measure};
 use super::recorded::{TOOLS, replay};
 
-/// What nicpin and every tool leave behind on every machine.
+/// The state of every machine after nicpin and after every tool.
 pub struct Table {
     machines: Vec<MachineSpec>,
 }

@@ -1,5 +1,6 @@
-//! libFuzzer's program for every target: which one, `NICPIN_FUZZ_TARGET` says. With `NICPIN_FUZZ_SEEDS=DIRECTORY` the
-//! target's seeds are written there, and nothing is run.
+//! The libFuzzer program for the target that `NICPIN_FUZZ_TARGET` names. With `NICPIN_FUZZ_SEEDS=DIRECTORY` it writes
+//! the
+//! target's seeds there and runs nothing.
 #![no_main]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,4 @@
-//! What fuzzing starts from: what the shipped machines hold, by target, and what was found before (`found/TARGET/`).
+//! Seeds of the fuzz targets: the files of the shipped machines, and inputs that failed before (`found/TARGET/`).
 
 use std::collections::BTreeSet;
 use std::fs;

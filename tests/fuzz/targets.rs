@@ -1,5 +1,6 @@
-//! What must hold for any input of each parser. A target gets bytes and panics where a promise is broken; input that is
-//! refused is fine.
+//! Properties of each parser for any input. A target gets bytes, and panics if a property does not hold; refusing the
+//! input
+//! is allowed.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +19,7 @@ use nicpin::read::interrupts::Interrupts;
 use nicpin::render;
 use nicpin::root::Root;
 
-/// A parser and its promises.
+/// A parser and its properties.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) name: &'static str,
@@ -96,7 +97,7 @@ fn interrupts(text: &str) {
     let mut printed = header.concat() + "\n";
     for row in read.rows() {
         let counts = " 0".repeat(cpus.len());
-        // Names that begin or end in blanks, or are like the column before them, can not be told from that.
+        // Names that begin or end in blanks, or are like the column before them, cannot be distinguished from it.
         let is_column =
             |action: &str| ["-edge", "-fasteoi", "-level"].iter().any(|end| action.ends_with(end));
         let odd = |action: &str| action.contains("  ") || action.trim() != action || is_column(action);
@@ -127,7 +128,8 @@ fn policy(text: &str) {
     }
 }
 
-/// A stored plan is the plan: it is read back as it was printed, and every rendering of it can be had. Whatever it says,
+/// A stored plan is the plan: it is read back as it was printed, and every rendering of it can be had. Whatever it
+/// says,
 /// applying it writes what the machine has, and vectors to CPUs that run.
 fn plan(data: &[u8]) {
     if let Some(stored) = std::str::from_utf8(data).ok().and_then(|text| stored::parse(text).ok()) {

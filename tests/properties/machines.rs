@@ -1,4 +1,4 @@
-//! Machines of every shape, for tests of what holds on all of them.
+//! Generated machines of every shape.
 
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role, Vector};

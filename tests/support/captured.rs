@@ -1,4 +1,4 @@
-//! What `nicpin capture` writes, and that it plans as its machine does.
+//! Captures written by `nicpin capture`, and their plans.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 
 use super::run::{Run, nicpin};
 
-/// What `capture` wrote, in a folder of its own.
+/// A capture in a directory of its own.
 pub struct Captured {
     pub dir: tempfile::TempDir,
     pub run: Run,
@@ -35,14 +35,14 @@ impl Captured {
         std::fs::read(self.file()).unwrap()
     }
 
-    /// The archive without its compression: names, targets and texts.
+    /// The uncompressed archive: names, targets and texts.
     pub fn text(&self) -> String {
         let mut bytes = Vec::new();
         GzDecoder::new(self.bytes().as_slice()).read_to_end(&mut bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Unpacks it as anybody would.
+    /// Unpacks it with tar(1).
     pub fn unpack(&self) -> PathBuf {
         let to = self.dir.path().join("unpacked");
         tar::Archive::new(GzDecoder::new(self.bytes().as_slice())).unpack(&to).unwrap();

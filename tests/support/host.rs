@@ -14,8 +14,9 @@ pub fn set(list: &str) -> CpuSet {
     CpuSet::parse_list(list).unwrap()
 }
 
-/// A machine of `nodes` nodes with `cores` cores each and `threads` threads a core, of which the first threads of
-/// all cores are numbered before the second ones; an L3 domain for every `per_l3` cores of a node.
+/// A machine of `nodes` nodes with `cores` cores each and `threads` threads per core; the first threads of all cores
+/// are
+/// numbered before the second ones; one L3 domain per `per_l3` cores of a node.
 pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
     let total = nodes * cores;
     let core = |core: u32| (0..threads).map(|thread| core + thread * total).collect::<CpuSet>();
@@ -45,7 +46,7 @@ pub fn mask(host: &Machine, cpus: &CpuSet) -> MaskFile {
     MaskFile::parse(&cpus.to_mask(width).unwrap()).unwrap()
 }
 
-/// A card with `queues` combined queues, its vectors allowed everywhere and served by the first CPU.
+/// An interface with `queues` combined queues; the affinity of its vectors is all CPUs, the effective CPU the first.
 pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Interface {
     let everywhere = mask(host, &host.topology.online);
     let off = mask(host, &CpuSet::new());
@@ -94,7 +95,7 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
     }
 }
 
-/// Adds a card of which every other fact is usual.
+/// Adds an interface; all other facts are defaults.
 pub fn add(host: &mut Machine, name: &str, node: Option<u32>, queues: u32) {
     let card = card(host, name, node, queues);
     host.interfaces.push(card);

@@ -1,4 +1,4 @@
-//! The text of `/proc/interrupts`, in the words of each kernel (`show_interrupts` in `kernel/irq/proc.c`).
+//! The text of `/proc/interrupts`, in the format of each kernel (`show_interrupts` in `kernel/irq/proc.c`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ impl MachineSpec {
         format!("{irq:>width$}: {counts}{chip}  {action}")
     }
 
-    /// The chip of a card's vector, with all that stands before the name of its handler.
+    /// The text before the name of the handler: the chip and the hardware IRQ.
     fn chip_of(&self, card: &Card, entry: u32) -> String {
         let remapped = if self.remapping { "IR-" } else { "" };
         if !card.msi {

@@ -8,38 +8,37 @@ use std::collections::BTreeMap;
 /// CPUs, ascending.
 pub type Cpus = Vec<u32>;
 
-/// A whole machine.
 #[derive(Debug, Clone)]
 pub struct MachineSpec {
-    /// Whose words `/proc/interrupts` is in.
+    /// Format of `/proc/interrupts`.
     pub kernel: Kernel,
     /// Whether an IOMMU remaps interrupts: chip names begin with `IR-`.
     pub remapping: bool,
-    /// How wide the first column of `/proc/interrupts` is: 3, or more with `nr_irqs` above 1000.
+    /// Width of the first column of `/proc/interrupts`: 3, or more with `nr_irqs` above 1000.
     pub irq_digits: usize,
     /// `nr_cpu_ids`: one more than the highest CPU that could ever be there.
     pub possible: u32,
-    /// How many bits masks are printed in; `possible`, but on some old kernels more.
+    /// Number of bits in printed masks; `possible`, on some old kernels more.
     pub mask_bits: u32,
-    /// The CPUs that run.
+    /// Online CPUs.
     pub online: Cpus,
     /// `isolcpus=`.
     pub isolated: Cpus,
-    /// `nohz_full=`; `None` for a kernel that cannot, empty for one that was not told to.
+    /// `nohz_full=`; `None` for a kernel without it, empty if not set.
     pub nohz_full: Option<Cpus>,
-    /// Sibling sets; each CPU is in one.
+    /// Sibling sets; each CPU is in exactly one.
     pub cores: Vec<Cpus>,
-    /// L3 domains; none for a machine that tells of none.
+    /// L3 domains; empty if the machine reports none.
     pub l3: Vec<Cpus>,
     /// NUMA nodes; none for a kernel without NUMA.
     pub nodes: Vec<Node>,
     /// Network cards.
     pub cards: Vec<Card>,
-    /// Bonds, VLANs and bridges, and the interfaces right below each.
+    /// Bonds, VLANs and bridges, each with the interfaces directly below it.
     pub stacked: Vec<(String, Vec<String>)>,
     /// `rps_sock_flow_entries`, where the kernel has it.
     pub flow_entries: Option<u32>,
-    /// Whether there is `/sys/kernel/irq` (Linux 4.9 and later), which goes before `/proc/interrupts`.
+    /// Whether there is `/sys/kernel/irq` (Linux 4.9 and later), which is preferred to `/proc/interrupts`.
     pub irq_files: bool,
 }
 
@@ -63,11 +62,11 @@ pub enum Kernel {
 pub struct Node {
     /// N of `nodeN`.
     pub id: u32,
-    /// Its CPUs, online or not; none for a node that only has memory.
+    /// CPUs, online or not; empty for a node with memory only.
     pub cpus: Cpus,
-    /// Distances to the machine's nodes, in their order.
+    /// Distances to all nodes, in their order.
     pub distances: Vec<u32>,
-    /// Its memory in KiB, where the tree tells.
+    /// Memory in KiB; `None`: the tree has no file.
     pub memory: Option<u64>,
 }
 
@@ -78,17 +77,17 @@ pub struct Card {
     pub driver: String,
     /// Its address: `0000:82:00.0`.
     pub address: String,
-    /// What it hangs on, below `/sys/devices`: `pci0000:80/0000:80:02.0`.
+    /// The path of its parent below `/sys/devices`: `pci0000:80/0000:80:02.0`.
     pub parent: String,
-    /// `numa_node`; -1 where the firmware does not tell.
+    /// `numa_node`; -1 if the firmware does not report it.
     pub node: i32,
-    /// `local_cpulist`, where it is not what the kernel makes of `node`.
+    /// `local_cpulist`; `None`: the CPUs of `node`.
     pub local_cpus: Option<Cpus>,
     /// `max_link_speed` and `max_link_width`; `None` for a card that is not PCI Express.
     pub max_link: Option<(String, u32)>,
     /// N of the `virtioN` between the function and its interface.
     pub virtio: Option<u32>,
-    /// Whether it has MSI-X vectors, and not one line of an I/O APIC.
+    /// Whether it has MSI-X vectors; otherwise one line of an I/O APIC.
     pub msi: bool,
     /// Its interfaces, by port.
     pub ports: Vec<Port>,
@@ -103,7 +102,7 @@ pub struct Port {
     pub name: String,
     /// `operstate`; anything but `down` has the interface's `IFF_UP` set.
     pub state: String,
-    /// `speed` in Mbit/s, -1 where the driver does not tell; `None` where the file cannot be read.
+    /// `speed` in Mbit/s, -1 if the driver does not report it; `None` if the file cannot be read.
     pub speed: Option<i32>,
     /// `rps_cpus` of each receive queue.
     pub rx: Vec<Cpus>,
@@ -111,18 +110,18 @@ pub struct Port {
     pub tx: Vec<Cpus>,
     /// Whether the kernel has RPS and XPS.
     pub steering: bool,
-    /// What ethtool answered, where it did.
+    /// ethtool's recorded answer; `None`: absent.
     pub channels: Option<Channels>,
-    /// What netlink answered, as it is recorded; empty where it told nothing.
+    /// Netlink's recorded answer; may be empty.
     pub netlink: String,
 }
 
 /// What ethtool says of channels, each as receive, transmit, other, combined.
 #[derive(Debug, Clone, Copy)]
 pub struct Channels {
-    /// Most that the card could have.
+    /// Maximum that the device supports.
     pub max: [u32; 4],
-    /// What it has now.
+    /// Current numbers.
     pub now: [u32; 4],
 }
 
@@ -137,15 +136,15 @@ pub struct Vector {
     pub entry: u32,
     /// `smp_affinity`.
     pub allowed: Cpus,
-    /// `effective_affinity_list`; `None` where the kernel does not tell.
+    /// `effective_affinity_list`; `None`: the kernel has no such file.
     pub serving: Option<u32>,
-    /// How often it fired, all on the serving CPU.
+    /// Number of interrupts, all on the effective CPU.
     pub count: u32,
 }
 
 impl MachineSpec {
-    /// A machine of nodes with these CPU lists, all CPUs online, no SMT, one L3 cache a node, 10 from a node to
-    /// itself and 20 to any other, and a kernel of today.
+    /// A machine of nodes with these CPU lists, all CPUs online, no SMT, one L3 cache per node, distance 10 from a
+    /// node to itself and 20 to any other, and a recent kernel.
     pub fn new(nodes: &[&str]) -> Self {
         let cpu_lists: Vec<Cpus> = nodes.iter().map(|list| cpus(list)).collect();
         let mut online = cpu_lists.concat();
@@ -197,7 +196,7 @@ impl MachineSpec {
 }
 
 impl Card {
-    /// A PCI Express card with MSI-X, so far without interface and vector.
+    /// A PCI Express function with MSI-X, without interfaces and vectors.
     pub fn new(driver: &str, parent: &str, address: &str, node: i32, speed: &str, width: u32) -> Self {
         Self {
             driver: driver.to_owned(),
@@ -220,8 +219,8 @@ impl Card {
         self
     }
 
-    /// Adds vectors with these names: IRQs from `first` on, served by the CPUs of `serving` in turn, and allowed
-    /// on these CPUs; where `allowed` is empty, each only on the CPU that serves it.
+    /// Adds vectors with these names: IRQs from `first` on, with the CPUs of `serving` in turn as effective CPUs and
+    /// `allowed` as affinity; if `allowed` is empty, the affinity is the effective CPU.
     #[must_use]
     pub fn vectors<S: Into<String>>(
         mut self,
@@ -260,8 +259,7 @@ impl Port {
         }
     }
 
-    /// Sets what netlink answered: queues by direction and number with the IRQ that serves each, a NAPI
-    /// instance an IRQ.
+    /// Sets the answer of netlink: queues by direction and number, each with its IRQ; one NAPI instance per IRQ.
     #[must_use]
     pub fn netlink(mut self, queues: &[(&str, u32, u32)]) -> Self {
         let mut irqs: Vec<u32> = queues.iter().map(|&(_, _, irq)| irq).collect();
@@ -281,7 +279,7 @@ impl Port {
         self
     }
 
-    /// Sets what ethtool says: most channels and channels now, as receive, transmit, other, combined.
+    /// Sets the answer of ethtool: maximum and current channels, as receive, transmit, other, combined.
     #[must_use]
     pub fn channels(mut self, max: [u32; 4], now: [u32; 4]) -> Self {
         self.channels = Some(Channels { max, now });

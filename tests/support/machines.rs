@@ -14,8 +14,8 @@ pub fn all() -> Vec<(&'static str, MachineSpec)> {
     ]
 }
 
-/// Two sockets of six cores without SMT. A 40 Gbit/s card sits on node 1 and all its interrupts are served on
-/// node 0; a gigabit port of the board sits on node 0.
+/// Two sockets of six cores without SMT. A 40 Gbit/s interface is on node 1 and all its interrupts arrive on node 0; a
+/// gigabit interface of the board is on node 0.
 pub fn two_socket_mlx4() -> MachineSpec {
     let mut machine = MachineSpec::new(&["0-5", "6-11"]);
     machine.kernel = Kernel::V4_2;
@@ -31,7 +31,7 @@ pub fn two_socket_mlx4() -> MachineSpec {
             .vectors(65, numbered("eth0-TxRx-", 0..4, ""), &cpus("0-5"), &[2, 3, 4, 5]),
     );
 
-    // The driver gives each transmit queue a CPU of the card's node.
+    // The driver sets XPS of each transmit queue to a CPU of the device's node.
     let fast = Port::new("eth2", 40_000, 6, 6)
         .xps((6..12).map(|cpu| vec![cpu]))
         .channels([12, 12, 0, 0], [6, 6, 0, 0]);
@@ -44,8 +44,9 @@ pub fn two_socket_mlx4() -> MachineSpec {
     machine
 }
 
-/// Four nodes of sixteen CPUs, siblings next to each other, two L3 domains a node. Two gigabit ports a node,
-/// each with one line of an I/O APIC, and all of them served on node 0.
+/// Four nodes of sixteen CPUs, siblings with adjacent numbers, two L3 domains per node. Two gigabit interfaces per
+/// node,
+/// each with one line of an I/O APIC; all interrupts arrive on node 0.
 pub fn x460() -> MachineSpec {
     let mut machine = MachineSpec::new(&["0-15", "16-31", "32-47", "48-63"]);
     machine.kernel = Kernel::V2_6;
@@ -82,7 +83,7 @@ pub fn tg3_and_ixgbe() -> MachineSpec {
             .vectors(48, numbered("em1-", 0..5, ""), &cpus("0-11"), &[0]),
     );
 
-    // The driver gives each transmit queue the CPU of its number.
+    // The driver sets XPS of transmit queue k to CPU k.
     let fast = Port::new("p6p1", 10_000, 12, 12)
         .xps((0..12).map(|cpu| vec![cpu]))
         .channels([0, 0, 1, 63], [0, 0, 1, 12]);

@@ -12,7 +12,7 @@ use super::tree::Entry;
 pub const FIXTURES: [&str; 7] =
     ["two-socket-mlx4", "x460", "tg3-and-ixgbe", "dl980", "two-node", "four-node", "wide"];
 
-/// What a run of the binary gave.
+/// Output and exit code of a run of the binary.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -53,7 +53,7 @@ impl Copy {
         Self { dir }
     }
 
-    /// A copy that is synced without waiting for a disk, for tests that apply hundreds of times.
+    /// A copy in memory, where fsync is fast, for tests that apply hundreds of times.
     pub fn in_memory(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
         let dir = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap();
@@ -100,7 +100,7 @@ impl Copy {
         std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Lets everybody read and write the whole tree.
+    /// Makes the whole tree readable and writable for all users.
     pub fn open_to_all(&self) {
         self.set_mode("/", 0o777);
         for (path, entry) in self.snapshot() {
@@ -124,7 +124,7 @@ impl Copy {
         Run::of(&mut command)
     }
 
-    /// Every file's text and every link's target, by path; nicpin's own state left out.
+    /// The text of every file and the target of every link, by path, without nicpin's state files.
     pub fn snapshot(&self) -> BTreeMap<String, Entry> {
         let mut entries = super::tree::entries(self.dir.path());
         entries.retain(|path, _| !path.starts_with("/run/"));
@@ -132,19 +132,20 @@ impl Copy {
     }
 }
 
-/// A copy of the binary that everybody may run, and its folder: the build directory may be closed to nobody.
+/// A copy of the binary that all users may run, and its directory: the user nobody may have no access to the build
+/// directory.
 pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let binary = dir.path().join("nicpin");
-    // By another process: a test that starts one meanwhile would hand it our descriptor, open for writing,
-    // and the copy could not be run until that one is gone (ETXTBSY).
+    // Copied by another process: a child that another test starts meanwhile would inherit our descriptor, open for
+    // writing, and the copy could not be run until that child ends (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
     assert!(copied.success(), "cp: {copied}");
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     (dir, binary)
 }
 
-/// Whether the tests run as root, who may write everywhere.
+/// Whether the tests run as root.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }

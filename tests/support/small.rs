@@ -1,5 +1,5 @@
-//! A small machine as a directory tree: two nodes of four CPUs, with the cards that a test gives it, and what no card
-//! is.
+//! A small machine as a directory tree: two nodes of four CPUs, with the network devices and other devices that a test
+//! adds.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::machine::{Card, MachineSpec, Port, cpus};
 use super::run::{Run, nicpin};
 use super::tree::{link, make_dir, put};
 
-/// A machine's tree, to which a test can add what the builder does not know.
+/// A machine's tree, to which a test can add files that the builder does not write.
 pub struct Tree(tempfile::TempDir);
 
 impl Tree {
@@ -78,12 +78,12 @@ impl Tree {
         }
     }
 
-    /// The one line that the program says when it plans for a selector and cannot.
+    /// The error line of the program if it cannot plan a selector.
     pub fn refuses(&self, selector: &str) -> String {
         let run = self.run(&["plan", selector]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{selector}: {}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-        // The same is a note where things may be missing.
+        // With --if-present the same is a note.
         let run_if = self.run(&["plan", "--if-present", selector]);
         assert_eq!(run_if.code, 0, "{}", run_if.stderr);
         assert!(run_if.stdout.contains(&format!("`{selector}`")), "{}", run_if.stdout);

@@ -1,4 +1,4 @@
-//! Writes a machine as the files that nicpin reads, and no others, in the words of the kernel.
+//! Writes a machine as the files that nicpin reads and no others, in the kernel's formats.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ impl MachineSpec {
         put(dir, "proc/interrupts", self.interrupts().trim_end_matches('\n'));
     }
 
-    /// Of each core and each L3 domain only the first CPU is asked, and only online ones have these files.
+    /// nicpin reads only the first CPU of each core and of each L3 domain; only online CPUs have these files.
     fn write_cpus(&self, dir: &Path) {
         const CPU: &str = "sys/devices/system/cpu";
         put(dir, &format!("{CPU}/online"), &list(&self.online));
@@ -81,7 +81,7 @@ impl MachineSpec {
     fn write_device(&self, dir: &Path, card: &Card) {
         let path = card.path();
         let node = self.nodes.iter().find(|node| i64::from(node.id) == i64::from(card.node));
-        // The kernel prints every online CPU where it does not know better.
+        // The kernel prints all online CPUs if it does not know the node.
         let local = node.map_or(self.online.clone(), |node| self.running(&node.cpus));
         put(dir, &format!("{path}/local_cpulist"), &list(card.local_cpus.as_ref().unwrap_or(&local)));
         if !self.nodes.is_empty() {
@@ -136,8 +136,8 @@ impl MachineSpec {
                     put(dir, &format!("{queue}/xps_rxqs"), &mask(&[], u32::try_from(port.rx.len()).unwrap()));
                 }
             } else {
-                // The kernel refuses to read xps_cpus of an only queue. nicpin does not read this file: it is
-                // here because version control keeps no directory without one.
+                // The kernel refuses to read xps_cpus of a single queue. nicpin does not read this file: it is
+                // here because git does not store empty directories.
                 put(dir, &format!("{queue}/tx_timeout"), "0");
             }
         }
@@ -179,7 +179,7 @@ impl Card {
         format!("sys/devices/{}/{}", self.parent, self.address)
     }
 
-    /// Where the interface's `device` leads: the function, or the virtio device that is its child.
+    /// The target of the interface's `device`: the function, or the virtio device below it.
     fn device_path(&self) -> String {
         self.virtio.map_or_else(|| self.path(), |n| format!("{}/virtio{n}", self.path()))
     }

@@ -1,6 +1,6 @@
 //! Directory trees: written, read, copied and compared.
 
-// The tree is the test's own; nicpin goes through `host::Root`.
+// The tree belongs to the test; nicpin itself reads through `Root`.
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// What stands at a path of a tree.
+/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file and what it holds.
     File(String),
-    /// A link and where it leads.
+    /// A link and its target.
     Link(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! What system calls and netlink say of themselves.
+//! System calls and netlink on the running kernel.
 
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::testing::sys::{self, MemoryPolicy};

@@ -1,4 +1,4 @@
-//! What other programs say of what nicpin writes, and what it says of this machine.
+//! Other programs that read nicpin's output, and nicpin on this machine.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::support::captured::{Captured, plan};
 use crate::support::run::{fixture, nicpin};
 
-/// Whether a program is content with a text, and what it says of it.
+/// Whether a program accepts a text, and its output.
 fn asked(program: &str, args: &[&str], text: &str) -> (bool, String) {
     let pipe = Stdio::piped;
     let mut child =
@@ -27,7 +27,7 @@ pub fn pages_are_good_roff() {
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
         let (_, said) = asked("mandoc", &["-T", "lint", "-W", "warning"], &text);
-        // The library breaks lines before lists; and a page has no date, so that it stays the same.
+        // clap_mangen breaks lines before lists; pages have no date, so that they stay the same.
         let known = ["skipping paragraph macro: br ", "missing date"];
         let complaints: Vec<&str> =
             said.lines().filter(|line| !known.iter().any(|known| line.contains(known))).collect();
@@ -40,7 +40,7 @@ pub fn completions_are_read_by(shell: &str) {
     assert_eq!(asked(shell, &["-n"], &script), (true, String::new()));
 }
 
-/// As a user types it: the words so far, then the tabulator.
+/// The completions of the words so far, as after the Tab key.
 pub fn bash_completes() {
     let script = nicpin(&["completions", "bash"]).stdout;
     for (line, expected) in [
@@ -66,7 +66,7 @@ pub fn bash_completes() {
     }
 }
 
-/// `script` gives it a terminal.
+/// script(1) runs the command on a terminal.
 pub fn a_capture_and_a_terminal() {
     let root = fixture("two-node");
     let command = format!("'{}' capture --root '{}'", env!("CARGO_BIN_EXE_nicpin"), root.display());
@@ -76,7 +76,7 @@ pub fn a_capture_and_a_terminal() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// Only reads, and what is planned from the capture is what is planned here.
+/// A capture of this machine has the same plan as the machine.
 pub fn a_capture_plans_as_this_machine() {
     let captured = Captured::of(Path::new("/"));
     for format in ["json", "sh", "table"] {

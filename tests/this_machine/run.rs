@@ -1,4 +1,4 @@
-//! `nicpin run`: that a command gets its CPUs and memory, by what the kernel says of the command.
+//! `nicpin run`: the kernel reports the CPUs and the memory policy of the command.
 
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ use nicpin::testing::{Binding, BindingRequest, MemoryBinding, NodeChoice, bind, 
 
 use crate::support::run::{copied_binary, is_root};
 
-/// In a thread of its own; what it starts inherits.
+/// Runs in a thread of its own; child processes inherit.
 pub fn what_a_bound_thread_starts_is_bound() {
     let cpus = CpuSet::single(sys::affinity().unwrap().last().unwrap());
     let memory_nodes = NodeSet::single(sys::allowed_nodes().unwrap().first().unwrap());

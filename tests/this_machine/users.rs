@@ -1,4 +1,4 @@
-//! What only root, and what another user may do.
+//! Commands as root and as another user.
 
 use crate::support::run::Copy;
 
@@ -7,7 +7,7 @@ pub fn a_policy_of_another_user() {
     let machine = Copy::with_policy(0o664);
     let path = machine.path("/etc/nicpin.toml");
     let own = |uid, gid| std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
-    // The group of root, or of whoever runs nicpin, is as good as its user.
+    // The groups of root and of the user who runs nicpin are trusted like the users.
     own(0, 0);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     own(0, 65534);
@@ -16,7 +16,7 @@ pub fn a_policy_of_another_user() {
     own(65534, 0);
     let run = machine.nicpin(&["apply"]);
     assert!(run.code == 1 && run.stderr.contains("is owned by user 65534"), "{}", run.stderr);
-    // In a tree, whoever it belongs to is trusted with all of it.
+    // The owner of a tree is trusted with all of its files.
     std::os::unix::fs::chown(machine.path("/"), Some(65534), Some(65534)).unwrap();
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
