@@ -1,21 +1,114 @@
-//! nicpin puts the interrupts and packet steering of Linux network interfaces on their own NUMA node, and proves that
-//! they are there.
+//! nicpin puts the interrupts and packet steering of Linux network interfaces on their own NUMA node, and shows that they
+//! are there. This library is the planner and the applier of the program `nicpin`, for programs that embed them.
+//!
+//! Data flows one way, and every step is a function of what the step before returned:
+//!
+//! 1. A [`Root`] is where files are read and written: `/` is this machine, any other directory a copy of one.
+//! 2. [`machine()`] reads it once into a [`Machine`]: plain values, which nothing changes later. [`Wants`] says what is
+//!    read beside what a plan needs.
+//! 3. A [`Selection`] names the interfaces, a [`Policy`] says what is wanted of them, and [`plan()`] makes the [`Plan`]:
+//!    for each vector and queue its CPUs and the reason, each [`Write`] that is needed, and [`Note`]s. It reads no file:
+//!    the same machine and the same policy give the same plan.
+//! 4. [`apply()`] takes a lock, records the first values, writes the plan and reads each write back. [`restore()`] writes
+//!    the first values again, [`check()`] compares and writes nothing.
+//! 5. Reports say how that went: [`ApplyOutcome`], [`Applied`], [`Restored`] and [`Check`], with the counts, verdicts and
+//!    exit codes ([`Exit`]) of the program. They are serialized as the program prints them in JSON.
+//!
+//! ```
+//! use nicpin::{Exit, Policy, Root, Selection, Wants};
+//!
+//! let root = Root::open("fixtures/two-node".as_ref())?; // a copy of a machine; "/" is this one
+//! let machine = nicpin::machine(&root, Wants::default())?;
+//! let selection = Selection::new(&machine, &["driver:igb".to_owned()], true)?;
+//! let plan = nicpin::plan(&machine, &Policy::default(), &selection);
+//! for write in &plan.writes {
+//!     println!("{} to {}: {}", write.value, write.path, write.why);
+//! }
+//! let check = nicpin::check(&root, &machine, &plan, selection.asked);
+//! assert_eq!(check.exit() == Exit::Planned, plan.writes.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Features
+//!
+//! * `cli` (default): the program. A library needs none of it: take `default-features = false`. Without it, a root is a
+//!   directory; captures, which `nicpin capture` makes, cannot be opened.
+//! * `policy-file`: policies in TOML, `Policy::parse`. Without it, [`Settings::of`] makes the [`Policy::options`].
+//!
+//! Modules that are not documented here are the program's and its tests', and change without notice.
 
+#[doc(hidden)]
 pub mod apply;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod commands;
+#[doc(hidden)]
 pub mod cpuset;
+#[doc(hidden)]
 pub mod machine;
+#[doc(hidden)]
 pub mod plan;
+#[doc(hidden)]
 pub mod policy;
+#[doc(hidden)]
 pub mod read;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod render;
+#[doc(hidden)]
 pub mod report;
+#[doc(hidden)]
 pub mod root;
+#[doc(hidden)]
 pub mod sys;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+
+// Files.
+pub use root::{FileError, Root};
+
+// The machine.
+pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
+pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
+pub use machine::others::{Rdma, UnusedFunction, Virtual};
+pub use machine::tools::{Arguments, Irqbalance, OtherTool};
+pub use machine::{
+    Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role, RxQueue,
+    SelectError, Selection, Sharer, Source, Stacked, Topology, TxQueue, UnknownVector, Vector, VmbusChannel,
+};
+pub use read::{Queues, Wants, machine, read_queue_settings};
+
+// The policy.
+#[cfg(feature = "policy-file")]
+pub use policy::PolicyError;
+pub use policy::{Balancer, ImpossibleCpu, Policy, Rule, SettingError, Settings};
+
+// The plan.
+pub use plan::note::{NoVectors, UsedFor};
+pub use plan::stored::Change;
+pub use plan::{
+    ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note, Placement,
+    Plan, PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedVector, Score, Write, WriteKind,
+    WriteValue, plan,
+};
+
+// Applying it.
+pub use apply::irqbalance::RunningError;
+pub use apply::{
+    ApplyError, LockError, Options, Proof, StateError, apply, check, confirm, end_trial, restore,
+};
+
+// Reports.
+pub use report::applied::{Applied, NoteAbout};
+pub use report::check::{Check, CheckState, Unplannable};
+pub use report::difference::{Difference, Fallback, Reason};
+pub use report::exit::Exit;
+pub use report::outcome::{
+    ApplyOutcome, ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult,
+};
+pub use report::proof::{Evidence, VectorProof};
+pub use report::restored::Restored;

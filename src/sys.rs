@@ -5,6 +5,7 @@
 use std::io;
 use std::os::fd::AsRawFd as _;
 
+#[cfg(feature = "cli")]
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_ulong};
@@ -37,7 +38,9 @@ const MPOL_PREFERRED: c_int = 1;
 const MPOL_BIND: c_int = 2;
 const MPOL_LOCAL: c_int = 4;
 const MPOL_PREFERRED_MANY: c_int = 5;
+#[cfg(feature = "cli")]
 const MPOL_F_NODE: c_ulong = 1;
+#[cfg(feature = "cli")]
 const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 
@@ -117,6 +120,7 @@ fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
 ///
 /// The policy is set for the pages, not for a thread: an allocator may return pages of another node, and
 /// `kernel.numa_balancing` moves pages without a policy to the node that reads them.
+#[cfg(feature = "cli")]
 pub(crate) fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
     let mut pages = MmapMut::map_anon(bytes)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
@@ -132,6 +136,7 @@ pub(crate) fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
 }
 
 /// The node of the page that holds a value.
+#[cfg(feature = "cli")]
 pub(crate) fn node_of<T>(value: &T) -> io::Result<u32> {
     let mut node: c_int = 0;
     let (no_mask, at) = (std::ptr::null::<c_ulong>(), std::ptr::from_ref(value));

@@ -2,10 +2,14 @@
 //! tests.
 
 use std::io;
+#[cfg(feature = "cli")]
 use std::ops::Deref;
 
+#[cfg(feature = "cli")]
 pub use crate::apply::{bind, memory_policy};
+#[cfg(feature = "cli")]
 pub use crate::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
+#[cfg(feature = "cli")]
 pub use crate::read::bandwidth::BandwidthTest;
 pub use crate::sys;
 
@@ -18,11 +22,13 @@ pub fn ask_netdev(ifindex: u32) -> io::Result<Netdev> {
 }
 
 /// Allocates pages on one node.
+#[cfg(feature = "cli")]
 pub fn pages_of(node: u32, bytes: usize) -> io::Result<impl Deref<Target = [u8]>> {
     sys::pages_of(node, bytes)
 }
 
 /// The node of the page that holds a value.
+#[cfg(feature = "cli")]
 pub fn node_of<T>(value: &T) -> io::Result<u32> {
     sys::node_of(value)
 }

@@ -3,8 +3,10 @@
 //!
 //! A program that embeds nicpin needs only [`apply()`] and [`restore`].
 
+#[cfg(feature = "cli")]
 mod bind;
 mod channels;
+mod check;
 mod error;
 mod fallback;
 pub mod irqbalance;
@@ -20,7 +22,9 @@ mod trial;
 mod undo;
 mod write;
 
+#[cfg(feature = "cli")]
 pub use bind::{BindError, bind, memory_policy};
+pub use check::check;
 pub use error::ApplyError;
 pub use lock::{Lock, LockError};
 pub use proof::Proof;

@@ -103,6 +103,13 @@ pub struct SelectArgs {
     pub if_present: bool,
 }
 
+impl SelectArgs {
+    /// Whether interfaces are asked for by name.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+}
+
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 #[command(after_help = "\

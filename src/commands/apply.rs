@@ -12,7 +12,6 @@ use crate::apply::{ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan_to};
-use crate::commands::unplanned::undetermined;
 use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
@@ -20,6 +19,7 @@ use crate::read;
 use crate::read::Wants;
 use crate::render;
 use crate::report::applied::Applied;
+use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::report::outcome::ApplyOutcome;
 use crate::report::proof::VectorProof;
@@ -32,7 +32,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let mut changes = Vec::new();
     let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
         Ok(ApplyRun { done, proof, written }) => {
-            let unknown = undetermined(&args.select, &done.plan);
+            let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
             let applied = Applied::new(&done, args.trial, unknown).with_changes(changes);
             let (proof, cut_short) = proof.unzip();
             applied.with_proof(proof).cut_short(cut_short.unwrap_or_default()).since(written.elapsed())

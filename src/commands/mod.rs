@@ -19,9 +19,6 @@ mod restore;
 mod run;
 mod sampling;
 mod status;
-mod unplanned;
-
-use std::process::ExitCode;
 
 use anyhow::Result;
 
@@ -31,12 +28,6 @@ use crate::machine::SelectError;
 use crate::plan::binding::BindingError;
 use crate::policy::ImpossibleCpu;
 use crate::report::exit::Exit;
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
 
 /// Runs a command; its output goes to `out`.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {

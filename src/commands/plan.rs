@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
 use crate::commands::inputs::read_and_plan;
-use crate::commands::unplanned::unplannable;
 use crate::read::Wants;
 use crate::render;
+use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::root::Root;
 
@@ -21,7 +21,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
         PlanFormat::Json => render::json(&*plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),
     });
-    Ok(if !unplannable(&args.select, &plan).is_empty() {
+    Ok(if !Unplannable::asked_for(&plan, args.select.is_given()).is_empty() {
         Exit::Failed
     } else if args.detailed_exitcode && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs

@@ -8,13 +8,13 @@ use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
 use crate::commands::inputs::{Misspelt, read_and_plan};
 use crate::commands::sampling::Sampler;
-use crate::commands::unplanned::unplannable;
 use crate::machine::SelectError;
 use crate::machine::sample::CounterSelection;
 use crate::plan::Note;
 use crate::read::Wants;
 use crate::render;
 use crate::render::style::Paint;
+use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::report::status::Status;
 use crate::root::Root;
@@ -48,7 +48,11 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         }
         ReportFormat::Json => render::json(&status)?,
     });
-    Ok(if unplannable(&args.select, &plan).is_empty() { Exit::Planned } else { Exit::Failed })
+    Ok(if Unplannable::asked_for(&plan, args.select.is_given()).is_empty() {
+        Exit::Planned
+    } else {
+        Exit::Failed
+    })
 }
 
 /// Replaces the error about a selector that matches nothing if the selector resembles a command.

@@ -179,6 +179,7 @@ fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
 }
 
 /// What an interface without a device is, to follow "it is"; `None` for any other name.
+#[cfg(feature = "cli")]
 pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
     if let Some(known) = machine.others.virtuals.iter().find(|known| known.name == name) {
         return Some(known.kind.clone());

@@ -2,6 +2,7 @@
 //! gives the same plan, whatever its IRQ numbers and link states.
 
 mod assign;
+#[cfg(feature = "cli")]
 pub mod binding;
 mod build;
 mod candidates;

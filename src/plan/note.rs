@@ -25,7 +25,7 @@ pub enum Note {
     NodeMissing { node: u32 },
     /// The interface's node has no usable CPU; the nearest node with one is used.
     NodeWithoutCpus { node: u32, nearest: u32, distance: u32 },
-    /// Every online CPU is isolated, nohz_full or excluded.
+    /// Every online CPU is isolated, `nohz_full` or excluded.
     NoUsableCpu { online: CpuSet },
     /// There is no remote node for `--scope remote`.
     NoRemoteNode,

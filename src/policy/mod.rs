@@ -5,7 +5,9 @@
 //! in a later place replaces the same setting of an earlier one.
 
 mod choice;
+#[cfg(feature = "cli")]
 pub mod example;
+#[cfg(feature = "policy-file")]
 mod file;
 mod rule;
 mod setting;
@@ -13,6 +15,7 @@ mod settings;
 mod table;
 
 pub use choice::{Choice, Policy};
+#[cfg(feature = "policy-file")]
 pub use file::{PolicyError, without_comments};
 pub use rule::Rule;
 pub use setting::{

@@ -1,5 +1,6 @@
 //! Rules of the policy: settings for the interfaces that match.
 
+#[cfg(feature = "policy-file")]
 use std::str::FromStr;
 
 use glob::Pattern;
@@ -15,6 +16,7 @@ pub struct Rule {
 }
 
 /// The keys of `match` in a rule, with their meaning.
+#[cfg(feature = "policy-file")]
 pub(crate) const CONDITIONS: [(&str, &str); 6] = [
     ("name", "the interface's name, a pattern: \"ens*\", \"eth[02]\""),
     ("driver", "the driver's name, a pattern"),
@@ -62,6 +64,7 @@ impl Speed {
     }
 }
 
+#[cfg(feature = "policy-file")]
 impl FromStr for Speed {
     type Err = String;
 

@@ -180,6 +180,7 @@ impl Entry {
     }
 
     /// The values that it takes, as a line of the file has them, and what each means; the default first.
+    #[cfg(feature = "cli")]
     pub(crate) fn in_file(&self) -> Vec<(String, String)> {
         let quoted =
             |word: &str| if self.switch().is_some() { word.to_owned() } else { format!("\"{word}\"") };

@@ -11,8 +11,9 @@ use crate::read::memory::{is_meminfo, without_use};
 use crate::read::redact;
 use crate::read::redact::Redacted;
 use crate::read::{Wants, tools};
-use crate::root::archive::{ABOUT, Entry, SCHEMA, Tree, TreeFile};
+use crate::root::archive::{ABOUT, SCHEMA};
 use crate::root::recorded::Recorded;
+use crate::root::tree::{Entry, Tree, TreeFile};
 use crate::root::{FileError, Root};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";

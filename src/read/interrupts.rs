@@ -263,6 +263,7 @@ fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
 
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
 /// the machine is.
+#[cfg(feature = "cli")]
 pub(crate) fn without_counts(text: &str) -> String {
     let mut lines = text.split_inclusive('\n');
     let header = lines.next().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Reads machine files and kernel answers into facts. Every file is read through the [`Root`].
 
+#[cfg(feature = "cli")]
 pub mod bandwidth;
 #[cfg(feature = "cli")]
 pub mod capture;

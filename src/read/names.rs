@@ -72,7 +72,7 @@ impl Dialect {
             return Self(rows);
         }
         // Names may begin with their driver's name. Sub-functions share their parents' names.
-        let telling = |row: &Pattern| !row.pattern.starts_with('{') && row.drivers != "mlx5_core.sf";
+        let telling = |row: &Pattern| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
         Self(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)).collect())
     }
 
@@ -92,7 +92,7 @@ impl Dialect {
     fn pick<'a>(&self, action: &'a str) -> Option<(&'static Pattern, Fit<'a>)> {
         let mut best: Option<(&Pattern, Fit)> = None;
         for &row in &self.0 {
-            let Some(found) = fit(row.pattern, action, 0, row.cut > 0 && action.len() == row.cut) else {
+            let Some(found) = fit(row.text, action, 0, row.cut > 0 && action.len() == row.cut) else {
                 continue;
             };
             let weight = |row: &Pattern, found: &Fit| (row.role == Role::Control, found.literals);
@@ -114,7 +114,7 @@ impl Dialect {
 struct Pattern {
     /// Names of drivers as in sysfs, a blank between two; none for the drivers that no row names.
     drivers: &'static str,
-    pattern: &'static str,
+    text: &'static str,
     role: Role,
     numbering: Numbering,
     /// The length in bytes at which the driver truncates the name; 0 for never.
@@ -122,7 +122,7 @@ struct Pattern {
 }
 
 const fn row(drivers: &'static str, pattern: &'static str, role: Role, numbering: Numbering) -> Pattern {
-    Pattern { drivers, pattern, role, numbering, cut: 0 }
+    Pattern { drivers, text: pattern, role, numbering, cut: 0 }
 }
 
 const fn both(drivers: &'static str, pattern: &'static str) -> Pattern {

@@ -6,7 +6,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::root::archive::{Entry, Tree};
+use crate::root::tree::{Entry, Tree, TreeFile};
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
@@ -83,7 +83,7 @@ pub(super) fn redact(
                 if text != file.text {
                     redacted.changes.push(format!("{path} has addresses in it; the capture has others"));
                 }
-                Entry::File(crate::root::archive::TreeFile { text, ..file })
+                Entry::File(TreeFile { text, ..file })
             }
         };
         let place = hide(path);

@@ -42,12 +42,14 @@ fn process(stat: &str, names: &[&str]) -> Option<Stat> {
 }
 
 /// Whether a `/proc/PID/stat` is that of a program that writes affinities.
+#[cfg(feature = "cli")]
 pub(crate) fn is_tool(stat: &str) -> bool {
     process(stat, &PROGRAMS).is_some()
 }
 
 /// The lines of a configuration file that are read here, and nothing else of it: what a capture may keep. `None` for a
 /// file that is none of theirs.
+#[cfg(feature = "cli")]
 pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
     let line = irqbalance::bare_line(path).or_else(|| others::bare_line(path))?;
     Some(text.lines().filter_map(line).map(|line| line + "\n").collect())

@@ -181,7 +181,8 @@ fn about_machine(note: &Note) -> String {
                 let down: Vec<&str> = down.iter().map(String::as_str).collect();
                 parts.push(format!("{} (down, no vectors requested)", few(&down)));
             }
-            let mut by_driver: std::collections::BTreeMap<Option<&str>, Vec<&str>> = Default::default();
+            let mut by_driver: std::collections::BTreeMap<Option<&str>, Vec<&str>> =
+                std::collections::BTreeMap::default();
             for function in functions {
                 by_driver.entry(function.driver.as_deref()).or_default().push(&function.address);
             }

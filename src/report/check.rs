@@ -46,6 +46,31 @@ impl Unplannable {
             .map(|(interface, note)| Self { interface: interface.name.clone(), note: note.clone() })
             .collect()
     }
+
+    /// The interfaces that cannot be planned, where they were asked for by name.
+    pub fn asked_for(plan: &Plan, asked: bool) -> Vec<Self> {
+        if asked { Self::of(plan, Note::is_unplannable) } else { Vec::new() }
+    }
+
+    /// The same, and those that nobody asked for by name whose vectors cannot be read: then nothing is proven.
+    pub fn unknown(plan: &Plan, asked: bool) -> Vec<Self> {
+        if asked {
+            Self::asked_for(plan, asked)
+        } else {
+            Self::of(plan, |note| matches!(note, Note::VectorsUnreadable { .. }))
+        }
+    }
+
+    /// The interfaces that nobody asked for by name, which are up and whose vectors are not understood.
+    pub fn left_alone(plan: &Plan, asked: bool) -> Vec<Self> {
+        if asked {
+            return Vec::new();
+        }
+        let mut left = Self::of(plan, |note| matches!(note, Note::VectorsNotUnderstood { .. }));
+        let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.link == "up");
+        left.retain(|one| up(&one.interface));
+        left
+    }
 }
 
 /// The verdicts of `check`.

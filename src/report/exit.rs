@@ -1,5 +1,7 @@
 //! The exit codes.
 
+use std::process::ExitCode;
+
 /// The exit codes. There are no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -11,4 +13,10 @@ pub enum Exit {
     Differs = 2,
     /// The command line is not valid.
     Usage = 64,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
 }

@@ -2,14 +2,19 @@
 
 pub mod applied;
 pub mod check;
+#[cfg(feature = "cli")]
 pub mod compare;
 pub mod difference;
 pub mod exit;
+#[cfg(feature = "cli")]
 pub mod measure;
+#[cfg(feature = "cli")]
 pub mod nodes;
 pub mod outcome;
+#[cfg(feature = "cli")]
 pub mod picture;
 pub mod proof;
 pub mod restored;
+#[cfg(feature = "cli")]
 pub mod status;
 pub(crate) mod wording;

@@ -168,7 +168,7 @@ pub struct ApplyOutcome {
     pub channels: Vec<ChannelOutcome>,
     /// The request to irqbalance before the first write; `None` when there was nothing to do.
     pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write, in the plan's order; with [`Options::atomic`], up to the first that failed.
+    /// Each write, in the plan's order; with `Options::atomic`, up to the first that failed.
     pub results: Vec<WriteResult>,
     /// What was restored after a failed write, with [`Options::atomic`].
     pub undone: Option<RestoreOutcome>,

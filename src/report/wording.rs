@@ -6,6 +6,7 @@ pub(crate) fn count(number: usize, what: &str) -> String {
 }
 
 /// A link's speed: `40 Gbit/s`, `2.5 Gbit/s`, `100 Mbit/s`.
+#[cfg(feature = "cli")]
 pub(crate) fn speed(mbps: u32) -> String {
     if mbps >= 1000 && mbps.is_multiple_of(100) {
         format!("{}.{}", mbps / 1000, mbps % 1000 / 100).replace(".0", "") + " Gbit/s"

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,14 +12,17 @@ use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
-use crate::root::archive;
-use crate::root::archive::{Entry, Tree, resolve};
 use crate::root::directories::DirectoryCache;
 pub(super) use crate::root::error::FileError;
 use crate::root::error::{io_error, is_absent};
-use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
+use crate::root::faults::{Faults, FileAction};
+#[cfg(feature = "testing")]
+use crate::root::faults::{FileAccess, InjectedAnswer};
 pub(super) use crate::root::recorded::Recorded;
 use crate::root::recorded::Recorder;
+#[cfg(feature = "cli")]
+use crate::root::tree::Entry;
+use crate::root::tree::{Tree, TreeFile, resolve};
 
 /// A larger read buffer is freed after use.
 const KEPT_BUFFER: usize = 1 << 16;
@@ -40,7 +42,11 @@ pub struct Root {
 /// What a root reads from.
 #[derive(Debug)]
 enum Backing {
-    Directory { top: OwnedFd, real: bool },
+    Directory {
+        top: OwnedFd,
+        real: bool,
+    },
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "made by Tree::unpack"))]
     Capture(Tree),
 }
 
@@ -68,13 +74,21 @@ impl Root {
         Self { base, backing, record, faults, directories, buffer: RefCell::default() }
     }
 
+    #[cfg(feature = "cli")]
     fn open_capture(path: &Path) -> Result<Self, FileError> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let file = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
         Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
     }
 
+    #[cfg(not(feature = "cli"))]
+    fn open_capture(path: &Path) -> Result<Self, FileError> {
+        let reason = "not a directory; captures need nicpin's feature `cli`".to_owned();
+        Err(FileError::Content { path: path.to_owned(), reason })
+    }
+
     /// Reads a capture from any source; errors use `name` as its path.
+    #[cfg(feature = "cli")]
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
         let tree = Tree::unpack(capture)
             .map_err(|error| FileError::Content { path: name.to_owned(), reason: error.to_string() })?;
@@ -82,6 +96,7 @@ impl Root {
     }
 
     /// A root in memory; errors use `base` as its path.
+    #[cfg(feature = "cli")]
     pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
         Self::over(base.to_owned(), Backing::Capture(tree))
     }
@@ -93,6 +108,8 @@ impl Root {
     }
 
     /// As [`Root::open`], with fault injection: `answer` is called before each file access.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     pub fn open_with_faults(
         path: &Path,
         answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static,
@@ -179,7 +196,7 @@ impl Root {
         }
     }
 
-    fn read_opt_file(&self, path: &str) -> Result<Option<archive::TreeFile>, FileError> {
+    fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>, FileError> {
         match self.read_file(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
@@ -237,6 +254,7 @@ impl Root {
     }
 
     /// The entry at a path; links are not followed and nothing is recorded.
+    #[cfg(feature = "cli")]
     pub(crate) fn look(&self, path: &str) -> Option<Entry> {
         if let Backing::Capture(tree) = &self.backing {
             return tree.entry(path).cloned();
@@ -244,9 +262,9 @@ impl Root {
         let file = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
         let stat = stat::fstat(&file).ok()?;
         match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
-            SFlag::S_IFDIR => Some(Entry::Directory(BTreeSet::new())),
+            SFlag::S_IFDIR => Some(Entry::Directory(std::collections::BTreeSet::new())),
             SFlag::S_IFLNK => self.target(path).map(Entry::Link),
-            _ => Some(Entry::File(archive::TreeFile { mode: stat.st_mode & 0o7777, text: String::new() })),
+            _ => Some(Entry::File(TreeFile { mode: stat.st_mode & 0o7777, text: String::new() })),
         }
     }
 
@@ -272,18 +290,18 @@ impl Root {
     }
 
     /// Reads a file and records it. The mode is 0 unless recording.
-    fn read_file(&self, path: &str) -> io::Result<archive::TreeFile> {
+    fn read_file(&self, path: &str) -> io::Result<TreeFile> {
         self.note_opened(path);
         let file = self.read_backing(path);
         self.record.note_read(path, &file);
         file
     }
 
-    fn read_backing(&self, path: &str) -> io::Result<archive::TreeFile> {
+    fn read_backing(&self, path: &str) -> io::Result<TreeFile> {
         if let Backing::Capture(tree) = &self.backing {
             return Ok(tree.file(path)?.clone());
         }
-        let of = |text: &str, mode| archive::TreeFile { mode, text: text.to_owned() };
+        let of = |text: &str, mode| TreeFile { mode, text: text.to_owned() };
         self.read_directly(path, self.record.is_on(), of)
     }
 

@@ -4,6 +4,7 @@
 //! is read-only. Paths start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine would follow
 //! them and never lead out of the root. An absent file is `None`, not an error.
 
+#[cfg(feature = "cli")]
 pub(crate) mod archive;
 mod directories;
 mod error;
@@ -11,6 +12,7 @@ pub mod faults;
 mod files;
 mod open;
 pub(crate) mod recorded;
+pub(crate) mod tree;
 mod trusted;
 
 pub use error::{FileError, errno_words};

@@ -7,8 +7,8 @@ use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::Mode;
 
 use crate::root::Root;
-use crate::root::archive::resolve;
 use crate::root::files::relative;
+use crate::root::tree::resolve;
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {

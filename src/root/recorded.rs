@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Mutex;
 
-use crate::root::archive::TreeFile;
+use crate::root::tree::TreeFile;
 
 /// What was read through a recording root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

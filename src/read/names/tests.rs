@@ -252,10 +252,10 @@ fn every_row_is_hit_by_a_name() {
 fn rows_are_well_formed() {
     for row in TABLE {
         let places: Vec<&str> =
-            row.pattern.split('{').skip(1).map(|place| place.split('}').next().unwrap()).collect();
+            row.text.split('{').skip(1).map(|place| place.split('}').next().unwrap()).collect();
         let count = |name| places.iter().filter(|place| **place == name).count();
         assert!(places.iter().all(|place| ["if", "n", "pci", "h", "ctl", "x"].contains(place)), "{row:?}");
-        assert!(row.pattern.is_ascii() && count("if") <= 1 && count("pci") <= 1, "{row:?}");
+        assert!(row.text.is_ascii() && count("if") <= 1 && count("pci") <= 1, "{row:?}");
         let numbered = matches!(row.numbering, Numbering::Queue | Rank | Halves | Tg3);
         assert_eq!(count("n"), usize::from(numbered), "{row:?}");
         assert_eq!(row.role == Role::Control, row.numbering == Numbering::None, "{row:?}");
@@ -271,7 +271,7 @@ fn no_two_rows_fit_equally_well() {
         let equals = TABLE.iter().filter(|row| {
             let ours = row.drivers.split(' ').any(|name| name == *driver)
                 || drivers == OTHERS && row.drivers == OTHERS;
-            let fits = fit(row.pattern, action, 0, action.len() == row.cut);
+            let fits = fit(row.text, action, 0, action.len() == row.cut);
             let same = fits.is_some_and(|fits| fits.literals == found.literals);
             ours && same && (row.role == Role::Control) == (best.role == Role::Control)
         });

@@ -66,6 +66,7 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
 }
 
 /// The part of a line that is read; the rest is dropped.
+#[cfg(feature = "cli")]
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     FILES.iter().any(|(file, _)| *file == path).then_some(|line| {
         let comment = line.trim_start().starts_with('#');

@@ -1,0 +1,199 @@
+//! A machine as a tree in memory. Reading it gives the same answers and errors as a directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nix::errno::Errno;
+
+/// Directories, files and links by path, which begins with `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tree {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "made by Tree::unpack"))]
+pub(crate) enum Entry {
+    /// The names in a directory.
+    Directory(BTreeSet<String>),
+    File(TreeFile),
+    /// The target of a symbolic link.
+    Link(String),
+}
+
+/// The content and mode of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeFile {
+    /// The permission bits; the kernel gives `smp_affinity` of a managed vector no write bits.
+    pub mode: u32,
+    pub text: String,
+}
+
+impl Tree {
+    /// The entry at a path; links on the way are not followed.
+    pub(crate) fn entry(&self, path: &str) -> Option<&Entry> {
+        self.entries.get(path)
+    }
+
+    /// The target of the link at a path without links before its last name.
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
+        match self.entries.get(path) {
+            Some(Entry::Link(target)) => Some(target.clone()),
+            _ => None,
+        }
+    }
+
+    /// As readlink(2).
+    pub(crate) fn read_link(&self, path: &str) -> Option<String> {
+        let (above, name) = path.rsplit_once('/')?;
+        self.link(&format!("{}/{name}", resolve(above, |path| self.link(path))?))
+    }
+
+    /// The entry that a path leads to, with the errors of open(2).
+    pub(crate) fn get(&self, path: &str) -> Result<&Entry, Errno> {
+        let path = resolve(path, |path| self.link(path)).ok_or(Errno::ELOOP)?;
+        if let Some(entry) = self.entries.get(&path) {
+            return Ok(entry);
+        }
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        let through_file = above.into_iter().any(|above| matches!(self.entry(above), Some(Entry::File(_))));
+        Err(if through_file { Errno::ENOTDIR } else { Errno::ENOENT })
+    }
+
+    pub(crate) fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
+        match self.get(path)? {
+            Entry::File(file) => Ok(file),
+            Entry::Directory(_) => Err(Errno::EISDIR),
+            Entry::Link(_) => Err(Errno::ELOOP),
+        }
+    }
+
+    /// The names in a directory, sorted.
+    pub(crate) fn list(&self, path: &str) -> Result<Vec<String>, Errno> {
+        match self.get(path)? {
+            Entry::Directory(names) => Ok(names.iter().cloned().collect()),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Default for Tree {
+    fn default() -> Self {
+        Self { entries: BTreeMap::from([(String::new(), Entry::Directory(BTreeSet::new()))]) }
+    }
+}
+
+/// How a tree is made.
+#[cfg(feature = "cli")]
+impl Tree {
+    /// All entries below the top, directories before their content.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().filter(|(path, _)| !path.is_empty()).map(|(path, entry)| (path.as_str(), entry))
+    }
+
+    /// Adds a directory and its parents.
+    pub(crate) fn add_directory(&mut self, path: &str) -> Result<(), &'static str> {
+        match self.entries.get(path) {
+            Some(Entry::Directory(_)) => Ok(()),
+            Some(_) => Err("occurs twice"),
+            None => self.add(path, Entry::Directory(BTreeSet::new())),
+        }
+    }
+
+    /// Adds an entry, which must not exist, and its parent directories.
+    pub(crate) fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
+        let Some((above, name)) = path.rsplit_once('/') else { return Err("has an empty path") };
+        if self.entries.contains_key(path) {
+            return Err("occurs twice");
+        }
+        if !self.entries.contains_key(above) {
+            self.add_directory(above)?;
+        }
+        match self.entries.get_mut(above) {
+            Some(Entry::Directory(names)) => names.insert(name.to_owned()),
+            _ => return Err("is below a file"),
+        };
+        self.entries.insert(path.to_owned(), entry);
+        Ok(())
+    }
+
+    /// Changes the text of a file, if it exists.
+    pub(crate) fn edit(&mut self, path: &str, change: impl FnOnce(&mut String)) {
+        if let Some(Entry::File(file)) = self.entries.get_mut(path) {
+            change(&mut file.text);
+        }
+    }
+}
+
+/// Resolves links, `.` and `..` of a path, which need not exist; `None` for a loop of links. `link` returns the target
+/// of a link.
+pub(crate) fn resolve(path: &str, link: impl Fn(&str) -> Option<String>) -> Option<String> {
+    // The kernel's limit before ELOOP.
+    let mut links = 40;
+    let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+    let mut done = String::new();
+    while let Some(name) = rest.pop() {
+        match name.as_str() {
+            "" | "." => {}
+            ".." => done.truncate(done.rfind('/').unwrap_or(0)),
+            _ => {
+                let next = format!("{done}/{name}");
+                let Some(target) = link(&next) else {
+                    done = next;
+                    continue;
+                };
+                links -= 1;
+                if links == 0 {
+                    return None;
+                }
+                if target.starts_with('/') {
+                    done.clear();
+                }
+                rest.extend(target.rsplit('/').map(str::to_owned));
+            }
+        }
+    }
+    Some(done)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn tree() -> Tree {
+        let mut tree = Tree::default();
+        let file = |mode, text: &str| Entry::File(TreeFile { mode, text: text.to_owned() });
+        tree.add("/sys/devices/card/net/eth0/speed", file(0o444, "1000\n")).unwrap();
+        tree.add("/sys/devices/card/driver", Entry::Link("../../bus/pci/drivers/igb".into())).unwrap();
+        tree.add("/sys/devices/card/net/eth0/device", Entry::Link("../..".into())).unwrap();
+        tree.add("/sys/class/net/eth0", Entry::Link("../../devices/card/net/eth0".into())).unwrap();
+        tree.add("/sys/absolute", Entry::Link("/sys/class".into())).unwrap();
+        tree.add("/sys/loop", Entry::Link("loop".into())).unwrap();
+        tree.add_directory("/sys/empty").unwrap();
+        tree.add(&format!("/sys/{}/end", ["long"; 60].join("/")), file(0o600, "")).unwrap();
+        tree
+    }
+
+    #[test]
+    fn answers_as_a_directory_does() {
+        let tree = tree();
+        assert_eq!(tree.file("/sys/class/net/eth0/speed").unwrap().text, "1000\n");
+        assert_eq!(tree.file("/sys/absolute/net/eth0/device/net/eth0/speed").unwrap().mode, 0o444);
+        assert_eq!(tree.list("/sys/class/net").unwrap(), ["eth0"]);
+        assert_eq!(tree.list("/sys/empty").unwrap(), [""; 0]);
+        assert_eq!(tree.list("/").unwrap(), ["sys"]);
+        let driver = tree.read_link("/sys/class/net/eth0/device/driver");
+        assert_eq!(driver.as_deref(), Some("../../bus/pci/drivers/igb"));
+        for (path, errno) in [
+            ("/sys/class/net/eth1", Errno::ENOENT),
+            ("/sys/class/net/eth0/speed/x", Errno::ENOTDIR),
+            ("/sys/devices/card/driver", Errno::ENOENT),
+            ("/sys/loop", Errno::ELOOP),
+            ("/sys/empty", Errno::EISDIR),
+        ] {
+            assert_eq!(tree.file(path), Err(errno), "{path}");
+        }
+        assert_eq!(tree.list("/sys/class/net/eth0/speed"), Err(Errno::ENOTDIR));
+    }
+}
