@@ -145,7 +145,7 @@ fn partly_restored_trial(machine: &Copy) {
 fn what_could_not_be_restored_is_named_and_left_to_restore() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
-    restore_partly(&machine);
+    partly_restored_trial(&machine);
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
     let named = "restored, but 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
@@ -160,7 +160,7 @@ fn what_could_not_be_restored_is_named_and_left_to_restore() {
 fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     let machine = Copy::of("two-node");
     let before = texts(&machine);
-    restore_partly(&machine);
+    partly_restored_trial(&machine);
     let broken = machine.read(REFUSED);
     machine.remove(REFUSED);
     let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
@@ -187,7 +187,7 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
 #[test]
 fn what_could_not_be_restored_and_is_applied_stays_applied() {
     let machine = Copy::of("two-node");
-    restore_partly(&machine);
+    partly_restored_trial(&machine);
     // It cannot be restored this time either, but it is planned.
     let tried = Cell::new(0);
     let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { action, path, .. }| {

@@ -24,6 +24,7 @@ pub(crate) struct StateFile {
 
 /// A state file could not be read or written, so nothing was done.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StateError {
     /// The file could not be read.
     #[error(transparent)]

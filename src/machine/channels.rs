@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// `struct ethtool_channels`: a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Channels {
     /// Maximum number of receive-only channels.
     pub max_rx: u32,
@@ -60,6 +61,7 @@ impl Channels {
     }
 
     /// The recorded form.
+    #[doc(hidden)]
     pub fn to_text(&self) -> String {
         let fields = [
             ("max_rx", self.max_rx),
@@ -75,6 +77,7 @@ impl Channels {
     }
 
     /// Reads the recorded form.
+    #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
         let mut channels = Self::default();
         for line in text.lines() {

@@ -14,6 +14,7 @@ use crate::machine::vector::{Role, UnknownVector, Vector};
 
 /// A network interface with a device behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Interface {
     pub name: String,
     /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
@@ -57,6 +58,7 @@ pub struct Interface {
 
 /// An interface whose vectors are listed under another.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sharer {
     pub name: String,
     /// The number of receive queues in use.
@@ -67,6 +69,7 @@ pub struct Sharer {
 
 /// The device on a bus that an interface belongs to.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Device {
     /// The name on the bus: `0000:82:00.0` on PCI.
     pub address: String,
@@ -87,6 +90,7 @@ pub struct Device {
 
 /// A receive queue.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct RxQueue {
     /// N of `rx-N`.
     pub index: u32,
@@ -98,6 +102,7 @@ pub struct RxQueue {
 
 /// A transmit queue.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct TxQueue {
     /// N of `tx-N`.
     pub index: u32,
@@ -109,6 +114,7 @@ pub struct TxQueue {
 
 /// A `VMBus` channel, through which Hyper-V delivers a device's packets to one CPU; it has no IRQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VmbusChannel {
     /// N of `channels/N`.
     pub id: u32,
@@ -118,6 +124,7 @@ pub struct VmbusChannel {
 
 /// An interface above others: a bond, team, VLAN or bridge, or a Hyper-V device above its virtual function.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Stacked {
     /// Its name.
     pub name: String,

@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 
 /// The kernel's answer about one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Netdev {
     /// The queues, without transmit queues for XDP.
     pub queues: Vec<NetdevQueue>,
@@ -24,6 +25,7 @@ pub struct Netdev {
 
 /// A queue and the NAPI instance that polls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct NetdevQueue {
     pub direction: Direction,
     /// N of `rx-N` or `tx-N`.
@@ -33,6 +35,7 @@ pub struct NetdevQueue {
 
 /// The direction of a queue's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Direction {
     Rx,
     Tx,
@@ -40,6 +43,7 @@ pub enum Direction {
 
 /// A NAPI instance: what polls queues after an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Napi {
     /// The kernel's number, which is valid within this answer only.
     pub id: u32,
@@ -71,6 +75,7 @@ pub struct NetdevError {
 
 impl Netdev {
     /// Parses the recorded form.
+    #[doc(hidden)]
     pub fn parse(text: &str) -> Result<Self, NetdevError> {
         let mut answer = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
@@ -121,6 +126,7 @@ impl Netdev {
     }
 
     /// The recorded form.
+    #[doc(hidden)]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let field = |text: &mut String, name: &str, value: Option<u32>| {
@@ -144,6 +150,7 @@ impl Netdev {
     }
 
     /// The queues of each IRQ that serves any.
+    #[doc(hidden)]
     pub fn by_irq(&self) -> BTreeMap<u32, IrqQueues> {
         let irqs: BTreeMap<u32, u32> =
             self.napis.iter().filter_map(|napi| Some((napi.id, napi.irq?))).collect();
@@ -161,6 +168,7 @@ impl Netdev {
     }
 
     /// The IRQ of a queue, where it is reported.
+    #[doc(hidden)]
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
         let queue = self.queues.iter().find(|queue| queue.direction == direction && queue.id == id)?;
         self.napis.iter().find(|napi| Some(napi.id) == queue.napi)?.irq

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// All that a selector can name beside interfaces with a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Others {
     /// Interfaces without a device that stand on no other.
     pub virtuals: Vec<Virtual>,
@@ -16,6 +17,7 @@ pub struct Others {
 
 /// A virtual interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Virtual {
     pub name: String,
     /// What it is, to follow "it is": `a bridge without ports`.
@@ -24,6 +26,7 @@ pub struct Virtual {
 
 /// An RDMA device.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rdma {
     /// `mlx5_0`.
     pub name: String,
@@ -33,6 +36,7 @@ pub struct Rdma {
 
 /// A network card without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct UnusedFunction {
     /// The PCI address.
     pub address: String,
@@ -42,6 +46,7 @@ pub struct UnusedFunction {
 
 impl Others {
     /// What has this name, and why there is nothing to plan for it; `None` for an unknown name.
+    #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
         if let Some(other) = self.virtuals.iter().find(|one| one.name == name) {
             let kind = &other.kind;
@@ -57,6 +62,7 @@ impl Others {
     }
 
     /// As [`Others::explain`], for a PCI address.
+    #[doc(hidden)]
     pub fn explain_pci(&self, address: &str) -> Option<String> {
         let card = self.cards.iter().find(|card| card.address.eq_ignore_ascii_case(address))?;
         Some(match card.driver.as_deref() {

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// How an interface's queues are polled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Polling {
     /// Whether each queue is polled by a thread of its own (`threaded`), which the scheduler may run anywhere.
     pub threaded: bool,

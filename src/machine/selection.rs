@@ -9,6 +9,7 @@ use crate::machine::interface::is_pci_address;
 
 /// Which interfaces a command is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Selection {
     /// Names of interfaces with a device behind them.
     pub names: BTreeSet<String>,
@@ -24,6 +25,7 @@ pub struct Selection {
 
 /// A selector without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SelectError {
     /// The syntax is wrong.
     #[error("`{selector}` is not a selector: {reason}")]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The tools found on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OtherTools {
     /// irqbalance, while it runs.
     pub irqbalance: Option<Irqbalance>,
@@ -25,6 +26,7 @@ pub enum OtherTool {
 
 /// A running irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Irqbalance {
     /// The process id.
     pub pid: i32,
@@ -38,6 +40,7 @@ pub struct Irqbalance {
 
 /// The place of irqbalance's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Arguments {
     pub file: String,
     pub variable: String,

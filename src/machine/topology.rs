@@ -7,6 +7,7 @@ use crate::cpuset::CpuSet;
 
 /// CPUs, cores, caches and nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Topology {
     /// The online CPUs.
     pub online: CpuSet,
@@ -31,6 +32,7 @@ pub struct Topology {
 
 /// A NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Node {
     /// The online CPUs; empty for a node with memory only.
     pub cpus: CpuSet,

@@ -18,6 +18,7 @@ pub const SCHEMA: &str = "nicpin.plan/1";
 
 /// Everything that `apply` would do, with reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Plan {
     /// [`SCHEMA`].
     pub schema: String,
@@ -53,6 +54,7 @@ impl Plan {
 
 /// What apply does about irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct IrqbalancePlan {
     pub pid: i32,
     pub action: Balancer,
@@ -64,6 +66,7 @@ pub struct IrqbalancePlan {
 
 /// A change of an interface's channels (`ethtool -L`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChannelChange {
     pub interface: String,
     pub current: Channels,
@@ -75,6 +78,7 @@ pub struct ChannelChange {
 
 /// CPUs and nodes of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HostSummary {
     pub online: CpuSet,
     /// The kernel's `nr_cpu_ids`.
@@ -89,6 +93,7 @@ pub struct HostSummary {
 
 /// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NodeSummary {
     pub node: u32,
     /// Online CPUs.
@@ -97,6 +102,7 @@ pub struct NodeSummary {
 
 /// The plan for one interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlannedInterface {
     pub name: String,
     pub driver: Option<String>,
@@ -138,6 +144,7 @@ pub struct PlannedInterface {
 
 /// Local CPUs that are not candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LeftOut {
     pub cpus: CpuSet,
     /// The reason.
@@ -147,6 +154,7 @@ pub struct LeftOut {
 /// How an interface's node was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NodeSource {
     /// The device's `numa_node`.
     NumaNode,
@@ -165,6 +173,7 @@ pub enum NodeSource {
 
 /// The plan for one vector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlannedVector {
     pub irq: u32,
     /// The name of its handler, as in `/proc/irq/N/`.
@@ -196,6 +205,7 @@ pub struct PlannedVector {
 
 /// The CPU of a queue, with the state in which it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Placement {
     /// The CPU; with a group of CPUs, the one that the queue counts for.
     pub cpu: u32,
@@ -215,6 +225,7 @@ pub struct Placement {
 /// What decides on a queue's CPU in place of the number of queues on the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DecidedBy {
     /// The driver's `affinity_hint`.
     Hint,
@@ -226,6 +237,7 @@ pub enum DecidedBy {
 
 /// The plan for one receive queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlannedRxQueue {
     /// N of `rx-N`.
     pub queue: u32,
@@ -239,6 +251,7 @@ pub struct PlannedRxQueue {
 
 /// The plan for one transmit queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlannedTxQueue {
     /// N of `tx-N`.
     pub queue: u32,
@@ -250,6 +263,7 @@ pub struct PlannedTxQueue {
 
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root.
@@ -267,6 +281,7 @@ pub struct Write {
 /// The kinds of settings, in the order in which they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WriteKind {
     /// `smp_affinity` of a vector.
     Vector,
@@ -306,6 +321,7 @@ impl PlannedValue<'_> {
 
 /// How well vectors are placed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Score {
     /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
     pub local: Option<f64>,
@@ -323,6 +339,7 @@ pub struct Score {
 
 impl PlannedInterface {
     /// The files that the plan sets for this interface, in the order of vectors and queues, with their content.
+    #[doc(hidden)]
     pub fn wanted(&self) -> Vec<(WriteKind, String, PlannedValue<'_>)> {
         let queue = |way: &str, queue: u32, file: &str| queue_file(&self.name, way, queue, file);
         let mut files = Vec::new();

@@ -187,6 +187,7 @@ pub enum Note {
 /// The purpose for which a policy names CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum UsedFor {
     /// Interrupts.
     Interrupts,
@@ -197,6 +198,7 @@ pub enum UsedFor {
 /// Why an interface has no queue vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum NoVectors {
     /// Its device has no vectors of its own.
     OfDevice,

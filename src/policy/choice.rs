@@ -8,6 +8,7 @@ use crate::policy::table::{SCOPE, Scope};
 
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Policy {
     /// The file's settings for the machine.
     pub machine: Settings,

@@ -31,6 +31,7 @@ impl Settings {
     }
 
     /// A setting, if it is given here.
+    #[doc(hidden)]
     pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
         setting.meaning(self.0.get(setting.key)?)
     }

@@ -15,6 +15,7 @@ use crate::report::proof::{Evidence, VectorProof};
 
 /// The result of `apply`; its JSON form is `nicpin.apply/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Applied {
     pub schema: &'static str,
     /// The plan's hash.
@@ -60,6 +61,7 @@ pub struct Applied {
 
 /// A note and the name of its interface, which is empty for the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct NoteAbout {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub interface: String,
@@ -121,6 +123,7 @@ impl Applied {
     }
 
     /// The result when nothing was written because a stored plan does not fit the machine.
+    #[doc(hidden)]
     pub fn nothing(hash: String, changes: Vec<Change>) -> Self {
         Self {
             schema: "nicpin.apply/1",

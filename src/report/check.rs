@@ -8,6 +8,7 @@ use crate::report::exit::Exit;
 
 /// The result of `check`; its JSON form is `nicpin.check/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Check {
     pub schema: &'static str,
     pub verdict: CheckState,
@@ -31,6 +32,7 @@ pub struct Check {
 
 /// An interface that cannot be planned, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Unplannable {
     pub interface: String,
     #[serde(flatten)]
@@ -39,6 +41,7 @@ pub struct Unplannable {
 
 impl Unplannable {
     /// The interfaces of a plan that have a note that `matches`.
+    #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
         let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
         notes
@@ -76,6 +79,7 @@ impl Unplannable {
 /// The verdicts of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CheckState {
     /// Everything is as planned.
     Same,
@@ -95,6 +99,7 @@ impl Check {
     }
 
     /// The verdict on a plan, from the settings that differ and the interfaces that cannot be planned.
+    #[doc(hidden)]
     pub fn new(
         plan: &Plan,
         differs: Vec<Difference>,

@@ -8,6 +8,7 @@ use crate::plan::Plan;
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WriteResult {
     /// The absolute path, without the root.
     pub path: String,
@@ -33,6 +34,7 @@ pub struct WriteResult {
 /// The outcomes of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Outcome {
     /// Written, and read back as written.
     Changed,
@@ -62,6 +64,7 @@ impl WriteResult {
 
 /// The result of a change of channels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ChannelOutcome {
     pub interface: String,
     /// The channels as `ethtool -L` takes them.
@@ -72,6 +75,7 @@ pub struct ChannelOutcome {
 
 /// The result of a request to irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct IrqbalanceOutcome {
     /// `None` when it is not running.
     pub pid: Option<i32>,
@@ -87,6 +91,7 @@ pub struct IrqbalanceOutcome {
 /// The possible results of a request to irqbalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum IrqbalanceAction {
     /// It confirmed that it leaves the IRQs alone.
     Banned,
@@ -160,6 +165,7 @@ impl RestoreOutcome {
 
 /// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ApplyOutcome {
     /// The machine as it was before the writes, after channels changed.
     pub machine: Machine,

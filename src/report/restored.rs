@@ -7,6 +7,7 @@ use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Restore
 
 /// The result of `restore`; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Restored {
     pub schema: &'static str,
     /// Settings restored, channels and irqbalance included.

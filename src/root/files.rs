@@ -89,6 +89,7 @@ impl Root {
 
     /// Reads a capture from any source; errors use `name` as its path.
     #[cfg(feature = "cli")]
+    #[doc(hidden)]
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
         let tree = Tree::unpack(capture)
             .map_err(|error| FileError::Content { path: name.to_owned(), reason: error.to_string() })?;
@@ -103,6 +104,7 @@ impl Root {
 
     /// As [`Root::open`], and records what is read. Files that the user may not read count as absent and are recorded
     /// as refused.
+    #[doc(hidden)]
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
         Ok(Self { record: Recorder::on(), ..Self::open(path)? })
     }
@@ -122,12 +124,13 @@ impl Root {
     }
 
     /// What was read so far, if opened with [`Root::open_recording`].
+    #[doc(hidden)]
     pub fn recorded(&self) -> Recorded {
         self.record.recorded()
     }
 
     /// Records an answer of the live kernel under the path where a tree keeps it.
-    pub fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
+    pub(crate) fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
         self.record.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
 
@@ -147,12 +150,12 @@ impl Root {
     }
 
     /// The path outside the root of a path below it.
-    pub fn outside(&self, path: &str) -> PathBuf {
+    pub(crate) fn outside(&self, path: &str) -> PathBuf {
         self.base.join(path.trim_start_matches('/'))
     }
 
     /// An error about a file's content.
-    pub fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
+    pub(crate) fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
         FileError::Content { path: self.outside(path), reason: reason.into() }
     }
 
@@ -269,18 +272,19 @@ impl Root {
     }
 
     /// The last component of a link's target: the driver's name for a device's `driver`.
-    pub fn link_name(&self, path: &str) -> Option<String> {
+    pub(crate) fn link_name(&self, path: &str) -> Option<String> {
         let target = self.read_link(path)?;
         target.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
     }
 
     /// The path without links, `.` and `..`; `None` if it does not exist.
+    #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Option<String> {
         resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved))
     }
 
     /// Writes a text to an existing file with one write(2); never creates a file.
-    pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
+    pub(crate) fn write(&self, path: &str, value: &str) -> io::Result<()> {
         if !self.faults.ask_to_write(path, value)? {
             return Ok(());
         }

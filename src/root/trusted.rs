@@ -33,7 +33,7 @@ impl Root {
     }
 
     /// As [`Root::read_trusted`], for a state file, which must not be a link. Recording leaves it out.
-    pub fn read_state(&self, path: &str) -> Result<Option<String>, FileError> {
+    pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>, FileError> {
         if self.is_capture() {
             return Ok(None);
         }
@@ -41,7 +41,7 @@ impl Root {
     }
 
     /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
-    pub fn inode(&self, path: &str) -> Option<u64> {
+    pub(crate) fn inode(&self, path: &str) -> Option<u64> {
         let file = self.is_real().then(|| self.open_at(path, OFlag::O_PATH).ok())??;
         Some(stat::fstat(&file).ok()?.st_ino)
     }
@@ -61,7 +61,7 @@ impl Root {
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
-    pub fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
+    pub(crate) fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
         let mut done = String::new();
         for name in path.split('/').filter(|name| !name.is_empty()) {
             done = format!("{done}/{name}");
@@ -103,7 +103,7 @@ impl Root {
     }
 
     /// Opens a state file, creating it if needed.
-    pub fn open_state(&self, path: &str) -> Result<File, FileError> {
+    pub(crate) fn open_state(&self, path: &str) -> Result<File, FileError> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
         let opened =
             self.faults().ask(FileAction::WriteState, path).and_then(|_| Ok(self.open_at(path, flags)?));
@@ -114,7 +114,7 @@ impl Root {
 
     /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a file
     /// beside it, syncs and renames it, and syncs the directory.
-    pub fn replace_state(&self, path: &str, text: &str) -> io::Result<()> {
+    pub(crate) fn replace_state(&self, path: &str, text: &str) -> io::Result<()> {
         let beside = format!("{path}.new");
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_NOFOLLOW;
         if self.faults().ask(FileAction::WriteState, &beside)? {
@@ -129,7 +129,7 @@ impl Root {
     }
 
     /// Removes a state file, if it exists.
-    pub fn remove_state(&self, path: &str) -> io::Result<()> {
+    pub(crate) fn remove_state(&self, path: &str) -> io::Result<()> {
         if !self.faults().ask(FileAction::RemoveState, path)? {
             return Ok(());
         }

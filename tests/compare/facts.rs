@@ -106,10 +106,10 @@ impl State {
     pub fn is_active(&self, interface: &Interface, vector: &Vector) -> bool {
         let (rx, tx) = self.queues[&interface.name];
         let queues = match vector.role {
-            Role::Control => return false,
             Role::Combined => rx.max(tx),
             Role::Rx => rx,
             Role::Tx => tx,
+            _ => return false,
         };
         vector.queue.is_some_and(|queue| queue < queues)
     }
