@@ -285,7 +285,7 @@ fn polling_outside_the_vectors_cpu_is_reported() {
     let codes = |host: &Machine| -> BTreeSet<String> {
         let status = status(host, None);
         let notes = status.interfaces[0].notes.iter().chain(&status.notes);
-        notes.map(|note| note.code()).collect()
+        notes.map(nicpin::Note::code).collect()
     };
     let mut host = in_planned_state();
     assert_eq!(codes(&host), BTreeSet::new());

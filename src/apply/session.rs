@@ -46,20 +46,20 @@ impl Default for Options {
 /// queues and vectors are new then. A refused write is an outcome, not an error.
 ///
 /// ```
-/// use nicpin::{apply::{self, Options}, machine::Selection, policy::Policy, read::{self, Wants}, root::Root};
+/// use nicpin::{Options, Policy, Root, Selection, Wants};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # std::process::Command::new("cp").args(["-r", "fixtures/two-node/."]).arg(dir.path()).status()?;
 /// let root = Root::open(dir.path())?; // a copy of a machine; "/" is this one
-/// let done = apply::apply(&root, Options::default(), |root| {
-///     let machine = read::machine(root, Wants::default())?;
+/// let done = nicpin::apply(&root, Options::default(), |root| {
+///     let machine = nicpin::machine(root, Wants::default())?;
 ///     let selection = Selection::new(&machine, &["nic0".to_owned()], false).map_err(std::io::Error::other)?;
-///     let plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
+///     let plan = nicpin::plan(&machine, &Policy::default(), &selection);
 ///     Ok::<_, Box<dyn std::error::Error>>((machine, plan))
 /// })?;
 /// assert!(!done.failed() && done.results.iter().all(|written| written.changed()));
 ///
-/// let restored = apply::restore(&root, Options::default().wait)?;
+/// let restored = nicpin::restore(&root, Options::default().wait)?;
 /// assert_eq!(restored.map(|restored| restored.results.len()), Some(done.results.len()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
