@@ -192,7 +192,7 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
             plan["writes"][0]["path"] = "/proc/sys/kernel/modprobe".into();
         }),
         ("the value differs from that of its vector or queue", |plan| {
-            plan["writes"][0]["value"] = "ff".into()
+            plan["writes"][0]["value"] = "ff".into();
         }),
         ("the value differs from that of its vector or queue", |plan| {
             plan["writes"][0]["value"] = "$(reboot)".into();

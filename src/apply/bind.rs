@@ -68,7 +68,7 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
     }
 }
 
-/// The memory policy for set_mempolicy(2).
+/// The memory policy for `set_mempolicy(2)`.
 pub fn memory_policy(binding: &Binding) -> MemoryPolicy {
     match binding.memory {
         MemoryBinding::Bind => MemoryPolicy::Bind(binding.memory_nodes.clone()),
