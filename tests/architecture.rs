@@ -33,7 +33,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
 
 /// The rooms that touch no file, clock or environment, and what they may not use for that.
 const PURE: [&str; 6] = ["cpuset", "machine", "policy", "plan", "report", "render"];
-const EFFECTS: [&str; 12] = [
+const EFFECTS: [&str; 14] = [
     "anstream",
     "nix",
     "std::env",
@@ -43,7 +43,9 @@ const EFFECTS: [&str; 12] = [
     "std::io::stdout",
     "std::net",
     "std::os",
-    "std::process",
+    "std::process::Command",
+    "std::process::exit",
+    "std::process::id",
     "std::thread",
     "std::time::Instant",
 ];

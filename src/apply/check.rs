@@ -7,19 +7,20 @@ use crate::plan::{Note, Plan};
 use crate::report::check::{Check, Unplannable};
 use crate::root::Root;
 
-/// Checks whether the machine is as planned; writes nothing. `asked` says whether the interfaces were asked for by name
-/// ([`Selection::asked`](crate::machine::Selection)): then one that cannot be planned cannot be checked either.
+/// Checks whether the machine is as planned; writes nothing. `asked`: whether the interfaces were selected by name
+/// ([`Selection::asked`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, asked: bool) -> Check {
-    let (differs, instead) = differences(root, machine, plan);
+    let (differs, fallbacks) = differences(root, machine, plan);
     let mut unknown = Unplannable::unknown(plan, asked);
     if !asked {
-        unknown.extend(lost(root, machine, plan));
+        unknown.extend(without_recorded_vectors(root, machine, plan));
     }
-    Check::new(plan, differs, instead, unknown, Unplannable::left_alone(plan, asked))
+    Check::new(plan, differs, fallbacks, unknown, Unplannable::left_alone(plan, asked))
 }
 
-/// Interfaces that are up without vectors, and had some that apply has set: nothing can be told of those.
-fn lost(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
+/// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be
+/// determined.
+fn without_recorded_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
     let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
     if without.is_empty() {
         return without;

@@ -50,12 +50,13 @@ impl Unplannable {
             .collect()
     }
 
-    /// The interfaces that cannot be planned, where they were asked for by name.
+    /// Interfaces selected by name that cannot be planned.
     pub fn asked_for(plan: &Plan, asked: bool) -> Vec<Self> {
         if asked { Self::of(plan, Note::is_unplannable) } else { Vec::new() }
     }
 
-    /// The same, and those that nobody asked for by name whose vectors cannot be read: then nothing is proven.
+    /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
+    /// all those whose vectors cannot be read.
     pub fn unknown(plan: &Plan, asked: bool) -> Vec<Self> {
         if asked {
             Self::asked_for(plan, asked)
@@ -64,7 +65,7 @@ impl Unplannable {
         }
     }
 
-    /// The interfaces that nobody asked for by name, which are up and whose vectors are not understood.
+    /// Without a selection: interfaces that are up and whose vectors are not understood.
     pub fn left_alone(plan: &Plan, asked: bool) -> Vec<Self> {
         if asked {
             return Vec::new();
