@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use crate::machine::Channels;
 use crate::read::ethtool::set_channels;
 use crate::report::outcome::ChannelOutcome;
-use crate::root::Root;
-use crate::root::errno_words;
+use crate::root::{Root, errno_words};
 
 /// How long a driver may take to create its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::apply::state::STATE_DIR;
-use crate::root::errno_words;
-use crate::root::{FileError, Root};
+use crate::root::{FileError, Root, errno_words};
 
 /// Held until dropped. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]

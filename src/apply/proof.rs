@@ -10,8 +10,7 @@ use crate::plan::PlannedVector;
 use crate::read::counts::counts;
 use crate::read::torn::read_affinity;
 use crate::report::outcome::ApplyOutcome;
-use crate::report::proof::Evidence;
-use crate::report::proof::VectorProof;
+use crate::report::proof::{Evidence, VectorProof};
 use crate::root::{FileError, Root};
 
 /// The counters of a plan's queue vectors since the apply.

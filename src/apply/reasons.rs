@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::record::{Irq, LastSet, Record};
-use crate::apply::settings;
-use crate::apply::settings::{KernelSetting, owner};
+use crate::apply::settings::{self, KernelSetting, owner};
 use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::plan::{Plan, Write};
-use crate::report::difference::Difference;
-use crate::report::difference::Fallback;
-use crate::report::difference::Reason;
+use crate::report::difference::{Difference, Fallback, Reason};
 use crate::root::Root;
 
 /// What differs from a plan and why, and the vectors that are on a fallback CPU.

@@ -6,11 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::settings;
-use crate::apply::settings::{Texts, channels_key, owner};
+use crate::apply::settings::{self, Texts, channels_key, owner};
 use crate::apply::state::{StateError, StateFile};
-use crate::report::outcome::Outcome;
-use crate::report::outcome::WriteResult;
+use crate::report::outcome::{Outcome, WriteResult};
 
 use crate::machine::{Channels, Interface, Machine};
 use crate::plan::Plan;

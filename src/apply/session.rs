@@ -9,17 +9,13 @@ use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::lock::Lock;
 use crate::apply::record::Record;
 use crate::apply::restore_settings::restore_settings;
-use crate::apply::settings;
-use crate::apply::settings::Texts;
+use crate::apply::settings::{self, Texts};
 use crate::apply::state::StateError;
 use crate::apply::trial::{Trial, TrialWatch};
 use crate::apply::write::{undo_all, write_plan};
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::report::outcome::ApplyOutcome;
-use crate::report::outcome::IrqbalanceOutcome;
-use crate::report::outcome::RestoreOutcome;
-use crate::report::outcome::WriteResult;
+use crate::report::outcome::{ApplyOutcome, IrqbalanceOutcome, RestoreOutcome, WriteResult};
 use crate::root::Root;
 
 /// How to apply.

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
-use crate::machine::paths::FLOW_ENTRIES;
-use crate::machine::paths::{affinity_file, queue_file};
+use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
 use crate::machine::{Channels, Interface, Machine, MaskFile, Vector};
 use crate::plan::{Plan, Write, WriteKind, WriteValue};
 

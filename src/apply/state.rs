@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::root::errno_words;
-use crate::root::{FileError, Root};
+use crate::root::{FileError, Root, errno_words};
 
 /// Where nicpin keeps its lock and its state files. It is on a tmpfs: after a boot the original settings are back anyway.
 pub(crate) const STATE_DIR: &str = "/run/nicpin";

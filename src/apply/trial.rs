@@ -17,14 +17,11 @@ use crate::apply::error::ApplyError;
 use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::record::Record;
 use crate::apply::restore_settings::restore_settings;
-use crate::apply::settings;
-use crate::apply::settings::Texts;
+use crate::apply::settings::{self, Texts};
 use crate::apply::state::{STATE_DIR, StateError, StateFile};
 
-use crate::read;
-use crate::read::Wants;
-use crate::report::outcome::IrqbalanceOutcome;
-use crate::report::outcome::RestoreOutcome;
+use crate::read::{self, Wants};
+use crate::report::outcome::{IrqbalanceOutcome, RestoreOutcome};
 use crate::report::wording::count;
 use crate::root::{FileError, Root};
 

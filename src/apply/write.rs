@@ -9,10 +9,8 @@ use crate::apply::fallback::Fallbacks;
 use crate::cpuset::CpuSet;
 use crate::plan::{Write, WriteKind};
 use crate::read::torn::read_affinity;
-use crate::report::outcome::Outcome;
-use crate::report::outcome::WriteResult;
-use crate::root::errno_words;
-use crate::root::{FileError, Root};
+use crate::report::outcome::{Outcome, WriteResult};
+use crate::root::{FileError, Root, errno_words};
 
 /// Pauses before a write is tried again after EBUSY, EAGAIN or EINTR.
 const PAUSES: [Duration; 4] = [

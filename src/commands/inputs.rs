@@ -1,7 +1,5 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
-use std::mem::ManuallyDrop;
-
 use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, PolicyArgs, SelectArgs};
@@ -85,17 +83,15 @@ pub(super) fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u
     Ok(policy.options.check(possible)?)
 }
 
-/// Reads the machine and plans the selected interfaces, for a command that only reads. The values are never dropped: the
-/// process ends after its output, and to free the many allocations of a large machine takes longer than to exit.
+/// Reads the machine and plans the selected interfaces, for a command that only reads.
 pub(super) fn read_and_plan(
     cli: &Cli,
     root: &Root,
     select: &SelectArgs,
     args: &PolicyArgs,
     wants: Wants,
-) -> Result<(ManuallyDrop<Machine>, ManuallyDrop<Plan>)> {
-    let (machine, plan) = read_and_plan_to(Purpose::Look, cli, root, select, args, wants)?;
-    Ok((ManuallyDrop::new(machine), ManuallyDrop::new(plan)))
+) -> Result<(Machine, Plan)> {
+    read_and_plan_to(Purpose::Look, cli, root, select, args, wants)
 }
 
 pub(super) fn read_and_plan_to(

@@ -6,14 +6,11 @@ use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, NodesArgs, PolicyArgs, ReportFormat};
 use crate::commands::inputs::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
-use crate::machine::Machine;
-use crate::machine::Selection;
 use crate::machine::memory::Rate;
-use crate::read;
-use crate::read::Wants;
+use crate::machine::{Machine, Selection};
 use crate::read::bandwidth::BandwidthTest;
-use crate::read::memory;
 use crate::read::topology::l3_size;
+use crate::read::{self, Wants, memory};
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::nodes::Nodes;

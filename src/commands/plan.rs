@@ -18,7 +18,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
         PlanFormat::Table if args.explain => render::explain::plan(&plan),
         PlanFormat::Table if args.workers => render::workers::plan(&machine, &plan),
         PlanFormat::Table => render::table::plan(&plan, args.masks),
-        PlanFormat::Json => render::json(&*plan)?,
+        PlanFormat::Json => render::json(&plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),
     });
     Ok(if !Unplannable::asked_for(&plan, args.select.is_given()).is_empty() {

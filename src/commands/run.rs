@@ -9,17 +9,14 @@ use anyhow::{Result, bail};
 use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
 use crate::commands::inputs::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
-use crate::machine::Machine;
-use crate::machine::Selection;
+use crate::machine::{Machine, Selection};
 use crate::plan::Plan;
 use crate::plan::binding::{Binding, BindingError, BindingRequest};
 use crate::policy::possible_cpus;
-use crate::read;
-use crate::read::Wants;
+use crate::read::{self, Wants};
 use crate::render;
 use crate::report::exit::Exit;
-use crate::root::Root;
-use crate::root::errno_words;
+use crate::root::{Root, errno_words};
 
 pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;

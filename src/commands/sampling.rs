@@ -4,8 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::machine::growth::Growth;
-use crate::machine::sample::CounterSelection;
-use crate::machine::sample::Sample;
+use crate::machine::sample::{CounterSelection, Sample};
 use crate::read::sample;
 use crate::root::{FileError, Root};
 

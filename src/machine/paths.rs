@@ -8,11 +8,10 @@ pub(crate) const IRQ_FILES: &str = "/proc/irq";
 
 /// A vector's `smp_affinity`.
 pub(crate) fn affinity_file(irq: u32) -> String {
-    ["/proc/irq/", itoa::Buffer::new().format(irq), "/smp_affinity"].concat()
+    format!("{IRQ_FILES}/{irq}/smp_affinity")
 }
 
-/// A file of a queue; `way` is `rx` or `tx`. Concatenated, not formatted, since there are thousands of them.
+/// A file of a queue; `way` is `rx` or `tx`.
 pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    let mut number = itoa::Buffer::new();
-    ["/sys/class/net/", interface, "/queues/", way, "-", number.format(queue), "/", file].concat()
+    format!("/sys/class/net/{interface}/queues/{way}-{queue}/{file}")
 }

@@ -1,8 +1,7 @@
 //! Builds the plan from placed queues: the target of each vector and queue, the reason, and the writes.
 
 use crate::cpuset::CpuSet;
-use crate::machine::Selection;
-use crate::machine::{Machine, Role, Vector};
+use crate::machine::{Machine, Role, Selection, Vector};
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSource, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };

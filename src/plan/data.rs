@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::affinity_file;
-use crate::machine::paths::queue_file;
+use crate::machine::paths::{affinity_file, queue_file};
 use crate::machine::{Channels, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::value::WriteValue;

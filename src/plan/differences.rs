@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::machine::paths::FLOW_ENTRIES;
-use crate::machine::paths::{affinity_file, queue_file};
+use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
 use crate::machine::{Interface, Machine, MaskFile};
 use crate::plan::WriteValue;
 use crate::plan::data::{PlannedInterface, Write, WriteKind};

@@ -129,7 +129,7 @@ struct Ranked {
     /// In ascending order.
     cpus: Vec<(u32, CpuLocation)>,
     /// In the order of the CPUs; the lowest is the best.
-    ranks: Vec<u64>,
+    ranks: Vec<Rank>,
 }
 
 /// The queues on an L3 domain so far.
@@ -139,6 +139,10 @@ struct Domain {
     /// Queues per CPU, in units of 1/4096 queue; domains are compared by this.
     density: usize,
 }
+
+/// Queues on the core, or on the CPU where siblings count as cores; whether the core is used last; the speed class; the
+/// density of the L3 domain; queues on the CPU, or on the core.
+type Rank = (usize, bool, usize, usize, usize);
 
 /// The policy's rules for the placement of an interface's queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,20 +196,12 @@ impl<'a> Load<'a> {
         self.locations.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
     }
 
-    /// The rank of a CPU for one more queue; the lowest is the best. All criteria are in one number, the most important
-    /// in the highest bits, because it is compared for every candidate.
-    fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> u64 {
+    /// The rank of a CPU for one more queue, the most important criterion first; the lowest is the best.
+    fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> Rank {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
         let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
         let last = manner.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
-        let parts = [
-            (first, 16),
-            (usize::from(last), 1),
-            (place.class, 7),
-            (self.domains[place.domain].density, 28),
-            (second, 12),
-        ];
-        parts.iter().fold(0, |rank, &(part, bits)| rank << bits | (part as u64).min((1 << bits) - 1))
+        (first, last, place.class, self.domains[place.domain].density, second)
     }
 
     /// The placement on a CPU, with the queues on its core and L3 domain now.

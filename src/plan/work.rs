@@ -8,10 +8,7 @@ use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::candidates::{Candidates, candidates};
 use crate::plan::data::Placement;
 use crate::plan::place::Locations;
-use crate::policy::GROUP;
-use crate::policy::SIBLINGS;
-use crate::policy::SKIP;
-use crate::policy::{Choice, Group, Policy};
+use crate::policy::{Choice, GROUP, Group, Policy, SIBLINGS, SKIP};
 
 /// An interface while it is planned.
 pub(crate) struct Work<'a> {

@@ -5,11 +5,9 @@
 
 use std::path::Path;
 
-use crate::read::interrupts::INTERRUPTS;
-use crate::read::interrupts::without_counts;
+use crate::read::interrupts::{INTERRUPTS, without_counts};
 use crate::read::memory::{is_meminfo, without_use};
-use crate::read::redact;
-use crate::read::redact::Redacted;
+use crate::read::redact::{self, Redacted};
 use crate::read::{Wants, tools};
 use crate::root::archive::{ABOUT, SCHEMA};
 use crate::root::recorded::Recorded;

@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::CountRow;
-use crate::machine::Counts;
+use crate::machine::{CountRow, Counts};
 use crate::read::interrupts::{INTERRUPTS, InterruptsError, columns, skip_counts, untorn};
 use crate::root::{FileError, Root};
 

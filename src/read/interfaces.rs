@@ -4,26 +4,14 @@
 //! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
 //! `sysfs-class-net-queues`).
 
-use crate::machine::Channels;
-use crate::machine::Device;
-use crate::machine::Interface;
-use crate::machine::MaskFile;
-use crate::machine::Polling;
-use crate::machine::RxQueue;
-use crate::machine::Stacked;
-use crate::machine::TxQueue;
-use crate::machine::VmbusChannel;
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
+use crate::machine::{
+    Channels, Device, Interface, MaskFile, Polling, RxQueue, Stacked, TxQueue, VmbusChannel,
+};
 use crate::read::device::{device_path, on_usb};
-use crate::read::ethtool;
-use crate::read::files::name_of;
-use crate::read::files::parse_mask_file;
-use crate::read::files::read_list;
-use crate::read::files::read_number;
-use crate::read::others;
-use crate::read::polling;
-use crate::read::{Queues, Wants};
+use crate::read::files::{name_of, parse_mask_file, read_list, read_number};
+use crate::read::{Queues, Wants, ethtool, others, polling};
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";

@@ -1,8 +1,7 @@
 //! Finds queues from the numbers in vectors' names. Drivers number queues, vectors, or both, and some truncate the name
 //! before the end of its number; then only the order of the vectors is left.
 
-use crate::machine::Role;
-use crate::machine::Source;
+use crate::machine::{Role, Source};
 use crate::read::names::{ActionName, Numbering};
 
 /// A vector with a known name, before its queue is determined.

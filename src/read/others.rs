@@ -1,11 +1,8 @@
 //! What a selector can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
 //! without an interface. nicpin plans none of them; they are read so that messages can explain them.
 
-use crate::machine::Interface;
-use crate::machine::Others;
-use crate::machine::others::Rdma;
-use crate::machine::others::UnusedFunction;
-use crate::machine::others::Virtual;
+use crate::machine::others::{Rdma, UnusedFunction, Virtual};
+use crate::machine::{Interface, Others};
 use crate::read::device::device_path;
 use crate::read::files::name_of;
 use crate::root::{FileError, Root};

@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::machine::Counts;
-use crate::machine::sample::CounterSelection;
-use crate::machine::sample::Counters;
-use crate::machine::sample::InterfaceCounts;
-use crate::machine::sample::Sample;
+use crate::machine::sample::{CounterSelection, Counters, InterfaceCounts, Sample};
 use crate::read::counts::counts;
 use crate::root::{FileError, Root};
 

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Role;
 use crate::machine::netdev::{Direction, IrqQueues};
-use crate::machine::{Source, UnknownVector};
+use crate::machine::{Role, Source, UnknownVector};
 use crate::read::numbering::{NamedVector, VectorUse};
 
 /// An interface's vectors, known and unknown.

@@ -9,11 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::machine::Node;
-use crate::machine::Topology;
-use crate::read::files::read_list;
-use crate::read::files::read_mask;
-use crate::read::files::read_number;
+use crate::machine::{Node, Topology};
+use crate::read::files::{read_list, read_mask, read_number};
 use crate::read::interrupts::Interrupts;
 use crate::root::{FileError, Root};
 

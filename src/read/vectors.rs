@@ -7,17 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Role;
-use crate::machine::UnknownVector;
-use crate::machine::Vector;
 use crate::machine::netdev::{IrqQueues, Netdev};
-use crate::machine::{Interface, MaskFile, Sharer};
-use crate::read::files::parse_mask_file;
-use crate::read::files::{read_list, read_mask};
+use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
+use crate::read::files::{parse_mask_file, read_list, read_mask};
 use crate::read::interrupts::{Handlers, InterruptRow};
 use crate::read::names::{Dialect, Numbering};
-use crate::read::numbering;
-use crate::read::numbering::{NamedVector, VectorUse};
+use crate::read::numbering::{self, NamedVector, VectorUse};
 use crate::read::sources;
 use crate::read::torn::again_while;
 use crate::root::{FileError, Root};

@@ -7,16 +7,10 @@ use crate::machine::shell::word;
 use crate::plan::stored::Change;
 use crate::render::note::lines;
 use crate::render::text::{count, ranges, wrap};
-use crate::report::applied::Applied;
-use crate::report::applied::NoteAbout;
-use crate::report::outcome::ChannelOutcome;
-use crate::report::outcome::IrqbalanceAction;
-use crate::report::outcome::IrqbalanceOutcome;
-use crate::report::outcome::RestoreOutcome;
-use crate::report::proof::Evidence;
-use crate::report::proof::VectorProof;
-use crate::report::restored::Restored;
-use crate::report::restored::TrialEnd;
+use crate::report::applied::{Applied, NoteAbout};
+use crate::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, RestoreOutcome};
+use crate::report::proof::{Evidence, VectorProof};
+use crate::report::restored::{Restored, TrialEnd};
 
 use crate::render::outcomes::{failures, results};
 

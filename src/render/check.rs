@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::render::note::text;
 use crate::render::text::{columns, count, wrap};
-use crate::report::check::Check;
-use crate::report::check::CheckState;
-use crate::report::check::Unplannable;
-use crate::report::difference::Difference;
-use crate::report::difference::Fallback;
-use crate::report::difference::Reason;
+use crate::report::check::{Check, CheckState, Unplannable};
+use crate::report::difference::{Difference, Fallback, Reason};
 
 pub fn check(check: &Check) -> String {
     let mut out = String::new();

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::render::text::{count, ranges, wrap};
-use crate::report::outcome::Outcome;
-use crate::report::outcome::WriteResult;
+use crate::report::outcome::{Outcome, WriteResult};
 
 /// Failed writes with their reasons, fallbacks, and the number of successful writes by interface.
 pub(crate) fn results(results: &[WriteResult]) -> String {

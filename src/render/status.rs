@@ -3,13 +3,13 @@
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
 use crate::plan::{NodeSource, Note};
-use crate::render::note::fix;
-use crate::render::note::text;
+use crate::render::note::{fix, text};
 use crate::render::style::{Paint, Tone};
 use crate::render::text::{columns, count, ranges, rate, short_speed, wrap};
-use crate::report::status::IrqbalanceState;
-use crate::report::status::IrqbalanceStatus;
-use crate::report::status::{InterfaceState, InterfaceStatus, Status, Steering, VectorState, VectorStatus};
+use crate::report::status::{
+    InterfaceState, InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, VectorState,
+    VectorStatus,
+};
 
 /// Rows listed without `--all`: of a single interface, and of each of several.
 const MOST_ROWS: (usize, usize) = (8, 3);

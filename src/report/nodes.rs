@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Machine;
-use crate::machine::memory::NodeUsage;
-use crate::machine::memory::Rate;
+use crate::machine::memory::{NodeUsage, Rate};
 use crate::plan::Plan;
 
 /// The name and version of the JSON form.

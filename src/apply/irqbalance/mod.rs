@@ -12,8 +12,7 @@ use crate::apply::state::StateError;
 use crate::machine::Machine;
 use crate::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer;
-use crate::report::outcome::IrqbalanceAction;
-use crate::report::outcome::IrqbalanceOutcome;
+use crate::report::outcome::{IrqbalanceAction, IrqbalanceOutcome};
 use crate::root::Root;
 
 pub use kept::{IrqbalanceRecord, RecordedIrq};

@@ -16,8 +16,7 @@ use nix::sys::socket::{
     ControlMessage, MsgFlags, UnixCredentials, getsockopt, sendmsg, sockopt::PeerCredentials,
 };
 
-use crate::root::Root;
-use crate::root::errno_words;
+use crate::root::{Root, errno_words};
 
 /// Where a tree keeps irqbalance's answer to `setup`.
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";

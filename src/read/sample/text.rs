@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::sample::Softirqs;
-use crate::machine::sample::Softnet;
-use crate::machine::sample::Times;
+use crate::machine::sample::{Softirqs, Softnet, Times};
 use crate::read::interrupts::columns;
 
 pub(super) fn times(stat: &str) -> BTreeMap<u32, Times> {

@@ -1,8 +1,7 @@
 //! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Facts only;
 //! `apply::irqbalance` sends requests to it.
 
-use crate::machine::tools::Arguments;
-use crate::machine::tools::Irqbalance;
+use crate::machine::tools::{Arguments, Irqbalance};
 use crate::read::files::glance;
 use crate::root::Root;
 
