@@ -2,9 +2,9 @@
 # instructions.sh - whether the parser of /proc/interrupts and the planner still take about as many instructions as
 # they did, as callgrind counts them. Times vary from machine to machine; these do not.
 #
-# What a turn takes is half of what three turns take more than one, so that all around it does not count. More than half as much
-# again as benches/instructions says fails; so does less than half of that, since the guard would then watch over
-# nothing: write the new number down.
+# What a turn takes is half of what three turns take more than one, so that all around it does not count. More than
+# half as much again as benches/instructions says fails; so does less than half of that, since the guard would then
+# watch over nothing: write the new number down.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 EXPECTED=benches/instructions

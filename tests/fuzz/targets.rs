@@ -237,7 +237,8 @@ fn small_machine() -> Machine {
     thread_local! {
         static HOST: Machine = {
             let root = Root::open(&super::seeds::top().join("fixtures/two-node"));
-            nicpin::read::machine(&root.expect("two-node is there"), nicpin::read::Wants::default()).expect("two-node can be read")
+            let host = nicpin::read::machine(&root.expect("two-node is there"), nicpin::read::Wants::default());
+            host.expect("two-node can be read")
         };
     }
     HOST.with(Clone::clone)

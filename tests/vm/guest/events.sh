@@ -115,7 +115,7 @@ snapshot /tmp/now
 echo 1 > "$(pci nic7)/remove"
 snapshot /tmp/without
 expect 1 nicpin apply --plan $P
-contains "the card that is gone" "nic7: is gone" "$OUT"
+contains "the card that is gone" "nic7: is absent" "$OUT"
 equal "values changed" 0 "$(number changed)"
 snapshot /tmp/now; same_file "the machine after a plan that does not fit" /tmp/without /tmp/now
 expect 1 nicpin apply --plan $P --force

@@ -76,7 +76,7 @@ expect 0 nicpin measure --seconds 2 nic0; cat "$OUT"
 expect 0 nicpin status --seconds 2 nic0; cat "$OUT"
 contains "proof" "OK: as planned" "$OUT"
 expect 0 nicpin status --seconds 2 --format json nic0
-contains "proof in JSON" '"verdict": "proven"' "$OUT"
+contains "proof in JSON" '"state": "proven"' "$OUT"
 expect 0 nicpin status --seconds 0 nic0
 contains "no proof without a look" "no interrupts were watched: not proven" "$OUT"
 
@@ -85,9 +85,9 @@ echo 7 > "/proc/irq/$irq/smp_affinity_list"
 served() { [ "$(cat "/proc/irq/$irq/effective_affinity_list")" = 7 ]; }
 holds "IRQ $irq moves to CPU 7" poll 10 served
 expect 0 nicpin status --seconds 2 nic0; cat "$OUT"
-contains "the drift" "DRIFT  served on node 1" "$OUT"
-contains "its cure" "cure  nicpin apply nic0" "$OUT"
-contains "since when" "(since nicpin apply)" "$OUT"
+contains "the drift" "DRIFT  effective CPU is on node 1" "$OUT"
+contains "its fix" "fix  nicpin apply nic0" "$OUT"
+contains "since when" "(changed since nicpin apply)" "$OUT"
 cat /proc/interrupts > /tmp/base
 expect 0 nicpin measure --seconds 2 --format json nic0; cp "$OUT" /tmp/measure.json
 cat /proc/interrupts > /tmp/now
@@ -115,7 +115,7 @@ echo 0 > /sys/class/net/nic0/gro_flush_timeout; echo 0 > /sys/class/net/nic0/nap
 echo "--- CPUs that go and come while they are measured"
 (usleep 700000; echo 0 > /sys/devices/system/cpu/cpu5/online; usleep 1500000; echo 1 > /sys/devices/system/cpu/cpu5/online) & cpus=$!
 expect 0 nicpin measure --seconds 4 nic0
-contains "the CPU that went" "CPUs 5 went on or offline" "$OUT"
+contains "the CPU that went" "CPUs 5 went online or offline" "$OUT"
 kill $flow; wait $flow $cpus 2>/dev/null
 
 echo "--- compare"

@@ -24,7 +24,7 @@ section "names that match nothing"
 expect 1 nicpin plan nic11
 one_line "$ERR"; contains "the name" nic11 "$ERR"; contains "a candidate" nic1, "$ERR"
 expect 1 nicpin apply nosuch
-contains "the name" nosuch "$ERR"; contains "a candidate" nic "$ERR"
+contains "the name" nosuch "$ERR"; contains "a candidate" " nic0," "$ERR"
 expect 0 nicpin plan --if-present nosuch
 snapshot /tmp/now; same_file "the machine after them" /tmp/before /tmp/now
 
