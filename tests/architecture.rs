@@ -4,6 +4,8 @@
 //! `use` items and elsewhere alike. Comments, strings and `#[cfg(test)]` modules do not count; nor do the re-exports of
 //! a `mod.rs`, which stand for the file that they lead to.
 
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test, and of this crate's own files
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
