@@ -54,7 +54,7 @@ fn restore_original(
     Ok((left, restored.counted()))
 }
 
-/// Keeps the settings of an apply with [`Options::trial`].
+/// Keeps the settings of an apply with [`Options::trial`](crate::apply::Options).
 pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting".to_owned());
     if !Lock::exists(root) && Trial::load(root)?.is_none() {

@@ -1,7 +1,7 @@
 //! A capture: everything that nicpin reads of a machine, as one file that can be read in its place.
 //!
 //! It is made from the record of one reading, not by reading again, and is checked by reading it back. It is the
-//! same, byte for byte, as long as the machine is. [`redact`] removes what could identify the machine.
+//! same, byte for byte, as long as the machine is. `redact.rs` removes what could identify the machine.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Reads machine files and kernel answers into facts. Every file is read through the [`Root`].
+//! Reads machine files and kernel answers into facts. Every file is read through the [`Root`](crate::root::Root).
 
 #[cfg(feature = "cli")]
 pub mod bandwidth;

@@ -2,8 +2,8 @@
 //!
 //! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
 //! (or as its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
-//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`names`]), else, for a few
-//! drivers, from the order of the vectors. A vector without any of these is listed as unknown and left alone.
+//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`names`](super::names)), else,
+//! for a few drivers, from the order of the vectors. A vector without any of these is listed as unknown and left alone.
 
 use std::collections::BTreeMap;
 

@@ -176,7 +176,7 @@ pub struct ApplyOutcome {
     pub irqbalance: Option<IrqbalanceOutcome>,
     /// Each write, in the plan's order; with `Options::atomic`, up to the first that failed.
     pub results: Vec<WriteResult>,
-    /// What was restored after a failed write, with [`Options::atomic`].
+    /// What was restored after a failed write, with `Options::atomic`.
     pub undone: Option<RestoreOutcome>,
     /// The restore, done first, of an earlier trial that had not been confirmed.
     pub earlier: Option<RestoreOutcome>,

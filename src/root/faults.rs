@@ -1,5 +1,5 @@
 //! Fault injection, for tests of rare kernel errors. Only a program that opens its [`Root`](super::Root) with
-//! [`Root::open_with_faults`](super::Root::open_with_faults) has it: no option, environment variable or file turns it
+//! `Root::open_with_faults` has it: no option, environment variable or file turns it
 //! on.
 
 use std::fmt;
