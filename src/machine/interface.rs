@@ -126,7 +126,6 @@ pub struct VmbusChannel {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Stacked {
-    /// Its name.
     pub name: String,
     /// The interfaces directly below it (`lower_*`).
     pub lowers: Vec<String>,

@@ -38,7 +38,6 @@ pub struct Interrupts {
 /// One IRQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InterruptRow<'a> {
-    /// Its number.
     pub irq: u32,
     names: &'a str,
 }
