@@ -8,11 +8,14 @@
 //! `lib/bitmap-str.c`).
 
 mod text;
+mod words;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use words::Words;
 
 pub use text::{CpuSetError, MaskWidth};
 
@@ -26,7 +29,7 @@ pub struct CpuSet {
     /// How many words are left out before the first: the set of one CPU is one word, whichever CPU that is.
     skipped: u32,
     /// 64 CPUs each, lowest first; the first and the last are never zero.
-    words: Vec<u64>,
+    words: Words,
 }
 
 /// NUMA nodes by id: their lists and masks have the kernel's same forms.
@@ -35,7 +38,7 @@ pub type NodeSet = CpuSet;
 impl CpuSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { skipped: 0, words: Vec::new() }
+        Self { skipped: 0, words: Words::new() }
     }
 
     /// The set of one CPU.
@@ -79,13 +82,11 @@ impl CpuSet {
             self.skipped = index;
         }
         if index < self.skipped {
-            self.words.splice(..0, std::iter::repeat_n(0, (self.skipped - index) as usize));
+            self.words.add_below((self.skipped - index) as usize);
             self.skipped = index;
         }
         let at = (index - self.skipped) as usize;
-        if self.words.len() <= at {
-            self.words.resize(at + 1, 0);
-        }
+        self.words.grow(at + 1);
         if let Some(word) = self.words.get_mut(at) {
             *word |= cpus;
         }
@@ -98,7 +99,7 @@ impl CpuSet {
         let skipped = words.iter().take_while(|word| **word == 0).count();
         words.drain(..skipped);
         // No set has words beyond those of MAX_CPUS.
-        Self { skipped: u32::try_from(skipped).unwrap_or(0), words }
+        Self { skipped: u32::try_from(skipped).unwrap_or(0), words: words.into() }
     }
 
     /// Whether the CPU is in the set.
