@@ -27,7 +27,7 @@ fn without_recorded_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Vec<
     }
     let record = Record::load(root).unwrap_or_default();
     let had = |name: &str| {
-        let interface = machine.interfaces.iter().find(|interface| interface.name == name);
+        let interface = machine.interface(name);
         interface.is_some_and(|interface| interface.link == "up" && record.has_vectors_of(interface))
     };
     without.retain(|interface| had(&interface.interface));

@@ -114,7 +114,7 @@ impl Record {
             }
         }
         for planned in &plan.interfaces {
-            let interface = machine.interfaces.iter().find(|interface| interface.name == planned.name);
+            let interface = machine.interface(&planned.name);
             self.queues.extend(interface.map(|i| (owner(i), (i.rx_queues.len(), i.tx_queues.len()))));
         }
     }

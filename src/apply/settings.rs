@@ -102,7 +102,7 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
         .filter(|setting| plan.writes.iter().any(|write| write.path == setting.path));
     let mut texts: Texts = interfaces.chain(whole).map(|setting| (setting.key, setting.text)).collect();
     for change in &plan.channels {
-        let interface = machine.interfaces.iter().find(|interface| interface.name == change.interface);
+        let interface = machine.interface(&change.interface);
         texts.extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
     }
     texts

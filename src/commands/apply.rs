@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use crate::apply::{ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli, ReportFormat};
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::inputs::{Purpose, open_to_write, read_and_plan_to};
+use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
 use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
@@ -65,7 +65,7 @@ fn apply(
             let (purpose, wants) = (Purpose::Write, Wants::default());
             let planned = match stored {
                 Some(stored) => fit(root, stored, args.force, changes),
-                None => read_and_plan_to(purpose, cli, root, &args.select, &args.policy, wants),
+                None => read_and_plan(purpose, cli, root, &args.select, &args.policy, wants),
             };
             with_readable_vectors(root, planned?)
         },

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::apply;
 use crate::cli::{CheckArgs, Cli, ReportFormat};
-use crate::commands::inputs::read_and_plan;
+use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::read::Wants;
 use crate::render;
 use crate::report::exit::Exit;
@@ -12,7 +12,8 @@ use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
+    let (machine, plan) =
+        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())?;
     let check = apply::check(&root, &machine, &plan, args.select.is_given());
     if !args.quiet {
         out.push_str(&match args.format {

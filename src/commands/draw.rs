@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, DrawArgs};
-use crate::commands::inputs::read_and_plan;
+use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::commands::output;
 use crate::read::Wants;
 use crate::render;
@@ -13,7 +13,8 @@ use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, Wants::default())?;
+    let (machine, plan) =
+        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())?;
     let svg = render::svg::picture(&Picture::new(&machine, &plan));
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,

@@ -83,18 +83,8 @@ pub(super) fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u
     Ok(policy.options.check(possible)?)
 }
 
-/// Reads the machine and plans the selected interfaces, for a command that only reads.
+/// Reads the machine and plans the selected interfaces.
 pub(super) fn read_and_plan(
-    cli: &Cli,
-    root: &Root,
-    select: &SelectArgs,
-    args: &PolicyArgs,
-    wants: Wants,
-) -> Result<(Machine, Plan)> {
-    read_and_plan_to(Purpose::Look, cli, root, select, args, wants)
-}
-
-pub(super) fn read_and_plan_to(
     purpose: Purpose,
     cli: &Cli,
     root: &Root,
@@ -103,7 +93,7 @@ pub(super) fn read_and_plan_to(
     wants: Wants,
 ) -> Result<(Machine, Plan)> {
     // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
-    let queues = if select.selectors.is_empty() { Queues::Steering } else { Queues::Numbers };
+    let queues = if select.is_given() { Queues::Numbers } else { Queues::Steering };
     let (mut machine, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
     if queues == Queues::Numbers {

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::apply::irqbalance::IrqbalanceRecord;
 use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
-use crate::commands::inputs::read_and_plan;
+use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::read::Wants;
 use crate::read::interrupts::Handlers;
 use crate::report::exit::Exit;
@@ -53,7 +53,8 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.
 fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
     let every = SelectArgs { selectors: Vec::new(), if_present: true };
-    let (_, plan) = read_and_plan(cli, root, &every, &PolicyArgs::default(), Wants::default())?;
+    let (_, plan) =
+        read_and_plan(Purpose::Look, cli, root, &every, &PolicyArgs::default(), Wants::default())?;
     let mut vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

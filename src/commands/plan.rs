@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::inputs::read_and_plan;
+use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::read::Wants;
 use crate::render;
 use crate::report::check::Unplannable;
@@ -13,7 +13,7 @@ use crate::root::Root;
 pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants { memory: args.workers, ..Wants::default() };
-    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants)?;
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
     out.push_str(&match args.format {
         PlanFormat::Table if args.explain => render::explain::plan(&plan),
         PlanFormat::Table if args.workers => render::workers::plan(&machine, &plan),

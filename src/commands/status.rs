@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use crate::apply::{Record, irqbalance};
 use crate::cli::{Cli, ReportFormat, StatusArgs};
-use crate::commands::inputs::{Misspelt, read_and_plan};
+use crate::commands::inputs::{Misspelt, Purpose, read_and_plan};
 use crate::commands::sampling::Sampler;
 use crate::machine::SelectError;
 use crate::machine::sample::CounterSelection;
@@ -25,7 +25,8 @@ const WATCH_TIME: Duration = Duration::from_secs(1);
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants { polling: true, ..Wants::default() };
-    let (machine, plan) = read_and_plan(cli, &root, &args.select, &args.policy, wants).map_err(misspelt)?;
+    let (machine, plan) =
+        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants).map_err(misspelt)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     let wanted =
         CounterSelection { irqs: vectors.map(|vector| vector.irq).collect(), ..CounterSelection::default() };

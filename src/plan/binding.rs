@@ -167,7 +167,7 @@ fn near(
         let found = interfaces.iter().map(place).collect::<Vec<_>>().join(", ");
         return Err(BindingError::SeveralNodes { selector: selector.to_owned(), found });
     };
-    let with_device = machine.interfaces.iter().find(|other| other.name == interface.name);
+    let with_device = machine.interface(&interface.name);
     let local = with_device.and_then(|with_device| with_device.device.local_cpus.as_ref());
     let local = local.map(|local| local.intersection(&topology.online));
     match local {

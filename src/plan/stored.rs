@@ -181,7 +181,7 @@ impl Changes {
 
     /// The planned interface on this machine; `None` when it is absent or has another device.
     fn find<'a>(&mut self, planned: &PlannedInterface, machine: &'a Machine) -> Option<&'a Interface> {
-        let named = machine.interfaces.iter().find(|interface| interface.name == planned.name);
+        let named = machine.interface(&planned.name);
         if let Some(interface) = named.filter(|interface| interface.device.address == planned.device) {
             return Some(interface);
         }

@@ -77,7 +77,7 @@ impl Nodes {
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
 pub(crate) fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
-    let own = machine.interfaces.iter().find(|i| i.name == name).and_then(|i| i.device.node);
+    let own = machine.interface(name).and_then(|i| i.device.node);
     let planned = || plan.interfaces.iter().find(|i| i.name == name).and_then(|i| i.node);
     own.filter(|node| machine.topology.nodes.contains_key(node)).or_else(planned)
 }

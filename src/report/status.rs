@@ -222,7 +222,7 @@ fn of_interface(
     planned: &PlannedInterface,
     watched: Option<&Growth>,
 ) -> InterfaceStatus {
-    let interface = machine.interfaces.iter().find(|interface| interface.name == planned.name);
+    let interface = machine.interface(&planned.name);
     let vectors: Vec<VectorStatus> =
         planned.vectors.iter().map(|vector| vectors::of(machine, planned, vector, watched)).collect();
     let count = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
