@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for interface in &plan.interfaces {
         println!("{}: {} vectors, CPUs {}", interface.name, interface.vectors.len(), interface.irq_cpus);
     }
-    let check = nicpin::check(&root, &machine, &plan, selection.asked);
+    let check = nicpin::check(&root, &machine, &plan, selection.explicit);
     for difference in &check.differs {
         let write = &difference.write;
         println!("{} is {}, planned {}: {}", write.path, write.current, write.value, write.why);

@@ -242,8 +242,8 @@ mod tests {
             set_affinity(&cpu).unwrap();
             (cpu, affinity().unwrap())
         });
-        let (asked, got) = bound.join().unwrap();
-        assert_eq!(asked, got);
+        let (requested, got) = bound.join().unwrap();
+        assert_eq!(requested, got);
         assert_eq!(set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

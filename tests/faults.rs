@@ -516,8 +516,8 @@ fn vectors_for_which_there_is_no_room() {
         let result = again.results.iter().find(|result| result.path.contains("/177/")).unwrap();
         assert_eq!((again.failed(), result.outcome), (false, Outcome::Already), "{full}");
         let (host, plan) = planned(&root).unwrap();
-        let (differs, instead) = apply::differences(&root, &host, &plan);
-        assert_eq!((differs, instead.len()), (vec![], 1), "{full}");
+        let (differs, fallbacks) = apply::differences(&root, &host, &plan);
+        assert_eq!((differs, fallbacks.len()), (vec![], 1), "{full}");
         restored(&machine, &before, full);
     }
 }

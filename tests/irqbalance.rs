@@ -168,7 +168,7 @@ fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
         let machine = machine(611, &[]);
         machine.remove(ANSWER);
         let text = good(&machine, &["apply", "--irqbalance", action]);
-        assert!(text.contains("not asked irqbalance: this is a copy of a machine"), "{action}: {text}");
+        assert!(text.contains("skipped irqbalance: this is a copy of a machine"), "{action}: {text}");
         assert!(machine.path(&format!("/proc/{PID}/stat")).exists());
         assert!(good(&machine, &["restore", "--format", "json"]).contains("refused\": 0"));
     }

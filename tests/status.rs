@@ -361,7 +361,7 @@ fn bans_that_end_with_irqbalance_are_reported() {
     {
         machine.write("/proc/812/stat", &irqbalance_since(started));
         let told = serde_json::json!({
-            "schema": "nicpin.irqbalance/1", "told": [812, 100], "banned": [], "planned": planned, "stopped": false
+            "schema": "nicpin.irqbalance/1", "process": [812, 100], "banned": [], "planned": planned, "stopped": false
         });
         machine.write("/run/nicpin/irqbalance.json", &told.to_string());
         let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");

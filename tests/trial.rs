@@ -137,7 +137,7 @@ fn partly_restored_trial(machine: &Copy) {
         _ => InjectedAnswer::Done,
     });
     let undone = apply::end_trial(&root.unwrap(), Options::default().wait).unwrap().unwrap();
-    assert_eq!((undone.not_back, undone.complete()), (1, false));
+    assert_eq!((undone.not_restored, undone.complete()), (1, false));
     watched_to_the_end(machine);
 }
 
@@ -165,7 +165,7 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     machine.remove(REFUSED);
     let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!((run.code, &report["earlier"]["not_back"]), (0, &1.into()), "{report}");
+    assert_eq!((run.code, &report["earlier"]["not_restored"]), (0, &1.into()), "{report}");
     let run = machine.nicpin(&["apply", "nic1"]);
     let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("1 setting could not be restored: the next apply tries again absent"), "{said}");
@@ -201,7 +201,7 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
         Ok::<_, ApplyError>((host, plan))
     });
     let done = done.unwrap();
-    assert!(done.earlier.is_some_and(|earlier| earlier.not_back == 1));
+    assert!(done.earlier.is_some_and(|earlier| earlier.not_restored == 1));
     let applied = texts(&machine);
     let run = machine.nicpin(&["apply", "nic1"]);
     assert!(run.code == 0 && !run.stdout.contains("restored"), "{}", run.stdout);

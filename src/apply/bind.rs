@@ -55,7 +55,7 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
     let refused = |answer| BindError::Cpus { cpus: binding.cpus.clone(), answer };
     sys::set_affinity(&binding.cpus).map_err(refused)?;
     let left = sys::affinity().map_err(refused)?;
-    if binding.asked && left != binding.cpus {
+    if binding.requested && left != binding.cpus {
         return Err(BindError::Narrowed { cpus: binding.cpus.clone(), left });
     }
     match sys::set_memory_policy(&memory_policy(binding)) {

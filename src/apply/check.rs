@@ -9,13 +9,13 @@ use crate::root::Root;
 
 /// Checks whether the machine is as planned; writes nothing. `asked`: whether the interfaces were selected by name
 /// ([`Selection::asked`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
-pub fn check(root: &Root, machine: &Machine, plan: &Plan, asked: bool) -> Check {
+pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let (differs, fallbacks) = differences(root, machine, plan);
-    let mut unknown = Unplannable::unknown(plan, asked);
-    if !asked {
+    let mut unknown = Unplannable::unknown(plan, requested);
+    if !requested {
         unknown.extend(without_recorded_vectors(root, machine, plan));
     }
-    Check::new(plan, differs, fallbacks, unknown, Unplannable::left_alone(plan, asked))
+    Check::new(plan, differs, fallbacks, unknown, Unplannable::left_alone(plan, requested))
 }
 
 /// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be

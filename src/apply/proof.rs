@@ -25,7 +25,7 @@ impl Proof {
     /// Takes the first sample. Idle vectors are left out: they get no interrupts.
     pub fn begin(root: &Root, done: &ApplyOutcome) -> Result<Self, FileError> {
         let fallbacks: BTreeMap<&str, &str> = (done.results.iter())
-            .filter_map(|written| Some((written.path.as_str(), written.instead.as_deref()?)))
+            .filter_map(|written| Some((written.path.as_str(), written.fallback.as_deref()?)))
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {

@@ -41,7 +41,7 @@ pub(crate) struct LastSet {
     /// The planned text.
     pub(crate) value: String,
     /// The text that was written when the planned CPU had no free interrupt vector.
-    #[serde(rename = "instead", skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) fallback: Option<String>,
     /// The kernel's error, where it refused the write.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -57,7 +57,7 @@ pub(crate) struct Irq {
     pub(crate) number: u32,
     /// The inode of `/sys/kernel/irq/N`, which the kernel creates with each IRQ; `None` in a tree, where inodes mean
     /// nothing.
-    #[serde(rename = "made", skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) inode: Option<u64>,
 }
 
@@ -131,7 +131,7 @@ impl Record {
         for (setting, _) in settings::planned(machine, plan) {
             let Some(set) = self.last_set.get_mut(&setting.key) else { continue };
             let written = by_path.get(setting.path.as_str());
-            set.fallback = written.and_then(|written| written.instead.clone());
+            set.fallback = written.and_then(|written| written.fallback.clone());
             set.refused = written
                 .filter(|written| written.failed() || written.outcome == Outcome::Managed)
                 .and_then(|written| written.detail.clone());

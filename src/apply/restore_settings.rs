@@ -32,5 +32,5 @@ pub(crate) fn restore_settings(root: &Root, texts: &Texts, why: &str) -> Result<
         }
     }
     let RestorePlan { unchanged, absent, .. } = planned;
-    Ok(RestoreOutcome { channels, results, unchanged, absent, refused, not_back: 0, irqbalance: None })
+    Ok(RestoreOutcome { channels, results, unchanged, absent, refused, not_restored: 0, irqbalance: None })
 }

@@ -43,12 +43,11 @@ pub struct Trial {
     /// The settings before the apply; when the trial is over, those that could not be restored.
     before: Texts,
     /// Whether the trial is over and irqbalance's bans could not be restored.
-    #[serde(rename = "untold", default)]
+    #[serde(default)]
     irqbalance_failed: bool,
     /// The record before the apply.
     record: Record,
     /// What was done about irqbalance before the apply.
-    #[serde(rename = "told")]
     irqbalance: IrqbalanceRecord,
 }
 
@@ -97,7 +96,7 @@ impl Trial {
     }
 
     /// What could not be restored when the trial was over, in words; `None` if everything was restored.
-    pub fn not_back(&self) -> Option<String> {
+    pub fn not_restored(&self) -> Option<String> {
         const NAMED: usize = 6;
         if !self.over || self.before.is_empty() && !self.irqbalance_failed {
             return None;

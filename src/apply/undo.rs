@@ -64,7 +64,7 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     match Trial::load(root)? {
         None => Err(nothing),
         Some(trial) if trial.over => {
-            let left = trial.not_back().map(|left| format!(", but {left}")).unwrap_or_default();
+            let left = trial.not_restored().map(|left| format!(", but {left}")).unwrap_or_default();
             let late =
                 "too late: apply --try was not confirmed in time, and the earlier settings were restored";
             Err(ApplyError::Confirm(format!("{late}{left}")))

@@ -105,7 +105,7 @@ fn write_one(root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> (
         interface: write.interface.to_string(),
         outcome: Outcome::Already,
         was: None,
-        instead: None,
+        fallback: None,
         effective: None,
         detail: None,
     };
@@ -124,7 +124,16 @@ impl WriteResult {
     /// A write that was not tried.
     pub(crate) fn not_done(path: String, value: String, interface: String, why: String) -> Self {
         let outcome = Outcome::Refused;
-        Self { path, value, interface, outcome, was: None, instead: None, effective: None, detail: Some(why) }
+        Self {
+            path,
+            value,
+            interface,
+            outcome,
+            was: None,
+            fallback: None,
+            effective: None,
+            detail: Some(why),
+        }
     }
 
     fn vanished(mut self, what: &str) -> Self {
@@ -180,7 +189,7 @@ impl WriteResult {
                             "{words}: CPU {} has no free interrupt vector; CPU {} of the same {} is used as a fallback",
                             fallback.planned, fallback.cpu, fallback.domain
                         );
-                        (self.detail, self.instead) = (Some(detail), Some(fallback.mask));
+                        (self.detail, self.fallback) = (Some(detail), Some(fallback.mask));
                     }
                     return;
                 }

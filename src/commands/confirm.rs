@@ -70,7 +70,7 @@ impl Watcher {
     /// Starts the time of the trial. If the watcher has ended, restores the settings at once.
     pub(super) fn go(mut self, root: &Root) -> Result<()> {
         if self.stdin.write_all(FINISHED.as_bytes()).is_err() && end_trial(root, LOCK_WAIT)?.is_some() {
-            let left = Trial::load(root)?.and_then(|trial| trial.not_back());
+            let left = Trial::load(root)?.and_then(|trial| trial.not_restored());
             let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
             bail!("the watcher of --try ended; the settings were restored{left}");
         }
@@ -152,6 +152,6 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&render::applied::trial_over(trial.not_back().as_deref(), ended));
+    out.push_str(&render::applied::trial_over(trial.not_restored().as_deref(), ended));
     Ok(Exit::Failed)
 }

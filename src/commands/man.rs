@@ -27,15 +27,15 @@ pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no page about `{asked}`; there are pages about {commands}")]
+#[error("there is no page about `{requested}`; there are pages about {commands}")]
 pub(super) struct NoSuchCommand {
-    asked: String,
+    requested: String,
     commands: String,
 }
 
 impl NoSuchCommand {
-    fn new(asked: Option<&str>, pages: &[Page]) -> Self {
+    fn new(requested: Option<&str>, pages: &[Page]) -> Self {
         let commands: Vec<&str> = pages.iter().filter_map(|page| page.command.as_deref()).collect();
-        Self { asked: asked.unwrap_or_default().to_owned(), commands: commands.join(", ") }
+        Self { requested: requested.unwrap_or_default().to_owned(), commands: commands.join(", ") }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
         PlanFormat::Json => render::json(&plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),
     });
-    Ok(if !Unplannable::asked_for(&plan, args.select.is_given()).is_empty() {
+    Ok(if !Unplannable::requested(&plan, args.select.is_given()).is_empty() {
         Exit::Failed
     } else if args.detailed_exitcode && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs

@@ -36,8 +36,11 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     } else {
         Some(Sampler::begin(&root, wanted)?.over(time, false)?)
     };
-    let banned =
-        plan.irqbalance.as_ref().map(|running| irqbalance::told(&root, running.pid)).unwrap_or_default();
+    let banned = plan
+        .irqbalance
+        .as_ref()
+        .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
+        .unwrap_or_default();
     let mut status = Status::new(&machine, &plan, growth.as_ref(), Record::exists(&root), &banned);
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
@@ -49,7 +52,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         }
         ReportFormat::Json => render::json(&status)?,
     });
-    Ok(if Unplannable::asked_for(&plan, args.select.is_given()).is_empty() {
+    Ok(if Unplannable::requested(&plan, args.select.is_given()).is_empty() {
         Exit::Planned
     } else {
         Exit::Failed

@@ -14,7 +14,7 @@ pub struct Selection {
     /// Names of interfaces with a device behind them.
     pub names: BTreeSet<String>,
     /// Whether selectors were given; otherwise these are all interfaces that are up or have queue vectors.
-    pub asked: bool,
+    pub explicit: bool,
     /// The selected bond or RDMA device that each interface stands for, by interface.
     pub via: BTreeMap<String, Vec<String>>,
     /// Selectors that matched nothing, if that is allowed.
@@ -65,7 +65,7 @@ impl Selection {
                 .collect();
             return Ok(Self { names, ..Self::default() });
         }
-        let mut selection = Self { asked: true, ..Self::default() };
+        let mut selection = Self { explicit: true, ..Self::default() };
         for selector in selectors {
             let found = matching(machine, selector)?;
             let what = if found.is_empty() { explain(machine, selector) } else { None };
@@ -333,7 +333,7 @@ mod tests {
             let expected = expected.split(", eth2").next().unwrap();
             assert!(error.starts_with(&expected.replace("there is eth1", "nearest are eth1")), "{error}");
             let selection = Selection::new(&machine(), &[selector.to_owned()], true).unwrap();
-            assert_eq!((selection.missing, selection.asked), (vec![selector.to_owned()], true));
+            assert_eq!((selection.missing, selection.explicit), (vec![selector.to_owned()], true));
         }
         for bad in ["pci:3b", "node:x", "driver:", "driver:[", "eth[0", ""] {
             let error = Selection::new(&machine(), &[bad.to_owned()], true).unwrap_err();

@@ -51,7 +51,7 @@ pub struct Binding {
     /// The reason for these CPUs.
     pub why: String,
     /// Whether the CPUs were requested by number.
-    pub asked: bool,
+    pub requested: bool,
     pub memory: MemoryBinding,
     /// The nodes of the memory policy; unused with [`MemoryBinding::Local`].
     pub memory_nodes: NodeSet,
@@ -115,12 +115,12 @@ impl Binding {
         };
         let mut notes = Vec::new();
         let (cpus, why) = match &request.cpus {
-            Some(cpus) => (asked(topology, cpus)?, "as requested".to_owned()),
+            Some(cpus) => (requested_cpus(topology, cpus)?, "as requested".to_owned()),
             None => workers(topology, plan, &near.cpus),
         };
         let memory_nodes = with_memory(machine, &near.nodes, &mut notes);
-        let asked = request.cpus.is_some();
-        Ok(Self { nodes: near.nodes, cpus, why, asked, memory: request.memory, memory_nodes, notes })
+        let requested = request.cpus.is_some();
+        Ok(Self { nodes: near.nodes, cpus, why, requested, memory: request.memory, memory_nodes, notes })
     }
 }
 
@@ -205,7 +205,7 @@ fn with_cpus(topology: &Topology) -> NodeSet {
     topology.nodes.iter().filter(|(_, node)| !node.cpus.is_empty()).map(|(&id, _)| id).collect()
 }
 
-fn asked(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingError> {
+fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingError> {
     let missing = cpus.difference(&topology.online);
     if cpus.is_empty() {
         Err(BindingError::NoCpu)

@@ -106,11 +106,11 @@ pub enum Note {
     /// Channels that the policy requests and that cannot be set.
     ChannelsUnchanged {
         /// The requested number; `None`: one for each candidate core.
-        asked: Option<u32>,
+        requested: Option<u32>,
         fixed: bool,
     },
     /// The device can have fewer channels than the policy requests.
-    ChannelsAtMost { asked: u32, most: u32 },
+    ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan.
     ChannelsDiffer { why: String, command: String },
     /// `xps_rxqs` takes precedence over `xps_cpus`.

@@ -133,18 +133,18 @@ fn too_many_queues(machine: &Machine, locations: &Locations, work: &Work<'_>) ->
 
 /// A note when the channels that the policy requests cannot be set.
 fn other_channels(work: &Work<'_>) -> Option<Note> {
-    let asked = match work.choice.get(&CHANNELS) {
+    let requested = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto => None,
-        ChannelCount::Count(asked) => Some(asked),
+        ChannelCount::Count(requested) => Some(requested),
     };
     let fixed = work.interface.channels_fixed;
-    match (work.interface.channels, asked) {
-        (Some(channels), Some(asked)) if asked == channels.receiving() => None,
-        (None, asked) => Some(Note::ChannelsUnchanged { asked, fixed }),
-        (_, None) if fixed => Some(Note::ChannelsUnchanged { asked, fixed }),
-        (Some(channels), Some(asked)) if asked > channels.max_receiving() => {
-            Some(Note::ChannelsAtMost { asked, most: channels.max_receiving() })
+    match (work.interface.channels, requested) {
+        (Some(channels), Some(requested)) if requested == channels.receiving() => None,
+        (None, requested) => Some(Note::ChannelsUnchanged { requested, fixed }),
+        (_, None) if fixed => Some(Note::ChannelsUnchanged { requested, fixed }),
+        (Some(channels), Some(requested)) if requested > channels.max_receiving() => {
+            Some(Note::ChannelsAtMost { requested, most: channels.max_receiving() })
         }
         _ => None,
     }
@@ -152,7 +152,7 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
 
 /// Interfaces and network functions that are not planned; none when selectors were given.
 fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
-    if selection.asked || machine.missing().is_some() {
+    if selection.explicit || machine.missing().is_some() {
         return None;
     }
     let down = machine.interfaces.iter().filter(|interface| !selection.names.contains(&interface.name));

@@ -45,10 +45,10 @@ pub enum BandwidthError {
         answer: io::Error,
     },
     /// The kernel returned memory of another node.
-    #[error("asked for memory of node {asked}, but the kernel returned memory of node {got}")]
+    #[error("requested memory of node {requested}, but the kernel returned memory of node {got}")]
     Elsewhere {
         /// The node that was asked for.
-        asked: u32,
+        requested: u32,
         /// The node that the memory is of.
         got: u32,
     },
@@ -126,7 +126,7 @@ fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
     for at in [0, size / 2, size.saturating_sub(1)] {
         let got = buffer.get(at).map(sys::node_of).transpose().map_err(refused)?;
         if let Some(got) = got.filter(|&got| got != node) {
-            return Err(BandwidthError::Elsewhere { asked: node, got });
+            return Err(BandwidthError::Elsewhere { requested: node, got });
         }
     }
     Ok(buffer)

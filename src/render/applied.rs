@@ -171,13 +171,13 @@ fn absent(keys: &[String], then: &str) -> String {
     ports.into_iter().map(line).collect()
 }
 
-/// How an unconfirmed trial has ended; `not_back` says what could not be restored.
-pub fn trial_over(not_back: Option<&str>, ended: TrialEnd) -> String {
+/// How an unconfirmed trial has ended; `not_restored` says what could not be restored.
+pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     let why = match ended {
         TrialEnd::InTime => "the trial was not confirmed in time",
         TrialEnd::Unwatched => "the process that watched the trial was killed",
     };
-    match not_back {
+    match not_restored {
         None => format!("restored: {why}\n"),
         Some(left) => wrap("restored  ", &format!("{why}; {left}")),
     }
@@ -185,7 +185,7 @@ pub fn trial_over(not_back: Option<&str>, ended: TrialEnd) -> String {
 
 /// How many settings could not be restored, and when that is tried again.
 fn unrestored(undone: &RestoreOutcome, again: &str) -> String {
-    match undone.not_back {
+    match undone.not_restored {
         0 => String::new(),
         1 => format!("; 1 setting could not be restored: {again}"),
         many => format!("; {many} settings could not be restored: {again}"),
@@ -221,7 +221,7 @@ fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> String {
         }
         IrqbalanceAction::Unbanned => return String::new(),
         IrqbalanceAction::Started => ("changed   ", "irqbalance is started again".to_owned()),
-        IrqbalanceAction::NotTold => ("not asked ", format!("irqbalance: {detail}")),
+        IrqbalanceAction::NotRequested => ("skipped   ", format!("irqbalance: {detail}")),
         IrqbalanceAction::Refused => ("refused   ", format!("irqbalance: {detail}")),
     };
     wrap(what, &text)

@@ -28,7 +28,7 @@ pub fn check(check: &Check) -> String {
         let text = format!("{name}: {}: {}{detail}", count(many, "setting"), reason_words(reason));
         out.push_str(&wrap("because  ", &text));
     }
-    for Fallback { path, planned, holds } in &check.instead {
+    for Fallback { path, planned, holds } in &check.fallbacks {
         let text =
             format!("{path}: {holds}, planned {planned}: the planned CPU had no free interrupt vector");
         out.push_str(&wrap("fallback  ", &text));

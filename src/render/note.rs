@@ -154,12 +154,12 @@ pub fn text(note: &Note) -> String {
             count(*queues, "receive queue"),
             count(*cpus, "CPU")
         ),
-        Note::ChannelsUnchanged { asked, fixed } => {
+        Note::ChannelsUnchanged { requested, fixed } => {
             let why = if *fixed { "does not allow another number" } else { "does not report the current number" };
-            format!("the policy requests {}; the driver {why}, so nothing is changed", channels(*asked))
+            format!("the policy requests {}; the driver {why}, so nothing is changed", channels(*requested))
         }
-        Note::ChannelsAtMost { asked, most } => {
-            format!("the policy requests {}; the device can have {most}", channels(Some(*asked)))
+        Note::ChannelsAtMost { requested, most } => {
+            format!("the policy requests {}; the device can have {most}", channels(Some(*requested)))
         }
         Note::ChannelsDiffer { why, .. } => format!("its channels are not as planned: {why}"),
         Note::XpsRxqsSet { queues, .. } => format!(
@@ -352,8 +352,10 @@ fn lasting_fix(policy_script: Option<&str>, arguments: Option<&Arguments>) -> St
     }
 }
 
-fn channels(asked: Option<u32>) -> String {
-    asked.map_or("as many channels as candidate cores".to_owned(), |asked| count(asked as usize, "channel"))
+fn channels(requested: Option<u32>) -> String {
+    requested.map_or("as many channels as candidate cores".to_owned(), |requested| {
+        count(requested as usize, "channel")
+    })
 }
 
 fn vmbus(channels: &[VmbusChannel]) -> String {

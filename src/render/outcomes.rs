@@ -10,7 +10,7 @@ pub(crate) fn results(results: &[WriteResult]) -> String {
     let mut changed: BTreeMap<&str, usize> = BTreeMap::new();
     let mut out = failures(results);
     for result in results {
-        if let (Some(_), Some(detail)) = (&result.instead, &result.detail) {
+        if let (Some(_), Some(detail)) = (&result.fallback, &result.detail) {
             out.push_str(&wrap("fallback  ", &format!("{}: {detail}", result.path)));
         }
         if result.changed() {

@@ -19,7 +19,7 @@ pub struct Check {
     /// Settings that are not as planned.
     pub differs: Vec<Difference>,
     /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as planned.
-    pub instead: Vec<Fallback>,
+    pub fallbacks: Vec<Fallback>,
     /// Planned changes of channels.
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
@@ -51,23 +51,23 @@ impl Unplannable {
     }
 
     /// Interfaces selected by name that cannot be planned.
-    pub fn asked_for(plan: &Plan, asked: bool) -> Vec<Self> {
-        if asked { Self::of(plan, Note::is_unplannable) } else { Vec::new() }
+    pub fn requested(plan: &Plan, requested: bool) -> Vec<Self> {
+        if requested { Self::of(plan, Note::is_unplannable) } else { Vec::new() }
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
     /// all those whose vectors cannot be read.
-    pub fn unknown(plan: &Plan, asked: bool) -> Vec<Self> {
-        if asked {
-            Self::asked_for(plan, asked)
+    pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
+        if requested {
+            Self::requested(plan, requested)
         } else {
             Self::of(plan, |note| matches!(note, Note::VectorsUnreadable { .. }))
         }
     }
 
     /// Without a selection: interfaces that are up and whose vectors are not understood.
-    pub fn left_alone(plan: &Plan, asked: bool) -> Vec<Self> {
-        if asked {
+    pub fn left_alone(plan: &Plan, requested: bool) -> Vec<Self> {
+        if requested {
             return Vec::new();
         }
         let mut left = Self::of(plan, |note| matches!(note, Note::VectorsNotUnderstood { .. }));
@@ -104,7 +104,7 @@ impl Check {
     pub fn new(
         plan: &Plan,
         differs: Vec<Difference>,
-        instead: Vec<Fallback>,
+        fallbacks: Vec<Fallback>,
         unknown: Vec<Unplannable>,
         left_alone: Vec<Unplannable>,
     ) -> Self {
@@ -117,9 +117,9 @@ impl Check {
             schema: "nicpin.check/1",
             verdict,
             hash: plan.hash.clone(),
-            same: plan.unchanged + instead.len(),
+            same: plan.unchanged + fallbacks.len(),
             differs,
-            instead,
+            fallbacks,
             channels: plan.channels.clone(),
             unknown,
             notes: plan.notes.iter().filter(|note| note.is_absent()).cloned().collect(),

@@ -22,7 +22,7 @@ pub struct WriteResult {
     pub was: Option<String>,
     /// The fallback that was written because the CPU of `value` had no free interrupt vector.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub instead: Option<String>,
+    pub fallback: Option<String>,
     /// The effective CPUs until the next interrupt, while they are not the new ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub effective: Option<CpuSet>,
@@ -102,7 +102,7 @@ pub enum IrqbalanceAction {
     /// Its service is started again.
     Started,
     /// No request was made, because the root is a copy of a machine.
-    NotTold,
+    NotRequested,
     /// It did not accept the request.
     Refused,
 }
@@ -133,7 +133,7 @@ pub struct RestoreOutcome {
     #[serde(skip)]
     pub(crate) refused: Vec<String>,
     /// The number of settings that are not restored: refused or absent.
-    pub not_back: usize,
+    pub not_restored: usize,
     /// `None` when there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
 }
@@ -148,7 +148,7 @@ impl RestoreOutcome {
         let channels = self.channels.iter().filter(|channel| channel.refused.is_some()).count();
         let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed));
         let results = self.results.iter().filter(|result| result.failed()).count();
-        self.not_back = results + channels + irqbalance + self.absent.len();
+        self.not_restored = results + channels + irqbalance + self.absent.len();
         self
     }
 

@@ -27,7 +27,7 @@ pub fn what_a_bound_thread_starts_is_bound() {
             nodes: memory_nodes.clone(),
             cpus: cpus.clone(),
             why: String::new(),
-            asked: false,
+            requested: false,
             memory,
             memory_nodes: memory_nodes.clone(),
             notes: vec![],

@@ -22,7 +22,6 @@ const FILE: StateFile = StateFile {
 pub struct IrqbalanceRecord {
     schema: String,
     /// The irqbalance that has the bans: process id and start time, since a restarted irqbalance has none.
-    #[serde(rename = "told")]
     process: Option<(i32, u64)>,
     /// The IRQs that nicpin banned.
     pub banned: BTreeSet<u32>,

@@ -22,7 +22,7 @@ use socket::Daemon;
 
 fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceOutcome {
     let done = match error {
-        Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotTold,
+        Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotRequested,
         _ => IrqbalanceAction::Refused,
     };
     IrqbalanceOutcome { detail: Some(error.to_string()), ..IrqbalanceOutcome::new(pid, done, false, irqs) }
@@ -37,8 +37,8 @@ enum Failure {
     Service(String),
     #[error("{0}")]
     NotKept(#[from] StateError),
-    #[error("irqbalance reports only {held} of {asked} IRQs as banned; run again")]
-    NotHeld { held: usize, asked: usize },
+    #[error("irqbalance reports only {held} of {requested} IRQs as banned; run again")]
+    NotHeld { held: usize, requested: usize },
 }
 
 /// irqbalance runs, and the policy refuses to write while it does.
@@ -76,7 +76,7 @@ pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<Irqb
             let detail = format!("{error}; its policy script asks nicpin when irqbalance starts");
             IrqbalanceOutcome {
                 detail: Some(detail),
-                ..IrqbalanceOutcome::new(pid, IrqbalanceAction::NotTold, false, count)
+                ..IrqbalanceOutcome::new(pid, IrqbalanceAction::NotRequested, false, count)
             }
         }
         Err(error) => failed_because(pid, count, &error),
@@ -127,7 +127,7 @@ fn ban(
         let held = daemon.setup(&BTreeSet::new())?.banned;
         let held = list.intersection(&held).count();
         if held < list.len() {
-            return Err(Failure::NotHeld { held, asked: list.len() });
+            return Err(Failure::NotHeld { held, requested: list.len() });
         }
     }
     Ok(IrqbalanceOutcome::new(Some(balancer.pid), IrqbalanceAction::Banned, list != now, planned.len()))
@@ -158,7 +158,7 @@ pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOu
 }
 
 /// The planned IRQs that nicpin banned from this irqbalance; none where the record cannot be read.
-pub fn told(root: &Root, pid: i32) -> BTreeSet<u32> {
+pub fn banned_by_nicpin(root: &Root, pid: i32) -> BTreeSet<u32> {
     match IrqbalanceRecord::load(root) {
         Ok(record) if record.is_of(root, pid) => record.planned.into_keys().collect(),
         _ => BTreeSet::new(),
@@ -197,7 +197,7 @@ fn undo(
                 if held != list {
                     return Err(Failure::NotHeld {
                         held: held.intersection(&list).count(),
-                        asked: list.len(),
+                        requested: list.len(),
                     });
                 }
             }
