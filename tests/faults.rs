@@ -153,7 +153,7 @@ fn every_errno_at_every_write() {
                 } else {
                     // A vector whose effective CPU is outside the new affinity waits for its next interrupt.
                     assert!(result.changed() && result.detail.is_none(), "{what}: {result:?}");
-                    assert_eq!(read(&machine, &write.path), write.value.text(), "{what}");
+                    assert_eq!(read(&machine, &write.path), write.value, "{what}");
                 }
             }
             let failed = outcome(write.kind, errno) != Outcome::Managed;

@@ -328,8 +328,7 @@ fn stale_rps_of_queues_that_are_left_is_cleared() {
         rx.rps_cpus = Some(stale.clone());
     }
     let plan = plan(&host);
-    let cleared =
-        plan.writes.iter().filter(|w| w.path.ends_with("rps_cpus") && w.value.text() == "00").count();
+    let cleared = plan.writes.iter().filter(|w| w.path.ends_with("rps_cpus") && w.value == "00").count();
     assert_eq!(cleared, 8);
     assert!(of(&plan, "eth0").vectors.iter().all(|v| v.role == Role::Combined));
 }

@@ -32,7 +32,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
         let set = by_path.get(write.path.as_str()).and_then(|setting| record.last_set.get(&setting.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         if let Some(LastSet { value, fallback: Some(fallback), .. }) = set
-            && same(value, &write.value.text())
+            && same(value, &write.value)
             && same(fallback, &write.current)
         {
             let (planned, holds) = (write.value.to_string(), write.current.to_string());

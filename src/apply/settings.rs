@@ -7,7 +7,7 @@ use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
 use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
 use crate::machine::{Channels, Interface, Machine, MaskFile, Vector};
-use crate::plan::{Plan, Write, WriteKind, WriteValue};
+use crate::plan::{Plan, Write, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -122,7 +122,7 @@ pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetti
     for interface in &plan.interfaces {
         paths.extend(interface.wanted().into_iter().map(|(_, path, _)| path));
     }
-    let writes: BTreeMap<&str, &WriteValue> =
+    let writes: BTreeMap<&str, &String> =
         plan.writes.iter().map(|write| (write.path.as_str(), &write.value)).collect();
     let named = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
     let settings =

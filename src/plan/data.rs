@@ -9,7 +9,6 @@ use crate::cpuset::CpuSet;
 use crate::machine::paths::{affinity_file, queue_file};
 use crate::machine::{Channels, Role, Source};
 use crate::plan::note::Note;
-use crate::plan::value::WriteValue;
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -268,7 +267,7 @@ pub struct Write {
     /// The absolute path, without the root.
     pub path: String,
     /// The bytes to write, without a newline: a mask as wide as the current one, or a number.
-    pub value: WriteValue,
+    pub value: String,
     /// What the file holds now.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
 use crate::machine::{Interface, Machine, MaskFile};
-use crate::plan::WriteValue;
 use crate::plan::data::{PlannedInterface, Write, WriteKind};
 
 /// The item with these properties; usually at the same index, because the plan is of this machine.
@@ -85,8 +84,8 @@ impl WriteList {
         // machine's width is used.
         let differs = *cpus != current.cpus;
         let value = differs.then(|| {
-            let narrow = || WriteValue::mask(cpus, MaskWidth::for_cpus(machine.topology.possible));
-            WriteValue::mask(cpus, current.width).or_else(narrow)
+            let narrow = || cpus.to_mask(MaskWidth::for_cpus(machine.topology.possible));
+            cpus.to_mask(current.width).or_else(narrow)
         });
         match value.flatten() {
             Some(value) => self.writes.entry(kind).or_default().push(Write {
@@ -114,7 +113,7 @@ impl WriteList {
             Some(current) if current != value => self.writes.entry(kind).or_default().push(Write {
                 kind,
                 path: path(),
-                value: value.to_string().into(),
+                value: value.to_string(),
                 current: current.to_string().into(),
                 interface: Arc::clone(interface),
                 why: Arc::clone(why),

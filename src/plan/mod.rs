@@ -19,7 +19,6 @@ mod queues;
 mod score;
 mod steer;
 pub mod stored;
-mod value;
 mod work;
 
 pub use data::{
@@ -29,4 +28,3 @@ pub use data::{
 };
 pub use note::Note;
 pub use planner::plan;
-pub use value::WriteValue;

@@ -104,7 +104,7 @@ fn check(plan: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
         return Err("the path has a component `.` or `..`");
     }
     if write.kind == WriteKind::Sysctl {
-        let right = write.path == FLOW_ENTRIES && write.value.text().parse::<u32>().is_ok();
+        let right = write.path == FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
         return if right {
             Ok(())
         } else {
@@ -114,11 +114,7 @@ fn check(plan: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
     let interface = plan.get(&*write.interface).ok_or("its interface is not in the plan")?;
     let wanted = interface.get(&(write.kind, write.path.clone()));
     let wanted = wanted.ok_or("it belongs to no vector and no queue of the plan")?;
-    if wanted.is(&write.value.text()) {
-        Ok(())
-    } else {
-        Err("the value differs from that of its vector or queue")
-    }
+    if wanted.is(&write.value) { Ok(()) } else { Err("the value differs from that of its vector or queue") }
 }
 
 /// Matches a stored plan with the machine.
@@ -136,8 +132,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
         interfaces.push(fitted);
     }
     let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
-    if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.text().parse().ok()?)))
-    {
+    if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.parse().ok()?))) {
         settings.flow_entries(machine, entries, &write.why);
     }
     let (writes, unchanged) = settings.in_order();

@@ -17,7 +17,7 @@ pub fn plan(plan: &Plan) -> String {
         out.push('\n');
     }
     for write in plan.writes.iter().filter(|write| write.kind == WriteKind::Sysctl) {
-        out.push_str(&wrap("flow table  ", &format!("{} entries: {}", write.value.text(), write.why)));
+        out.push_str(&wrap("flow table  ", &format!("{} entries: {}", write.value, write.why)));
     }
     for note in &plan.notes {
         out.push_str(&self::note("", note));
