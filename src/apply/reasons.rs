@@ -35,7 +35,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
             && same(value, &write.value)
             && same(fallback, &write.current)
         {
-            let (planned, holds) = (write.value.to_string(), write.current.to_string());
+            let (planned, holds) = (write.value.clone(), write.current.to_string());
             fallbacks.push(Fallback { path: write.path.clone(), planned, holds });
             continue;
         }

@@ -147,7 +147,7 @@ pub(crate) fn plan_restore(texts: &Texts, machine: &Machine, why: &str) -> Resto
                 let write = Write {
                     kind: setting.kind,
                     path: setting.path,
-                    value: text.into(),
+                    value: text,
                     current: setting.text.into(),
                     interface: setting.interface.into(),
                     why: why.into(),

@@ -82,7 +82,7 @@ fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
     let why = format!("{detail}; nothing{more} was written after {} was refused", last.path);
     last.detail = Some(why.clone());
     let refused = |write: &Write| {
-        let (path, value) = (write.path.clone(), write.value.to_string());
+        let (path, value) = (write.path.clone(), write.value.clone());
         WriteResult::not_done(path, value, write.interface.to_string(), why.clone())
     };
     all.extend(rest.iter().map(refused));
@@ -92,8 +92,8 @@ fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
 pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[WriteResult]) -> Vec<WriteResult> {
     let done = writes.iter().zip(written).rev();
     let restores = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
-    let restores = restores
-        .filter_map(|(write, written)| Some(Write { value: written.was.clone()?.into(), ..write.clone() }));
+    let restores =
+        restores.filter_map(|(write, written)| Some(Write { value: written.was.clone()?, ..write.clone() }));
     restores.map(|write| write_one(root, &write, None).0).collect()
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[WriteResult]) -
 fn write_one(root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> (WriteResult, Option<Errno>) {
     let mut written = WriteResult {
         path: write.path.clone(),
-        value: write.value.to_string(),
+        value: write.value.clone(),
         interface: write.interface.to_string(),
         outcome: Outcome::Already,
         was: None,

@@ -25,7 +25,7 @@ pub fn plan(plan: &Plan, masks: bool) -> String {
             } else {
                 // Both masks of a large machine do not fit one line.
                 let (path, now) = (format!("  {}  ", write.path), " ".repeat(write.path.len() - 1));
-                out.push_str(&wrap(&path, &write.value.to_string()));
+                out.push_str(&wrap(&path, &write.value));
                 out.push_str(&wrap(&format!("{now}(now "), &format!("{})", write.current)));
             }
         }
