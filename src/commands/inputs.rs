@@ -37,9 +37,6 @@ pub(super) fn open_to_write(cli: &Cli) -> Result<Root> {
     Ok(root)
 }
 
-/// Name of a policy file, as errors print it, and its text; `None` if there is no file.
-pub(super) type PolicyFile = (String, Option<String>);
-
 /// Whether a command writes to the machine, which decides which policy files it trusts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -49,7 +46,8 @@ pub(super) enum Purpose {
     Write,
 }
 
-pub(super) fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<PolicyFile> {
+/// Name of the policy file, as errors print it, and its text; `None` if there is no file.
+fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String, Option<String>)> {
     // A path from the command line is not below --root.
     let Some(path) = &cli.config else {
         let text = match purpose {
@@ -63,24 +61,6 @@ pub(super) fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Resu
     let absolute = absolute.to_string_lossy();
     let trusted = if purpose == Purpose::Write { top.read_trusted(&absolute)? } else { None };
     Ok((path.display().to_string(), Some(trusted.map_or_else(|| top.read(&absolute), Ok)?)))
-}
-
-pub(super) fn parse_policy((name, text): &PolicyFile, args: &PolicyArgs) -> Result<Policy> {
-    let mut policy = match text {
-        Some(text) => Policy::parse(text).with_context(|| name.clone())?,
-        None => Policy::default(),
-    };
-    policy.options = args.settings.clone();
-    Ok(policy)
-}
-
-/// Refuses CPU lists with CPUs that the machine cannot have. In the policy file the error has line and column, on the
-/// command line it is a usage error.
-pub(super) fn check_cpus((name, text): &PolicyFile, policy: &Policy, possible: u32) -> Result<()> {
-    if let Some(text) = text {
-        Policy::parse_for(text, possible).with_context(|| name.clone())?;
-    }
-    Ok(policy.options.check(possible)?)
 }
 
 /// Reads the machine and plans the selected interfaces.
@@ -103,7 +83,8 @@ pub(super) fn read_and_plan(
     Ok((machine, plan))
 }
 
-/// Reads the policy, and the machine with the facts in `wants`.
+/// Reads the policy, and the machine with the facts in `wants`. CPU lists with CPUs that the machine cannot have are
+/// refused: in the policy file with line and column, on the command line as a usage error.
 pub(super) fn read_host(
     purpose: Purpose,
     cli: &Cli,
@@ -111,9 +92,11 @@ pub(super) fn read_host(
     args: &PolicyArgs,
     wants: Wants,
 ) -> Result<(Machine, Policy)> {
-    let file = read_policy_file(cli, root, purpose)?;
-    let policy = parse_policy(&file, args)?;
+    let (name, text) = read_policy_file(cli, root, purpose)?;
+    let file = text.map(|text| Policy::parse(&text).with_context(|| name.clone())).transpose()?;
+    let policy = Policy { options: args.settings.clone(), ..file.unwrap_or_default() };
     let machine = read::machine(root, Wants { hints: policy.wants_hints(), ..wants })?;
-    check_cpus(&file, &policy, machine.topology.possible)?;
+    policy.check(machine.topology.possible).context(name)?;
+    policy.options.check(machine.topology.possible)?;
     Ok((machine, policy))
 }

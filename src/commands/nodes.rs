@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, NodesArgs, PolicyArgs, ReportFormat};
-use crate::commands::inputs::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
+use crate::commands::inputs::{NotThisMachine, Purpose, read_host};
 use crate::machine::memory::Rate;
 use crate::machine::{Machine, Selection};
 use crate::read::bandwidth::BandwidthTest;
 use crate::read::topology::l3_size;
-use crate::read::{self, Wants, memory};
+use crate::read::{Wants, memory};
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::nodes::Nodes;
@@ -22,10 +22,8 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     if args.bandwidth && !root.is_real() {
         return Err(NotThisMachine("--bandwidth measures this machine, not the one that --root names").into());
     }
-    let file = read_policy_file(cli, &root, Purpose::Look)?;
-    let policy = parse_policy(&file, &PolicyArgs::default())?;
-    let machine = read::machine(&root, Wants { memory: true, ..Wants::default() })?;
-    check_cpus(&file, &policy, machine.topology.possible)?;
+    let wants = Wants { memory: true, ..Wants::default() };
+    let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
     let names = machine.interfaces.iter().map(|interface| interface.name.clone()).collect();
     let plan = crate::plan::plan(&machine, &policy, &Selection { names, ..Selection::default() });
     let usage = machine.topology.nodes.keys().map(|&node| Ok((node, memory::usage(&root, node)?)));

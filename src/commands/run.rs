@@ -8,12 +8,12 @@ use anyhow::{Result, bail};
 
 use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
-use crate::commands::inputs::{NotThisMachine, Purpose, check_cpus, parse_policy, read_policy_file};
+use crate::commands::inputs::{NotThisMachine, Purpose, read_host};
 use crate::machine::{Machine, Selection};
 use crate::plan::Plan;
 use crate::plan::binding::{Binding, BindingError, BindingRequest};
 use crate::policy::possible_cpus;
-use crate::read::{self, Wants};
+use crate::read::Wants;
 use crate::render;
 use crate::report::exit::Exit;
 use crate::root::{Root, errno_words};
@@ -53,11 +53,8 @@ pub(super) struct User {
 
 impl User {
     pub(super) fn read(cli: &Cli, root: &Root, selector: &str) -> Result<Self> {
-        let file = read_policy_file(cli, root, Purpose::Look)?;
-        let policy = parse_policy(&file, &PolicyArgs::default())?;
-        let machine =
-            read::machine(root, Wants { hints: policy.wants_hints(), memory: true, ..Wants::default() })?;
-        check_cpus(&file, &policy, machine.topology.possible)?;
+        let wants = Wants { memory: true, ..Wants::default() };
+        let (machine, policy) = read_host(Purpose::Look, cli, root, &PolicyArgs::default(), wants)?;
         let selected = Selection::new(&machine, &[selector.to_owned()], false)?;
         let mut all = Selection::new(&machine, &[], false)?;
         all.names.extend(selected.names.iter().cloned());

@@ -93,7 +93,7 @@ impl CpuSet {
     }
 
     /// The set of these words of 64 CPUs, the lowest first.
-    pub(crate) fn of_words(mut words: Vec<u64>) -> Self {
+    fn of_words(mut words: Vec<u64>) -> Self {
         let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
         words.truncate(used);
         let skipped = words.iter().take_while(|word| **word == 0).count();

@@ -108,7 +108,7 @@ impl Binding {
         let interfaces: Vec<&PlannedInterface> =
             plan.interfaces.iter().filter(|interface| names.contains(&interface.name)).collect();
         let topology = &machine.topology;
-        let near = match request.place {
+        let (near_nodes, near_cpus) = match request.place {
             NodeChoice::Node(node) => named(topology, node)?,
             NodeChoice::Near => near(machine, selector, &interfaces)?,
             NodeChoice::Far => far(machine, selector, &interfaces)?,
@@ -116,33 +116,23 @@ impl Binding {
         let mut notes = Vec::new();
         let (cpus, why) = match &request.cpus {
             Some(cpus) => (requested_cpus(topology, cpus)?, "as requested".to_owned()),
-            None => workers(topology, plan, &near.cpus),
+            None => workers(topology, plan, &near_cpus),
         };
-        let memory_nodes = with_memory(machine, &near.nodes, &mut notes);
+        let memory_nodes = with_memory(machine, &near_nodes, &mut notes);
         let requested = request.cpus.is_some();
-        Ok(Self { nodes: near.nodes, cpus, why, requested, memory: request.memory, memory_nodes, notes })
+        Ok(Self { nodes: near_nodes, cpus, why, requested, memory: request.memory, memory_nodes, notes })
     }
 }
 
 /// Nodes and their CPUs.
-struct NodeCpus {
-    nodes: NodeSet,
-    cpus: CpuSet,
-}
-
-impl NodeCpus {
-    fn node(topology: &Topology, node: u32) -> Self {
-        let cpus = topology.nodes.get(&node).map(|node| node.cpus.clone()).unwrap_or_default();
-        Self { nodes: NodeSet::single(node), cpus }
-    }
-}
+type NodeCpus = (NodeSet, CpuSet);
 
 fn named(topology: &Topology, node: u32) -> Result<NodeCpus, BindingError> {
     let wrong = |what| BindingError::NoSuchNode { node, what, with_cpus: with_cpus(topology) };
     match topology.nodes.get(&node) {
         None => Err(wrong("does not exist")),
         Some(node) if node.cpus.is_empty() => Err(wrong("has no online CPU")),
-        Some(_) => Ok(NodeCpus::node(topology, node)),
+        Some(found) => Ok((NodeSet::single(node), found.cpus.clone())),
     }
 }
 
@@ -157,7 +147,7 @@ fn near(
         && let Some(node) = first.node
         && others.iter().all(|other| other.node == Some(node))
     {
-        return Ok(NodeCpus::node(topology, node));
+        return named(topology, node);
     }
     let [interface] = interfaces else {
         let place = |interface: &&PlannedInterface| match interface.node {
@@ -174,7 +164,7 @@ fn near(
         // When the node is unknown, `local_cpulist` holds all CPUs.
         Some(cpus) if !cpus.is_empty() && cpus != topology.online => {
             let holds = topology.nodes.iter().filter(|(_, node)| node.cpus.intersects(&cpus));
-            Ok(NodeCpus { nodes: holds.map(|(&id, _)| id).collect(), cpus })
+            Ok((holds.map(|(&id, _)| id).collect(), cpus))
         }
         _ => Err(BindingError::NodeUnknown { interface: interface.name.clone() }),
     }
@@ -187,17 +177,17 @@ fn far(
     interfaces: &[&PlannedInterface],
 ) -> Result<NodeCpus, BindingError> {
     let topology = &machine.topology;
-    let near = near(machine, selector, interfaces)?;
+    let (near, _) = near(machine, selector, interfaces)?;
     // The device's node, even if it has no CPU.
     let own = machine.interfaces.iter().find(|other| interfaces.iter().any(|i| i.name == other.name));
     let own =
         own.and_then(|interface| interface.device.node).filter(|node| topology.nodes.contains_key(node));
-    let from = own.or(near.nodes.first()).unwrap_or_default();
-    let others = with_cpus(topology).difference(&near.nodes);
+    let from = own.or(near.first()).unwrap_or_default();
+    let others = with_cpus(topology).difference(&near);
     let farthest = others.iter().max_by_key(|&node| (topology.distance(from, node), std::cmp::Reverse(node)));
     match farthest {
-        Some(node) => Ok(NodeCpus::node(topology, node)),
-        None => Err(BindingError::NoFarNode { interface: selector.to_owned(), node: near.nodes }),
+        Some(node) => named(topology, node),
+        None => Err(BindingError::NoFarNode { interface: selector.to_owned(), node: near }),
     }
 }
 
@@ -221,6 +211,7 @@ fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingE
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let usable = Some(near.difference(&topology.isolated_or_nohz())).filter(|usable| !usable.is_empty());
     let usable = usable.unwrap_or_else(|| near.clone());
+    let left_out = near.difference(&usable);
     let free = plan.without_interrupts(&usable);
     let (taken, all) = (usable.difference(&free), usable.len());
     let (cpus, why) = if taken.is_empty() {
@@ -230,14 +221,11 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     } else {
         (usable, format!("CPUs {taken} of them take interrupts: fewer than half take none"))
     };
-    let kept = near.difference(&topology.isolated_or_nohz());
-    let left_out = near.difference(&kept);
-    let isolated = if left_out.is_empty() || kept.is_empty() {
-        String::new()
+    if left_out.is_empty() {
+        (cpus, why)
     } else {
-        format!("; {left_out} left out: isolated or nohz_full")
-    };
-    (cpus, why + &isolated)
+        (cpus, format!("{why}; {left_out} left out: isolated or nohz_full"))
+    }
 }
 
 /// The nodes; one without memory is replaced by the nearest node with memory.

@@ -1,63 +1,69 @@
-//! Builds the plan from placed queues: the target of each vector and queue, the reason, and the writes.
+//! Makes a plan: places the queues, then decides on the target of each vector and queue, the reason, and the writes.
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role, Selection, Vector};
+use crate::plan::assign::assign;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSource, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::place::Locations;
-use crate::plan::work::Work;
-use crate::plan::{channels, notes, queues, score};
-use crate::policy::{RFS, Rfs, SCOPE, Scope};
+use crate::plan::work::{Work, works};
+use crate::plan::{channels, irqbalance, notes, queues, score};
+use crate::policy::{IRQBALANCE, Policy, RFS, Rfs, SCOPE, Scope};
 
-/// What all interfaces that take part share, chosen or not.
-pub(crate) struct Shared {
+/// What the plan of one interface takes from all that take part, chosen or not.
+struct Context<'a> {
+    machine: &'a Machine,
+    locations: &'a Locations,
+    selection: &'a Selection,
     /// Receive queues over which a flow table is sized.
-    pub(crate) flow_queues: usize,
-    /// The number of entries in the machine's flow table; `None`: left alone.
-    pub(crate) flow_entries: Option<u32>,
-    /// CPUs that take a queue of any of them.
-    pub(crate) busy: CpuSet,
+    flow_queues: usize,
+    /// CPUs that take a queue of any interface.
+    busy: CpuSet,
 }
 
-/// Builds the plan of the chosen interfaces, in their order.
-pub(crate) fn build(
-    machine: &Machine,
-    locations: &Locations,
-    chosen: &[&Work<'_>],
-    shared: &Shared,
-    selection: &Selection,
-) -> Plan {
+/// Plans the selected interfaces of a machine. Interfaces that share CPUs are placed together, selected or not, so that
+/// the plan of an interface does not depend on the selection.
+pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
+    let locations = &Locations::new(&machine.topology);
+    let mut works = works(machine, policy, selection);
+    assign(machine, locations, &mut works);
+    works.sort_by_key(|work| work.order);
+    let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(machine)));
+    let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
+    let context = Context { machine, locations, selection, flow_queues, busy };
+    let chosen = || works.iter().filter(|work| selection.names.contains(&work.interface.name));
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
-    for work in chosen {
-        let mut interface = interface(machine, locations, work, shared, selection);
+    for work in chosen() {
+        let interface = interface(&context, work);
         settings.gather(machine, work.interface, &interface);
-        interface.via = selection.via.get(&interface.name).cloned().unwrap_or_default();
         interfaces.push(interface);
     }
-    if let Some(entries) = shared.flow_entries
-        && chosen.iter().any(|work| work.choice.get(&RFS) != Rfs::Keep)
+    if let Some(entries) = queues::flow_table(works.iter().map(|work| work.choice.get(&RFS)))
+        && chosen().any(|work| work.choice.get(&RFS) != Rfs::Keep)
     {
         settings.flow_entries(machine, entries, &"one flow table for all interfaces".into());
     }
     let (writes, unchanged) = settings.in_order();
     let summary = summary(machine);
-    Plan {
+    let mut plan = Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
         score: score::score(machine, locations, &interfaces, score::planned),
         score_now: score::score(machine, locations, &interfaces, score::now),
         host: summary,
-        channels: chosen.iter().filter_map(|work| channels::change(locations, work)).collect(),
+        channels: chosen().filter_map(|work| channels::change(locations, work)).collect(),
         interfaces,
         writes,
         unchanged,
         irqbalance: None,
         notes: notes::of_machine(machine, selection),
-    }
+    };
+    irqbalance::add(machine, policy.get(&IRQBALANCE), &mut plan);
+    plan
 }
 
 /// CPUs and nodes of the machine.
@@ -73,29 +79,23 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
     }
 }
 
-fn interface(
-    machine: &Machine,
-    locations: &Locations,
-    work: &Work<'_>,
-    shared: &Shared,
-    selection: &Selection,
-) -> PlannedInterface {
+fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
+    let &Context { machine, locations, selection, .. } = context;
     let interface = work.interface;
-    let name = &interface.name;
     let vectors: Vec<PlannedVector> = interface.vectors.iter().map(|v| vector(machine, work, v)).collect();
-    let (rx_queues, rps_note) = queues::rx(machine, locations, work, shared.flow_queues);
+    let (rx_queues, rps_note) = queues::rx(machine, locations, work, context.flow_queues);
     let tx_queues = queues::tx(machine, locations, work);
     let mut notes = work.candidates.notes.clone();
     notes.extend(notes::of_interface(machine, locations, work, selection));
     notes.extend(rps_note);
-    let free = work.candidates.near.difference(&shared.busy);
+    let free = work.candidates.near.difference(&context.busy);
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {
-        name: name.clone(),
+        name: interface.name.clone(),
         driver: interface.driver.clone(),
         device: interface.device.address.clone(),
         parent: interface.device.parent.clone(),
-        via: Vec::new(),
+        via: selection.via.get(&interface.name).cloned().unwrap_or_default(),
         node: work.candidates.node,
         node_source: work.candidates.source,
         unused_node: unused_node(machine, work),

@@ -82,22 +82,11 @@ impl WriteList {
     ) {
         // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then the
         // machine's width is used.
-        let differs = *cpus != current.cpus;
-        let value = differs.then(|| {
+        let value = (*cpus != current.cpus).then(|| {
             let narrow = || cpus.to_mask(MaskWidth::for_cpus(machine.topology.possible));
             cpus.to_mask(current.width).or_else(narrow)
         });
-        match value.flatten() {
-            Some(value) => self.writes.entry(kind).or_default().push(Write {
-                kind,
-                path: path(),
-                value,
-                current: current.text.clone(),
-                interface: Arc::clone(interface),
-                why: Arc::clone(why),
-            }),
-            None => self.unchanged += 1,
-        }
+        self.add(kind, path, value.flatten(), || current.text.clone(), interface, why);
     }
 
     fn number(
@@ -109,17 +98,28 @@ impl WriteList {
         interface: &Arc<str>,
         why: &Arc<str>,
     ) {
-        match current {
-            Some(current) if current != value => self.writes.entry(kind).or_default().push(Write {
-                kind,
-                path: path(),
-                value: value.to_string(),
-                current: current.to_string().into(),
-                interface: Arc::clone(interface),
-                why: Arc::clone(why),
-            }),
-            Some(_) => self.unchanged += 1,
-            None => {}
+        if let Some(current) = current {
+            let value = (current != value).then(|| value.to_string());
+            self.add(kind, path, value, || current.to_string().into(), interface, why);
         }
+    }
+
+    /// Adds a write; without a value, counts an unchanged setting.
+    fn add(
+        &mut self,
+        kind: WriteKind,
+        path: impl FnOnce() -> String,
+        value: Option<String>,
+        current: impl FnOnce() -> Arc<str>,
+        interface: &Arc<str>,
+        why: &Arc<str>,
+    ) {
+        let Some(value) = value else {
+            self.unchanged += 1;
+            return;
+        };
+        let (path, current) = (path(), current());
+        let (interface, why) = (Arc::clone(interface), Arc::clone(why));
+        self.writes.entry(kind).or_default().push(Write { kind, path, value, current, interface, why });
     }
 }

@@ -14,17 +14,16 @@ mod irqbalance;
 pub mod note;
 mod notes;
 mod place;
-mod planner;
 mod queues;
 mod score;
 mod steer;
 pub mod stored;
 mod work;
 
+pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Placement, Plan,
     PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, SCHEMA, Score, Write,
     WriteKind,
 };
 pub use note::Note;
-pub use planner::plan;

@@ -29,7 +29,8 @@ pub(crate) fn score(
     place: fn(&PlannedVector) -> Served<'_>,
 ) -> Score {
     let (mut local, mut known) = (0_u32, 0_u32);
-    let mut cores = Cores::new(machine);
+    // Core, CPU and interface of each queue.
+    let mut placed: Vec<(usize, u32, usize)> = Vec::new();
     let mut candidates = CpuSet::new();
     let kept_free = machine.topology.isolated_or_nohz();
     let mut on_isolated = 0;
@@ -60,59 +61,25 @@ pub(crate) fn score(
         }
         counted.sort_unstable();
         counted.dedup();
-        for &(_, cpu, core) in &counted {
-            cores.add(core, cpu, at);
-        }
+        placed.extend(counted.iter().map(|&(_, cpu, core)| (core, cpu, at)));
         if !counted.is_empty() {
             candidates.add(&interface.candidates);
         }
     }
+    placed.sort_unstable();
+    let cores = || placed.chunk_by(|a, b| a.0 == b.0);
+    let mut queues_on = vec![0; machine.topology.cores.len().max(1)];
+    cores().for_each(|queues| queues_on[queues[0].0] = queues.len());
     let possible = candidates.iter().filter_map(|cpu| locations.of(cpu));
+    let differ = |queues: &&[_], of: fn(&(usize, u32, usize)) -> usize| {
+        queues.iter().any(|queue| of(queue) != of(&queues[0]))
+    };
     Score {
         local: (known > 0).then(|| f64::from(local) / f64::from(known)),
-        max_vectors_per_core: cores.0.iter().map(|core| core.queues).max().unwrap_or(0),
-        min_vectors_per_core: possible.map(|place| cores.0[place.core].queues).min().unwrap_or(0),
-        smt_collisions: cores.0.iter().filter(|core| core.threads.several).count(),
+        max_vectors_per_core: queues_on.iter().copied().max().unwrap_or(0),
+        min_vectors_per_core: possible.map(|place| queues_on[place.core]).min().unwrap_or(0),
+        smt_collisions: cores().filter(|queues| differ(queues, |queue| queue.1 as usize)).count(),
         on_isolated,
-        shared_cores: cores.0.iter().filter(|core| core.owners.several).count(),
-    }
-}
-
-/// The queues and interfaces of a core.
-struct Cores(Vec<Core>);
-
-#[derive(Clone, Default)]
-struct Core {
-    queues: usize,
-    threads: Different<u32>,
-    owners: Different<usize>,
-}
-
-/// Whether several different values were added.
-#[derive(Clone, Default)]
-struct Different<T> {
-    first: Option<T>,
-    several: bool,
-}
-
-impl Cores {
-    fn new(machine: &Machine) -> Self {
-        Self(vec![Core::default(); machine.topology.cores.len().max(1)])
-    }
-
-    fn add(&mut self, core: usize, cpu: u32, owner: usize) {
-        let core = &mut self.0[core];
-        core.queues += 1;
-        core.threads.see(cpu);
-        core.owners.see(owner);
-    }
-}
-
-impl<T: PartialEq> Different<T> {
-    fn see(&mut self, value: T) {
-        match &self.first {
-            Some(first) => self.several |= *first != value,
-            None => self.first = Some(value),
-        }
+        shared_cores: cores().filter(|queues| differ(queues, |queue| queue.2)).count(),
     }
 }

@@ -28,10 +28,11 @@ pub(crate) fn distance(topology: &Topology, locations: &Locations, from: u32, to
 /// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<CpuSet> {
-    let mut shares = Shares::new(completions.len(), topology);
-    if completions.is_empty() {
+    let queues = completions.len();
+    if queues == 0 {
         return Vec::new();
     }
+    let mut shares = Shares { cpus: vec![CpuSet::new(); queues], sizes: vec![0; queues] };
     let nearby = QueuesByDistance::new(locations, completions);
     let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, locations.of(first)?)));
     let (near, far): (Vec<_>, Vec<_>) =
@@ -61,7 +62,7 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
     for (_, node) in far {
         shares.deal(&node.cpus);
     }
-    shares.into_sets()
+    shares.cpus
 }
 
 /// Transmit queues by the location of their completions.
@@ -100,30 +101,16 @@ impl QueuesByDistance {
 
 /// The CPUs of each transmit queue so far.
 struct Shares {
-    /// A bit mask for each queue, 64 CPUs in a word.
-    cpus: Vec<Vec<u64>>,
+    cpus: Vec<CpuSet>,
     sizes: Vec<usize>,
 }
 
 impl Shares {
-    fn new(queues: usize, topology: &Topology) -> Self {
-        let words = topology.online.last().map_or(0, |last| last as usize / 64 + 1);
-        Self { cpus: vec![vec![0; words]; queues], sizes: vec![0; queues] }
-    }
-
     /// Adds CPUs to the queue with the fewest CPUs.
     fn give_smallest(&mut self, queues: &[usize], cpus: &CpuSet) {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.sizes[queue], queue)) {
-            for cpu in cpus.iter() {
-                self.sizes[queue] += 1;
-                self.give(queue, cpu);
-            }
-        }
-    }
-
-    fn give(&mut self, queue: usize, cpu: u32) {
-        if let Some(word) = self.cpus[queue].get_mut(cpu as usize / 64) {
-            *word |= 1 << (cpu % 64);
+            self.sizes[queue] += cpus.len();
+            self.cpus[queue].add(cpus);
         }
     }
 
@@ -138,17 +125,11 @@ impl Shares {
             }
         }
         let mut rest = cpus;
-        for (queue, piece) in pieces.into_iter().enumerate() {
+        for (queue, piece) in self.cpus.iter_mut().zip(pieces) {
             let (own, after) = rest.split_at(piece);
-            for &cpu in own {
-                self.give(queue, cpu);
-            }
+            queue.extend(own.iter().copied());
             rest = after;
         }
-    }
-
-    fn into_sets(self) -> Vec<CpuSet> {
-        self.cpus.into_iter().map(CpuSet::of_words).collect()
     }
 }
 

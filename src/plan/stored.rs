@@ -77,44 +77,38 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     if let Some(change) = plan.channels.first() {
         return Err(StoredError::Channels(change.interface.clone()));
     }
-    let wanted = wanted(&plan);
+    let mut wanted = AllWanted::new();
+    for interface in &plan.interfaces {
+        for (kind, path, value) in interface.wanted() {
+            wanted.entry((&interface.name, kind, path)).or_insert(value);
+        }
+    }
     for write in &plan.writes {
         check(&wanted, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
     }
     Ok(plan)
 }
 
-/// Planned settings by interface, then by kind and file.
-type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), PlannedValue<'a>>>;
-
-fn wanted(plan: &Plan) -> AllWanted<'_> {
-    let mut all = AllWanted::new();
-    for interface in &plan.interfaces {
-        let files = all.entry(&interface.name).or_default();
-        for (kind, path, wanted) in interface.wanted() {
-            files.entry((kind, path)).or_insert(wanted);
-        }
-    }
-    all
-}
+/// Planned settings by interface, kind and file.
+type AllWanted<'a> = BTreeMap<(&'a str, WriteKind, String), PlannedValue<'a>>;
 
 /// Refuses a write that does not follow from the plan's vectors and queues.
-fn check(plan: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
+fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
     if write.path.split('/').any(|name| name == ".." || name == ".") {
         return Err("the path has a component `.` or `..`");
     }
     if write.kind == WriteKind::Sysctl {
-        let right = write.path == FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
-        return if right {
-            Ok(())
-        } else {
-            Err("the only file of this kind is net.core.rps_sock_flow_entries")
-        };
+        let is_right = write.path == FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
+        return is_right.then_some(()).ok_or("the only file of this kind is net.core.rps_sock_flow_entries");
     }
-    let interface = plan.get(&*write.interface).ok_or("its interface is not in the plan")?;
-    let wanted = interface.get(&(write.kind, write.path.clone()));
-    let wanted = wanted.ok_or("it belongs to no vector and no queue of the plan")?;
-    if wanted.is(&write.value) { Ok(()) } else { Err("the value differs from that of its vector or queue") }
+    match wanted.get(&(&*write.interface, write.kind, write.path.clone())) {
+        None if wanted.keys().all(|(interface, ..)| **interface != *write.interface) => {
+            Err("its interface is not in the plan")
+        }
+        None => Err("it belongs to no vector and no queue of the plan"),
+        Some(wanted) if !wanted.is(&write.value) => Err("the value differs from that of its vector or queue"),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Matches a stored plan with the machine.

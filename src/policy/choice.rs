@@ -18,31 +18,43 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// The command line's settings, which override the file's.
     pub options: Settings,
+    /// The highest CPU in the file.
+    #[doc(hidden)]
+    pub highest: Option<HighestCpu>,
+}
+
+/// The highest CPU that a policy file names, and the place of its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HighestCpu {
+    pub setting: &'static str,
+    pub cpu: u32,
+    pub line: usize,
+    pub column: usize,
 }
 
 /// The settings of one interface.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     settings: Settings,
     /// The rules that matched, counted from 1 in the file's order.
-    pub rules: Vec<usize>,
+    pub(crate) rules: Vec<usize>,
 }
 
 impl Policy {
     /// Whether any scope in it is `hint`.
-    pub fn wants_hints(&self) -> bool {
+    pub(crate) fn wants_hints(&self) -> bool {
         let rules = self.rules.iter().map(|rule| &rule.set);
         rules.chain([&self.defaults, &self.options]).any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
     }
 
     /// A setting of the machine.
-    pub fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
+    pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
         let given = self.options.get(setting).or_else(|| self.machine.get(setting));
         given.unwrap_or_else(|| setting.default_value())
     }
 
     /// The settings that apply to an interface.
-    pub fn choice(&self, interface: &Interface) -> Choice {
+    pub(crate) fn choice(&self, interface: &Interface) -> Choice {
         let mut choice = Choice { settings: self.defaults.clone(), rules: Vec::new() };
         for (number, rule) in (1..).zip(&self.rules) {
             if rule.matches.holds(interface) {
@@ -57,7 +69,7 @@ impl Policy {
 
 impl Choice {
     /// A setting of the interface.
-    pub fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
+    pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
         self.settings.get(setting).unwrap_or_else(|| setting.default_value())
     }
 }

@@ -1,13 +1,15 @@
 //! Reads the policy file (TOML) by the table of settings. Every error has its line and column.
 
+use std::cell::Cell;
+
 use glob::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
-use crate::policy::choice::Policy;
+use crate::policy::choice::{HighestCpu, Policy};
 use crate::policy::rule::{CONDITIONS, Match, Rule};
-use crate::policy::setting::{Entry, Value};
+use crate::policy::setting::{Entry, ImpossibleCpu, Value};
 use crate::policy::settings::{Settings, named};
 use crate::policy::table::SETTINGS;
 
@@ -28,22 +30,27 @@ type Key<'t> = Spanned<DeString<'t>>;
 type Item<'t> = Spanned<DeValue<'t>>;
 
 impl Policy {
-    /// Parses a policy file.
+    /// Parses a policy file. [`check`](Self::check) holds its CPU numbers against a machine.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        File { text, possible: None }.policy()
+        File { text, highest: Cell::new(None) }.policy()
     }
 
-    /// Parses a policy file for a machine: as [`parse`](Self::parse), but refuses CPU numbers of `possible` (the kernel's
-    /// `nr_cpu_ids`) and above.
-    pub fn parse_for(text: &str, possible: u32) -> Result<Self, PolicyError> {
-        File { text, possible: Some(possible) }.policy()
+    /// Refuses CPU numbers of `possible`, the kernel's `nr_cpu_ids`, and above in the policy file.
+    pub fn check(&self, possible: u32) -> Result<(), PolicyError> {
+        match self.highest {
+            Some(HighestCpu { setting, cpu, line, column }) if cpu >= possible => {
+                let message = ImpossibleCpu { setting, cpu, last: possible.saturating_sub(1) }.to_string();
+                Err(PolicyError { line, column, message })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// The text of a file, and the kernel's `nr_cpu_ids` if CPU numbers are to be checked.
 struct File<'t> {
     text: &'t str,
-    possible: Option<u32>,
+    /// The highest CPU so far.
+    highest: Cell<Option<HighestCpu>>,
 }
 
 impl<'t> File<'t> {
@@ -76,7 +83,7 @@ impl<'t> File<'t> {
                 },
             }
         }
-        Ok(policy)
+        Ok(Policy { highest: self.highest.get(), ..policy })
     }
 
     fn rule(&self, item: &Item<'t>) -> Result<Rule, PolicyError> {
@@ -154,8 +161,12 @@ impl<'t> File<'t> {
             _ => return Err(self.at(item, &format!("expected a string: {}", entry.expected()))),
         };
         let value = value.map_err(|error| self.at(item, &error.to_string()))?;
-        if let Some(possible) = self.possible {
-            value.check(entry.key, possible).map_err(|error| self.at(item, &error.to_string()))?;
+        if let Value::Cpus(cpus) = &value
+            && let Some(cpu) = cpus.last()
+            && self.highest.get().is_none_or(|highest| cpu > highest.cpu)
+        {
+            let PolicyError { line, column, .. } = self.at(item, "");
+            self.highest.set(Some(HighestCpu { setting: entry.key, cpu, line, column }));
         }
         Ok(value)
     }
@@ -224,9 +235,9 @@ fn integer(value: &DeValue<'_>) -> Option<String> {
 
 /// A policy file without its comments, which may say anything; `None` when it is none.
 pub fn without_comments(text: &str) -> Option<String> {
-    let policy = Policy::parse(text).ok()?;
     let bare = text.parse::<toml::Table>().ok()?.to_string();
-    (Policy::parse(&bare).ok()? == policy).then_some(bare)
+    let settings = |text| Some(Policy { highest: None, ..Policy::parse(text).ok()? });
+    (settings(&bare)? == settings(text)?).then_some(bare)
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ mod setting;
 mod settings;
 mod table;
 
-pub use choice::{Choice, Policy};
+pub(crate) use choice::Choice;
+pub use choice::{HighestCpu, Policy};
 #[cfg(feature = "policy-file")]
 pub use file::{PolicyError, without_comments};
 pub use rule::Rule;

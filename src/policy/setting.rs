@@ -207,16 +207,6 @@ impl Entry {
     }
 }
 
-impl Value {
-    /// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
-    pub(crate) fn check(&self, setting: &'static str, possible: u32) -> Result<(), ImpossibleCpu> {
-        match self {
-            Self::Cpus(cpus) => possible_cpus(setting, cpus, possible),
-            Self::Word(_) | Self::Number(_) => Ok(()),
-        }
-    }
-}
-
 /// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
 pub fn possible_cpus(setting: &'static str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
     match cpus.last() {

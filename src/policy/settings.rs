@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::setting::{Entry, ImpossibleCpu, Setting, SettingError, Value};
+use crate::policy::setting::{Entry, ImpossibleCpu, Setting, SettingError, Value, possible_cpus};
 use crate::policy::table::SETTINGS;
 
 /// The setting with this key.
@@ -48,6 +48,9 @@ impl Settings {
 
     /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
     pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
-        self.0.iter().try_for_each(|(key, value)| value.check(key, possible))
+        self.0.iter().try_for_each(|(key, value)| match value {
+            Value::Cpus(cpus) => possible_cpus(key, cpus, possible),
+            Value::Word(_) | Value::Number(_) => Ok(()),
+        })
     }
 }
