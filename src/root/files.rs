@@ -12,7 +12,6 @@ use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
-use crate::root::directories::DirectoryCache;
 pub(super) use crate::root::error::FileError;
 use crate::root::error::{io_error, is_absent};
 use crate::root::faults::{Faults, FileAction};
@@ -34,7 +33,6 @@ pub struct Root {
     backing: Backing,
     record: Recorder,
     faults: Faults,
-    pub(super) directories: DirectoryCache,
     /// The read buffer, reused for each file.
     buffer: RefCell<Vec<u8>>,
 }
@@ -69,9 +67,8 @@ impl Root {
     }
 
     fn over(base: PathBuf, backing: Backing) -> Self {
-        let (record, faults, directories) =
-            (Recorder::default(), Faults::default(), DirectoryCache::default());
-        Self { base, backing, record, faults, directories, buffer: RefCell::default() }
+        let (record, faults) = (Recorder::default(), Faults::default());
+        Self { base, backing, record, faults, buffer: RefCell::default() }
     }
 
     #[cfg(feature = "cli")]

@@ -6,7 +6,6 @@
 
 #[cfg(feature = "cli")]
 pub(crate) mod archive;
-mod directories;
 mod error;
 pub mod faults;
 mod files;

@@ -12,15 +12,7 @@ use crate::root::tree::resolve;
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        let directory = |path: &str| self.open_from_top(path, OFlag::O_PATH | OFlag::O_DIRECTORY);
-        if let Some(file) =
-            self.directories.open(path, directory, |from, file| self.open_below(from, file, flags))
-        {
-            return Ok(file);
-        }
-        let file = self.open_from_top(path, flags)?;
-        self.directories.remove(path);
-        Ok(file)
+        self.open_from_top(path, flags)
     }
 
     fn open_from_top(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
@@ -36,16 +28,6 @@ impl Root {
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
             result => result,
         }
-    }
-
-    /// Opens a file relative to a directory; a link on the way is an error.
-    fn open_below(&self, directory: &OwnedFd, file: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
-        if self.is_real() {
-            return fcntl::openat(directory, file, flags, mode);
-        }
-        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-        fcntl::openat2(directory, file, how)
     }
 
     /// As `openat2` with `RESOLVE_IN_ROOT`, resolving link by link.
