@@ -17,21 +17,22 @@ fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Planned.into() };
         }
     };
-    let done = print(|out| commands::run(&cli, out));
+    let quiet = cli.quiet && cli.command.reports();
+    let done = print(quiet, |out| commands::run(&cli, out));
     // follow_up may wait for the user, who must see the output before that.
     let done = match done {
-        Ok(exit) => print(|out| commands::follow_up(&cli, exit, out)),
+        Ok(exit) => print(quiet, |out| commands::follow_up(&cli, exit, out)),
         failed => failed,
     };
     done.unwrap_or_else(|exit| exit).into()
 }
 
-/// Runs one part of a command and prints its output. `Err` is an exit code that ends the program: the command failed,
-/// or
-/// standard output cannot be written.
-fn print(part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, Exit> {
+/// Runs one part of a command and prints its output, unless `quiet`. `Err` is an exit code that ends the program: the
+/// command failed, or standard output cannot be written.
+fn print(quiet: bool, part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, Exit> {
     let mut out = String::new();
     let result = part(&mut out);
+    let out = if quiet { "" } else { &out };
     let written = std::io::stdout().lock().write_all(out.as_bytes());
     match (result, written) {
         (Err(error), _) => {

@@ -248,6 +248,48 @@ fn usage_errors_name_the_nearest_option_or_the_allowed_values() {
     }
 }
 
+#[test]
+fn reports_are_json_or_left_out_on_request() {
+    for args in [
+        &["plan"][..],
+        &["status"],
+        &["check"],
+        &["apply"],
+        &["restore"],
+        &["nodes"],
+        &["measure", "--seconds", "0.01", "nic0"],
+    ] {
+        let said = |options: &[&str]| Copy::of("two-node").nicpin(&[args, options].concat());
+        let (short, long) = (said(&["-j"]), said(&["--format", "json"]));
+        let json: serde_json::Value = serde_json::from_str(&short.stdout).unwrap();
+        assert!(json["schema"].as_str().unwrap().starts_with("nicpin."), "{args:?}");
+        assert_eq!((short.code, short.stderr.as_str()), (long.code, ""), "{args:?}");
+        if args[0] != "measure" {
+            assert_eq!(short.stdout, long.stdout, "{args:?}");
+        }
+        assert_eq!(said(&["--json", "--format", "json"]).code, 64, "{args:?}");
+        for quiet in ["-q", "--quiet"] {
+            let run = said(&[quiet]);
+            assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (long.code, "", ""), "{args:?}");
+        }
+        assert_eq!(said(&["-v"]).code, long.code, "{args:?}");
+        assert_eq!(said(&["-v", "-q"]).code, 64, "{args:?}");
+    }
+    // A document is printed, a report is not.
+    assert_eq!(nicpin(&["-q", "completions", "bash"]).stdout, nicpin(&["completions", "bash"]).stdout);
+    let missing = Copy::of("two-node").nicpin(&["-q", "plan", "eth9"]);
+    assert!(missing.code == 1 && missing.stderr.contains("no interface matches"), "{}", missing.stderr);
+}
+
+#[test]
+fn colours_are_a_choice() {
+    let machine = Copy::of("two-node");
+    let coloured = |args: &[&str]| machine.nicpin(args).stdout.contains('\x1b');
+    assert!(coloured(&["--color", "always"]) && coloured(&["status", "--color=always"]));
+    assert!(!coloured(&["--color", "never"]) && !coloured(&["--color", "auto"]) && !coloured(&["-v"]));
+    assert_eq!(machine.nicpin(&["--color", "sometimes", "status"]).code, 64);
+}
+
 /// The README names every command.
 #[test]
 fn the_readme_names_every_command() {

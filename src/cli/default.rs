@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::CommandFactory as _;
+use clap::{Arg, CommandFactory as _};
 
 use crate::cli::Cli;
 
@@ -10,16 +10,18 @@ impl Cli {
     /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
     pub fn complete(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         let mut args: Vec<OsString> = args.into_iter().collect();
+        let command = Self::command();
         let mut at = 1;
         while let Some(arg) = args.get(at) {
-            let text = arg.to_string_lossy();
-            match text.as_ref() {
-                "--root" | "--config" => at += 2,
-                "-h" | "--help" | "-V" | "--version" | "help" => return args,
-                option if option.starts_with("--root=") || option.starts_with("--config=") => at += 1,
-                word if Self::command().find_subcommand(word).is_some() => return args,
-                _ => break,
+            let word = arg.to_string_lossy();
+            let is_command = command.find_subcommand(word.as_ref()).is_some();
+            if is_command || ["-h", "--help", "-V", "--version", "help"].contains(&word.as_ref()) {
+                return args;
             }
+            let Some(words) = command.get_arguments().find_map(|option| words_of(option, &word)) else {
+                break;
+            };
+            at += words;
         }
         // After a `--root` without its value nothing is inserted, so that clap reports the missing value.
         if at <= args.len() {
@@ -36,6 +38,18 @@ impl Cli {
         let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
         let (distance, name) = near.min()?;
         (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
+    }
+}
+
+/// How many words a global option takes on the command line; `None` if `word` is not this option.
+fn words_of(option: &Arg, word: &str) -> Option<usize> {
+    let is_short = option.get_short().is_some_and(|short| word.strip_prefix('-') == Some(&short.to_string()));
+    let rest = option.get_long().and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
+    match rest {
+        Some("") if option.get_action().takes_values() => Some(2),
+        Some("") => Some(1),
+        Some(value) if value.starts_with('=') => Some(1),
+        _ => is_short.then_some(1),
     }
 }
 
@@ -56,12 +70,15 @@ mod tests {
             ("nicpin --root t --config=c -a", "nicpin --root t --config=c status -a"),
             ("nicpin --root=t eth2 plan", "nicpin --root=t status eth2 plan"),
             ("nicpin -- eth2", "nicpin status -- eth2"),
+            ("nicpin -q --color never eth2", "nicpin -q --color never status eth2"),
+            ("nicpin --rooted", "nicpin status --rooted"),
         ] {
             assert_eq!(complete(given), completed);
         }
         for line in [
             "nicpin plan",
             "nicpin --root t start eth2",
+            "nicpin -v --color=never plan",
             "nicpin -h",
             "nicpin help",
             "nicpin --root",

@@ -13,7 +13,7 @@ pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::cpuset::CpuSet;
 use crate::plan::binding::{BindingRequest, MemoryBinding, NodeChoice};
@@ -44,6 +44,18 @@ pub struct Cli {
     /// The policy file; ROOT/etc/nicpin.toml when it exists
     #[arg(long, global = true, value_name = "FILE", display_order = 901)]
     pub config: Option<PathBuf>,
+
+    /// Print errors only; the exit code is the result
+    #[arg(short, long, global = true, display_order = 902)]
+    pub quiet: bool,
+
+    /// Print all details
+    #[arg(short, long, global = true, conflicts_with = "quiet", display_order = 903)]
+    pub verbose: bool,
+
+    /// Whether to use colours; auto: on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", display_order = 904)]
+    pub color: ColorChoice,
 
     #[command(subcommand)]
     pub command: Command,
@@ -88,6 +100,14 @@ pub enum Command {
     IrqbalancePolicy(IrqbalancePolicyArgs),
 }
 
+impl Command {
+    /// Whether the output is a report, which `--quiet` leaves out, and not a document that was asked for.
+    pub fn reports(&self) -> bool {
+        use Command::{Capture, Completions, Draw, IrqbalancePolicy, Man};
+        !matches!(self, Capture(_) | Completions(_) | Draw(_) | IrqbalancePolicy(_) | Man(_))
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct SelectArgs {
     /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA
@@ -128,6 +148,10 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: PlanFormat,
 
+    /// The same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    pub json: bool,
+
     /// Also list each file with its current and planned mask in hex (table only)
     #[arg(long)]
     pub masks: bool,
@@ -148,6 +172,12 @@ pub struct PlanArgs {
     pub policy: PolicyArgs,
 }
 
+impl PlanArgs {
+    pub fn format(&self) -> PlanFormat {
+        if self.json { PlanFormat::Json } else { self.format }
+    }
+}
+
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 #[command(after_help = "\
@@ -166,9 +196,8 @@ pub struct ApplyArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Exit with 2 if something was changed
     #[arg(long)]
@@ -210,13 +239,8 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
-
-    /// Print nothing but errors; the exit code is the result
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     #[command(flatten)]
     pub policy: PolicyArgs,
@@ -231,9 +255,8 @@ Examples:
   nicpin restore                     restore the settings from before the first apply
   nicpin restore --format json       for provisioning: see `changed` in the output")]
 pub struct RestoreArgs {
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     #[command(flatten)]
     pub lock: LockArgs,
@@ -301,20 +324,6 @@ pub struct RunArgs {
     #[arg(value_name = "INTERFACE")]
     pub interface: String,
 
-    #[command(flatten)]
-    pub wish: WishArgs,
-
-    /// Print the CPUs and the memory, and start nothing
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// The command and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present = "dry_run")]
-    pub command: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-pub struct WishArgs {
     /// On the interface's own node (the default)
     #[arg(long, group = "place")]
     pub near: bool,
@@ -334,9 +343,17 @@ pub struct WishArgs {
     /// How strictly memory is bound to the node
     #[arg(long, value_enum, default_value_t)]
     pub memory: MemoryBinding,
+
+    /// Print the CPUs and the memory, and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "dry_run")]
+    pub command: Vec<OsString>,
 }
 
-impl WishArgs {
+impl RunArgs {
     pub fn wish(&self) -> BindingRequest {
         let place = match self.node {
             Some(node) => NodeChoice::Node(node),
@@ -386,8 +403,25 @@ pub enum PlanFormat {
     Sh,
 }
 
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ReportArgs {
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+
+    /// The same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
+}
+
+impl ReportArgs {
+    pub fn is_json(self) -> bool {
+        self.json || self.format == ReportFormat::Json
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
+enum ReportFormat {
     /// Text
     #[default]
     Table,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::{PolicyArgs, ReportFormat, SelectArgs};
+use crate::cli::{PolicyArgs, ReportArgs, SelectArgs};
 use crate::plan::binding::MemoryBinding;
 
 #[derive(Debug, Args)]
@@ -27,9 +27,8 @@ pub struct StatusArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Also list the vectors that are as planned
     #[arg(short, long)]
@@ -82,9 +81,8 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Length of a sample; by default 1, with CMD as long as it runs
     #[arg(short, long, value_name = "N", value_parser = nonzero_seconds)]
@@ -145,9 +143,8 @@ pub struct CompareArgs {
     #[arg(long, value_enum, default_value_t)]
     pub memory: MemoryBinding,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]

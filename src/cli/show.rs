@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::{PolicyArgs, ReportFormat, SelectArgs};
+use crate::cli::{PolicyArgs, ReportArgs, SelectArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -28,9 +28,8 @@ pub struct NodesArgs {
     #[arg(long)]
     pub bandwidth: bool,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ReportFormat,
+    #[command(flatten)]
+    pub report: ReportArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,5 @@
 //! `nicpin apply`: write the plan, read it back, report what changed.
 
-use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,9 +8,10 @@ use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 
 use crate::apply::{ApplyError, Options, Proof, apply_when_safe};
-use crate::cli::{ApplyArgs, Cli, ReportFormat};
+use crate::cli::{ApplyArgs, Cli};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
+use crate::commands::output;
 use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
@@ -41,10 +41,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
             Err(error) => return Err(error),
         },
     };
-    out.push_str(&match args.format {
-        ReportFormat::Table => render::applied::applied(&applied),
-        ReportFormat::Json => render::json(&applied)?,
-    });
+    out.push_str(&output::report(args.report, &applied, render::applied::applied)?);
     Ok(applied.exit(args.detailed_exitcode))
 }
 
@@ -151,16 +148,9 @@ fn read_stored(path: &Path) -> Result<Plan> {
 }
 
 /// A stored plan that does not fit the machine, by its hash.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("plan {0} does not fit this machine")]
 struct PlanDoesNotFit(String);
-
-impl fmt::Display for PlanDoesNotFit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "plan {} does not fit this machine", self.0)
-    }
-}
-
-impl std::error::Error for PlanDoesNotFit {}
 
 fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result<(Machine, Plan)> {
     let machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;

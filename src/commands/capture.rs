@@ -1,17 +1,16 @@
 //! `nicpin capture`: record this machine as one file.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::{Result, bail};
 
 use crate::cli::{CaptureArgs, Cli};
 use crate::commands::inputs::CONFIG;
-use crate::commands::output::write_file;
+use crate::commands::output::{print, write_file};
 use crate::policy;
 use crate::read::capture::Capture;
 use crate::report::exit::Exit;
-use crate::root::errno_words;
 
 pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {
@@ -37,7 +36,7 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
                 bytes.len()
             ));
         }
-        None => write_out(&bytes)?,
+        None => _ = print(&bytes)?,
     }
     for line in left_out(&capture.refused).into_iter().chain(capture.redacted) {
         // A closed standard error loses this message only.
@@ -63,14 +62,4 @@ fn left_out(refused: &[String]) -> Vec<String> {
         format!("{} {others} left out: permission denied; run as root to include them", paths[0])
     };
     kinds.into_values().map(line).collect()
-}
-
-fn write_out(bytes: &[u8]) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // The reader closed the pipe.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => bail!("standard output: {}", errno_words(&error)),
-        Ok(()) => Ok(()),
-    }
 }

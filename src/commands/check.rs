@@ -3,8 +3,9 @@
 use anyhow::Result;
 
 use crate::apply;
-use crate::cli::{CheckArgs, Cli, ReportFormat};
+use crate::cli::{CheckArgs, Cli};
 use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::output;
 use crate::read::Wants;
 use crate::render;
 use crate::report::exit::Exit;
@@ -15,11 +16,6 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
     let (machine, plan) =
         read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())?;
     let check = apply::check(&root, &machine, &plan, args.select.is_given());
-    if !args.quiet {
-        out.push_str(&match args.format {
-            ReportFormat::Table => render::check::check(&check),
-            ReportFormat::Json => render::json(&check)?,
-        });
-    }
+    out.push_str(&output::report(args.report, &check, render::check::check)?);
     Ok(check.exit())
 }

@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::apply;
-use crate::cli::{Cli, CompareArgs, PolicyArgs, ReportFormat};
-use crate::commands::child;
-use crate::commands::inputs::{NotThisMachine, Purpose, read_host};
+use crate::cli::{Cli, CompareArgs, PolicyArgs};
+use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::commands::sampling::{Progress, STEP, Sampler};
+use crate::commands::{child, output};
 use crate::machine::growth::Growth;
 use crate::machine::selection::without_device;
 use crate::machine::{Machine, Selection};
@@ -35,8 +35,7 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     )?;
     let Sides { near, far, subjects, mut notes } = sides(&machine, &policy, args)?;
     if !root.is_real() {
-        let text = "the command would run on this machine, not on the one that --root names";
-        return Err(NotThisMachine(text).into());
+        bail!(UsageError::new("the command would run on this machine, not on the one that --root names"));
     }
     let places = [(near, "near"), (far, "far")];
     let mut sides = places.each_ref().map(|(binding, _)| Side::new(binding));
@@ -54,10 +53,7 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let [near, far] = sides;
     let comparison = Comparison::new(&args.interface, command, near, far, notes);
-    out.push_str(&match args.format {
-        ReportFormat::Table => render::compare::compare(&comparison),
-        ReportFormat::Json => render::json(&comparison)?,
-    });
+    out.push_str(&output::report(args.report, &comparison, render::compare::compare)?);
     Ok(Exit::Planned)
 }
 
@@ -83,10 +79,7 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
             Selection::new(machine, std::slice::from_ref(&args.interface), false)?.names.into_iter().collect()
         }
     };
-    // The plan of all interfaces, so that the command gets CPUs without interrupts.
-    let mut all = Selection::new(machine, &[], false)?;
-    all.names.extend(names.iter().cloned());
-    let plan = crate::plan::plan(machine, policy, &all);
+    let plan = plan_beside_all(machine, policy, &names)?;
     let binding = |place: NodeChoice| {
         let wish = BindingRequest { place, cpus: None, memory: args.memory };
         Binding::new(machine, &plan, &args.interface, &names, &wish)

@@ -9,17 +9,15 @@ use crate::policy::Policy;
 use crate::read::{self, Queues, Wants};
 use crate::root::Root;
 
-/// The command works on the running machine only, and `--root` names another.
+/// A command line that only the machine or the command itself shows to be wrong.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct NotThisMachine(pub(super) &'static str);
+pub(super) struct UsageError(String);
 
-/// An argument that is neither a command nor an interface, and resembles a command.
-#[derive(Debug, thiserror::Error)]
-#[error("`{word}` is neither a command nor an interface; did you mean `nicpin {command}`?")]
-pub(super) struct Misspelt {
-    pub(super) word: String,
-    pub(super) command: String,
+impl UsageError {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
 }
 
 /// Default policy file, below the root.
@@ -99,4 +97,11 @@ pub(super) fn read_host(
     policy.check(machine.topology.possible).context(name)?;
     policy.options.check(machine.topology.possible)?;
     Ok((machine, policy))
+}
+
+/// The plan of these interfaces and all others in use, which shows the CPUs that no interrupts are sent to.
+pub(super) fn plan_beside_all(machine: &Machine, policy: &Policy, names: &[String]) -> Result<Plan> {
+    let mut all = Selection::new(machine, &[], false)?;
+    all.names.extend(names.iter().cloned());
+    Ok(crate::plan::plan(machine, policy, &all))
 }

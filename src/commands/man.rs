@@ -1,10 +1,11 @@
 //! `nicpin man`: manual pages.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::CommandFactory as _;
 
-use crate::cli::manual::{POLICY_PAGE, Page, pages, policy_page};
+use crate::cli::manual::{POLICY_PAGE, pages, policy_page};
 use crate::cli::{Cli, ManArgs};
+use crate::commands::inputs::UsageError;
 use crate::commands::output;
 use crate::report::exit::Exit;
 
@@ -21,21 +22,12 @@ pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
         return Ok(Exit::Planned);
     }
     let page = pages.iter().find(|page| page.command.as_deref() == args.command.as_deref());
-    let page = page.ok_or_else(|| NoSuchCommand::new(args.command.as_deref(), &pages))?;
+    let Some(page) = page else {
+        let word = args.command.as_deref().unwrap_or_default();
+        let commands: Vec<&str> = pages.iter().filter_map(|page| page.command.as_deref()).collect();
+        let commands = commands.join(", ");
+        bail!(UsageError::new(format!("there is no page about `{word}`; there are pages about {commands}")));
+    };
     out.push_str(&page.text);
     Ok(Exit::Planned)
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("there is no page about `{requested}`; there are pages about {commands}")]
-pub(super) struct NoSuchCommand {
-    requested: String,
-    commands: String,
-}
-
-impl NoSuchCommand {
-    fn new(requested: Option<&str>, pages: &[Page]) -> Self {
-        let commands: Vec<&str> = pages.iter().filter_map(|page| page.command.as_deref()).collect();
-        Self { requested: requested.unwrap_or_default().to_owned(), commands: commands.join(", ") }
-    }
 }

@@ -1,13 +1,14 @@
 //! `nicpin measure`: sample counters for a time or while a command runs.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::cli::{Cli, MeasureArgs, PolicyArgs, ReportFormat, SelectArgs};
+use crate::cli::{Cli, MeasureArgs, PolicyArgs, SelectArgs};
 use crate::commands::child::{self, ChildExit};
 use crate::commands::inputs::{Purpose, read_host};
+use crate::commands::output::print;
 use crate::commands::sampling::{STEP, Sampler};
 use crate::machine::growth::Growth;
 use crate::machine::selection::without_device;
@@ -29,7 +30,15 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
     let (machine, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), Wants::default())?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
     let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
-    let mut session = MeasureSession { machine: &machine, subjects: &subjects, notes: &notes, watch, args };
+    let mut session = MeasureSession {
+        machine: &machine,
+        subjects: &subjects,
+        notes: &notes,
+        watch,
+        args,
+        quiet: cli.quiet,
+        all: args.all || cli.verbose,
+    };
     if args.command.is_empty() {
         session.samples()?;
         return Ok(Exit::Planned);
@@ -45,10 +54,7 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
 }
 
 /// The interfaces to measure, and notes on selectors that match nothing.
-pub(super) fn subjects(
-    machine: &Machine,
-    select: &SelectArgs,
-) -> Result<(Vec<MeasuredInterface>, Vec<Note>)> {
+fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInterface>, Vec<Note>)> {
     let mut subjects = Vec::new();
     let mut selectors = Vec::new();
     for selector in &select.selectors {
@@ -74,6 +80,9 @@ struct MeasureSession<'a> {
     notes: &'a [Note],
     watch: Sampler<'a>,
     args: &'a MeasureArgs,
+    quiet: bool,
+    /// Whether vectors without interrupts and idle CPUs are listed.
+    all: bool,
 }
 
 impl MeasureSession<'_> {
@@ -84,17 +93,22 @@ impl MeasureSession<'_> {
     }
 
     fn text(&self, measure: &Measure) -> Result<String> {
-        Ok(match self.args.format {
-            ReportFormat::Table => render::measure::measure(measure, self.args.all),
-            ReportFormat::Json => serde_json::to_string(measure)? + "\n",
-        })
+        if self.args.report.is_json() {
+            // One sample a line.
+            return Ok(serde_json::to_string(measure)? + "\n");
+        }
+        Ok(render::measure::measure(measure, self.all))
+    }
+
+    fn print(&self, text: &str) -> Result<bool> {
+        if self.quiet { Ok(true) } else { print(text.as_bytes()) }
     }
 
     /// Takes the samples and prints each when it is complete.
     fn samples(&mut self) -> Result<()> {
         let time = self.args.seconds.unwrap_or(SAMPLE);
         let terminal = io::stdout().is_terminal();
-        let redraws = self.args.watch && self.args.format == ReportFormat::Table;
+        let redraws = self.args.watch && !self.args.report.is_json();
         let last = match (self.args.count, self.args.watch) {
             (Some(count), _) => count,
             (None, true) => u64::MAX,
@@ -108,7 +122,7 @@ impl MeasureSession<'_> {
                 true if number > 1 => format!("\n{text}"),
                 _ => text,
             };
-            if !print(&text)? {
+            if !self.print(&text)? {
                 break;
             }
         }
@@ -130,20 +144,10 @@ impl MeasureSession<'_> {
                 return Ok((whole, ended));
             }
             if interval.is_some_and(|time| part.elapsed >= time) {
-                print(&self.text(&self.measure(&part))?)?;
+                self.print(&self.text(&self.measure(&part))?)?;
                 part = Growth::default();
             }
         }
-    }
-}
-
-/// Prints and flushes; `false` if the reader closed the pipe.
-fn print(text: &str) -> Result<bool> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => bail!("standard output: {error}"),
     }
 }
 

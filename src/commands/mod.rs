@@ -23,7 +23,7 @@ mod status;
 use anyhow::Result;
 
 use crate::cli::{Cli, Command};
-use crate::commands::inputs::{Misspelt, NotThisMachine};
+use crate::commands::inputs::UsageError;
 use crate::machine::SelectError;
 use crate::plan::binding::BindingError;
 use crate::policy::ImpossibleCpu;
@@ -31,6 +31,12 @@ use crate::report::exit::Exit;
 
 /// Runs a command; its output goes to `out`.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
+    match cli.color {
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
     match &cli.command {
         Command::Status(args) => status::run(cli, args, out),
         Command::Plan(args) => plan::run(cli, args, out),
@@ -65,8 +71,6 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
         || error.is::<ImpossibleCpu>()
-        || error.is::<man::NoSuchCommand>()
-        || error.is::<NotThisMachine>()
-        || error.is::<Misspelt>();
+        || error.is::<UsageError>();
     if usage { Exit::Usage } else { Exit::Failed }
 }

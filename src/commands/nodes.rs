@@ -1,11 +1,11 @@
 //! `nicpin nodes`: nodes, memory, distances and interfaces; with `--bandwidth` the memory read rate between nodes.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use anyhow::{Context as _, Result, bail};
 
-use anyhow::{Context as _, Result};
-
-use crate::cli::{Cli, NodesArgs, PolicyArgs, ReportFormat};
-use crate::commands::inputs::{NotThisMachine, Purpose, read_host};
+use crate::cli::{Cli, NodesArgs, PolicyArgs};
+use crate::commands::inputs::{Purpose, UsageError, read_host};
+use crate::commands::output;
+use crate::commands::sampling::Progress;
 use crate::machine::memory::Rate;
 use crate::machine::{Machine, Selection};
 use crate::read::bandwidth::BandwidthTest;
@@ -20,7 +20,7 @@ use crate::sys;
 pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if args.bandwidth && !root.is_real() {
-        return Err(NotThisMachine("--bandwidth measures this machine, not the one that --root names").into());
+        bail!(UsageError::new("--bandwidth measures this machine, not the one that --root names"));
     }
     let wants = Wants { memory: true, ..Wants::default() };
     let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
@@ -31,10 +31,7 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
     }
-    out.push_str(&match args.format {
-        ReportFormat::Table => render::nodes::nodes(&nodes),
-        ReportFormat::Json => render::json(&nodes)?,
-    });
+    out.push_str(&output::report(args.report, &nodes, render::nodes::nodes)?);
     Ok(Exit::Planned)
 }
 
@@ -53,10 +50,6 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
         caches = caches.max(size.map(|size| size * domains as u64));
     }
     let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
-    let (pairs, terminal) = (test.pairs(), io::stderr().is_terminal());
-    // A closed standard error loses the progress line only.
-    let say = |text: &str| _ = if terminal { write!(io::stderr(), "\r{text}\x1b[K") } else { Ok(()) };
-    let rates = test.run(|done| say(&format!("measuring pair {} of {pairs}", (done + 1).min(pairs))));
-    say("");
-    Ok(rates?)
+    let (pairs, mut progress) = (test.pairs(), Progress::new());
+    Ok(test.run(|done| progress.say(&format!("measuring pair {} of {pairs}", (done + 1).min(pairs))))?)
 }

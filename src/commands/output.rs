@@ -1,12 +1,34 @@
-//! Files that the user names for output: written with the user's rights, and not below --root.
+//! What commands write: reports in the requested format, and files that the user names, which are not below --root.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use serde::Serialize;
 
+use crate::cli::ReportArgs;
+use crate::render;
 use crate::root::errno_words;
+
+/// A report as JSON or as the table that `table` makes.
+pub(super) fn report<T: Serialize>(
+    args: ReportArgs,
+    report: &T,
+    table: impl FnOnce(&T) -> String,
+) -> Result<String> {
+    if args.is_json() { Ok(render::json(report)?) } else { Ok(table(report)) }
+}
+
+/// Writes to standard output and flushes; `false` if the reader closed the pipe.
+pub(super) fn print(bytes: &[u8]) -> Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => bail!("standard output: {}", errno_words(&error)),
+    }
+}
 
 /// Writes a file; an existing one is replaced only with `force`.
 pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {

@@ -14,7 +14,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     let root = Root::open(&cli.root)?;
     let wants = Wants { memory: args.workers, ..Wants::default() };
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
-    out.push_str(&match args.format {
+    out.push_str(&match args.format() {
         PlanFormat::Table if args.explain => render::explain::plan(&plan),
         PlanFormat::Table if args.workers => render::workers::plan(&machine, &plan),
         PlanFormat::Table => render::table::plan(&plan, args.masks),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::apply::restore;
-use crate::cli::{Cli, ReportFormat, RestoreArgs};
+use crate::cli::{Cli, RestoreArgs};
 use crate::commands::inputs::open_to_write;
+use crate::commands::output;
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::Restored;
@@ -15,9 +16,6 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
     let root = open_to_write(cli)?;
     let undone = restore(&root, Duration::from_secs(args.lock.wait))?;
     let restored = Restored::new(undone.unwrap_or_default());
-    out.push_str(&match args.format {
-        ReportFormat::Table => render::applied::restored(&restored),
-        ReportFormat::Json => render::json(&restored)?,
-    });
+    out.push_str(&output::report(args.report, &restored, render::applied::restored)?);
     Ok(restored.exit())
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use crate::apply::{Record, irqbalance};
-use crate::cli::{Cli, ReportFormat, StatusArgs};
-use crate::commands::inputs::{Misspelt, Purpose, read_and_plan};
+use crate::cli::{Cli, StatusArgs};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
+use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::machine::SelectError;
 use crate::machine::sample::CounterSelection;
@@ -45,13 +46,9 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
-    out.push_str(&match args.format {
-        ReportFormat::Table => {
-            let every = args.all || !args.select.selectors.is_empty();
-            render::status::status(&status, args.all, every, wanted_colour())
-        }
-        ReportFormat::Json => render::json(&status)?,
-    });
+    let every = args.all || args.select.is_given();
+    let table = |status: &Status| render::status::status(status, args.all, every, wanted_colour());
+    out.push_str(&output::report(args.report, &status, table)?);
     Ok(if Unplannable::requested(&plan, args.select.is_given()).is_empty() {
         Exit::Planned
     } else {
@@ -63,7 +60,10 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
 fn misspelt(error: anyhow::Error) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else { return error };
     match Cli::nearest_command(selector) {
-        Some(command) => anyhow!(Misspelt { word: selector.clone(), command }),
+        Some(command) => UsageError::new(format!(
+            "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
+        ))
+        .into(),
         None => error,
     }
 }
