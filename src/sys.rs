@@ -167,35 +167,26 @@ const SIOCETHTOOL: c_ulong = 0x8946;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
 
-/// Channels of an interface: receive, transmit, other and combined ones.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RawChannels {
-    /// The maximum numbers.
-    pub(crate) max: [u32; 4],
-    /// The current numbers.
-    pub(crate) now: [u32; 4],
-}
-
 /// `struct ethtool_channels` (`include/uapi/linux/ethtool.h`).
 #[repr(C)]
 struct EthtoolChannels {
     cmd: u32,
-    max: [u32; 4],
-    now: [u32; 4],
+    /// The maximum numbers of receive, transmit, other and combined channels, then the current numbers.
+    numbers: [u32; 8],
 }
 
 mod ioctl {
     nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
 }
 
-pub(crate) fn get_channels(interface: &str) -> Result<RawChannels, Errno> {
-    let mut channels = EthtoolChannels { cmd: ETHTOOL_GCHANNELS, max: [0; 4], now: [0; 4] };
+pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
+    let mut channels = EthtoolChannels { cmd: ETHTOOL_GCHANNELS, numbers: [0; 8] };
     ethtool(interface, &mut channels)?;
-    Ok(RawChannels { max: channels.max, now: channels.now })
+    Ok(channels.numbers)
 }
 
-pub(crate) fn set_channels(interface: &str, RawChannels { max, now }: RawChannels) -> Result<(), Errno> {
-    ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, max, now })
+pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<(), Errno> {
+    ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, numbers })
 }
 
 fn ethtool(interface: &str, channels: &mut EthtoolChannels) -> Result<(), Errno> {

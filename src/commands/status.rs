@@ -25,9 +25,9 @@ const WATCH_TIME: Duration = Duration::from_secs(1);
 
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let wants = Wants { polling: true, ..Wants::default() };
     let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants).map_err(misspelt)?;
+        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())
+            .map_err(misspelt)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     let wanted =
         CounterSelection { irqs: vectors.map(|vector| vector.irq).collect(), ..CounterSelection::default() };

@@ -49,56 +49,44 @@ impl Channels {
 
     /// The arguments of `ethtool -L` that change `now` to this: `combined 6 rx 0`.
     pub fn difference(&self, now: &Self) -> String {
-        let fields = [
-            ("rx", self.rx, now.rx),
-            ("tx", self.tx, now.tx),
-            ("other", self.other, now.other),
-            ("combined", self.combined, now.combined),
-        ];
-        let changed = fields.iter().filter(|(_, wanted, now)| wanted != now);
-        let words: Vec<String> = changed.map(|(name, wanted, _)| format!("{name} {wanted}")).collect();
+        let fields = FIELDS.iter().zip(self.to_numbers().into_iter().zip(now.to_numbers())).skip(4);
+        let changed = fields.filter(|(_, (wanted, now))| wanted != now);
+        let words: Vec<String> = changed.map(|(name, (wanted, _))| format!("{name} {wanted}")).collect();
         words.join(" ")
+    }
+
+    /// The fields in the order of the kernel's structure.
+    pub(crate) fn to_numbers(self) -> [u32; 8] {
+        let Self { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined } = self;
+        [max_rx, max_tx, max_other, max_combined, rx, tx, other, combined]
+    }
+
+    pub(crate) fn from_numbers(numbers: [u32; 8]) -> Self {
+        let [max_rx, max_tx, max_other, max_combined, rx, tx, other, combined] = numbers;
+        Self { max_rx, max_tx, max_other, max_combined, rx, tx, other, combined }
     }
 
     /// The recorded form.
     #[doc(hidden)]
     pub fn to_text(&self) -> String {
-        let fields = [
-            ("max_rx", self.max_rx),
-            ("max_tx", self.max_tx),
-            ("max_other", self.max_other),
-            ("max_combined", self.max_combined),
-            ("rx", self.rx),
-            ("tx", self.tx),
-            ("other", self.other),
-            ("combined", self.combined),
-        ];
-        fields.map(|(name, value)| format!("{name} {value}\n")).concat()
+        std::array::from_fn::<_, 8, _>(|at| format!("{} {}\n", FIELDS[at], self.to_numbers()[at])).concat()
     }
 
     /// Reads the recorded form.
     #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut channels = Self::default();
+        let mut numbers = [0; 8];
         for line in text.lines() {
             let (name, value) = line.split_once(' ')?;
-            let value = value.trim().parse().ok()?;
-            let field = match name {
-                "max_rx" => &mut channels.max_rx,
-                "max_tx" => &mut channels.max_tx,
-                "max_other" => &mut channels.max_other,
-                "max_combined" => &mut channels.max_combined,
-                "rx" => &mut channels.rx,
-                "tx" => &mut channels.tx,
-                "other" => &mut channels.other,
-                "combined" => &mut channels.combined,
-                _ => return None,
-            };
-            *field = value;
+            let at = FIELDS.iter().position(|field| *field == name)?;
+            numbers[at] = value.trim().parse().ok()?;
         }
-        Some(channels)
+        Some(Self::from_numbers(numbers))
     }
 }
+
+/// The names of the fields, in the order of the kernel's structure.
+const FIELDS: [&str; 8] = ["max_rx", "max_tx", "max_other", "max_combined", "rx", "tx", "other", "combined"];
 
 #[cfg(test)]
 mod tests {

@@ -16,8 +16,8 @@ pub struct Growth {
     pub interrupts: BTreeMap<u32, BTreeMap<u32, u64>>,
     /// The CPUs that were watched.
     pub cpus: BTreeMap<u32, CpuGrowth>,
-    /// The interfaces that were watched.
-    pub interfaces: BTreeMap<String, Traffic>,
+    /// What went through the interfaces that were watched.
+    pub interfaces: BTreeMap<String, InterfaceCounts>,
     /// CPUs that went online or offline meanwhile; they are not counted for that time.
     pub cpus_changed: CpuSet,
     /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
@@ -48,9 +48,6 @@ pub struct CpuGrowth {
     /// Packets that RPS moved to this CPU.
     pub rps: u64,
 }
-
-/// What went through an interface.
-pub type Traffic = InterfaceCounts;
 
 impl Growth {
     /// For how many seconds was counted.
@@ -197,7 +194,7 @@ fn grown(was: u32, now: u32) -> Option<u32> {
 }
 
 /// `None` for an interface that is another one, or that counts anew.
-fn traffic(from: &Counters, to: &Counters) -> Option<Traffic> {
+fn traffic(from: &Counters, to: &Counters) -> Option<InterfaceCounts> {
     if from.index != to.index {
         return None;
     }

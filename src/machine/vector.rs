@@ -66,6 +66,18 @@ pub struct UnknownVector {
     pub action: String,
 }
 
+impl Role {
+    /// As in the plan's JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Combined => "combined",
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+            Self::Control => "control",
+        }
+    }
+}
+
 impl Vector {
     /// Whether it is for packets, and not a control vector.
     pub fn is_queue_vector(&self) -> bool {

@@ -5,7 +5,6 @@ use std::hash::Hasher as _;
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
-use crate::machine::Role;
 use crate::plan::data::{HostSummary, PlannedInterface};
 
 /// The hash of the planned targets, without what differs between boots: IRQ numbers, current settings, link states and
@@ -26,13 +25,7 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
         }
         hash.sets([&interface.candidates]);
         for vector in &interface.vectors {
-            let role = match vector.role {
-                Role::Combined => "combined",
-                Role::Rx => "rx",
-                Role::Tx => "tx",
-                Role::Control => "control",
-            };
-            hash.text(role);
+            hash.text(vector.role.name());
             hash.numbers(vector.queue);
             hash.sets(&vector.cpus);
         }

@@ -22,6 +22,14 @@ pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileE
     read_set_opt(root, path, CpuSet::parse_kernel_mask)
 }
 
+/// A file with CPUs that has two forms, a list and on all kernels a mask; `None` if both are absent.
+pub(crate) fn read_cpus(root: &Root, list: &str, mask: &str) -> Result<Option<CpuSet>, FileError> {
+    Ok(match read_list(root, list)? {
+        Some(cpus) => Some(cpus),
+        None => read_mask(root, mask)?,
+    })
+}
+
 type Parse = fn(&str) -> Result<CpuSet, CpuSetError>;
 
 fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>, FileError> {

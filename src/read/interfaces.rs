@@ -6,9 +6,7 @@
 
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
-use crate::machine::{
-    Channels, Device, Interface, MaskFile, Polling, RxQueue, Stacked, TxQueue, VmbusChannel,
-};
+use crate::machine::{Channels, Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
 use crate::read::device::{device_path, on_usb};
 use crate::read::files::{name_of, parse_mask_file, read_list, read_number};
 use crate::read::{Queues, Wants, ethtool, others, polling};
@@ -91,15 +89,9 @@ fn read_interface(
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
         rx_queues,
         tx_queues,
-        polling: if wants.polling { polling::read(root, path)? } else { Polling::default() },
-        netdev: None,
+        polling: polling::read(root, path)?,
         vmbus: read_vmbus(root, link)?,
-        vectors: Vec::new(),
-        unknown_vectors: Vec::new(),
-        vanished_vectors: Vec::new(),
-        contradictions: Vec::new(),
-        shares_vectors_of: None,
-        sharers: Vec::new(),
+        ..Interface::default()
     };
     Ok(root.exists(path).then_some(interface))
 }
@@ -110,13 +102,11 @@ fn read_channels(
     name: &str,
     driver: Option<&str>,
 ) -> Result<(Option<Channels>, bool), FileError> {
-    Ok(match (ethtool::channels(root, name)?, driver) {
-        // The driver reports a maximum, but has no `set_channels`.
-        (ethtool::ChannelsAnswer::Channels(now), Some("vmxnet3")) => (Some(now.without_more()), true),
-        (ethtool::ChannelsAnswer::Channels(now), _) => (Some(now), false),
-        (ethtool::ChannelsAnswer::Nothing, _) => (None, true),
-        (ethtool::ChannelsAnswer::NotAsked, _) => (None, false),
-    })
+    let (channels, asked) = ethtool::channels(root, name)?;
+    // The driver reports a maximum, but has no `set_channels`.
+    let fixed = driver == Some("vmxnet3");
+    let channels = channels.map(|now| if fixed { now.without_more() } else { now });
+    Ok((channels, asked && (fixed || channels.is_none())))
 }
 
 fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
@@ -204,37 +194,30 @@ pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Res
 }
 
 fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>, Vec<TxQueue>), FileError> {
-    let (mut rx, mut tx) = (Vec::new(), Vec::new());
+    let (mut rx, mut tx): (Vec<RxQueue>, Vec<TxQueue>) = (Vec::new(), Vec::new());
+    let steering = wanted == Queues::Steering;
     for name in root.list(&format!("{path}/queues"))?.unwrap_or_default() {
         let queue = format!("{path}/queues/{name}");
-        if let Some(index) = name.strip_prefix("rx-").and_then(|index| index.parse().ok()) {
-            if wanted == Queues::Numbers {
-                rx.push(RxQueue { index, ..RxQueue::default() });
-                continue;
+        let index = |way: &str| name.strip_prefix(way).and_then(|index| index.parse().ok());
+        if let Some(index) = index("rx-") {
+            let mut new = RxQueue { index, ..RxQueue::default() };
+            if steering {
+                let last = rx.last().and_then(|last| last.rps_cpus.as_ref());
+                let path = format!("{queue}/rps_cpus");
+                new.rps_cpus = root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?;
+                new.rps_flow_cnt = read_number(root, &format!("{queue}/rps_flow_cnt"))?;
             }
-            rx.push(RxQueue {
-                index,
-                rps_cpus: {
-                    let path = format!("{queue}/rps_cpus");
-                    let last = rx.last().and_then(|last: &RxQueue| last.rps_cpus.as_ref());
-                    root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?
-                },
-                rps_flow_cnt: read_number(root, &format!("{queue}/rps_flow_cnt"))?,
-            });
-        } else if let Some(index) = name.strip_prefix("tx-").and_then(|index| index.parse().ok()) {
-            if wanted == Queues::Numbers {
-                tx.push(TxQueue { index, ..TxQueue::default() });
-                continue;
+            rx.push(new);
+        } else if let Some(index) = index("tx-") {
+            let mut new = TxQueue { index, ..TxQueue::default() };
+            if steering {
+                let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
+                let last = tx.last().and_then(|last| last.xps_cpus.as_ref());
+                new.xps_cpus = read_xps(root, &format!("{queue}/xps_cpus"), last)?;
+                new.has_xps_rxqs =
+                    root.parse_opt(&format!("{queue}/xps_rxqs"), names_one)?.unwrap_or_default();
             }
-            let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
-            tx.push(TxQueue {
-                index,
-                xps_cpus: {
-                    let last = tx.last().and_then(|last: &TxQueue| last.xps_cpus.as_ref());
-                    read_xps(root, &format!("{queue}/xps_cpus"), last)?
-                },
-                has_xps_rxqs: root.parse_opt(&format!("{queue}/xps_rxqs"), names_one)?.unwrap_or_default(),
-            });
+            tx.push(new);
         }
     }
     rx.sort_by_key(|queue| queue.index);

@@ -42,7 +42,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         stacked,
         flow_entries: read_number(root, FLOW_ENTRIES)?,
         other_tools: tools::read(root)?,
-        sockets_poll: wants.polling && polling::sockets_poll(root)?,
+        sockets_poll: polling::sockets_poll(root)?,
     })
 }
 

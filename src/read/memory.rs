@@ -17,7 +17,7 @@ const NODE: &str = "/sys/devices/system/node";
 pub(crate) fn totals(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u64>, FileError> {
     let mut totals = BTreeMap::new();
     for &node in topology.nodes.keys() {
-        totals.extend(meminfo(root, node)?.and_then(|info| info.total).map(|total| (node, total)));
+        totals.extend(meminfo(root, node)?.map(|(total, _)| (node, total)));
     }
     Ok(totals)
 }
@@ -33,14 +33,11 @@ pub(crate) fn usage(root: &Root, node: u32) -> Result<NodeUsage, FileError> {
             })?),
             None => None,
         };
-    Ok(NodeUsage { free_kib: meminfo(root, node)?.and_then(|info| info.free), pages })
+    Ok(NodeUsage { free_kib: meminfo(root, node)?.and_then(|(_, free)| free), pages })
 }
 
-#[derive(Debug, Default, PartialEq)]
-struct Meminfo {
-    total: Option<u64>,
-    free: Option<u64>,
-}
+/// A node's memory in KiB, and how much of it is free where that is reported.
+type Meminfo = (u64, Option<u64>);
 
 fn meminfo(root: &Root, node: u32) -> Result<Option<Meminfo>, FileError> {
     let path = format!("{NODE}/node{node}/meminfo");
@@ -57,9 +54,7 @@ fn parse_meminfo(text: &str) -> Option<Meminfo> {
         (unit == "kB").then_some(())?;
         Some(Some(number.parse().ok()?))
     };
-    let total = value("MemTotal")?;
-    total?;
-    Some(Meminfo { total, free: value("MemFree")? })
+    Some((value("MemTotal")??, value("MemFree")?))
 }
 
 fn name_of(line: &str) -> Option<&str> {
@@ -87,10 +82,9 @@ mod tests {
 
     #[test]
     fn a_nodes_memory() {
-        let info = Meminfo { total: Some(192_892), free: Some(88_608) };
-        assert_eq!(parse_meminfo(MEMINFO), Some(info));
+        assert_eq!(parse_meminfo(MEMINFO), Some((192_892, Some(88_608))));
         assert_eq!(without_use(MEMINFO), "Node 1 MemTotal:         192892 kB\n");
-        assert_eq!(parse_meminfo(&without_use(MEMINFO)).unwrap().free, None);
+        assert_eq!(parse_meminfo(&without_use(MEMINFO)).unwrap().1, None);
         for bad in ["", "Node 0 MemFree: 1 kB\n", "Node 0 MemTotal: x kB\n", "Node 0 MemTotal: 3 MB\n"] {
             assert_eq!(parse_meminfo(bad), None, "{bad:?}");
         }

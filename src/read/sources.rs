@@ -109,12 +109,7 @@ fn owner(direction: Direction, queue: u32, reported: &BTreeMap<u32, IrqQueues>) 
 }
 
 fn words(placed: VectorUse) -> String {
-    let role = match placed.role {
-        Role::Combined => "combined",
-        Role::Rx => "rx",
-        Role::Tx => "tx",
-        Role::Control => "control",
-    };
+    let role = placed.role.name();
     placed.queue.map_or(role.to_owned(), |queue| format!("{role} {queue}"))
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Node, Topology};
-use crate::read::files::{read_list, read_mask, read_number};
+use crate::read::files::{read_cpus, read_list, read_number};
 use crate::read::interrupts::Interrupts;
 use crate::root::{FileError, Root};
 
@@ -65,20 +65,18 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
         let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
         online = interrupts.split_once('\n').map(|(header, _)| Interrupts::cpus(header)).unwrap_or_default();
     }
-    // The error of reading the file itself names the path and the fix.
-    if online.is_empty() { read_set(root, &path, CpuSet::parse_list) } else { Ok(online) }
+    if online.is_empty() {
+        // The error of reading the file itself names the path and the fix.
+        root.read(&path)?;
+    }
+    Ok(online)
 }
 
 fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     let topology = format!("{CPU}/cpu{cpu}/topology");
-    // Kernels before 5.3 have only the first name, which still exists in 6.18.
-    for name in ["thread_siblings_list", "core_cpus_list"] {
-        if let Some(cpus) = read_list(root, &format!("{topology}/{name}"))? {
-            return Ok(cpus);
-        }
-    }
-    for name in ["thread_siblings", "core_cpus"] {
-        if let Some(cpus) = read_mask(root, &format!("{topology}/{name}"))? {
+    // Kernels before 5.3 have only the first names, which still exist in 6.18.
+    for (list, mask) in [("thread_siblings_list", "thread_siblings"), ("core_cpus_list", "core_cpus")] {
+        if let Some(cpus) = read_cpus(root, &format!("{topology}/{list}"), &format!("{topology}/{mask}"))? {
             return Ok(cpus);
         }
     }
@@ -132,23 +130,19 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
         Ok(level.unwrap_or_default())
     };
     // It is index3 on nearly every machine; the others are listed.
-    let index = if is_l3("index3")? {
-        Some("index3".to_owned())
-    } else {
-        let mut found = None;
-        for name in root.list(&cache)?.unwrap_or_default() {
-            if name.starts_with("index") && is_l3(&name)? {
-                found = Some(name);
-                break;
+    let mut index = "index3".to_owned();
+    if !is_l3(&index)? {
+        let mut listed = root.list(&cache)?.unwrap_or_default().into_iter();
+        index = loop {
+            match listed.next() {
+                Some(name) if name.starts_with("index") && is_l3(&name)? => break name,
+                Some(_) => {}
+                None => return Ok(CpuSet::new()),
             }
-        }
-        found
-    };
-    let Some(index) = index else { return Ok(CpuSet::new()) };
-    if let Some(cpus) = read_list(root, &format!("{cache}/{index}/shared_cpu_list"))? {
-        return Ok(cpus);
+        };
     }
-    Ok(read_mask(root, &format!("{cache}/{index}/shared_cpu_map"))?.unwrap_or_default())
+    let shared = format!("{cache}/{index}/shared_cpu");
+    Ok(read_cpus(root, &format!("{shared}_list"), &format!("{shared}_map"))?.unwrap_or_default())
 }
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
@@ -180,11 +174,9 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
     for name in root.list(NODE)?.unwrap_or_default() {
         let Some(id) = name.strip_prefix("node").and_then(|id| id.parse().ok()) else { continue };
         let path = format!("{NODE}/{name}");
-        let cpus = match read_list(root, &format!("{path}/cpulist"))? {
-            Some(cpus) => cpus,
-            // Kernels before 2.6.25 print only the mask.
-            None => read_mask(root, &format!("{path}/cpumap"))?.unwrap_or_default(),
-        };
+        // Kernels before 2.6.25 print only the mask.
+        let cpus =
+            read_cpus(root, &format!("{path}/cpulist"), &format!("{path}/cpumap"))?.unwrap_or_default();
         nodes.insert(id, Node { cpus: cpus.intersection(online), distances: BTreeMap::new() });
     }
     if nodes.is_empty() {
@@ -210,13 +202,4 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
         }
     }
     Ok(nodes)
-}
-
-fn read_set(
-    root: &Root,
-    path: &str,
-    parse: fn(&str) -> Result<CpuSet, crate::cpuset::CpuSetError>,
-) -> Result<CpuSet, FileError> {
-    let text = root.read(path)?;
-    parse(&text).map_err(|error| root.content_error(path, error.to_string()))
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::machine::netdev::{IrqQueues, Netdev};
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
-use crate::read::files::{parse_mask_file, read_list, read_mask};
+use crate::read::files::{parse_mask_file, read_cpus};
 use crate::read::interrupts::{Handlers, InterruptRow};
 use crate::read::names::{Dialect, Numbering};
 use crate::read::numbering::{self, NamedVector, VectorUse};
@@ -220,10 +220,8 @@ fn read_vector(
     // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());
     let Some((affinity, mode)) = again_while(nowhere, read)? else { return Ok(None) };
-    let effective = match read_list(root, &format!("{path}/effective_affinity_list"))? {
-        Some(cpus) => Some(cpus),
-        None => read_mask(root, &format!("{path}/effective_affinity"))?,
-    };
+    let effective =
+        read_cpus(root, &format!("{path}/effective_affinity_list"), &format!("{path}/effective_affinity"))?;
     Ok(Some(Vector {
         irq,
         action: action.to_owned(),

@@ -2,7 +2,6 @@
 
 /// What is read only on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // one question has nothing to do with another
 pub struct Wants {
     /// The drivers' hints.
     pub hints: bool,
@@ -10,8 +9,6 @@ pub struct Wants {
     pub interrupts: bool,
     /// The memory of each node.
     pub memory: bool,
-    /// How the interfaces' queues are polled.
-    pub polling: bool,
     /// How much of the interfaces' queues.
     pub queues: Queues,
 }
@@ -29,5 +26,5 @@ pub enum Queues {
 impl Wants {
     /// Everything that a command or a policy may need.
     pub const EVERYTHING: Self =
-        Self { hints: true, interrupts: true, memory: true, polling: true, queues: Queues::Steering };
+        Self { hints: true, interrupts: true, memory: true, queues: Queues::Steering };
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::growth::{Growth, Traffic};
+use crate::machine::growth::Growth;
 use crate::machine::sample::CounterSelection;
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
@@ -257,7 +257,7 @@ fn interface(
     per_second: &dyn Fn(u64) -> f64,
 ) -> InterfaceRates {
     let gbit = |bytes: u64| per_second(bytes) * 8.0 / 1e9;
-    let traffic = growth.interfaces.get(&subject.name).map(|traffic: &Traffic| TrafficRates {
+    let traffic = growth.interfaces.get(&subject.name).map(|traffic| TrafficRates {
         rx_bytes: traffic.rx_bytes,
         tx_bytes: traffic.tx_bytes,
         rx_gbit_per_second: gbit(traffic.rx_bytes),
