@@ -110,6 +110,6 @@ fn archives_made_by_hand() {
     std::fs::write(&file, archive("README", tar::EntryType::Regular, "x")).unwrap();
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
     assert_eq!((run.code, run.stderr.lines().count()), (1, 1));
-    let told = "/sys/devices/system/cpu/online: no such file or directory (ENOENT): is this the root of a Linux machine";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let expected = "/sys/devices/system/cpu/online: no such file or directory (ENOENT): is this the root of a Linux machine";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
 }

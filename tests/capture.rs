@@ -147,8 +147,8 @@ fn identity_is_captured_on_request() {
     let machine = identified();
     let captured = Captured::with(&machine.path("/"), &["--identify"]);
     let text = captured.text();
-    for told in ["host db7.example.org\n", "address nic0 52:54:00:ab:cd:01\n", "unix-time "] {
-        assert!(text.contains(told), "{told}");
+    for expected in ["host db7.example.org\n", "address nic0 52:54:00:ab:cd:01\n", "unix-time "] {
+        assert!(text.contains(expected), "{expected}");
     }
     assert!(!text.contains("secretd"), "other processes are nobody's business");
     assert_same_plans(&machine.path("/"), &captured.file());
@@ -166,10 +166,10 @@ fn an_interface_named_after_its_address_is_renamed() {
     symlink(target, link.with_file_name(own)).unwrap();
     machine.remove("/sys/class/net/nic1");
     let captured = Captured::of(&machine.path("/"));
-    let told = format!(
+    let expected = format!(
         "nicpin: {own} has a hardware address in its name; the capture calls it {other}, and so does its plan\n"
     );
-    assert_eq!(captured.run.stderr, told);
+    assert_eq!(captured.run.stderr, expected);
     assert!(!captured.text().contains("abcd02"));
     // The hash of the plan depends on the names.
     let plan_of = |root: &Path| plan(root, "table").rsplit_once("\nplan ").unwrap().0.to_owned();
@@ -208,10 +208,10 @@ fn unreadable_files_are_left_out_and_named_without_root() {
     let file = dir.path().join("x.tar.gz");
     let run = machine.nicpin_as_nobody(&["capture", "-o", file.to_str().unwrap()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let told = ["affinity_hint and 2 others are", "effective_affinity_list is"].map(|files| {
+    let expected = ["affinity_hint and 2 others are", "effective_affinity_list is"].map(|files| {
         format!("nicpin: /proc/irq/36/{files} left out: permission denied; run as root to include them\n")
     });
-    assert_eq!(run.stderr, told.concat());
+    assert_eq!(run.stderr, expected.concat());
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     if !is_root() {
@@ -282,11 +282,11 @@ fn a_capture_is_read_only() {
     for command in ["apply", "start", "restore", "stop"] {
         let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{command}");
-        let told = format!(
+        let expected = format!(
             "nicpin: {}: a capture is read-only; run the command on the machine itself, or on the unpacked tree\n",
             file.display()
         );
-        assert_eq!(run.stderr, told, "{command}");
+        assert_eq!(run.stderr, expected, "{command}");
     }
     assert_eq!(captured.bytes(), before);
 }

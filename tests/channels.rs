@@ -49,13 +49,13 @@ fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
     let machine = Copy::of("dl980");
     let before = machine.read(ETH0);
     assert_eq!(machine.nicpin(&["apply", "--channels", "auto", "eth0"]).code, 0);
-    let told = machine.read(ETH0);
+    let before = machine.read(ETH0);
     machine.remove(ETH0);
     let run = machine.nicpin(&["restore"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("port 0: channels; kept for the next restore\n"), "{}", run.stdout);
     assert!(run.stdout.contains("absent=1\n"), "{}", run.stdout);
-    machine.write(ETH0, &told);
+    machine.write(ETH0, &before);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.read(ETH0), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());

@@ -26,8 +26,8 @@ fn hyper_v_channels_are_listed_and_left_alone() {
     let notes = &of(&plan, "eth0").notes;
     let note = notes.iter().find(|note| note.code() == "vmbus-channels").unwrap();
     assert!(nicpin::render::note::text(note).contains("14 -> 0, 20 -> 5"), "{note:?}");
-    let cure = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
-    assert_eq!(nicpin::render::note::fix(note).as_deref(), Some(cure.as_str()));
+    let fix = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
+    assert_eq!(nicpin::render::note::fix(note).as_deref(), Some(fix.as_str()));
     assert!(plan.writes.is_empty());
     assert_eq!(tree.run(&["plan", "eth0"]).code, 0);
 }

@@ -142,10 +142,10 @@ fn trees() -> Vec<String> {
 fn compare(built: &BTreeMap<String, Entry>, kept: &BTreeMap<String, Entry>) -> String {
     let paths: BTreeSet<&String> = built.keys().chain(kept.keys()).collect();
     let differ: Vec<_> = paths.into_iter().filter(|&path| built.get(path) != kept.get(path)).collect();
-    let told: Vec<String> = differ
+    let listed: Vec<String> = differ
         .iter()
         .take(10)
         .map(|&path| format!("{path}\n  built: {:?}\n   kept: {:?}", built.get(path), kept.get(path)))
         .collect();
-    if differ.is_empty() { String::new() } else { format!("{} paths\n{}", differ.len(), told.join("\n")) }
+    if differ.is_empty() { String::new() } else { format!("{} paths\n{}", differ.len(), listed.join("\n")) }
 }

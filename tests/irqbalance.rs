@@ -359,7 +359,7 @@ fn atomic_removes_the_bans_of_this_apply() {
         Ok::<_, apply::ApplyError>((host, plan))
     });
     let undone = done.unwrap().undone.unwrap();
-    assert!(undone.complete() && undone.irqbalance.is_some_and(|told| told.irqs == 8));
+    assert!(undone.complete() && undone.irqbalance.is_some_and(|done| done.irqs == 8));
     assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
     good(&machine, &["restore"]);
     assert_eq!(banned(&machine), set(&[9]));
@@ -402,9 +402,9 @@ fn a_stored_plan_bans_in_the_irqbalance_that_runs_now() {
         let _ = std::fs::remove_dir_all(machine.path("/proc/700"));
         restart(&machine, 611, &[]);
         let run = machine.nicpin(&["apply", "--plan", machine.path("/plan.json").to_str().unwrap()]);
-        let told = then.is_none_or(|action| action == "ban");
+        let done = then.is_none_or(|action| action == "ban");
         assert_eq!(run.code, i32::from(then == Some("refuse")), "{then:?}: {}{}", run.stdout, run.stderr);
-        assert_eq!(banned(&machine), if told { set(&PLANNED) } else { set(&[]) }, "{then:?}");
+        assert_eq!(banned(&machine), if done { set(&PLANNED) } else { set(&[]) }, "{then:?}");
         assert!((run.stdout.clone() + &run.stderr).contains("process 812"), "{then:?}: {}", run.stdout);
     }
 }

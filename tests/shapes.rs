@@ -172,9 +172,9 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     host.interfaces[0].name = "e;0".to_owned();
     host.interfaces[0].tx_queues[5].has_xps_rxqs = true;
     let plan = support::host::plan(&host);
-    let cure =
+    let fix =
         "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
-    assert_eq!(nicpin::render::note::fix(&of(&plan, "e;0").notes[0]).as_deref(), Some(cure));
+    assert_eq!(nicpin::render::note::fix(&of(&plan, "e;0").notes[0]).as_deref(), Some(fix));
 }
 
 #[test]

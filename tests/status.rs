@@ -98,7 +98,7 @@ fn status_needs_no_root_and_writes_nothing() {
 fn a_watched_tree_has_no_interrupts() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    for (irq, cpu) in served(&machine) {
+    for (irq, cpu) in effective_cpus(&machine) {
         machine.write(&format!("/proc/irq/{irq}/effective_affinity_list"), &format!("{cpu}\n"));
         machine.write(&format!("/proc/irq/{irq}/effective_affinity"), &format!("{:x}\n", 1 << cpu));
     }
@@ -109,7 +109,7 @@ fn a_watched_tree_has_no_interrupts() {
 }
 
 /// The planned vectors of a machine in the planned state, and their CPUs.
-fn served(machine: &Copy) -> Vec<(u32, u32)> {
+fn effective_cpus(machine: &Copy) -> Vec<(u32, u32)> {
     let json = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let plan: nicpin::plan::Plan = serde_json::from_str(&json).unwrap();
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
@@ -360,10 +360,10 @@ fn bans_that_end_with_irqbalance_are_reported() {
         [(100, "leaves the 16 planned IRQs alone until it restarts"), (101, "by default every 10 s")]
     {
         machine.write("/proc/812/stat", &irqbalance_since(started));
-        let told = serde_json::json!({
+        let record = serde_json::json!({
             "schema": "nicpin.irqbalance/1", "process": [812, 100], "banned": [], "planned": planned, "stopped": false
         });
-        machine.write("/run/nicpin/irqbalance.json", &told.to_string());
+        machine.write("/run/nicpin/irqbalance.json", &record.to_string());
         let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
         assert!(screen.contains(said), "{screen}");
     }

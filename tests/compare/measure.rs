@@ -134,10 +134,10 @@ fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
     if let Some(node) = interface.device.node {
         return cpus_of(&node).or_else(|| topology.nearest_nodes(node).iter().find_map(cpus_of));
     }
-    let told = interface.device.local_cpus.clone().filter(|cpus| !topology.online.is_subset(cpus));
+    let reported = interface.device.local_cpus.clone().filter(|cpus| !topology.online.is_subset(cpus));
     let mut with_cpus = topology.nodes.keys().filter_map(cpus_of);
     let only = with_cpus.next().filter(|_| with_cpus.next().is_none());
-    told.or(only)
+    reported.or(only)
 }
 
 /// The L3 domains that a card's own CPUs have, without isolated CPUs.

@@ -44,9 +44,9 @@ pub fn a_rate_is_measured() {
     let node = sys::allowed_nodes().unwrap().first().unwrap();
     let cpus: CpuSet = sys::affinity().unwrap();
     let course = BandwidthTest { memory: vec![(node, 4 << 20)], readers: vec![(node, cpus.clone())] };
-    let mut told = Vec::new();
-    let rates = course.run(|done| told.push(done)).unwrap();
+    let mut calls = Vec::new();
+    let rates = course.run(|done| calls.push(done)).unwrap();
     assert_eq!((rates.len(), rates[0].threads, rates[0].memory_of), (1, cpus.len(), node));
     assert!(rates[0].bytes_per_second > 1_000_000, "{rates:?}");
-    assert_eq!(told, [0, 0]);
+    assert_eq!(calls, [0, 0]);
 }

@@ -58,7 +58,7 @@ writes $S | cut -d' ' -f1 | sort > /tmp/planned
 diff /tmp/before /tmp/after | sed -n 's/^+\([^+:][^:]*\):.*/\1/p' | sort > /tmp/changed
 same_file "files that changed" /tmp/planned /tmp/changed
 if [ "$TOPOLOGY" = two-node-ir ]; then
-  equal "vectors served elsewhere, with interrupt remapping" "" "$(unsettled $P)"
+  equal "vectors with other effective CPUs, with interrupt remapping" "" "$(unsettled $P)"
 fi
 
 # --- again: nothing to do
@@ -74,13 +74,13 @@ snapshot /tmp/now; same_file "the machine after a second apply" /tmp/after /tmp/
 
 # --- what the kernel does with it
 for pair in $(pairs); do connect "$pair" $P; settle $P; disconnect; done
-equal "vectors served elsewhere after traffic on all wires" "" "$(unsettled $P)"
+equal "vectors with other effective CPUs after traffic on all wires" "" "$(unsettled $P)"
 expect 0 nicpin check
 snapshot /tmp/now; same_file "the machine after traffic" /tmp/after /tmp/now
 
 # --- restore
 expect 0 nicpin restore
-equal "values put back" "$N" "$(number changed)"
+equal "settings restored" "$N" "$(number changed)"
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 expect 0 nicpin restore
 contains "a second restore" "nothing to restore" "$OUT"

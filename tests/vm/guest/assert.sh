@@ -121,7 +121,7 @@ unsettled() {
   while read -r irq nic role queue cpu; do
     case " ${*:-$nic} " in *" $nic "*) ;; *) continue;; esac
     read -r now < "/proc/irq/$irq/effective_affinity_list"
-    [ "$now" = "$cpu" ] || { left=0; echo "irq $irq ($nic $role $queue): planned $cpu, served by $now"; }
+    [ "$now" = "$cpu" ] || { left=0; echo "irq $irq ($nic $role $queue): planned $cpu, effective $now"; }
   done < /tmp/vectors
   return $left
 }
@@ -169,5 +169,5 @@ settle() {
   while talk 3; left=$(unsettled "$1" "$NEAR" "$FAR"); do
     rounds=$((rounds + 1)); [ $rounds -lt 10 ] || break
   done
-  equal "vectors of $NEAR and $FAR served elsewhere after traffic" "" "$left"
+  equal "vectors of $NEAR and $FAR with other effective CPUs after traffic" "" "$left"
 }

@@ -33,7 +33,7 @@ for card in "nic0 4" "nic1 8"; do
     at_least "vectors of $nic queue $queue" 1 "$(vectors /tmp/plan.json | grep -c -E " (combined|rx) $queue ")"
   done
 done
-# Not every driver changes its channels; that is told, and the rest is applied.
+# Not every driver changes its channels; that is said, and the rest is applied.
 expect 1 nicpin apply nic2 --channels 2
 contains "the kernel's answer" EOPNOTSUPP "$OUT"
 equal "values refused" 1 "$(number refused)"

@@ -17,7 +17,7 @@ because() {
   expect 2 nicpin check -q "$@"
   equal "what check -q prints" "" "$(cat "$OUT" "$ERR")"
 }
-mended() {
+repaired() {
   expect 0 nicpin apply "$@"
   expect 0 nicpin check "$@"
 }
@@ -54,14 +54,14 @@ for nic in nic0 nic1 nic2 nic3; do ip link set dev $nic up; done
 poll 10 links_up
 snapshot /tmp/now; grep -E "$(writes $S | cut -d' ' -f1 | xargs | tr ' ' '|')" /tmp/now > /tmp/held
 nicpin check > /tmp/said; echo "   check after ifdown and ifup: $(tail -1 /tmp/said)"
-mended
+repaired
 as_planned $S
 
 section "somebody moves a vector"
 irq=$(vectors $P | awk '$2 == "nic1" && $4 == 3 {print $1}')
 echo 8000 > "/proc/irq/$irq/smp_affinity"
 because moved-by-other nic1
-mended
+repaired
 
 section "ethtool -L down and up"
 for card in "nic0 2 4" "nic1 2 8"; do
@@ -69,12 +69,12 @@ for card in "nic0 2 4" "nic1 2 8"; do
   set -- $card
   expect 0 ethtool -L "$1" combined "$2"
   because queue-count-changed "$1"
-  mended "$1"
+  repaired "$1"
   expect 0 ethtool -L "$1" combined "$3"
   because queue-count-changed "$1"
-  mended "$1"
+  repaired "$1"
 done
-mended
+repaired
 
 section "a CPU goes offline after apply"
 cpu=$(vectors $P | awk '$2 == "nic1" {print $5; exit}')
@@ -84,9 +84,9 @@ contains "the reason" cpu-offline "$OUT"
 expect 1 nicpin apply --plan $P
 contains "what the stored plan does not fit" "CPUs were online: 0-15, now " "$OUT"
 equal "values changed by a plan that does not fit" 0 "$(number changed)"
-mended
+repaired
 echo 1 > "/sys/devices/system/cpu/cpu$cpu/online"
-mended
+repaired
 expect 0 nicpin restore
 
 section "a driver is unbound and bound again"
@@ -102,7 +102,7 @@ holds "the card comes back" poll 10 named
 [ "$new" = nic1 ] || ip link set dev "$new" name nic1
 ip link set dev nic1 up; poll 10 links_up
 because irq-recreated nic1
-mended
+repaired
 as_planned_by_queue() { vectors $P | grep " nic1 " | cut -d' ' -f2-; }
 expect 0 nicpin plan nic1 --format json
 vectors "$OUT" | cut -d' ' -f2- > /tmp/new; as_planned_by_queue > /tmp/old

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck shell=dash disable=SC1091
-# two-node with Debian's irqbalance, really running: what was applied holds when it was told, and moves when it was not.
+# two-node with Debian's irqbalance, really running: what was applied holds when irqbalance was asked to ban the IRQs, and moves when it was not.
 . /harness/lib.sh
 . /payload/assert.sh
 
@@ -53,12 +53,12 @@ holds_on() {
   echo "$1: held for $2 s in $rounds rounds"
 }
 
-# --- not told: it moves them
+# --- without a ban: it moves them
 balance
 expect 0 nicpin apply --irqbalance ignore
 contains "what ignore says" "is ignored" "$OUT"
 equal "IRQs left alone after ignore" "" "$(left_alone)"
-holds "irqbalance moves what it was not told of" poll 60 stir
+holds "irqbalance moves what it has no ban for" poll 60 stir
 diff -U 0 /tmp/planned /tmp/values | sed -n 's/^+\//  moved: \//p' | head -4
 expect 2 nicpin check
 
@@ -69,7 +69,7 @@ one_line "$ERR"
 snapshot /tmp/now; same_file "the machine after refuse" /tmp/before /tmp/now
 stop_balance
 
-# --- told: they hold; what somebody else had it leave alone stays so
+# --- banned: they hold; what somebody else had it leave alone stays so
 balance --banirq="$FIRST" --banirq=9
 expect 1 as_nobody nicpin apply
 expect 0 nicpin apply
@@ -82,12 +82,12 @@ expect 0 nicpin apply
 equal "values changed by a second apply" 0 "$(number changed)"
 expect 0 nicpin check
 
-# --- restore takes back exactly that
+# --- restore removes exactly those bans
 expect 0 nicpin restore
 contains "what restore says" "irqbalance may move $((N - 1)) IRQs again" "$OUT"
 equal "IRQs left alone after restore" "9 $FIRST" "$(left_alone | tr '\n' ' ' | sed 's/ $//')"
 
-# --- restarted: it knows of nothing, and is told again; restore takes back nothing from one that was not told
+# --- restarted: it has no bans, and gets them again; restore removes none from one that got none
 expect 0 nicpin apply
 stop_balance; balance
 equal "IRQs left alone after a restart" "" "$(left_alone)"
@@ -163,7 +163,7 @@ expect 0 nicpin restore
 contains "what restore says after stop" "irqbalance is started again" "$OUT"
 runs() { pidof irqbalance >/dev/null; }
 holds "irqbalance after restore" poll 5 runs
-equal "what systemctl was told" "stop irqbalance.service start irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
+equal "the calls of systemctl" "stop irqbalance.service start irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
 holds "no other systemctl was run" [ ! -e /tmp/wrong ]
 expect 0 nicpin restore
 contains "a second restore" "nothing to restore" "$OUT"

@@ -53,9 +53,9 @@ cat /proc/interrupts > /tmp/base; tx=$(counter nic0 tx_bytes) rx=$(counter nic0 
 expect 0 nicpin measure --format json nic0 -- iperf3 -c 10.9.0.2 -t 3 -P 4
 cat /proc/interrupts > /tmp/now; tx=$(($(counter nic0 tx_bytes) - tx)) rx=$(($(counter nic0 rx_bytes) - rx))
 cp "$OUT" /tmp/measure.json
-by_cpu /tmp/measure.json > /tmp/told; taken /tmp/base /tmp/now nic0 > /tmp/took
+by_cpu /tmp/measure.json > /tmp/reported; taken /tmp/base /tmp/now nic0 > /tmp/took
 at_least "vectors with interrupts" 2 "$(wc -l < /tmp/took)"
-equal "interrupts by vector and CPU" "" "$(alike /tmp/told /tmp/took)"
+equal "interrupts by vector and CPU" "" "$(alike /tmp/reported /tmp/took)"
 at_least "megabytes sent" 1 $((tx / 1000000))
 # Nothing else uses the wire.
 holds "bytes sent: $(number_of tx_bytes /tmp/measure.json) of $tx" [ $((tx - $(number_of tx_bytes /tmp/measure.json))) -le $((tx / 100)) ]
@@ -64,7 +64,7 @@ contains "all interrupts on the card's node" '"local":1.0' /tmp/measure.json
 contains "no interrupt elsewhere" '"remote_interrupts":0' /tmp/measure.json
 echo "  IRQ, CPU, interrupts by nicpin; by /proc/interrupts"
 join_lines() { awk 'NR == FNR {a[$1 " " $2] = $3; next} {print "  " $1, $2, a[$1 " " $2] + 0, $3}' "$1" "$2"; }
-join_lines /tmp/told /tmp/took
+join_lines /tmp/reported /tmp/took
 
 echo "--- the table, and the status, while traffic flows"
 # From the CPU of one queue, so that it stays on that queue.
@@ -82,8 +82,8 @@ contains "no proof without a look" "no interrupts were watched: not proven" "$OU
 
 echo "--- a vector that something else moves"
 echo 7 > "/proc/irq/$irq/smp_affinity_list"
-served() { [ "$(cat "/proc/irq/$irq/effective_affinity_list")" = 7 ]; }
-holds "IRQ $irq moves to CPU 7" poll 10 served
+effective_is_7() { [ "$(cat "/proc/irq/$irq/effective_affinity_list")" = 7 ]; }
+holds "IRQ $irq moves to CPU 7" poll 10 effective_is_7
 expect 0 nicpin status --seconds 2 nic0; cat "$OUT"
 contains "the drift" "DRIFT  effective CPU is on node 1" "$OUT"
 contains "its fix" "fix  nicpin apply nic0" "$OUT"
@@ -91,11 +91,11 @@ contains "since when" "(changed since nicpin apply)" "$OUT"
 cat /proc/interrupts > /tmp/base
 expect 0 nicpin measure --seconds 2 --format json nic0; cp "$OUT" /tmp/measure.json
 cat /proc/interrupts > /tmp/now
-taken /tmp/base /tmp/now nic0 > /tmp/took; by_cpu /tmp/measure.json > /tmp/told
+taken /tmp/base /tmp/now nic0 > /tmp/took; by_cpu /tmp/measure.json > /tmp/reported
 # Traffic goes on while nicpin starts and ends: as many or fewer, on the same CPUs.
-equal "interrupts beyond those taken" "" "$(awk 'NR == FNR {b[$1 " " $2] = $3; next} $3 > b[$1 " " $2]' /tmp/took /tmp/told)"
+equal "interrupts beyond those taken" "" "$(awk 'NR == FNR {b[$1 " " $2] = $3; next} $3 > b[$1 " " $2]' /tmp/took /tmp/reported)"
 at_least "remote interrupts" 1 "$(number_of remote_interrupts /tmp/measure.json)"
-at_least "interrupts on CPU 7" 1 "$(awk -v irq="$irq" '$1 == irq && $2 == 7 {print $3}' /tmp/told)"
+at_least "interrupts on CPU 7" 1 "$(awk -v irq="$irq" '$1 == irq && $2 == 7 {print $3}' /tmp/reported)"
 expect 0 nicpin apply nic0
 back() { [ "$(cat "/proc/irq/$irq/effective_affinity_list")" = "$away" ]; }
 holds "it moves back" poll 10 back
@@ -126,9 +126,9 @@ cat /proc/interrupts > /tmp/now; both=$(($(counter nic0 tx_bytes) - tx + $(count
 cp "$OUT" /tmp/compare.json
 sum() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*\$/\1/p" /tmp/compare.json | awk '{n += $1} END {printf "%.0f\n", n}'; }
 taken /tmp/base /tmp/now nic0 | awk '{n += $3} END {print n}' > /tmp/sum
-told=$(($(sum local_interrupts) + $(sum remote_interrupts)))
-holds "interrupts of all runs: $told of $(cat /tmp/sum)" [ $told -le "$(cat /tmp/sum)" ]
-at_least "interrupts of all runs, nearly all" $(($(cat /tmp/sum) * 9 / 10 - 50)) $told
+reported=$(($(sum local_interrupts) + $(sum remote_interrupts)))
+holds "interrupts of all runs: $reported of $(cat /tmp/sum)" [ $reported -le "$(cat /tmp/sum)" ]
+at_least "interrupts of all runs, nearly all" $(($(cat /tmp/sum) * 9 / 10 - 50)) $reported
 bytes=$(awk '/"wall_seconds":/ {w = $2 + 0} /"gbit_per_second":/ {g = $2 + 0; n += w * g * 125000000} END {printf "%.0f\n", n}' /tmp/compare.json)
 holds "bytes of all runs: $bytes of $both" [ "$bytes" -ge $((both * 8 / 10)) ]
 holds "bytes of all runs: no more than $both" [ "$bytes" -le $((both + both / 20)) ]

@@ -27,7 +27,7 @@ snapshot /tmp/now; same_file "the machine after reading" /tmp/before /tmp/now
 expect 1 with --drop=cap_net_admin -- nicpin apply
 equal "vectors changed" "$(writes $S | grep -c ^/proc/irq/)" "$(number changed)"
 equal "steering refused" "$(writes $S | grep -c ^/sys/)" "$(number refused)"
-contains "the cure" CAP_NET_ADMIN "$OUT"
+contains "the fix" CAP_NET_ADMIN "$OUT"
 contains "the kernel's answer" EPERM "$OUT"
 expect 1 with --drop=cap_net_admin -- nicpin apply nic0 --channels 2
 contains "channels" "EPERM" "$OUT"

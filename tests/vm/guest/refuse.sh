@@ -124,7 +124,7 @@ expect 0 nicpin apply
 as_planned $S
 in_planned_state
 
-section "an interface is down while its values are put back"
+section "an interface is down while its settings are restored"
 ip link set dev nic2 down
 expect 0 nicpin restore
 ip link set dev nic2 up; poll 10 links_up
