@@ -327,7 +327,7 @@ fn json_reports() {
     let writes = check["differs"].as_array().unwrap().len();
     let apply = json(&["apply", "--format", "json"]);
     assert_eq!((&apply["schema"], &apply["changed"]), (&"nicpin.apply/1".into(), &writes.into()));
-    assert_eq!(apply["results"][0]["outcome"], "changed");
+    assert_eq!(apply["results"][0]["outcome"], "pending");
     assert_eq!(json(&["check", "--format", "json"])["verdict"], "same");
     let restore = json(&["restore", "--format", "json"]);
     assert_eq!((&restore["schema"], &restore["changed"]), (&"nicpin.restore/1".into(), &writes.into()));

@@ -7,6 +7,7 @@
 mod bind;
 mod channels;
 mod check;
+mod checkpoint;
 mod error;
 mod fallback;
 pub mod irqbalance;
@@ -32,6 +33,6 @@ pub use reasons::differences;
 pub use record::Record;
 pub use session::{Options, apply, apply_when_safe};
 pub use state::StateError;
-pub use trial::{Trial, TrialWatch};
+pub use trial::Trial;
 pub use undo::{confirm, end_trial, restore};
 pub use write::write_all;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::machine::Counts;
-use crate::machine::paths::affinity_file;
+use crate::machine::paths::{IRQ_FILES, affinity_file};
 use crate::plan::PlannedVector;
 use crate::read::counts::counts;
 use crate::read::torn::read_affinity;
+use crate::read::vectors::read_effective;
 use crate::report::outcome::ApplyOutcome;
 use crate::report::proof::{Evidence, VectorProof};
 use crate::root::{FileError, Root};
@@ -106,9 +107,7 @@ impl VectorProof {
     }
 
     fn is_effective_as_planned(&self, root: &Root) -> bool {
-        let path = format!("/proc/irq/{}/effective_affinity", self.irq);
-        let effective =
-            root.read_opt(&path).ok().flatten().and_then(|text| CpuSet::parse_kernel_mask(&text).ok());
-        effective.is_some_and(|effective| !effective.is_empty() && effective.is_subset(&self.cpus))
+        let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq)).ok().flatten();
+        effective.is_some_and(|effective| effective.is_subset(&self.cpus))
     }
 }

@@ -22,11 +22,10 @@ const FILE: StateFile = StateFile {
 };
 
 /// The settings before nicpin, and what nicpin has set since.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    schema: String,
     /// The original text of each file, by the setting's key.
-    first_seen: Texts,
+    pub(crate) first_seen: Texts,
     /// What the last apply set, by the same keys.
     #[serde(default)]
     pub(crate) last_set: BTreeMap<String, LastSet>,
@@ -59,17 +58,6 @@ pub(crate) struct Irq {
     /// nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) inode: Option<u64>,
-}
-
-impl Default for Record {
-    fn default() -> Self {
-        Self {
-            schema: FILE.schema.to_owned(),
-            first_seen: BTreeMap::new(),
-            last_set: BTreeMap::new(),
-            queues: BTreeMap::new(),
-        }
-    }
 }
 
 impl Irq {
@@ -144,11 +132,6 @@ impl Record {
         self.last_set.keys().any(|key| key.starts_with(&start))
     }
 
-    /// The original settings.
-    pub(crate) fn first_seen(&self) -> &Texts {
-        &self.first_seen
-    }
-
     /// Takes over what `then` holds about these settings: they are again as they were when the record was `then`.
     pub(crate) fn reset_to<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>, then: &Self) {
         for key in keys {
@@ -166,13 +149,6 @@ impl Record {
         let is_of =
             |owner: &str, key: &String| key.strip_prefix(owner).is_some_and(|rest| rest.starts_with(' '));
         self.queues.retain(|owner, _| self.last_set.keys().any(|key| is_of(owner, key)));
-    }
-
-    /// Removes all but these original settings, and everything that apply has set.
-    pub fn keep_only(&mut self, keys: &[String]) {
-        self.first_seen.retain(|key, _| keys.contains(key));
-        self.last_set.clear();
-        self.queues.clear();
     }
 
     /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.

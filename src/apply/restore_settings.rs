@@ -1,9 +1,13 @@
 //! Restores settings that were read before.
 
+use std::collections::BTreeMap;
+
 use crate::apply::channels::change_channels;
 use crate::apply::error::ApplyError;
-use crate::apply::settings::{self, RestorePlan, Texts, UnusableText};
-use crate::apply::write::write_each;
+use crate::apply::settings::{self, KernelSetting, Texts, channels_key};
+use crate::apply::write::{means_same, write_one};
+use crate::cpuset::CpuSet;
+use crate::machine::{Channels, Machine};
 use crate::plan::Write;
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, RestoreOutcome, WriteResult};
@@ -11,26 +15,114 @@ use crate::root::Root;
 
 /// Restores these texts: channels first, since queues and vectors are created and removed with them.
 pub(crate) fn restore_settings(root: &Root, texts: &Texts, why: &str) -> Result<RestoreOutcome, ApplyError> {
-    let mut planned = settings::plan_restore(texts, &read::machine(root, Wants::default())?, why);
-    let changes =
-        planned.channels.iter().map(|change| (change.interface.as_str(), change.now, change.recorded));
+    let mut planned = RestorePlan::new(texts, &read::machine(root, Wants::default())?, why);
+    let changes = planned.channels.iter().map(|change| (&*change.interface, change.now, change.recorded));
     let mut channels = change_channels(root, changes);
     let refused = channels.iter().zip(&planned.channels).filter(|(done, _)| done.refused.is_some());
     let mut refused: Vec<String> = refused.map(|(_, change)| change.key.clone()).collect();
     if !channels.is_empty() {
-        planned = settings::plan_restore(texts, &read::machine(root, Wants::default())?, why);
+        planned = RestorePlan::new(texts, &read::machine(root, Wants::default())?, why);
     }
-    let (keys, writes): (Vec<String>, Vec<Write>) = planned.writes.into_iter().unzip();
-    let mut results = write_each(root, &writes);
-    refused.extend(keys.into_iter().zip(&results).filter(|(_, done)| done.failed()).map(|(key, _)| key));
-    for unusable in planned.unusable {
-        let (why, UnusableText { key, path, interface, text, .. }) = (unusable.reason(), unusable);
-        refused.push(key);
-        match path {
-            Some(path) => results.push(WriteResult::not_done(path, text, interface, why)),
-            None => channels.push(ChannelOutcome { interface, wanted: text, refused: Some(why) }),
+    let RestorePlan { writes, mut outcome, .. } = planned;
+    for (key, write) in writes {
+        let written = write_one(root, &write, None).0;
+        refused.extend(written.failed().then_some(key));
+        outcome.results.push(written);
+    }
+    outcome.refused.extend(refused);
+    channels.append(&mut outcome.channels);
+    Ok(RestoreOutcome { channels, ..outcome })
+}
+
+/// Whether any of these texts differs from that of its setting.
+pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
+    let RestorePlan { channels, writes, outcome } = RestorePlan::new(texts, machine, "");
+    !channels.is_empty() || !writes.is_empty() || !outcome.complete()
+}
+
+/// What has to be written to restore recorded settings.
+#[derive(Debug, Default)]
+struct RestorePlan {
+    /// They come first, since queues and vectors are new afterwards.
+    channels: Vec<ChangedChannels>,
+    /// The writes with their keys.
+    writes: Vec<(String, Write)>,
+    /// The outcome for settings that need no write or cannot be written.
+    outcome: RestoreOutcome,
+}
+
+/// An interface whose channels differ from the recorded ones.
+#[derive(Debug)]
+struct ChangedChannels {
+    key: String,
+    interface: String,
+    now: Channels,
+    recorded: Channels,
+}
+
+impl RestorePlan {
+    fn new(texts: &Texts, machine: &Machine, why: &str) -> Self {
+        let mut restore = Self::default();
+        let outcome = &mut restore.outcome;
+        let mut left: BTreeMap<&str, &str> =
+            texts.iter().map(|(k, text)| (k.as_str(), text.as_str())).collect();
+        for setting in settings::all(machine) {
+            let Some(first) = left.remove(setting.key.as_str()) else { continue };
+            let text = to_written(&setting, first);
+            if text.as_ref().is_ok_and(|text| means_same(setting.kind, text, &setting.text)) {
+                outcome.unchanged += 1;
+                continue;
+            }
+            let write = Write {
+                kind: setting.kind,
+                path: setting.path,
+                value: text.as_deref().unwrap_or(first).to_owned(),
+                current: setting.text,
+                interface: setting.interface.into(),
+                why: why.into(),
+            };
+            match text {
+                Ok(_) => restore.writes.push((setting.key, write)),
+                Err(expected) => {
+                    outcome.results.push(WriteResult::not_done(&write, unusable(&setting.key, expected)));
+                    outcome.refused.push(setting.key);
+                }
+            }
         }
+        for interface in &machine.interfaces {
+            // Channels that the driver does not report now may be reported later.
+            let (key, Some(now)) = (channels_key(interface), interface.channels) else { continue };
+            let Some(text) = left.remove(key.as_str()) else { continue };
+            let interface = interface.name.clone();
+            match Channels::parse(text) {
+                Some(recorded) if recorded.difference(&now).is_empty() => outcome.unchanged += 1,
+                Some(recorded) => restore.channels.push(ChangedChannels { key, interface, now, recorded }),
+                None => {
+                    let wanted = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let refused = Some(unusable(&key, "a number of channels"));
+                    outcome.channels.push(ChannelOutcome { interface, wanted, refused });
+                    outcome.refused.push(key);
+                }
+            }
+        }
+        restore.writes.sort_by_key(|(_, write)| write.kind);
+        outcome.absent = left.into_keys().map(str::to_owned).collect();
+        restore
     }
-    let RestorePlan { unchanged, absent, .. } = planned;
-    Ok(RestoreOutcome { channels, results, unchanged, absent, refused, not_restored: 0, irqbalance: None })
+}
+
+/// The bytes to write for a recorded text; an error names what was expected.
+fn to_written(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
+    let Some(width) = setting.width else {
+        let number = first.trim().parse::<u32>();
+        return number.map(|number| number.to_string()).map_err(|_| "a number");
+    };
+    let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
+    // The kernel accepts no mask that is wider than the file is now.
+    cpus.to_mask(width).ok_or("a CPU mask that fits this machine")
+}
+
+/// Why a recorded text cannot be written, and the fix.
+fn unusable(key: &str, expected: &str) -> String {
+    format!("recorded for {key}, but not {expected}; correct the record, or set it by hand")
 }

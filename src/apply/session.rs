@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use crate::apply::channels::change_channels;
+use crate::apply::checkpoint::Checkpoint;
 use crate::apply::error::ApplyError;
 use crate::apply::fallback::Fallbacks;
-use crate::apply::irqbalance::{self, IrqbalanceRecord};
+use crate::apply::irqbalance;
 use crate::apply::lock::Lock;
 use crate::apply::record::Record;
-use crate::apply::restore_settings::restore_settings;
-use crate::apply::settings::{self, Texts};
+use crate::apply::settings;
 use crate::apply::state::StateError;
-use crate::apply::trial::{Trial, TrialWatch};
-use crate::apply::write::{undo_all, write_plan};
+use crate::apply::trial::Trial;
+use crate::apply::write::write_plan;
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::report::outcome::{ApplyOutcome, IrqbalanceOutcome, RestoreOutcome, WriteResult};
+use crate::report::outcome::{ApplyOutcome, IrqbalanceOutcome, RestoreOutcome};
 use crate::root::Root;
 
 /// How to apply.
@@ -78,7 +78,8 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let mut session = Session::begin(root, options)?;
     let (mut machine, mut planned) = plan(root)?;
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
-    session.record_original(&machine, &planned)?;
+    session.before.add(&machine, &planned);
+    session.add_to_record(&machine, &planned)?;
     if let Err(error) = safe() {
         session.reset_record();
         return Err(error);
@@ -97,7 +98,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         match again {
             Ok(again) => (machine, planned) = again,
             Err(error) => {
-                session.undo(&machine, &planned, &[], true)?;
+                session.undo()?;
                 return Err(error);
             }
         }
@@ -119,7 +120,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         earlier: session.earlier.take(),
     };
     if options.atomic && done.failed() {
-        done.undone = session.undo(&done.machine, &done.plan, &done.results, !done.channels.is_empty())?;
+        done.undone = session.undo()?;
     } else {
         session.record.settle(&done.machine, &done.plan, &done.results);
         // The original settings are on disk; an error here only loses the reasons that `check` reports.
@@ -136,14 +137,9 @@ struct Session<'a> {
     root: &'a Root,
     options: Options,
     record: Record,
-    /// The record before this apply.
-    found: Record,
     /// The record as it is on disk.
     saved: Record,
-    /// The settings before this apply.
-    before: Texts,
-    /// What was done about irqbalance before this apply.
-    irqbalance: IrqbalanceRecord,
+    before: Checkpoint,
     earlier: Option<RestoreOutcome>,
     _lock: Lock,
 }
@@ -152,7 +148,7 @@ impl<'a> Session<'a> {
     fn begin(root: &'a Root, options: Options) -> Result<Self, ApplyError> {
         let lock = Lock::take(root, "apply", options.wait)?;
         let earlier = match Trial::load(root)? {
-            Some(trial) if !trial.over => match TrialWatch::take(root)? {
+            Some(trial) if !trial.over => match Trial::watch(root)? {
                 None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
                 // The process that watched it has died, perhaps before the first write.
                 Some(_) => Some(trial.restore(root)?).filter(|undone| !undone.had_nothing_to_do()),
@@ -160,33 +156,15 @@ impl<'a> Session<'a> {
             Some(trial) if trial.has_settings_left() => Some(trial.restore(root)?),
             _ => None,
         };
-        let record = Record::load(root)?;
-        let (found, saved) = (record.clone(), record.clone());
-        // An unreadable record is an error only when irqbalance is asked to ban IRQs.
-        let irqbalance = IrqbalanceRecord::load(root).unwrap_or_default();
-        Ok(Self {
-            root,
-            options,
-            record,
-            found,
-            saved,
-            before: Texts::new(),
-            irqbalance,
-            earlier,
-            _lock: lock,
-        })
-    }
-
-    /// Records the current settings on disk.
-    fn record_original(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
-        self.before = settings::texts(machine, plan);
-        self.add_to_record(machine, plan)
+        let before = Checkpoint::load(root)?;
+        let (record, saved) = (before.record.clone(), before.record.clone());
+        Ok(Self { root, options, record, saved, before, earlier, _lock: lock })
     }
 
     /// Makes the record what it was before this apply, when nothing is written. If that fails, the record holds more
     /// original settings than needed, which does no harm.
     fn reset_record(&mut self) {
-        self.record = self.found.clone();
+        self.record = self.before.record.clone();
         let _ = self.save();
     }
 
@@ -199,10 +177,7 @@ impl<'a> Session<'a> {
                 settings::planned(machine, plan).into_iter().map(|(setting, _)| setting.key).collect();
             return Ok(earlier.drop_settings(self.root, &planned)?);
         };
-        // Changed channels bring new queues and vectors, which are planned again.
-        let before =
-            if plan.channels.is_empty() { settings::written(machine, plan) } else { self.before.clone() };
-        let saved = Trial::new(seconds, before, self.found.clone(), self.irqbalance.clone()).save(self.root);
+        let saved = Trial::new(seconds, self.before.clone()).save(self.root);
         if saved.is_err() {
             // The file may exist nevertheless, not yet synced.
             let _ = Trial::remove(self.root);
@@ -211,6 +186,7 @@ impl<'a> Session<'a> {
         Ok(saved?)
     }
 
+    /// Records the current settings on disk.
     fn add_to_record(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         self.record.add(self.root, machine, plan);
         Ok(self.save()?)
@@ -224,43 +200,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// With [`Options::atomic`], restores what this apply has written, last write first, then the channels; `None`
-    /// without it.
-    fn undo(
-        &mut self,
-        machine: &Machine,
-        plan: &Plan,
-        written: &[WriteResult],
-        channels: bool,
-    ) -> Result<Option<RestoreOutcome>, ApplyError> {
+    /// With [`Options::atomic`], restores what this apply has written; `None` without it.
+    fn undo(&self) -> Result<Option<RestoreOutcome>, ApplyError> {
         if !self.options.atomic {
             return Ok(None);
         }
-        let mut undone = RestoreOutcome {
-            results: undo_all(self.root, &plan.writes, written),
-            ..RestoreOutcome::default()
-        };
-        if channels {
-            let rest = restore_settings(self.root, &self.before, "as it was before this apply")?;
-            undone.channels = rest.channels;
-            undone.results.extend(rest.results);
-            undone.absent = rest.absent;
+        let undone = self.before.restore(self.root, "as it was before this apply")?;
+        if undone.complete() && self.options.trial.is_some() {
+            Trial::remove(self.root)?;
         }
-        undone.irqbalance = irqbalance::undo_since(self.root, &self.irqbalance);
-        if undone.complete() {
-            self.reset_record();
-            if self.options.trial.is_some() {
-                Trial::remove(self.root)?;
-            }
-        } else {
-            let failed =
-                |path: &str| undone.results.iter().any(|result| result.path == path && result.failed());
-            let planned = settings::planned(machine, plan).into_iter().map(|(setting, _)| setting);
-            let restored: Vec<String> =
-                planned.filter(|setting| !failed(&setting.path)).map(|setting| setting.key).collect();
-            self.record.reset_to(&restored, &self.found);
-            let _ = self.save();
-        }
-        Ok(Some(undone.counted()))
+        Ok(Some(undone))
     }
 }

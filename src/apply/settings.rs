@@ -2,12 +2,12 @@
 //! queue.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::apply::write::means_same;
-use crate::cpuset::CpuSet;
+use crate::cpuset::MaskWidth;
 use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
-use crate::machine::{Channels, Interface, Machine, MaskFile, Vector};
-use crate::plan::{Plan, Write, WriteKind};
+use crate::machine::{Interface, Machine, MaskFile, Vector};
+use crate::plan::{Plan, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -19,88 +19,22 @@ pub(crate) struct KernelSetting<'a> {
     pub(crate) key: String,
     pub(crate) kind: WriteKind,
     pub(crate) path: String,
-    pub(crate) text: String,
-    pub(crate) mask: Option<&'a MaskFile>,
+    pub(crate) text: Arc<str>,
+    /// `None` for a number.
+    pub(crate) width: Option<MaskWidth>,
     /// Empty for a setting of the whole machine.
     pub(crate) interface: &'a str,
     /// `None` for anything but a vector.
     pub(crate) irq: Option<u32>,
 }
 
-impl KernelSetting<'_> {
-    /// The bytes to write for a recorded text; an error names what was expected.
-    fn to_written(&self, first: &str) -> Result<String, &'static str> {
-        let Some(now) = self.mask else {
-            let number = first.trim().parse::<u32>();
-            return number.map(|number| number.to_string()).map_err(|_| "a number");
-        };
-        let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
-        // The kernel accepts no mask that is wider than the file is now.
-        cpus.to_mask(now.width).ok_or("a CPU mask that fits this machine")
-    }
-}
-
-/// What has to be written to restore recorded settings.
-#[derive(Debug, Default)]
-pub(crate) struct RestorePlan {
-    /// Interfaces whose channels differ. They come first, since queues and vectors are new afterwards.
-    pub(crate) channels: Vec<ChangedChannels>,
-    /// The writes with their keys.
-    pub(crate) writes: Vec<(String, Write)>,
-    pub(crate) unusable: Vec<UnusableText>,
-    /// How many settings are already as recorded.
-    pub(crate) unchanged: usize,
-    /// The keys of recorded settings that the machine does not have now.
-    pub(crate) absent: Vec<String>,
-}
-
-/// An interface whose channels differ from the recorded ones.
-#[derive(Debug)]
-pub(crate) struct ChangedChannels {
-    pub(crate) key: String,
-    pub(crate) interface: String,
-    pub(crate) now: Channels,
-    pub(crate) recorded: Channels,
-}
-
-/// A recorded text that cannot be written to its file.
-#[derive(Debug)]
-pub(crate) struct UnusableText {
-    pub(crate) key: String,
-    /// `None` for channels.
-    pub(crate) path: Option<String>,
-    pub(crate) interface: String,
-    pub(crate) text: String,
-    /// What the text should be, in words.
-    expected: &'static str,
-}
-
-impl UnusableText {
-    /// Why the setting cannot be restored, and the fix.
-    pub(crate) fn reason(&self) -> String {
-        let Self { key, expected, .. } = self;
-        format!("recorded for {key}, but not {expected}; correct the record, or set it by hand")
-    }
-}
-
-impl RestorePlan {
-    /// Whether the machine is already as recorded.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.channels.is_empty()
-            && self.writes.is_empty()
-            && self.unusable.is_empty()
-            && self.absent.is_empty()
-    }
-}
-
 /// The current settings of a plan's interfaces, of the machine where the plan writes them, and of the channels that the
 /// plan changes.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
-    let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
-    let interfaces = machine.interfaces.iter().filter(planned).flat_map(interface_settings);
-    let whole = machine_settings(machine)
-        .filter(|setting| plan.writes.iter().any(|write| write.path == setting.path));
-    let mut texts: Texts = interfaces.chain(whole).map(|setting| (setting.key, setting.text)).collect();
+    let paths = written_paths(plan);
+    let settings = of_plan(machine, plan)
+        .filter(|setting| !setting.interface.is_empty() || paths.contains(setting.path.as_str()));
+    let mut texts: Texts = settings.map(|setting| (setting.key, setting.text.to_string())).collect();
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
         texts.extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
@@ -110,10 +44,13 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
 
 /// The current texts of the files that a plan writes, and nothing else.
 pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
-    let paths: BTreeSet<&str> = plan.writes.iter().map(|write| write.path.as_str()).collect();
-    let settings = machine.interfaces.iter().flat_map(interface_settings).chain(machine_settings(machine));
-    let written = settings.filter(|setting| paths.contains(setting.path.as_str()));
-    written.map(|setting| (setting.key, setting.text)).collect()
+    let paths = written_paths(plan);
+    let written = of_plan(machine, plan).filter(|setting| paths.contains(setting.path.as_str()));
+    written.map(|setting| (setting.key, setting.text.to_string())).collect()
+}
+
+fn written_paths(plan: &Plan) -> BTreeSet<&str> {
+    plan.writes.iter().map(|write| write.path.as_str()).collect()
 }
 
 /// The settings that a plan has an opinion about, with the text it plans for each.
@@ -122,118 +59,78 @@ pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetti
     for interface in &plan.interfaces {
         paths.extend(interface.wanted().into_iter().map(|(_, path, _)| path));
     }
-    let writes: BTreeMap<&str, &String> =
-        plan.writes.iter().map(|write| (write.path.as_str(), &write.value)).collect();
-    let named = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
-    let settings =
-        machine.interfaces.iter().filter(named).flat_map(interface_settings).chain(machine_settings(machine));
+    let writes: BTreeMap<&str, &str> =
+        plan.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
     let wanted = |setting: KernelSetting<'a>| {
-        let text =
-            writes.get(setting.path.as_str()).map_or_else(|| setting.text.clone(), ToString::to_string);
+        let write = writes.get(setting.path.as_str());
+        let text = write.copied().unwrap_or(&setting.text).to_owned();
         (setting, text)
     };
-    settings.filter(|setting| paths.contains(&setting.path)).map(wanted).collect()
+    of_plan(machine, plan).filter(|setting| paths.contains(&setting.path)).map(wanted).collect()
 }
 
-/// What has to be written to restore these texts.
-pub(crate) fn plan_restore(texts: &Texts, machine: &Machine, why: &str) -> RestorePlan {
-    let mut restore = RestorePlan::default();
-    let mut left: BTreeMap<&str, &str> = texts.iter().map(|(k, text)| (k.as_str(), text.as_str())).collect();
-    for setting in machine.interfaces.iter().flat_map(interface_settings).chain(machine_settings(machine)) {
-        let Some(first) = left.remove(setting.key.as_str()) else { continue };
-        match setting.to_written(first) {
-            Ok(text) if means_same(setting.kind, &text, &setting.text) => restore.unchanged += 1,
-            Ok(text) => {
-                let write = Write {
-                    kind: setting.kind,
-                    path: setting.path,
-                    value: text,
-                    current: setting.text.into(),
-                    interface: setting.interface.into(),
-                    why: why.into(),
-                };
-                restore.writes.push((setting.key, write));
-            }
-            Err(expected) => restore.unusable.push(UnusableText {
-                key: setting.key,
-                path: Some(setting.path),
-                interface: setting.interface.to_owned(),
-                text: first.to_owned(),
-                expected,
-            }),
-        }
-    }
-    for interface in &machine.interfaces {
-        // Channels that the driver does not report now may be reported later.
-        let (key, Some(now)) = (channels_key(interface), interface.channels) else { continue };
-        let Some(text) = left.remove(key.as_str()) else { continue };
-        let interface = interface.name.clone();
-        match Channels::parse(text) {
-            Some(recorded) if recorded.difference(&now).is_empty() => restore.unchanged += 1,
-            Some(recorded) => restore.channels.push(ChangedChannels { key, interface, now, recorded }),
-            None => {
-                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                restore.unusable.push(UnusableText {
-                    key,
-                    path: None,
-                    interface,
-                    text,
-                    expected: "a number of channels",
-                });
-            }
-        }
-    }
-    restore.writes.sort_by_key(|(_, write)| write.kind);
-    restore.absent = left.into_keys().map(str::to_owned).collect();
-    restore
+/// The settings of a plan's interfaces and of the machine.
+fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = KernelSetting<'a>> {
+    let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
+    machine.interfaces.iter().filter(planned).flat_map(of_interface).chain(of_machine(machine))
 }
 
-/// The settings of one interface.
-pub(crate) fn interface_settings(interface: &Interface) -> impl Iterator<Item = KernelSetting<'_>> {
-    let owner = owner(interface);
-    let name = &interface.name;
-    let mut settings = Vec::new();
-    let mask = |key: String, kind, path: String, file: &'_ MaskFile| KernelSetting {
+/// All settings.
+pub(crate) fn all(machine: &Machine) -> impl Iterator<Item = KernelSetting<'_>> {
+    machine.interfaces.iter().flat_map(of_interface).chain(of_machine(machine))
+}
+
+fn of_machine(machine: &Machine) -> Option<KernelSetting<'_>> {
+    machine.flow_entries.map(|entries| KernelSetting {
+        key: "machine rps_sock_flow_entries".to_owned(),
+        kind: WriteKind::Sysctl,
+        path: FLOW_ENTRIES.to_owned(),
+        text: entries.to_string().into(),
+        width: None,
+        interface: "",
+        irq: None,
+    })
+}
+
+fn of_interface(interface: &Interface) -> Vec<KernelSetting<'_>> {
+    let (owner, name) = (owner(interface), &interface.name);
+    let new = |key: String, kind, path, text| KernelSetting {
         key: format!("{owner} {key}"),
         kind,
         path,
-        text: file.text.to_string(),
-        mask: None,
+        text,
+        width: None,
         interface: name,
         irq: None,
     };
+    let mask = |key, kind, path, file: &MaskFile| KernelSetting {
+        width: Some(file.width),
+        ..new(key, kind, path, file.text.clone())
+    };
+    let mut settings = Vec::new();
     for vector in &interface.vectors {
-        let path = affinity_file(vector.irq);
-        let setting = mask(vector_key(interface, vector), WriteKind::Vector, path, &vector.affinity);
-        settings.push(KernelSetting { mask: Some(&vector.affinity), irq: Some(vector.irq), ..setting });
+        let (key, path) = (vector_key(interface, vector), affinity_file(vector.irq));
+        let setting = mask(key, WriteKind::Vector, path, &vector.affinity);
+        settings.push(KernelSetting { irq: Some(vector.irq), ..setting });
     }
     for rx in &interface.rx_queues {
-        let queue = format!("rx-{}", rx.index);
-        let path = |file: &str| queue_file(name, "rx", rx.index, file);
+        let place = |file| (format!("rx-{} {file}", rx.index), queue_file(name, "rx", rx.index, file));
         if let Some(cpus) = &rx.rps_cpus {
-            let setting = mask(format!("{queue} rps_cpus"), WriteKind::Rps, path("rps_cpus"), cpus);
-            settings.push(KernelSetting { mask: Some(cpus), ..setting });
+            let (key, path) = place("rps_cpus");
+            settings.push(mask(key, WriteKind::Rps, path, cpus));
         }
         if let Some(count) = rx.rps_flow_cnt {
-            settings.push(KernelSetting {
-                key: format!("{owner} {queue} rps_flow_cnt"),
-                kind: WriteKind::RpsFlow,
-                path: path("rps_flow_cnt"),
-                text: count.to_string(),
-                mask: None,
-                interface: name,
-                irq: None,
-            });
+            let (key, path) = place("rps_flow_cnt");
+            settings.push(new(key, WriteKind::RpsFlow, path, count.to_string().into()));
         }
     }
     for tx in &interface.tx_queues {
         if let Some(cpus) = &tx.xps_cpus {
             let path = queue_file(name, "tx", tx.index, "xps_cpus");
-            let setting = mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus);
-            settings.push(KernelSetting { mask: Some(cpus), ..setting });
+            settings.push(mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus));
         }
     }
-    settings.into_iter()
+    settings
 }
 
 /// The key of an interface: device and port, which do not change when it is renamed.
@@ -256,17 +153,4 @@ fn vector_key(interface: &Interface, vector: &Vector) -> String {
             |position| format!("vector control #{position}"),
         ),
     }
-}
-
-/// The settings of the machine as a whole.
-pub(crate) fn machine_settings(machine: &Machine) -> impl Iterator<Item = KernelSetting<'_>> {
-    machine.flow_entries.into_iter().map(|entries| KernelSetting {
-        key: "machine rps_sock_flow_entries".to_owned(),
-        kind: WriteKind::Sysctl,
-        path: FLOW_ENTRIES.to_owned(),
-        text: entries.to_string(),
-        mask: None,
-        interface: "",
-        irq: None,
-    })
 }

@@ -21,6 +21,19 @@ pub(crate) struct StateFile {
     pub(crate) not_done: &'static str,
 }
 
+#[derive(Deserialize)]
+struct Schema {
+    schema: String,
+}
+
+/// A value with the name of its format.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    schema: &'a str,
+    #[serde(flatten)]
+    value: &'a T,
+}
+
 /// A state file could not be read or written, so nothing was done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,10 +76,6 @@ impl StateFile {
 
     /// The file's value; `None` if the file does not exist.
     pub(crate) fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            schema: String,
-        }
         let path = self.path();
         let Some(text) = root.read_state(&path)? else { return Ok(None) };
         let error = |reason: String| StateError::Content {
@@ -75,7 +84,7 @@ impl StateFile {
             reason,
             not_done: self.not_done,
         };
-        let Versioned { schema } = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
+        let Schema { schema } = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
         if schema != self.schema {
             return Err(error(format!("its schema is {schema}")));
         }
@@ -84,7 +93,8 @@ impl StateFile {
 
     /// Replaces the file; a crash leaves either the old or the new one.
     pub(crate) fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
-        let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from);
+        let text = serde_json::to_string_pretty(&Versioned { schema: self.schema, value })
+            .map_err(std::io::Error::from);
         let saved = text.and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
         saved.map_err(|answer| self.save_error(root, answer))
     }

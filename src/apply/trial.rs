@@ -8,22 +8,20 @@
 //! later apply may have banned more.
 
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
-use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::apply::checkpoint::Checkpoint;
 use crate::apply::error::ApplyError;
-use crate::apply::irqbalance::{self, IrqbalanceRecord};
-use crate::apply::record::Record;
-use crate::apply::restore_settings::restore_settings;
-use crate::apply::settings::{self, Texts};
-use crate::apply::state::{STATE_DIR, StateError, StateFile};
-
+use crate::apply::irqbalance::IrqbalanceRecord;
+use crate::apply::lock::{Lock, LockError};
+use crate::apply::restore_settings::differs;
+use crate::apply::settings::Texts;
+use crate::apply::state::{StateError, StateFile};
 use crate::read::{self, Wants};
 use crate::report::outcome::{IrqbalanceOutcome, RestoreOutcome};
 use crate::report::wording::count;
-use crate::root::{FileError, Root};
+use crate::root::Root;
 
 const FILE: StateFile = StateFile {
     name: "try.json",
@@ -35,33 +33,28 @@ const FILE: StateFile = StateFile {
 /// An apply that has to be confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    schema: String,
     /// The time for the confirmation.
     pub seconds: u64,
     /// Whether it was not confirmed in time.
     pub over: bool,
     /// The settings before the apply; when the trial is over, those that could not be restored.
-    before: Texts,
+    #[serde(flatten)]
+    before: Checkpoint,
     /// Whether the trial is over and irqbalance's bans could not be restored.
     #[serde(default)]
     irqbalance_failed: bool,
-    /// The record before the apply.
-    record: Record,
-    /// What was done about irqbalance before the apply.
-    irqbalance: IrqbalanceRecord,
 }
 
 impl Trial {
-    pub(crate) fn new(seconds: u64, before: Texts, record: Record, irqbalance: IrqbalanceRecord) -> Self {
-        let schema = FILE.schema.to_owned();
-        Self { schema, seconds, over: false, before, irqbalance_failed: false, record, irqbalance }
+    pub(crate) fn new(seconds: u64, before: Checkpoint) -> Self {
+        Self { seconds, over: false, before, irqbalance_failed: false }
     }
 
     /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
     pub(crate) fn ended(left: Texts, restored: &RestoreOutcome) -> Self {
         let irqbalance_failed = restored.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
-        let trial = Self::new(0, left, Record::default(), IrqbalanceRecord::default());
-        Self { over: true, irqbalance_failed, ..trial }
+        let before = Checkpoint { settings: left, ..Checkpoint::default() };
+        Self { over: true, irqbalance_failed, ..Self::new(0, before) }
     }
 
     /// Reads the trial; `None` if there is none.
@@ -81,29 +74,28 @@ impl Trial {
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
     /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance);
+        let Checkpoint { settings, irqbalance, .. } = &self.before;
+        let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != *irqbalance);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
-        let settings_changed = || {
-            read::machine(root, Wants::default())
-                .map_or(true, |machine| !settings::plan_restore(&self.before, &machine, "").is_empty())
-        };
-        self.before.is_empty() || irqbalance_changed() || settings_changed()
+        let machine = || read::machine(root, Wants::default());
+        let settings_changed = || machine().map_or(true, |machine| differs(settings, &machine));
+        settings.is_empty() || irqbalance_changed() || settings_changed()
     }
 
     /// Whether the trial is over and some settings could not be restored yet.
     pub(crate) fn has_settings_left(&self) -> bool {
-        self.over && !self.before.is_empty()
+        self.over && !self.before.settings.is_empty()
     }
 
     /// What could not be restored when the trial was over, in words; `None` if everything was restored.
     pub fn not_restored(&self) -> Option<String> {
         const NAMED: usize = 6;
-        if !self.over || self.before.is_empty() && !self.irqbalance_failed {
+        if !self.over || self.before.settings.is_empty() && !self.irqbalance_failed {
             return None;
         }
         let mut names: Vec<&str> =
             self.irqbalance_failed.then_some("irqbalance's banned IRQs").into_iter().collect();
-        names.extend(self.before.keys().map(String::as_str));
+        names.extend(self.before.settings.keys().map(String::as_str));
         let (many, more) = (names.len(), names.len().saturating_sub(NAMED));
         names.truncate(NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -117,52 +109,29 @@ impl Trial {
 
     /// Drops the settings that an apply plans itself. Under the lock, before the apply writes.
     pub(crate) fn drop_settings(mut self, root: &Root, planned: &BTreeSet<String>) -> Result<(), StateError> {
-        let many = self.before.len();
-        self.before.retain(|key, _| !planned.contains(key));
-        if self.before.len() < many { self.save(root) } else { Ok(()) }
+        let many = self.before.settings.len();
+        self.before.settings.retain(|key, _| !planned.contains(key));
+        if self.before.settings.len() < many { self.save(root) } else { Ok(()) }
     }
 
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
     pub(crate) fn restore(mut self, root: &Root) -> Result<RestoreOutcome, ApplyError> {
-        let again = self.over;
-        let mut restored = restore_settings(root, &self.before, "as it was before apply --try")?;
-        if !again {
-            restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
+        let why = "as it was before apply --try";
+        let restored =
+            if self.over { self.before.restore_again(root, why)? } else { self.before.restore(root, why)? };
+        if !self.over {
             self.irqbalance_failed = restored.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
         }
-        // Another apply may have added to the record since.
-        if restored.complete() && !again {
-            self.record.save(root)?;
-        } else if let Ok(mut record) = Record::load(root) {
-            record.reset_to(self.before.keys().filter(|key| !restored.refused.contains(key)), &self.record);
-            record.save(root)?;
-        }
         self.over = true;
-        self.before.retain(|key, _| restored.refused.contains(key) || restored.absent.contains(key));
+        let left = |key: &String| restored.refused.contains(key) || restored.absent.contains(key);
+        self.before.settings.retain(|key, _| left(key));
         self.save(root)?;
-        Ok(restored.counted())
+        Ok(restored)
     }
-}
 
-/// The lock of the process that watches the time. The kernel releases it when the process ends, however it ends.
-#[derive(Debug)]
-pub struct TrialWatch(#[allow(dead_code)] File);
-
-impl TrialWatch {
-    /// Takes the lock; `None` while another process holds it.
-    pub fn take(root: &Root) -> Result<Option<Self>, FileError> {
-        let path = format!("{STATE_DIR}/try.lock");
-        let mut file = root.open_state(&path)?;
-        let io = |answer| FileError::Io { path: root.outside(&path), answer };
-        match file.try_lock() {
-            Ok(()) => {
-                // For people to read.
-                let pid = format!("{}\n", std::process::id());
-                file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(io)?;
-                Ok(Some(Self(file)))
-            }
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(answer)) => Err(io(answer)),
-        }
+    /// Takes the lock of the process that watches the time; `None` while another process holds it. The kernel releases
+    /// it when the process ends, however it ends.
+    pub fn watch(root: &Root) -> Result<Option<Lock>, LockError> {
+        Lock::try_take(root, "try.lock", &std::process::id().to_string())
     }
 }

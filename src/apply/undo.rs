@@ -36,19 +36,18 @@ fn restore_original(
     end_trial: impl FnOnce() -> Result<(), StateError>,
 ) -> Result<(Texts, RestoreOutcome), ApplyError> {
     let mut record = Record::load(root)?;
-    let mut restored = restore_settings(root, record.first_seen(), "as it was before the first apply")?;
+    let mut restored = restore_settings(root, &record.first_seen, "as it was before the first apply")?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
     end_trial()?;
-    let left = record.first_seen().iter();
-    let left = left.filter(|(key, _)| restored.refused.contains(key) || restored.absent.contains(key));
-    let left: Texts = left.map(|(key, text)| (key.clone(), text.clone())).collect();
+    let mut left = record.first_seen.clone();
+    left.retain(|key, _| restored.refused.contains(key) || restored.absent.contains(key));
     // What was refused may be restored later; what is absent now may come back.
     if restored.failed() {
-        let keys: Vec<String> = record.first_seen().keys().cloned().collect();
+        let keys: Vec<String> = record.first_seen.keys().cloned().collect();
         let others = keys.iter().filter(|key| !restored.refused.contains(key));
         record.reset_to(others, &Record::default());
     } else {
-        record.keep_only(&restored.absent);
+        record = Record { first_seen: left.clone(), ..Record::default() };
     }
     record.save(root)?;
     Ok((left, restored.counted()))

@@ -9,6 +9,7 @@ use crate::apply::fallback::Fallbacks;
 use crate::cpuset::CpuSet;
 use crate::plan::{Write, WriteKind};
 use crate::read::torn::read_affinity;
+use crate::read::vectors::read_effective;
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_words};
 
@@ -53,11 +54,6 @@ pub(crate) fn write_plan(
     all
 }
 
-/// Performs writes in order; a failed write does not stop those after it.
-pub(crate) fn write_each(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
-    writes.iter().map(|write| write_one(root, write, None).0).collect()
-}
-
 /// Whether the error concerns all vectors and not only this one. EPERM for a kernel-managed vector concerns only that;
 /// its file has no write bits.
 fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
@@ -81,34 +77,16 @@ fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
     let detail = last.detail.take().unwrap_or_default();
     let why = format!("{detail}; nothing{more} was written after {} was refused", last.path);
     last.detail = Some(why.clone());
-    let refused = |write: &Write| {
-        let (path, value) = (write.path.clone(), write.value.clone());
-        WriteResult::not_done(path, value, write.interface.to_string(), why.clone())
-    };
-    all.extend(rest.iter().map(refused));
+    all.extend(rest.iter().map(|write| WriteResult::not_done(write, why.clone())));
 }
 
-/// Restores what writes have changed, the last one first.
-pub(crate) fn undo_all(root: &Root, writes: &[Write], written: &[WriteResult]) -> Vec<WriteResult> {
-    let done = writes.iter().zip(written).rev();
-    let restores = done.filter(|(_, written)| written.changed() || written.outcome == Outcome::Refused);
-    let restores =
-        restores.filter_map(|(write, written)| Some(Write { value: written.was.clone()?, ..write.clone() }));
-    restores.map(|write| write_one(root, &write, None).0).collect()
-}
-
-/// Also returns the error of the write itself, even if a fallback succeeded.
-fn write_one(root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> (WriteResult, Option<Errno>) {
-    let mut written = WriteResult {
-        path: write.path.clone(),
-        value: write.value.clone(),
-        interface: write.interface.to_string(),
-        outcome: Outcome::Already,
-        was: None,
-        fallback: None,
-        effective: None,
-        detail: None,
-    };
+/// Performs one write. Also returns the error of the write itself, even if a fallback succeeded.
+pub(crate) fn write_one(
+    root: &Root,
+    write: &Write,
+    fallbacks: Option<&Fallbacks<'_>>,
+) -> (WriteResult, Option<Errno>) {
+    let mut written = WriteResult::already(write);
     let was = match read(root, write) {
         Ok(Some(text)) => text.trim().to_owned(),
         Ok(None) => return (written.vanished("the file no longer exists"), None),
@@ -121,19 +99,22 @@ fn write_one(root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> (
 }
 
 impl WriteResult {
-    /// A write that was not tried.
-    pub(crate) fn not_done(path: String, value: String, interface: String, why: String) -> Self {
-        let outcome = Outcome::Refused;
+    fn already(write: &Write) -> Self {
         Self {
-            path,
-            value,
-            interface,
-            outcome,
+            path: write.path.clone(),
+            value: write.value.clone(),
+            interface: write.interface.to_string(),
+            outcome: Outcome::Already,
             was: None,
             fallback: None,
             effective: None,
-            detail: Some(why),
+            detail: None,
         }
+    }
+
+    /// A write that was not tried.
+    pub(crate) fn not_done(write: &Write, why: String) -> Self {
+        Self::already(write).refused(why)
     }
 
     fn vanished(mut self, what: &str) -> Self {
@@ -308,11 +289,7 @@ fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
 
 /// A vector's effective CPUs, if they are not in its new affinity.
 fn effective_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> {
-    if write.kind != WriteKind::Vector {
-        return None;
-    }
-    let path = write.path.replace("smp_affinity", "effective_affinity");
-    let effective = CpuSet::parse_kernel_mask(&root.read_opt(&path).ok()??).ok()?;
-    let affinity = CpuSet::parse_kernel_mask(value).unwrap_or_default();
-    (!effective.is_empty() && !effective.is_subset(&affinity)).then_some(effective)
+    let directory = write.path.strip_suffix("/smp_affinity")?;
+    let effective = read_effective(root, directory).ok()??;
+    (!effective.is_subset(&CpuSet::parse_kernel_mask(value).unwrap_or_default())).then_some(effective)
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::apply::{Trial, TrialWatch, confirm, end_trial};
+use crate::apply::{Trial, confirm, end_trial};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::inputs::open_to_write;
 use crate::render;
@@ -83,7 +83,7 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     let root = open_to_write(cli)?;
     let _watch =
-        TrialWatch::take(&root)?.ok_or_else(|| anyhow!("another apply --try waits for its confirmation"))?;
+        Trial::watch(&root)?.ok_or_else(|| anyhow!("another apply --try waits for its confirmation"))?;
     let mut stdout = std::io::stdout();
     stdout.write_all(b"ready\n").and_then(|()| stdout.flush())?;
     let mut message = String::new();
@@ -122,7 +122,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
     let late = Duration::from_secs(args.trial.unwrap_or_default()) + GRACE;
     let start = Instant::now();
     while waits(&root) {
-        let watch = TrialWatch::take(&root)?;
+        let watch = Trial::watch(&root)?;
         if watch.is_some() || start.elapsed() > late {
             // The watcher has ended, or it is stopped.
             let undone =

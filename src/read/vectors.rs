@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cpuset::CpuSet;
 use crate::machine::netdev::{IrqQueues, Netdev};
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{parse_mask_file, read_cpus};
@@ -204,6 +205,14 @@ fn owner(
     (renamed && numbering != Numbering::Plain).then_some(port)
 }
 
+/// The effective CPUs of the IRQ with this directory; `None` if the kernel does not report them.
+pub(crate) fn read_effective(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
+    let effective =
+        read_cpus(root, &format!("{path}/effective_affinity_list"), &format!("{path}/effective_affinity"))?;
+    // An empty effective mask means that the IRQ was never started.
+    Ok(effective.filter(|cpus| !cpus.is_empty()))
+}
+
 /// Reads a vector's affinity and effective CPUs; `None` if it was freed.
 fn read_vector(
     root: &Root,
@@ -220,8 +229,6 @@ fn read_vector(
     // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());
     let Some((affinity, mode)) = again_while(nowhere, read)? else { return Ok(None) };
-    let effective =
-        read_cpus(root, &format!("{path}/effective_affinity_list"), &format!("{path}/effective_affinity"))?;
     Ok(Some(Vector {
         irq,
         action: action.to_owned(),
@@ -230,8 +237,7 @@ fn read_vector(
         source: placed.source,
         node,
         affinity,
-        // An empty effective mask means that the IRQ was never started.
-        effective: effective.filter(|cpus| !cpus.is_empty()),
+        effective: read_effective(root, &path)?,
         movable: mode & 0o200 != 0,
     }))
 }

@@ -18,9 +18,8 @@ const FILE: StateFile = StateFile {
 };
 
 /// What was done about irqbalance, so that it can be undone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalanceRecord {
-    schema: String,
     /// The irqbalance that has the bans: process id and start time, since a restarted irqbalance has none.
     process: Option<(i32, u64)>,
     /// The IRQs that nicpin banned.
@@ -38,18 +37,6 @@ pub struct RecordedIrq {
     pub device: String,
     /// The handler's name in `/proc/interrupts`.
     pub action: String,
-}
-
-impl Default for IrqbalanceRecord {
-    fn default() -> Self {
-        Self {
-            schema: FILE.schema.to_owned(),
-            process: None,
-            banned: BTreeSet::new(),
-            planned: BTreeMap::new(),
-            stopped: false,
-        }
-    }
 }
 
 impl IrqbalanceRecord {
