@@ -26,12 +26,14 @@ TESTS=(
   "undo.6.1          undo      two-node-ir  --deb strace --kernel bookworm"
   "traffic.four-node traffic   four-node    --deb ethtool"
   "measure           measure   two-node     --deb iperf3"
+  "apply.irregular   apply     irregular    --kernel bookworm"
   "apply.two-node    apply     two-node"
   "traffic.two-node  traffic   two-node     --deb ethtool"
   "apply.6.1         apply     two-node     --kernel bookworm"
   "apply.remapping   apply     two-node-ir"
   "apply.flat        apply     flat"
   "apply.offline     apply     two-node     --kernel-args maxcpus=6"
+  "one-cpu           one-cpu   two-node     --kernel-args nosmp"
   "channels          channels  four-node"
   "run               run       four-node"
   "nodes             nodes     four-node"
@@ -39,6 +41,7 @@ TESTS=(
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
   "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
   "isolated.nohz     isolated  two-node     --kernel-args nohz_full=6-7"
+  "isolated.boot-cpu isolated  two-node     --kernel-args nohz_full=0,6-7"
 )
 
 BINARY=${NICPIN:-} VERBOSE=0 FILTERS=()

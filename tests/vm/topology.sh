@@ -7,17 +7,21 @@ declare -A PXB=()
 # iommu: interrupt remapping; before any node or nic
 iommu() { QA+=(-device "intel-iommu,intremap=on"); KARGS="intel_iommu=on $KARGS"; }
 
-# smp CPUS SOCKETS CORES THREADS
-smp() { QA+=(-smp "$1,sockets=$2,cores=$3,threads=$4,maxcpus=$1"); }
+# smp CPUS SOCKETS CORES THREADS [POSSIBLE]: POSSIBLE CPUs could be plugged in; SOCKETS x CORES x THREADS is their number
+smp() { QA+=(-smp "$1,sockets=$2,cores=$3,threads=$4,maxcpus=${5:-$1}"); }
 
 # mem MIB: a flat machine without NUMA tables
 mem() { MEM=$1; }
 
-# node ID MIB [CPU-PROPERTIES...]: node 0 256 socket-id=0; no properties is memory only
+# node ID MIB [CPU-PROPERTIES...]: node 0 256 socket-id=0; no properties is memory only, 0 MiB is CPUs only
 node() {
   local id=$1 m=$2 c; shift 2
   MEM=$((MEM + m))
-  QA+=(-object "memory-backend-ram,id=mem$id,size=${m}M" -numa "node,nodeid=$id,memdev=mem$id")
+  if [ "$m" = 0 ]; then
+    QA+=(-numa "node,nodeid=$id")
+  else
+    QA+=(-object "memory-backend-ram,id=mem$id,size=${m}M" -numa "node,nodeid=$id,memdev=mem$id")
+  fi
   for c in "$@"; do QA+=(-numa "cpu,node-id=$id,$c"); done
 }
 

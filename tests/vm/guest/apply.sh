@@ -22,6 +22,10 @@ case $TOPOLOGY in
       equal "how the node of ${nic%=*} is known" "${nic#*=}" \
         "$(awk -F'"' -v nic="${nic%=*}" '$2 == "name" {n = $4} $2 == "node_source" && n == nic {print $4}' $P)"
     done;;
+  irregular)
+    equal "possible CPUs" 0-239 "$(cat /sys/devices/system/cpu/possible)"
+    equal "candidates of each interface" "nic0 0,2,4 nic1 1,3,5 nic2 0-5 nic3 6-7" \
+      "$(awk -F'"' '$2 == "name" {n = $4} $2 == "candidates" {print n, $4}' $P | sort | xargs)";;
   wide)
     equal "groups in each mask" 3 "$(writes $S | awk '$1 ~ /affinity|cpus/ {print split($2, a, ",")}' | sort -u)";;
 esac

@@ -131,6 +131,7 @@ pairs() {
   case $TOPOLOGY in
     four-node) echo "nic0:nic5 nic1:nic7 nic2:nic4 nic3:nic6";;
     wide) echo "nic0:nic1 nic2:nic3";;
+    irregular) echo "nic0:nic2 nic1:nic3";;
     *) echo "nic0:nic1";;
   esac
 }
