@@ -33,6 +33,7 @@ TESTS=(
   "apply.remapping   apply     two-node-ir"
   "apply.flat        apply     flat"
   "apply.offline     apply     two-node     --kernel-args maxcpus=6"
+  "hotplug           hotplug   four-node"
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
   "channels          channels  four-node"
   "run               run       four-node"
