@@ -16,6 +16,7 @@ use support::tree::put;
 
 const PID: u32 = 812;
 const ANSWER: &str = "/nicpin/irqbalance";
+const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
 /// The planned IRQs of the machine `two-node`: the first of the nine vectors of each device is control.
 const PLANNED: [u32; 16] = [27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 38, 39, 40, 41, 42, 43];
 
@@ -29,6 +30,8 @@ fn machine(started: u32, banned: &[u32]) -> Copy {
 fn restart(machine: &Copy, started: u32, banned: &[u32]) {
     let stat = format!("{PID} (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 {started}");
     put(&machine.path("/"), &format!("/proc/{PID}/stat"), &format!("{stat}{}", " 0".repeat(30)));
+    put(&machine.path("/"), "/proc/1/stat", &format!("1 (init) S{}", " 0".repeat(49)));
+    put(&machine.path("/"), SOCKET, "");
     let irqs: String =
         banned.iter().fold(String::new(), |all, irq| all + &format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 4 "));
     put(&machine.path("/"), ANSWER, &format!("SLEEP 10 {irqs}BANNED 00"));
@@ -121,6 +124,17 @@ fn refuse_writes_nothing() {
     assert_eq!((run.stderr.lines().count(), machine.snapshot()), (1, before));
     assert!(!machine.path("/run/nicpin/state.json").exists());
     machine.remove(&format!("/proc/{PID}"));
+    // Without any process in sight it may run.
+    machine.remove("/proc/1");
+    let run = machine.nicpin(&["apply", "--irqbalance", "refuse"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr
+            .contains("whether irqbalance runs could not be determined, because /proc/812 cannot be read"),
+        "{}",
+        run.stderr
+    );
+    machine.remove(SOCKET);
     good(&machine, &["apply", "--irqbalance", "refuse"]);
 }
 
@@ -181,7 +195,12 @@ fn a_malformed_answer_is_a_refusal_and_the_writes_are_done() {
     let run = machine.nicpin(&["apply"]);
     assert_eq!(run.code, 1);
     let text = words(&run);
-    assert!(text.contains("refused irqbalance: process 812 does not answer (`Permission denied"), "{text}");
+    assert!(
+        text.contains(
+            "refused irqbalance: process 812 does not answer as irqbalance does (`Permission denied"
+        ),
+        "{text}"
+    );
     assert!(text.contains("refused=1 ") && text.contains("changed=24 "), "{text}");
 }
 
@@ -397,9 +416,12 @@ fn a_stored_plan_bans_in_the_irqbalance_that_runs_now() {
             put(&machine.path("/"), "/etc/nicpin.toml", &format!("irqbalance = \"{action}\""));
             let stat = format!("700 (irqbalance) S{}", " 1".repeat(49));
             put(&machine.path("/"), "/proc/700/stat", &stat);
+            put(&machine.path("/"), "/run/irqbalance/irqbalance700.sock", "");
         }
         machine.write("/plan.json", &machine.nicpin(&["plan", "--format", "json"]).stdout);
-        let _ = std::fs::remove_dir_all(machine.path("/proc/700"));
+        for gone in ["/proc/700", "/run/irqbalance"] {
+            let _ = std::fs::remove_dir_all(machine.path(gone));
+        }
         restart(&machine, 611, &[]);
         let run = machine.nicpin(&["apply", "--plan", machine.path("/plan.json").to_str().unwrap()]);
         let done = then.is_none_or(|action| action == "ban");

@@ -17,6 +17,7 @@ use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::host::{add, machine, mask, plan, set};
 use support::run::{Copy, FIXTURES, fixture, nicpin};
+use support::tree::put;
 
 fn expect(name: &str, got: String) {
     let expected = fixture("expected").join(name);
@@ -333,14 +334,25 @@ fn polling_is_read_from_the_tree() {
 #[test]
 fn a_running_irqbalance_is_reported() {
     let machine = Copy::of("two-node");
-    std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
-    machine.write("/proc/812/stat", &irqbalance_since(100));
+    put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
+    put(&machine.path("/"), "/proc/812/stat", &irqbalance_since(100));
     let screen = machine.nicpin(&["status"]).stdout;
     assert!(
         screen.contains("\nirqbalance  runs (process 812)") && screen.contains("by default every 10 s"),
         "{screen}"
     );
     assert!(screen.contains("\n            nicpin apply\n"), "{screen}");
+    // The process cannot be seen, nor any other.
+    machine.remove("/proc/812");
+    let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
+    assert!(
+        screen.contains("\nirqbalance  whether irqbalance runs could not be determined, because this user may not read /proc/812"),
+        "{screen}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&machine.nicpin(&["status", "--format", "json"]).stdout).unwrap();
+    assert_eq!(json["irqbalance"]["state"], "unknown");
+    assert_eq!(json["irqbalance"]["note"]["fix"], "run as root");
 }
 
 #[test]
@@ -354,6 +366,7 @@ fn bans_that_end_with_irqbalance_are_reported() {
         .filter(|vector| !vector["cpus"].is_null())
         .map(|vector| (vector["irq"].to_string(), serde_json::json!({"device": "-", "action": "-"})))
         .collect();
+    put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
     std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     for (started, said) in

@@ -13,12 +13,14 @@ fn other_tools_that_write_affinities_are_named() {
     };
     let link = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let active = ("/etc/tuned/active_profile".to_owned(), "site".to_owned());
+    let pid = ("/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs".to_owned(), "700\n".to_owned());
     let tuned = ("/proc/700/stat".to_owned(), format!("700 (tuned) S{}", " 1".repeat(49)));
     let isolated =
         conf("cpu-partitioning", "[main]\ninclude=site\n[scheduler]\nisolated_cores=${isolated_cores}\n");
     for (files, code, expected) in [
         (
             vec![
+                pid.clone(),
                 tuned.clone(),
                 active.clone(),
                 conf("site", "[main]\ninclude = cpu-partitioning"),
@@ -29,6 +31,7 @@ fn other_tools_that_write_affinities_are_named() {
         ),
         (
             vec![
+                pid.clone(),
                 tuned.clone(),
                 active.clone(),
                 ("/etc/tuned/site/tuned.conf".to_owned(), "[irq]\naffinity=2".to_owned()),
@@ -38,7 +41,7 @@ fn other_tools_that_write_affinities_are_named() {
         ),
         // Not running, and a profile that leaves interrupts alone.
         (vec![active.clone(), conf("site", "[irq]")], "", ""),
-        (vec![tuned.clone(), active.clone(), conf("site", "[sysctl]\nvm.swappiness=1")], "", ""),
+        (vec![pid.clone(), tuned.clone(), active.clone(), conf("site", "[sysctl]\nvm.swappiness=1")], "", ""),
         (
             vec![link(
                 "/etc/systemd/network/10-net.link",

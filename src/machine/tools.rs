@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct OtherTools {
     /// irqbalance, while it runs.
     pub irqbalance: Option<Irqbalance>,
+    /// What this user may not read, so that it could not be determined whether irqbalance runs: `/proc/812`.
+    pub irqbalance_hidden: Option<String>,
     /// Tools that write now or at a later event.
     pub others: Vec<OtherTool>,
 }

@@ -11,7 +11,11 @@ use crate::policy::Balancer;
 pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
     // A stored plan may hold an irqbalance that has ended since.
     plan.irqbalance = None;
-    plan.notes.retain(|note| !matches!(note, Note::IrqbalanceRunning { .. }));
+    plan.notes
+        .retain(|note| !matches!(note, Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. }));
+    if let Some(hidden) = machine.other_tools.irqbalance_hidden.clone() {
+        plan.notes.push(Note::IrqbalanceUnknown { hidden, action });
+    }
     let Some(running) = &machine.other_tools.irqbalance else { return };
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     // An IRQ that two interfaces share is listed with both.

@@ -148,6 +148,12 @@ pub enum Note {
         policy_script: Option<String>,
         arguments: Option<Arguments>,
     },
+    /// It could not be determined whether irqbalance runs.
+    IrqbalanceUnknown {
+        /// What this user may not read.
+        hidden: String,
+        action: Balancer,
+    },
     /// A cloud provider's script that sets affinity at boot.
     CloudScript { path: String, writes: String },
     /// tuned runs with a profile that moves interrupts.

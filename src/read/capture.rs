@@ -9,9 +9,9 @@ use crate::read::interrupts::{INTERRUPTS, without_counts};
 use crate::read::memory::{is_meminfo, without_use};
 use crate::read::redact::{self, Redacted};
 use crate::read::{Wants, tools};
-use crate::root::archive::{ABOUT, SCHEMA};
+use crate::root::archive::SCHEMA;
 use crate::root::recorded::Recorded;
-use crate::root::tree::{Entry, Tree, TreeFile};
+use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
 use crate::root::{FileError, Root};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -156,8 +156,10 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
 /// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
-    let mut paths: Vec<&String> =
-        record.paths.iter().filter(|path| !is_strange_process(path, record)).collect();
+    let stat = |path: &str| record.files.get(path).map(|file| file.text.as_str());
+    let strange =
+        |path: &str| tools::is_stranger(path, stat) || record.answers.contains_key(path) || path == ABOUT;
+    let mut paths: Vec<&String> = record.paths.iter().filter(|path| !strange(path)).collect();
     // Files that were read come first, with their content; then paths that were only looked up.
     paths.sort_by_key(|path| !record.files.contains_key(*path));
     for path in paths {
@@ -171,7 +173,6 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         let text = match path.as_str() {
             INTERRUPTS => without_counts(&seen.text),
             _ if is_meminfo(path) => without_use(&seen.text),
-            _ if process(path).is_some() => without_times(&seen.text),
             _ => tools::bare(path, &seen.text).unwrap_or(seen.text),
         };
         add(&mut tree, &place, file(seen.mode, text))?;
@@ -194,7 +195,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
 
 /// Whether the names in a directory are facts themselves, without being opened.
 fn is_fact(directory: &str, name: &str) -> bool {
-    directory.ends_with("/msi_irqs") || name.starts_with("lower_")
+    directory.ends_with("/msi_irqs") || name.starts_with("lower_") || tools::is_fact(directory, name)
 }
 
 /// Adds the directories and links on the way to a path. Where it ends at a file, the file's place and mode.
@@ -264,29 +265,6 @@ fn inside(directory: &str, target: &str) -> String {
     format!("{}{}", "../".repeat(depth), rest.join("/"))
 }
 
-/// The process that a path of /proc is about.
-fn process(path: &str) -> Option<&str> {
-    let id = path.strip_prefix("/proc/")?.split('/').next()?;
-    (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then_some(id)
-}
-
-/// Whether a path is about a process that nicpin does not evaluate.
-fn is_strange_process(path: &str, record: &Recorded) -> bool {
-    let Some(id) = process(path) else { return false };
-    !record.files.get(&format!("/proc/{id}/stat")).is_some_and(|stat| tools::is_tool(&stat.text))
-}
-
-/// `/proc/PID/stat` with the process's identity only.
-fn without_times(text: &str) -> String {
-    match text.rsplit_once(") ") {
-        Some((who, rest)) => {
-            let fields = rest.split_ascii_whitespace().count().saturating_sub(1);
-            format!("{who}) S{}\n", " 0".repeat(fields))
-        }
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,14 +280,5 @@ mod tests {
         ] {
             assert_eq!(inside(directory, target), expected, "{directory} {target}");
         }
-    }
-
-    #[test]
-    fn a_process_is_known_by_its_name_only() {
-        let text = "812 (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 611\n";
-        assert_eq!(without_times(text), format!("812 (irqbalance) S{}\n", " 0".repeat(19)));
-        assert_eq!(process("/proc/812/stat"), Some("812"));
-        assert_eq!(process("/proc/interrupts"), None);
-        assert_eq!(process("/proc"), None);
     }
 }

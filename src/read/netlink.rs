@@ -3,8 +3,12 @@
 //! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
 //! down has none. This is absence, never an error. In a tree the answer is read from `/nicpin/netlink/INTERFACE`.
 
+mod unix;
 mod wire;
 
+#[cfg(feature = "cli")]
+pub(crate) use unix::UNIX_SOCKETS;
+pub(crate) use unix::listening;
 pub(crate) use wire::Client;
 
 use crate::machine::netdev::Netdev;

@@ -195,6 +195,10 @@ fn about_machine(note: &Note) -> String {
         Note::NoProc => "there is no /proc below this root, so all vectors are unknown".into(),
         Note::NoProcIrq => "there is no /proc/irq below this root, so all vectors are unknown".into(),
         Note::OneCpu => "there is only one CPU, which takes every interrupt".into(),
+        Note::IrqbalanceUnknown { hidden, .. } => format!(
+            "whether irqbalance runs could not be determined, because this user may not read {hidden}: if it runs, it \
+             moves vectors"
+        ),
         Note::CloudScript { path, writes } => {
             format!("{path} is installed, and writes {writes} when it runs, usually at boot")
         }
@@ -323,6 +327,7 @@ pub fn fix(note: &Note) -> Option<String> {
             Some(pid) => format!("taskset -pc CPU {pid}"),
             None => format!("echo 0 > /sys/class/net/{interface}/threaded"),
         },
+        Note::IrqbalanceUnknown { .. } => "run as root".into(),
         Note::CloudScript { .. } => {
             "run nicpin apply after it; nicpin check reports whether it has run since".into()
         }

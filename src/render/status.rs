@@ -239,18 +239,19 @@ fn irqbalance(status: &Status, paint: Paint) -> String {
     let IrqbalanceStatus { pid, state, irqs, note } = &status.irqbalance;
     let who = pid.map(|pid| format!("runs (process {pid})")).unwrap_or_default();
     let lasting_fix = || note.as_ref().and_then(fix);
-    let (text, fix) = match state {
+    let (what, fix) = match state {
         IrqbalanceState::Absent => ("is not running".to_owned(), None),
+        IrqbalanceState::Unknown => (note.as_ref().map(text).unwrap_or_default(), lasting_fix()),
         IrqbalanceState::AsksNicpin => (format!("{who} and asks nicpin which IRQs to leave alone"), None),
         IrqbalanceState::Told => {
             (format!("{who} and leaves the {irqs} planned IRQs alone until it restarts"), lasting_fix())
         }
         IrqbalanceState::Moves { fixed_by_apply } => {
-            let text = format!("{who} and moves the planned vectors, by default every 10 s");
-            (text, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { lasting_fix() })
+            let what = format!("{who} and moves the planned vectors, by default every 10 s");
+            (what, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { lasting_fix() })
         }
     };
-    let mut out = wrap(indent, &text);
+    let mut out = wrap(indent, &what);
     if let Some(fix) = fix {
         out.push_str(&format!(
             "{:width$}{}

@@ -135,7 +135,7 @@ pub struct Steering {
 /// What irqbalance does with the planned IRQs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IrqbalanceStatus {
-    /// `None` when it is not running.
+    /// `None` when it is not running, or that could not be determined.
     pub pid: Option<i32>,
     #[serde(flatten)]
     pub state: IrqbalanceState,
@@ -151,6 +151,8 @@ pub struct IrqbalanceStatus {
 pub enum IrqbalanceState {
     /// It is not running.
     Absent,
+    /// It could not be determined whether it runs.
+    Unknown,
     /// Its policy script asks nicpin which IRQs to leave alone.
     AsksNicpin,
     /// It leaves them alone on request, until it restarts.
@@ -178,7 +180,9 @@ impl Status {
         let remote = |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
         interfaces.sort_by_key(|interface| Reverse((interface.state, remote(interface))));
         let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
-            plan.notes.iter().cloned().partition(|note| matches!(note, Note::IrqbalanceRunning { .. }));
+            plan.notes.iter().cloned().partition(|note| {
+                matches!(note, Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. })
+            });
         if machine.sockets_poll {
             notes.push(Note::SocketsPoll);
         }
@@ -204,7 +208,8 @@ impl Status {
 /// What irqbalance does with the planned IRQs. `banned`: the IRQs that it leaves alone on request.
 fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
     let Some(running) = &plan.irqbalance else {
-        return IrqbalanceStatus { pid: None, state: IrqbalanceState::Absent, irqs: 0, note: None };
+        let state = if note.is_some() { IrqbalanceState::Unknown } else { IrqbalanceState::Absent };
+        return IrqbalanceStatus { pid: None, state, irqs: 0, note };
     };
     let state = if running.lasts {
         IrqbalanceState::AsksNicpin

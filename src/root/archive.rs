@@ -7,10 +7,8 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use tar::{EntryType, Header};
 
-use crate::root::tree::{Entry, Tree, TreeFile};
+use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
 
-/// The file that makes a tree a capture.
-pub(crate) const ABOUT: &str = "/nicpin/capture";
 /// The first line of that file.
 pub(crate) const SCHEMA: &str = "nicpin.capture/1";
 /// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a tenth of it.

@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nix::errno::Errno;
 
+/// The file that makes a tree a capture.
+pub(crate) const ABOUT: &str = "/nicpin/capture";
+
 /// Directories, files and links by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {

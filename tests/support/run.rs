@@ -31,7 +31,7 @@ pub fn nicpin(args: &[&str]) -> Run {
 }
 
 impl Run {
-    fn of(command: &mut Command) -> Self {
+    pub fn of(command: &mut Command) -> Self {
         let output = command.output().unwrap();
         Self {
             code: output.status.code().unwrap_or_else(|| panic!("killed: {output:?}")),

@@ -1,6 +1,8 @@
 //! Commands as root and as another user.
 
-use crate::support::run::Copy;
+use std::process::Command;
+
+use crate::support::run::{Copy, copied_binary};
 
 /// Needs two users.
 pub fn a_policy_of_another_user() {
@@ -35,4 +37,23 @@ pub fn only_root_applies() {
     );
     assert_eq!(machine.snapshot(), before);
     assert_eq!((machine.nicpin_as_nobody(&["plan"]).code, machine.nicpin_as_nobody(&["check"]).code), (0, 2));
+}
+
+/// With `hidepid=` the kernel refuses to show processes of other users, or hides them.
+pub fn hidden_processes_fail_no_command() {
+    let (_dir, binary) = copied_binary();
+    let run = |hidepid: &str, args: &str| {
+        let script = format!(
+            "mount -t proc -o hidepid={hidepid} proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups {} {args}",
+            binary.display()
+        );
+        let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for args in ["plan", "check", "status", "measure -d 0.1", "run --near eth0 -- true"] {
+        let open = run("0", args);
+        for hidepid in ["1", "2"] {
+            assert_eq!(run(hidepid, args), open, "hidepid={hidepid} {args}");
+        }
+    }
 }

@@ -94,6 +94,5 @@ impl IrqbalanceRecord {
 
 /// Process id and start time, in the kernel's ticks since boot.
 fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
-    let processes = tools::processes(root, &["irqbalance"]).ok()?;
-    processes.iter().find(|process| process.pid == pid).map(|process| (pid, process.starttime))
+    Some((pid, tools::irqbalance::started(root, pid)?))
 }

@@ -41,22 +41,32 @@ enum Failure {
     NotHeld { held: usize, requested: usize },
 }
 
-/// irqbalance runs, and the policy refuses to write while it does.
+/// irqbalance runs, or may run, and the policy refuses to write while it does.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "irqbalance runs (process {pid}) and would change the affinities again; nothing was written: stop it, or use \
-     --irqbalance ban or stop"
-)]
+#[error("{who}; nothing was written: {fix}")]
 pub struct RunningError {
-    pid: i32,
+    who: String,
+    fix: &'static str,
 }
 
 /// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    match &plan.irqbalance {
-        Some(IrqbalancePlan { action: Balancer::Refuse, pid, .. }) => Err(RunningError { pid: *pid }),
-        _ => Ok(()),
+    if let Some(IrqbalancePlan { action: Balancer::Refuse, pid, .. }) = &plan.irqbalance {
+        return Err(RunningError {
+            who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
+            fix: "stop it, or use --irqbalance ban or stop",
+        });
     }
+    let hidden = plan.notes.iter().find_map(|note| match note {
+        Note::IrqbalanceUnknown { hidden, action: Balancer::Refuse } => Some(hidden),
+        _ => None,
+    });
+    hidden.map_or(Ok(()), |hidden| {
+        Err(RunningError {
+            who: format!("whether irqbalance runs could not be determined, because {hidden} cannot be read"),
+            fix: "run as root, or use --irqbalance ban or ignore",
+        })
+    })
 }
 
 /// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and

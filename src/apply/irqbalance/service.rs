@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::read::tools;
+use crate::read::tools::{self, Found};
 use crate::root::Root;
 
 const SYSTEMCTL: [&str; 3] = ["/usr/bin/systemctl", "/bin/systemctl", "/run/current-system/sw/bin/systemctl"];
@@ -11,8 +11,10 @@ const UNIT: &str = "irqbalance.service";
 
 /// irqbalance's process id; `None` if it does not run.
 pub(super) fn running(root: &Root) -> Option<i32> {
-    let processes = tools::processes(root, &["irqbalance"]).ok()?;
-    processes.first().map(|process| process.pid)
+    match tools::irqbalance::find(root) {
+        Found::Running(pid) => Some(pid),
+        Found::Hidden(_) | Found::No => None,
+    }
 }
 
 /// Stops the service; an error if irqbalance still runs afterwards.

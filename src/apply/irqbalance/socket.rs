@@ -7,23 +7,29 @@
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IoSlice, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixStream};
-use std::path::Path;
-use std::time::Duration;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
+use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    ControlMessage, MsgFlags, UnixCredentials, getsockopt, sendmsg, sockopt::PeerCredentials,
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials, connect,
+    getsockopt, sendmsg, socket,
 };
+use nix::unistd::geteuid;
 
+use crate::read::tools;
 use crate::root::{Root, errno_words};
 
 /// Where a tree keeps irqbalance's answer to `setup`.
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";
 
-/// How long to wait for an answer. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by default) when it scans
-/// the machine again.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// The time for all requests of one conversation. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by default)
+/// when it scans the machine again, and does not answer then.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest answer: 1 MiB, of which each banned IRQ takes about 40 bytes.
+const LONGEST_ANSWER: usize = 1 << 20;
+/// Bytes that irqbalance up to 1.9.4 reads of a request.
+const LONGEST_REQUEST: usize = 500;
 
 /// irqbalance's answer to `setup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,10 +83,10 @@ pub enum SocketError {
     /// A tree without a recorded answer.
     #[error("this is a copy of a machine, without a running irqbalance")]
     Copy,
-    /// No socket of that process answers.
+    /// There is no socket of that process.
     #[error(
-        "process {pid} has no socket that answers ({}): it may be built without one; use `nicpin irqbalance-policy` as \
-         its policy script, or --irqbalance stop or ignore",
+        "process {pid} has no socket ({}): it may be built without one; use `nicpin irqbalance-policy` as its policy \
+         script, or --irqbalance stop or ignore",
         errno_words(answer)
     )]
     NoSocket {
@@ -89,8 +95,20 @@ pub enum SocketError {
         /// The error of the last attempt.
         answer: io::Error,
     },
-    /// irqbalance closed the connection, or its answer was not understood.
-    #[error("process {pid} does not answer ({reason}): only root can use its socket; is it still running?")]
+    /// The socket with irqbalance's name is of another process.
+    #[error("the socket of process {pid} belongs to process {peer} of user {user}, which is not asked")]
+    Impostor { pid: i32, peer: i32, user: u32 },
+    /// irqbalance did not answer in time.
+    #[error(
+        "process {pid} did not answer within {} s: it is stopped, or scans the machine; run again, or restart irqbalance",
+        TIMEOUT.as_secs()
+    )]
+    Silent { pid: i32 },
+    /// irqbalance ended, or closed the connection without an answer.
+    #[error("process {pid} does not answer: {because}")]
+    Closed { pid: i32, because: &'static str },
+    /// The answer was not understood.
+    #[error("process {pid} does not answer as irqbalance does ({reason})")]
     NoAnswer {
         /// The process id of irqbalance.
         pid: i32,
@@ -99,8 +117,8 @@ pub enum SocketError {
     },
     /// The list of IRQs is longer than a request may be.
     #[error(
-        "process {pid} cannot read a request with {count} IRQs (500 bytes up to version 1.9.4) and would ban only some \
-         of them: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
+        "process {pid} cannot read a request with {count} IRQs ({LONGEST_REQUEST} bytes up to version 1.9.4) and would \
+         ban only some of them: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
     )]
     TooLong {
         /// The process id of irqbalance.
@@ -109,71 +127,127 @@ pub enum SocketError {
     },
 }
 
-/// One running irqbalance.
+/// One running irqbalance, and the time until which it may answer.
 #[derive(Debug)]
 pub(super) struct Daemon<'a> {
     root: &'a Root,
     pid: i32,
+    deadline: Instant,
 }
 
 impl<'a> Daemon<'a> {
     pub(super) fn new(root: &'a Root, pid: i32) -> Self {
-        Self { root, pid }
+        Self { root, pid, deadline: Instant::now() + TIMEOUT }
     }
 
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
     pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, SocketError> {
-        let answer = |text: &str| {
-            let cut: String = text.trim().chars().take(60).collect();
-            Setup::parse(text)
-                .ok_or_else(|| SocketError::NoAnswer { pid: self.pid, reason: format!("`{cut}`") })
-        };
         if !self.root.is_real() {
-            return answer(&self.root.read_opt(RECORDED).ok().flatten().ok_or(SocketError::Copy)?);
+            let recorded = self.root.read_opt(RECORDED).ok().flatten();
+            return self.parse(&recorded.ok_or(SocketError::Copy)?);
         }
         // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
         // connection with bytes unread, the kernel resets it: then a request of this length is too long.
         let request = format!("{:<width$}", "setup", width = ban_request(room_for).len());
-        let mut stream = self.connect()?;
-        let (text, unread) = ask(&mut stream, &request)
-            .map_err(|error| SocketError::NoAnswer { pid: self.pid, reason: errno_words(&error) })?;
-        if unread {
+        let (text, unread) = self.ask(&request)?;
+        if text.is_empty() {
+            return Err(self.closed());
+        }
+        let setup = self.parse(&text)?;
+        if unread && request.len() > LONGEST_REQUEST {
             return Err(SocketError::TooLong { pid: self.pid, count: room_for.len() });
         }
-        answer(&text)
+        Ok(setup)
     }
 
     /// Bans exactly these IRQs.
     pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), SocketError> {
-        let failed = |error: io::Error| SocketError::NoAnswer { pid: self.pid, reason: errno_words(&error) };
         if self.root.is_real() {
-            return ask(&mut self.connect()?, &ban_request(irqs)).map(drop).map_err(failed);
+            return self.ask(&ban_request(irqs)).map(drop);
         }
         let now = self.setup(irqs)?;
-        self.root.write(RECORDED, &Setup { banned: irqs.clone(), ..now }.to_text()).map_err(failed)
+        let written = self.root.write(RECORDED, &Setup { banned: irqs.clone(), ..now }.to_text());
+        written.map_err(|error| self.failed(&error))
     }
 
+    fn parse(&self, text: &str) -> Result<Setup, SocketError> {
+        let cut: String = text.trim().chars().take(60).collect();
+        Setup::parse(text).ok_or_else(|| SocketError::NoAnswer { pid: self.pid, reason: format!("`{cut}`") })
+    }
+
+    fn ask(&self, request: &str) -> Result<(String, bool), SocketError> {
+        ask(&mut self.connect()?, request, self.deadline).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> SocketError {
+        let pid = self.pid;
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => SocketError::Silent { pid },
+            ErrorKind::BrokenPipe => self.closed(),
+            _ => SocketError::NoAnswer { pid, reason: errno_words(error) },
+        }
+    }
+
+    fn closed(&self) -> SocketError {
+        let runs = tools::irqbalance::started(self.root, self.pid).is_some();
+        let because = match (runs, geteuid().is_root()) {
+            (false, _) => "it has ended",
+            (true, true) => "it closed the connection; run again",
+            (true, false) => "it closed the connection, and only root can use its socket",
+        };
+        SocketError::Closed { pid: self.pid, because }
+    }
+
+    /// A connection to root's process `pid`.
     fn connect(&self) -> Result<UnixStream, SocketError> {
         let pid = self.pid;
         let name = format!("irqbalance{pid}.sock");
-        let mut result = Err(ErrorKind::NotFound.into());
         // By version: 1.6 and later, 1.5, before 1.5, and the unnamed socket as a fallback since 1.5.
-        for path in [format!("/run/irqbalance/{name}"), format!("/run/{name}")] {
-            result = result.or_else(|_: io::Error| UnixStream::connect(Path::new(&path)));
+        let addresses = [
+            UnixAddr::new(&*format!("/run/irqbalance/{name}")),
+            UnixAddr::new(&*format!("/run/{name}")),
+            UnixAddr::new_abstract(name.as_bytes()),
+            UnixAddr::new_abstract(&[0; 107]),
+        ];
+        let mut failure = SocketError::NoSocket { pid, answer: ErrorKind::NotFound.into() };
+        for address in addresses.into_iter().flatten() {
+            match connected(&address, self.deadline) {
+                // Any process can bind a name without a file.
+                Ok((_, peer)) if peer.pid() != pid || peer.uid() != 0 => {
+                    failure = SocketError::Impostor { pid, peer: peer.pid(), user: peer.uid() };
+                }
+                Ok((stream, _)) => return Ok(stream),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    failure = SocketError::Silent { pid };
+                }
+                Err(answer) if matches!(failure, SocketError::NoSocket { .. }) => {
+                    failure = SocketError::NoSocket { pid, answer };
+                }
+                Err(_) => {}
+            }
         }
-        for name in [name.as_bytes(), &[0; 107]] {
-            let connected = |_| UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?);
-            result = result.or_else(connected);
+        let has_ended = || tools::irqbalance::started(self.root, pid).is_none();
+        if matches!(failure, SocketError::NoSocket { .. }) && has_ended() {
+            failure = self.closed();
         }
-        let trusted = result.and_then(|stream| {
-            // Any process can bind an abstract name.
-            let peer = getsockopt(&stream, PeerCredentials)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            stream.set_write_timeout(Some(TIMEOUT))?;
-            if peer.pid() == pid { Ok(stream) } else { Err(ErrorKind::PermissionDenied.into()) }
-        });
-        trusted.map_err(|answer| SocketError::NoSocket { pid, answer })
+        Err(failure)
     }
+}
+
+/// Connects, and gets the credentials of the process that listens. A full queue of connections is waited for.
+fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let stream = UnixStream::from(socket);
+    stream.set_write_timeout(Some(left(deadline)?))?;
+    connect(stream.as_raw_fd(), address)?;
+    let peer = getsockopt(&stream, PeerCredentials)?;
+    Ok((stream, peer))
+}
+
+/// The time until a deadline; an error if there is none.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 fn ban_request(irqs: &BTreeSet<u32>) -> String {
@@ -186,20 +260,29 @@ fn ban_request(irqs: &BTreeSet<u32>) -> String {
 
 /// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes
 /// unread.
-fn ask(stream: &mut UnixStream, request: &str) -> io::Result<(String, bool)> {
+fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<(String, bool)> {
     let credentials = UnixCredentials::new();
     let control = [ControlMessage::ScmCredentials(&credentials)];
     let bytes = [IoSlice::new(request.as_bytes())];
+    stream.set_write_timeout(Some(left(deadline)?))?;
     let sent = sendmsg::<()>(stream.as_raw_fd(), &bytes, &control, MsgFlags::MSG_NOSIGNAL, None)?;
     if sent < request.len() {
         return Err(ErrorKind::WriteZero.into());
     }
-    let mut answer = Vec::new();
-    let unread = match stream.read_to_end(&mut answer) {
-        Ok(_) => false,
-        // `answer` keeps what was received before.
-        Err(error) if error.kind() == ErrorKind::ConnectionReset => true,
-        Err(error) => return Err(error),
+    let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+    let unread = loop {
+        stream.set_read_timeout(Some(left(deadline)?))?;
+        match stream.read(&mut part) {
+            Ok(0) => break false,
+            Ok(length) => answer.extend_from_slice(part.get(..length).unwrap_or_default()),
+            // What was received before remains.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => break true,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if answer.len() > LONGEST_ANSWER {
+            return Err(io::Error::other(format!("more than {} MiB", LONGEST_ANSWER >> 20)));
+        }
     };
     Ok((String::from_utf8_lossy(&answer).into_owned(), unread))
 }
@@ -257,9 +340,32 @@ mod tests {
                 theirs.write_all(b"SLEEP 10 BANNED 0").unwrap();
                 read
             });
-            let answer = ask(&mut ours, &format!("{:<length$}", "setup")).unwrap();
+            let deadline = Instant::now() + TIMEOUT;
+            let answer = ask(&mut ours, &format!("{:<length$}", "setup"), deadline).unwrap();
             assert_eq!(answer, ("SLEEP 10 BANNED 0".to_owned(), unread), "{length}");
             assert_eq!(peer.join().unwrap(), length.min(500));
+        }
+    }
+
+    #[test]
+    fn a_conversation_has_an_end() {
+        let ends = |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        let soon = || Instant::now() + Duration::from_millis(200);
+        let (mut ours, _silent) = UnixStream::pair().unwrap();
+        let error = ask(&mut ours, "setup", soon()).unwrap_err();
+        assert!(ends(&error), "{error}");
+        // Byte by byte, and without an end.
+        for (part, seconds) in [(&b"S"[..], 0), (&[b'1'; 16_384], 60)] {
+            let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+            let peer = std::thread::spawn(move || {
+                while theirs.write_all(part).is_ok() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let error = ask(&mut ours, "setup", soon() + Duration::from_secs(seconds)).unwrap_err();
+            assert!(ends(&error) || seconds > 0 && error.to_string() == "more than 1 MiB", "{error}");
+            drop(ours);
+            peer.join().unwrap();
         }
     }
 

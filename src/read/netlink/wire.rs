@@ -1,4 +1,4 @@
-//! Requests to the kernel's `netdev` family and its answers, as bytes. One socket, one request at a time; the kernel
+//! Requests to netlink, above all to its `netdev` family, and the answers, as bytes. One socket, one request at a time; the kernel
 //! answers within the request.
 //!
 //! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
@@ -37,18 +37,23 @@ pub(crate) struct Client {
 impl Client {
     /// Fails where there is no generic netlink, and before Linux 6.3, which has no such family.
     pub(crate) fn open() -> io::Result<Self> {
-        let flags = SockFlag::SOCK_CLOEXEC;
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
-        // To the kernel: what other processes send is refused.
-        connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-        // The kernel answers at once; anything else must not make nicpin wait.
-        setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
-        let mut client = Self { socket, family: 0, sequence: 0 };
+        let mut client = Self::connect(SockProtocol::NetlinkGeneric)?;
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name(netdev::PROTONAME_CSTR);
         let families = client.request(&request, |reply| reply.get_family_id().ok())?;
         client.family = *families.first().ok_or(io::ErrorKind::NotFound)?;
         Ok(client)
+    }
+
+    /// A socket of another protocol than generic netlink has no families.
+    pub(super) fn connect(protocol: SockProtocol) -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        // To the kernel: what other processes send is refused.
+        connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        // The kernel answers at once; anything else must not make nicpin wait.
+        setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
+        Ok(Self { socket, family: 0, sequence: 0 })
     }
 
     /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
@@ -64,7 +69,7 @@ impl Client {
     }
 
     /// Asks; what is read from each message of the answer.
-    fn request<R: NetlinkRequest, T>(
+    pub(super) fn request<R: NetlinkRequest, T>(
         &mut self,
         request: &R,
         read: impl Fn(R::ReplyType<'_>) -> Option<T>,

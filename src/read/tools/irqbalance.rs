@@ -3,6 +3,10 @@
 
 use crate::machine::tools::{Arguments, Irqbalance};
 use crate::read::files::glance;
+#[cfg(feature = "cli")]
+use crate::read::netlink::UNIX_SOCKETS;
+use crate::read::netlink::listening;
+use crate::read::tools::process::{self, Found, Process};
 use crate::root::Root;
 
 /// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
@@ -18,6 +22,51 @@ const FILES: [(&str, &str); 3] = [
 /// Every variable that one of them has had. `OPTIONS` is that of older Debian and Ubuntu releases, whose newer
 /// services do not look at it.
 const VARIABLES: [&str; 3] = ["IRQBALANCE_ARGS", "IRQBALANCE_OPTS", "OPTIONS"];
+
+/// The name of its process and of its service.
+const NAME: &str = "irqbalance";
+/// Where it makes its socket: `irqbalance812.sock` with its process id, by version 1.6 and later, and 1.5.
+pub(super) const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
+const PID_FILE: &str = "/run/irqbalance.pid";
+
+/// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
+pub(crate) fn find(root: &Root) -> Found {
+    process::find(root, NAME, || {
+        let mut pids: Vec<i32> = process::in_file(root, PID_FILE).into_iter().collect();
+        for directory in DIRECTORIES {
+            let names = root.list(directory).ok().flatten().unwrap_or_default();
+            pids.extend(names.iter().filter_map(|name| pid_of_socket(name)));
+        }
+        if pids.is_empty() {
+            let names = listening(root, |name| pid_of_socket(name).is_some() || is_empty(name));
+            pids.extend(names.iter().filter_map(|name| pid_of_socket(name)));
+            // Nothing else leads from such a socket to its process.
+            if pids.is_empty() && !names.is_empty() {
+                pids.extend(process::walk(root, NAME));
+            }
+        }
+        pids.sort_unstable();
+        pids
+    })
+}
+
+/// The start of root's irqbalance with this process id, in the kernel's ticks since boot.
+pub(crate) fn started(root: &Root, pid: i32) -> Option<u64> {
+    match Process::look(root, pid, NAME) {
+        Process::Is { started } => Some(started),
+        Process::IsNot | Process::Hidden => None,
+    }
+}
+
+/// The process id in the name of a socket. That of one without a file begins with NUL, for which the kernel prints `@`.
+pub(super) fn pid_of_socket(name: &str) -> Option<i32> {
+    name.trim_matches('@').strip_prefix(NAME)?.strip_suffix(".sock")?.parse().ok()
+}
+
+/// Whether a name is all NUL, as irqbalance's since 1.5 where it cannot make a file.
+fn is_empty(name: &str) -> bool {
+    name.len() > 100 && name.bytes().all(|b| b == b'@')
+}
 
 pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
     let mut irqbalance = Irqbalance { pid, arguments: None, asks_nicpin: false, policy_script: None };
@@ -67,6 +116,12 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
 /// The part of a line that is read; the rest is dropped.
 #[cfg(feature = "cli")]
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
+    if path == UNIX_SOCKETS {
+        return Some(|line| {
+            let name = line.rsplit(' ').next()?;
+            (pid_of_socket(name).is_some() || is_empty(name)).then(|| name.to_owned())
+        });
+    }
     FILES.iter().any(|(file, _)| *file == path).then_some(|line| {
         let comment = line.trim_start().starts_with('#');
         let line = line.trim_start_matches(['#', ' ']);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::machine::tools::OtherTool;
 use crate::read::files::glance;
+use crate::read::tools::process::{self, Found};
 use crate::root::Root;
 
 /// Scripts that cloud images run at boot, and what they write.
@@ -26,13 +27,11 @@ const LINK_DIRECTORIES: [&str; 4] = [
 /// Where tuned looks for its profiles: its own since 2.24, and before.
 const PROFILES: [&str; 4] =
     ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
+const TUNED_PID_FILE: &str = "/run/tuned/tuned.pid";
 const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 
-pub(super) fn read(root: &Root, tuned_runs: bool) -> Vec<OtherTool> {
-    let mut tools = Vec::new();
-    if tuned_runs {
-        tools.extend(tuned(root));
-    }
+pub(super) fn read(root: &Root) -> Vec<OtherTool> {
+    let mut tools: Vec<OtherTool> = tuned(root).into_iter().collect();
     tools.extend(links(root));
     for (path, writes) in SCRIPTS {
         if root.exists(path) {
@@ -42,9 +41,13 @@ pub(super) fn read(root: &Root, tuned_runs: bool) -> Vec<OtherTool> {
     tools
 }
 
-/// tuned, if its active profile moves interrupts.
+/// tuned, if it runs and its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = glance(root, ACTIVE_PROFILE)?;
+    let by_file = || process::in_file(root, TUNED_PID_FILE).into_iter().collect();
+    if !matches!(process::find(root, "tuned", by_file), Found::Running(_)) {
+        return None;
+    }
     let mut left: Vec<String> = active.split_whitespace().rev().map(str::to_owned).collect();
     let mut seen = BTreeSet::new();
     while let Some(profile) = left.pop() {

@@ -1,0 +1,172 @@
+//! Processes of other tools: root's, found through what root's services leave behind and not by a walk over `/proc`,
+//! which takes the longer the more processes there are.
+
+use procfs::FromRead as _;
+use procfs::process::Stat;
+
+use crate::root::Root;
+use crate::root::tree::ABOUT;
+
+/// Where systemd keeps the control groups of services: cgroup v2, v1, and both mounted.
+const SLICES: [&str; 3] = [
+    "/sys/fs/cgroup/system.slice",
+    "/sys/fs/cgroup/systemd/system.slice",
+    "/sys/fs/cgroup/unified/system.slice",
+];
+
+/// Whether a tool runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Its process id.
+    Running(i32),
+    /// Could not be determined: what this user may not read.
+    Hidden(String),
+    No,
+}
+
+/// What is known of a process id.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// A process of root with the name that was asked for, and its start in the kernel's ticks since boot.
+    Is { started: u64 },
+    /// Another one or none.
+    IsNot,
+    /// The user may not look at it (`hidepid=` of `/proc`).
+    Hidden,
+}
+
+impl Process {
+    /// Looks at one process. It may end at any time, which is no error.
+    pub(crate) fn look(root: &Root, pid: i32, name: &str) -> Self {
+        if let Some(started) = started(root, pid, name) {
+            return Self::Is { started };
+        }
+        // With `hidepid=` other users' processes cannot be read or seem absent. The first one never ends.
+        let visible = matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
+        if visible { Self::IsNot } else { Self::Hidden }
+    }
+}
+
+/// The start of a process that is root's and has this name.
+fn started(root: &Root, pid: i32, name: &str) -> Option<u64> {
+    let stat = root.read_opt(&format!("/proc/{pid}/stat")).ok().flatten()?;
+    let stat = Stat::from_read(stat.as_bytes()).ok()?;
+    (stat.comm == name && is_roots(root, pid)).then_some(stat.starttime)
+}
+
+/// Whether a process is root's by its four user ids: anybody may give a process any name. A tree need not have the file.
+fn is_roots(root: &Root, pid: i32) -> bool {
+    match root.read_opt(&format!("/proc/{pid}/status")) {
+        Ok(Some(status)) => {
+            let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+            ids.is_some_and(|ids| ids.split_ascii_whitespace().all(|id| id == "0"))
+        }
+        _ => !root.is_real(),
+    }
+}
+
+/// Finds a tool by its name: among the processes of its service, else among `others`.
+pub(super) fn find(root: &Root, name: &str, others: impl FnOnce() -> Vec<i32>) -> Found {
+    let mut hidden = None;
+    for pid in in_service(root, name) {
+        match Process::look(root, pid, name) {
+            Process::Is { .. } => return Found::Running(pid),
+            Process::Hidden => hidden = hidden.or(Some(pid)),
+            Process::IsNot => {}
+        }
+    }
+    // Only root puts processes into its service.
+    if let Some(pid) = hidden {
+        return Found::Running(pid);
+    }
+    for pid in others() {
+        match Process::look(root, pid, name) {
+            Process::Is { .. } => return Found::Running(pid),
+            Process::Hidden => hidden = hidden.or(Some(pid)),
+            Process::IsNot => {}
+        }
+    }
+    // A capture has few processes; those of nicpin 0.1 have nothing else by which to find them.
+    if !root.is_real()
+        && root.exists(ABOUT)
+        && let Some(pid) = walk(root, name)
+    {
+        return Found::Running(pid);
+    }
+    hidden.map_or(Found::No, |pid| Found::Hidden(format!("/proc/{pid}")))
+}
+
+fn in_service(root: &Root, name: &str) -> Vec<i32> {
+    let lists = SLICES
+        .iter()
+        .filter_map(|slice| root.read_opt(&format!("{slice}/{name}.service/cgroup.procs")).ok().flatten());
+    lists.flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// The oldest process of root with this name among all of `/proc`.
+pub(super) fn walk(root: &Root, name: &str) -> Option<i32> {
+    let names = root.list("/proc").ok().flatten().unwrap_or_default();
+    let pids = names.iter().filter_map(|name| name.parse().ok());
+    let found = pids.filter_map(|pid| Some((started(root, pid, name)?, pid)));
+    found.min().map(|(_, pid)| pid)
+}
+
+/// The process id in a file like `/run/tuned/tuned.pid`.
+pub(super) fn in_file(root: &Root, path: &str) -> Option<i32> {
+    root.read_opt(path).ok().flatten()?.trim().parse().ok()
+}
+
+/// The process that a path of /proc is about.
+#[cfg(feature = "cli")]
+fn of_path(path: &str) -> Option<(&str, &str)> {
+    let (pid, file) = path.strip_prefix("/proc/")?.split_once('/')?;
+    pid.parse::<u32>().ok().map(|_| (pid, file))
+}
+
+/// Whether a path is about a process that is no tool's: a capture leaves it out, but for the first one, which shows that
+/// processes could be seen. `stat` returns the text of a file.
+#[cfg(feature = "cli")]
+pub(crate) fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let Some((pid, _)) = of_path(path) else { return false };
+    let is_tool =
+        |stat: &str| Stat::from_read(stat.as_bytes()).is_ok_and(|stat| NAMES.contains(&&*stat.comm));
+    pid != "1" && !stat(&format!("/proc/{pid}/stat")).is_some_and(is_tool)
+}
+
+/// What a capture keeps of a process: its id, its user ids, and its name if it is a tool's.
+#[cfg(feature = "cli")]
+pub(super) fn bare(path: &str, text: &str) -> Option<String> {
+    let (pid, file) = of_path(path)?;
+    if file == "status" {
+        let ids = text.lines().find(|line| line.starts_with("Uid:")).unwrap_or_default();
+        return Some(format!("{ids}\n"));
+    }
+    let (who, rest) = text.rsplit_once(") ").unwrap_or_default();
+    let name = who.split_once('(').map(|(_, name)| name).filter(|name| NAMES.contains(name));
+    let fields = rest.split_ascii_whitespace().count().saturating_sub(1);
+    Some(format!("{pid} ({}) S{}\n", name.unwrap_or("other"), " 0".repeat(fields)))
+}
+
+/// The tools that are found by their processes.
+#[cfg(feature = "cli")]
+const NAMES: [&str; 2] = ["irqbalance", "tuned"];
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_has_the_names_of_tools_only() {
+        let rest = "S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 611\n";
+        for (name, kept) in [("irqbalance", "irqbalance"), ("sec) (retd", "other")] {
+            let text = format!("812 ({name}) {rest}");
+            let expected = format!("812 ({kept}) S{}\n", " 0".repeat(19));
+            assert_eq!(bare("/proc/812/stat", &text), Some(expected));
+        }
+        let status = "Name:\tsecretd\nUid:\t0\t0\t0\t0\nGid:\t7\t7\t7\t7\n";
+        assert_eq!(bare("/proc/1/status", status).as_deref(), Some("Uid:\t0\t0\t0\t0\n"));
+        for path in ["/proc/interrupts", "/proc", "/proc/self/status", "/proc/irq/7/smp_affinity"] {
+            assert_eq!(bare(path, "x"), None, "{path}");
+        }
+    }
+}
