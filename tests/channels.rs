@@ -47,7 +47,6 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
 #[test]
 fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
     let machine = Copy::of("dl980");
-    let before = machine.read(ETH0);
     assert_eq!(machine.nicpin(&["apply", "--channels", "auto", "eth0"]).code, 0);
     let before = machine.read(ETH0);
     machine.remove(ETH0);
