@@ -30,7 +30,7 @@ impl Proof {
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
-            let queues = interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle);
+            let queues = interface.vectors.iter().filter(|vector| vector.role.is_queue() && !vector.idle);
             watched.extend(queues.filter_map(|vector: &PlannedVector| {
                 let fallback = fallbacks.get(affinity_file(vector.irq).as_str());
                 let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());

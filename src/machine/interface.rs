@@ -139,7 +139,7 @@ impl Interface {
             |own: usize, others: fn(&Sharer) -> usize| own + self.sharers.iter().map(others).sum::<usize>();
         let (rx, tx) = (of(self.rx_queues.len(), |o| o.rx), of(self.tx_queues.len(), |o| o.tx));
         let queues = match vector.role {
-            Role::Control => return false,
+            Role::Rdma | Role::Control => return false,
             Role::Combined => rx.max(tx),
             Role::Rx => rx,
             Role::Tx => tx,

@@ -14,7 +14,7 @@ pub struct Vector {
     /// The handler's name.
     pub action: String,
     pub role: Role,
-    /// The queue's number; `None` for a control vector.
+    /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     /// The source of role and queue.
     pub source: Source,
@@ -40,7 +40,9 @@ pub enum Role {
     Rx,
     /// Sends.
     Tx,
-    /// No queue of the interface: link, mailbox, management, RDMA.
+    /// Signals completions of RDMA work requests, and no packets of the interface.
+    Rdma,
+    /// Neither: link, mailbox, management.
     Control,
 }
 
@@ -73,14 +75,20 @@ impl Role {
             Self::Combined => "combined",
             Self::Rx => "rx",
             Self::Tx => "tx",
+            Self::Rdma => "rdma",
             Self::Control => "control",
         }
+    }
+
+    /// Whether it is for packets of the interface.
+    pub fn is_queue(self) -> bool {
+        matches!(self, Self::Combined | Self::Rx | Self::Tx)
     }
 }
 
 impl Vector {
-    /// Whether it is for packets, and not a control vector.
+    /// Whether it is for packets of the interface.
     pub fn is_queue_vector(&self) -> bool {
-        self.role != Role::Control
+        self.role.is_queue()
     }
 }

@@ -1,4 +1,4 @@
-//! A CPU for every queue of every interface, and for control vectors that have to be moved.
+//! A CPU for every queue of every interface, for RDMA vectors, and for control vectors that have to be moved.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use crate::machine::{Machine, Role, Vector};
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::place::{Load, Locations, PlacementRules};
 use crate::plan::work::{Work, effective_cpu};
-use crate::policy::{AVOID_CPU0, EXCLUDE, SCOPE, SIBLINGS, Scope};
+use crate::policy::{AVOID_CPU0, EXCLUDE, RDMA, Rdma, SCOPE, SIBLINGS, Scope};
 
-/// Assigns a CPU to every queue: active queues of all interfaces first, then idle ones, which are not counted.
+/// Assigns a CPU to every queue: active queues of all interfaces first, then idle ones, which are not counted. RDMA
+/// vectors follow.
 pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
     let mut load = Load::new(&machine.topology, locations);
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for work in works.iter() {
-        let stays = |vector: &&Vector| work.skip || !vector.movable;
+        let stays = |vector: &&Vector| vector.is_queue_vector() && (work.skip || !vector.movable);
         let mut queues = BTreeMap::new();
         for vector in work.interface.vectors.iter().filter(stays) {
             if let (Some(queue), Some(cpu)) = (vector.queue, effective_cpu(vector))
@@ -30,29 +31,29 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     for idle in [false, true] {
         for work in works.iter_mut() {
-            let rules = PlacementRules {
-                siblings: work.choice.get(&SIBLINGS),
-                avoid_cpu0: work.choice.get(&AVOID_CPU0),
-            };
+            let rules = rules(work);
             for (queue, fixed) in queues(work, idle) {
                 let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
                 let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
                 let hinted = hint(machine, work, &irqs);
-                let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
-                let tier = || tiers.and_then(|tiers| load.first_with_room(tiers, rules));
                 let kept = fixed.or(line).and_then(|cpu| load.placement(cpu));
                 let decided_by = match &kept {
                     Some(_) if fixed.is_some() => Some(DecidedBy::Vector),
                     Some(_) => Some(DecidedBy::Line),
                     None => hinted.as_ref().map(|_| DecidedBy::Hint),
                 };
-                let wanted = hinted.as_ref().or_else(tier).unwrap_or_else(|| work.candidates_of(queue));
-                let Some(placement) = kept.or_else(|| load.take(wanted, rules)) else { continue };
+                let vector = work.vectors_of(queue).first().copied();
+                let taken = kept.or_else(|| match (hinted, vector) {
+                    (Some(hinted), _) => load.take(&hinted, rules),
+                    (None, vector) => load.take(wanted(work, &load, rules, vector?), rules),
+                });
+                let Some(placement) = taken else { continue };
                 lines.extend(irqs.into_iter().map(|irq| (irq, placement.cpu)));
                 work.cpus.insert(queue, Placement { decided_by, ..placement });
             }
         }
     }
+    assign_rdma(machine, works, &mut load, &mut lines);
     let kept_free = machine.topology.isolated_or_nohz();
     for work in works.iter_mut() {
         for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
@@ -60,7 +61,51 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
             if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
                 let idlest = |&cpu: &u32| (load.on_cpu(cpu), cpu);
                 let cpu = work.candidates.cpus.difference(&kept_free).iter().min_by_key(idlest);
-                work.control.extend(cpu.map(|cpu| (vector.irq, cpu)));
+                work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
+            }
+        }
+    }
+}
+
+fn rules(work: &Work<'_>) -> PlacementRules {
+    PlacementRules { siblings: work.choice.get(&SIBLINGS), avoid_cpu0: work.choice.get(&AVOID_CPU0) }
+}
+
+/// The candidate CPUs of a vector: where the policy widens, the nearest that have room.
+fn wanted<'a>(work: &'a Work<'_>, load: &Load<'_>, rules: PlacementRules, vector: &Vector) -> &'a CpuSet {
+    let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
+    let tier = tiers.and_then(|tiers| load.first_with_room(tiers, rules));
+    tier.unwrap_or_else(|| work.candidates_of(vector))
+}
+
+/// Assigns a CPU to every RDMA vector, around those that stay where they are.
+fn assign_rdma(
+    machine: &Machine,
+    works: &mut [Work<'_>],
+    load: &mut Load<'_>,
+    lines: &mut BTreeMap<u32, u32>,
+) {
+    for stay in [true, false] {
+        for work in works.iter_mut() {
+            let (rules, keep) = (rules(work), work.skip || work.choice.get(&RDMA) == Rdma::Keep);
+            for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Rdma) {
+                let stays = keep || !vector.movable;
+                if stays != stay {
+                    continue;
+                }
+                if stays {
+                    effective_cpu(vector).into_iter().for_each(|cpu| load.add(cpu));
+                    continue;
+                }
+                let cpu = lines.get(&vector.irq).copied().or_else(|| {
+                    let hinted = hint(machine, work, &[vector.irq]);
+                    let wanted = hinted.as_ref().unwrap_or_else(|| wanted(work, load, rules, vector));
+                    load.take(wanted, rules).map(|placement| placement.cpu)
+                });
+                if let Some(cpu) = cpu {
+                    lines.insert(vector.irq, cpu);
+                    work.others.insert(vector.irq, cpu);
+                }
             }
         }
     }

@@ -4,14 +4,14 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role, Selection, Vector};
 use crate::plan::assign::assign;
 use crate::plan::data::{
-    DecidedBy, HostSummary, NodeSource, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
+    DecidedBy, HostSummary, NodeSource, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::place::Locations;
 use crate::plan::work::{Work, works};
 use crate::plan::{channels, irqbalance, notes, queues, score};
-use crate::policy::{IRQBALANCE, Policy, RFS, Rfs, SCOPE, Scope};
+use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
 struct Context<'a> {
@@ -122,7 +122,7 @@ fn unused_node(machine: &Machine, work: &Work<'_>) -> Option<u32> {
 fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector {
     let cpus = work.target(machine, vector);
     let idle = work.interface.is_idle(vector);
-    let placement = vector.queue.and_then(|queue| work.cpus.get(&queue)).filter(|_| cpus.is_some());
+    let placement = placement(work, vector).filter(|_| cpus.is_some());
     PlannedVector {
         irq: vector.irq,
         action: vector.action.clone(),
@@ -154,13 +154,14 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
     let Some(cpus) = cpus else {
         return match vector.role {
             Role::Control => "carries no packets; left alone".to_owned(),
+            Role::Rdma if work.choice.get(&RDMA) == Rdma::Keep => "kept by the policy".to_owned(),
             _ => "no usable CPU".to_owned(),
         };
     };
     if vector.role == Role::Control {
         return "carries no packets; moved off an isolated CPU".to_owned();
     }
-    let taken = vector.queue.and_then(|queue| work.cpus.get(&queue));
+    let taken = placement(work, vector);
     let node = match (work.candidates.node, work.candidates.source) {
         _ if work.group.is_some() => "a group of CPUs, by the policy".to_owned(),
         _ if taken.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint)) => {
@@ -189,7 +190,11 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         (None, NodeSource::LocalCpulist) => "local to the device, by local_cpulist".to_owned(),
         (None, _) => "node unknown".to_owned(),
     };
-    let idle = if work.interface.is_idle(vector) { "; idle, not counted" } else { "" };
+    let idle = match vector.role {
+        Role::Rdma => "; for RDMA, not counted as a queue",
+        _ if work.interface.is_idle(vector) => "; idle, not counted",
+        _ => "",
+    };
     let before = taken.map_or(0, |taken| taken.queues_on_core);
     let shared_core = match before {
         0 => String::new(),
@@ -197,4 +202,10 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         before => format!("; its core already has {before} queues"),
     };
     [&*node, &shared_core, idle].concat()
+}
+
+/// The placement of a queue vector's queue.
+fn placement<'a>(work: &'a Work<'_>, vector: &Vector) -> Option<&'a Placement> {
+    let queue = vector.queue.filter(|_| vector.is_queue_vector())?;
+    work.cpus.get(&queue)
 }

@@ -177,7 +177,7 @@ pub struct PlannedVector {
     /// The name of its handler, as in `/proc/irq/N/`.
     pub action: String,
     pub role: Role,
-    /// `None` for a control vector.
+    /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     /// How role and queue were determined.
     pub source: Source,
@@ -333,6 +333,21 @@ pub struct Score {
     pub on_isolated: usize,
     /// Cores that take queues of more than one interface.
     pub shared_cores: usize,
+    /// The RDMA vectors, which count in no other figure but `on_isolated`; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rdma: Option<RdmaScore>,
+}
+
+/// How well RDMA vectors are placed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "testing"), non_exhaustive)]
+pub struct RdmaScore {
+    /// All of them.
+    pub vectors: usize,
+    /// Those on the local node.
+    pub local: usize,
+    /// Most of them on one core.
+    pub max_per_core: usize,
 }
 
 impl PlannedInterface {

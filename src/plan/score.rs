@@ -1,8 +1,10 @@
 //! Scores the planned and the current placement by the same measure.
 
+use std::collections::BTreeMap;
+
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
-use crate::plan::data::{PlannedInterface, PlannedVector, Score};
+use crate::plan::data::{PlannedInterface, PlannedVector, RdmaScore, Score};
 use crate::plan::place::Locations;
 
 /// The CPUs of a vector, and the CPU for which its queue counts.
@@ -34,6 +36,8 @@ pub(crate) fn score(
     let mut candidates = CpuSet::new();
     let kept_free = machine.topology.isolated_or_nohz();
     let mut on_isolated = 0;
+    let mut rdma = RdmaScore::default();
+    let mut rdma_on = BTreeMap::<usize, usize>::new();
     for (at, interface) in interfaces.iter().enumerate() {
         let of = |node: Option<u32>| machine.topology.nodes.get(&node?).map(|node| &node.cpus);
         let mut counted = Vec::new();
@@ -45,7 +49,17 @@ pub(crate) fn score(
                 _ => cpus.intersects(&kept_free),
             });
         }
-        let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
+        for vector in interface.vectors.iter().filter(|vector| vector.role == Role::Rdma) {
+            let (cpus, counted_for) = place(vector);
+            rdma.vectors += 1;
+            let own = of(vector.node.or(interface.local_node()));
+            rdma.local += usize::from(own.is_some_and(|own| cpus.is_subset(own)));
+            if let Some(place) = counted_for.and_then(|cpu| locations.of(cpu)) {
+                *rdma_on.entry(place.core).or_default() += 1;
+            }
+        }
+        rdma.max_per_core = rdma_on.values().copied().max().unwrap_or(0);
+        let active = interface.vectors.iter().filter(|v| v.role.is_queue() && !v.idle);
         for vector in active {
             let (cpus, counted_for) = place(vector);
             if let Some(own) = of(vector.node.or(interface.local_node())) {
@@ -81,5 +95,6 @@ pub(crate) fn score(
         smt_collisions: cores().filter(|queues| differ(queues, |queue| queue.1 as usize)).count(),
         on_isolated,
         shared_cores: cores().filter(|queues| differ(queues, |queue| queue.2)).count(),
+        rdma: (rdma.vectors > 0).then_some(rdma),
     }
 }

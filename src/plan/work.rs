@@ -27,8 +27,8 @@ pub(crate) struct Work<'a> {
     pub(crate) by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, by queue number; idle queues included.
     pub(crate) cpus: BTreeMap<u32, Placement>,
-    /// The target CPU of control vectors that have to leave an isolated CPU, by IRQ.
-    pub(crate) control: BTreeMap<u32, u32>,
+    /// The target CPU of RDMA vectors, and of control vectors that have to leave an isolated CPU, by IRQ.
+    pub(crate) others: BTreeMap<u32, u32>,
     /// IRQs that are shared with and planned for another interface, and its name.
     pub(crate) shared: BTreeMap<u32, &'a str>,
 }
@@ -43,17 +43,17 @@ impl<'a> Work<'a> {
         if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
             return None;
         }
-        let Some(queue) = vector.queue else {
-            return self.control.get(&vector.irq).copied().map(CpuSet::single);
+        let cpu = match vector.queue.filter(|_| vector.is_queue_vector()) {
+            Some(queue) => self.cpus.get(&queue)?.cpu,
+            None => *self.others.get(&vector.irq)?,
         };
-        let cpu = self.cpus.get(&queue)?.cpu;
-        Some(match &self.group {
+        Some(match self.group.as_ref().filter(|_| vector.role != Role::Control) {
             None => CpuSet::single(cpu),
             // The candidates are this group without offline and excluded CPUs.
             Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
             Some(Group::L3) => {
                 let domain = machine.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
-                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(self.candidates_of(queue)))
+                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(self.candidates_of(vector)))
             }
         })
     }
@@ -77,10 +77,9 @@ impl<'a> Work<'a> {
         cpus
     }
 
-    /// The candidate CPUs of a queue's vectors.
-    pub(crate) fn candidates_of(&self, queue: u32) -> &CpuSet {
-        let own = self.vectors_of(queue).first().and_then(|vector| self.by_node.get(&vector.node));
-        own.unwrap_or(&self.candidates.cpus)
+    /// The candidate CPUs of a vector.
+    pub(crate) fn candidates_of(&self, vector: &Vector) -> &CpuSet {
+        self.by_node.get(&vector.node).unwrap_or(&self.candidates.cpus)
     }
 
     /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
@@ -122,7 +121,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
                 candidates,
                 by_node,
                 cpus: BTreeMap::new(),
-                control: BTreeMap::new(),
+                others: BTreeMap::new(),
                 shared: BTreeMap::new(),
             }
         })
@@ -150,7 +149,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
 
 fn by_queue(interface: &Interface) -> BTreeMap<u32, Vec<&Vector>> {
     let mut by_queue: BTreeMap<u32, Vec<&Vector>> = BTreeMap::new();
-    for vector in &interface.vectors {
+    for vector in interface.vectors.iter().filter(|vector| vector.is_queue_vector()) {
         if let Some(queue) = vector.queue {
             by_queue.entry(queue).or_default().push(vector);
         }

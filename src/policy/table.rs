@@ -24,6 +24,7 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         RPS.entry(),
         XPS.entry(),
         RFS.entry(),
+        RDMA.entry(),
         CHANNELS.entry(),
         GROUP.entry(),
         SKIP.entry(),
@@ -191,6 +192,23 @@ pub static RFS: Setting<Rfs> = Setting {
         Number { range: 1..=1 << 29, of: "flows over all interfaces", example: 32768 },
         Rfs::Entries,
     )),
+    cpus: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rdma {
+    Spread,
+    Keep,
+}
+
+pub static RDMA: Setting<Rdma> = Setting {
+    key: "rdma",
+    help: "Vectors that signal RDMA completions",
+    note: "",
+    default: Word("spread", Rdma::Spread, "as queue vectors, after all of them"),
+    words: &[Word("keep", Rdma::Keep, "leave unchanged")],
+    number: None,
     cpus: None,
     given: Given::Anywhere,
 };

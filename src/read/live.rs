@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::machine::paths::{FLOW_ENTRIES, IRQ_FILES};
-use crate::machine::{Interface, Machine};
+use crate::machine::{Interface, Machine, Others};
 use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{self, Handlers, INTERRUPTS};
@@ -18,6 +18,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root, wants)?;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
     let without_proc = !root.exists("/proc");
+    let rdma = others::rdma(root)?;
     if !interfaces.is_empty() && !without_proc {
         let mut netlink = netlink::Netlink::open(root);
         for interface in &mut interfaces {
@@ -27,12 +28,12 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         if wants.interrupts {
             handlers.listed()?;
         }
-        vectors::read(root, &handlers, &mut interfaces)?;
+        vectors::read(root, &handlers, &mut interfaces, &rdma)?;
     }
     let hints = if wants.hints { hints(root, &interfaces)? } else { BTreeMap::new() };
     let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
     Ok(Machine {
-        others: others::read(root, virtuals, &interfaces)?,
+        others: Others { virtuals, rdma, cards: others::cards(root, &interfaces)? },
         topology,
         interfaces,
         hints,

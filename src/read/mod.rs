@@ -12,6 +12,7 @@ pub mod interfaces;
 pub mod interrupts;
 mod live;
 pub mod memory;
+mod mlx4;
 pub mod names;
 pub mod netlink;
 mod numbering;

@@ -6,7 +6,7 @@
 
 use crate::machine::Role;
 
-use Numbering::{Halves, Plain, Rank, Shared, Tg3};
+use Numbering::{Halves, Mlx4, Plain, Rank, Shared, Tg3};
 
 /// How the number in a vector's name becomes a queue number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub enum Numbering {
     Plain,
     /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
     Tg3,
+    /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port of the function has an equal
+    /// part of them; the caller, who knows the ports, has found the port and the number in its part.
+    Mlx4,
     /// One vector serves all queues of the role.
     Shared,
     /// Control: no number.
@@ -95,7 +98,7 @@ impl Dialect {
             let Some(found) = fit(row.text, action, 0, row.cut > 0 && action.len() == row.cut) else {
                 continue;
             };
-            let weight = |row: &Pattern, found: &Fit| (row.role == Role::Control, found.literals);
+            let weight = |row: &Pattern, found: &Fit| (!row.role.is_queue(), found.literals);
             if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
                 best = Some((row, found));
             }
@@ -108,8 +111,8 @@ impl Dialect {
 ///
 /// In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address, `{h}` a decimal or hex
 /// number that counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in
-/// it. All else is literal, in either case. The order of the rows does not matter: a control row wins over a
-/// data row, and then the row with more literal text wins.
+/// it. All else is literal, in either case. The order of the rows does not matter: an RDMA or control row wins
+/// over a queue row, and then the row with more literal text wins.
 #[derive(Debug, Clone, Copy)]
 struct Pattern {
     /// Names of drivers as in sysfs, a blank between two; none for the drivers that no row names.
@@ -135,6 +138,11 @@ const fn rx(drivers: &'static str, pattern: &'static str) -> Pattern {
 
 const fn tx(drivers: &'static str, pattern: &'static str) -> Pattern {
     row(drivers, pattern, Role::Tx, Numbering::Queue)
+}
+
+/// A vector for RDMA completions.
+const fn rdma(drivers: &'static str, pattern: &'static str) -> Pattern {
+    row(drivers, pattern, Role::Rdma, Numbering::Queue)
 }
 
 const fn ctl(drivers: &'static str, pattern: &'static str) -> Pattern {
@@ -208,13 +216,19 @@ static TABLE: &[Pattern] = &[
     tx("idpf", "idpf-{if}-Tx-{n}").by(Rank),
     ctl("idpf", "idpf-Mailbox-{h}"),
     ctl(IRDMA, "irdma{x}"),
-    ctl(IRDMA, "CEQ"),
-    ctl(IRDMA, "AEQCEQ"),
+    rdma(IRDMA, "irdma-{x}-CEQ-{n}"),
+    // It also signals asynchronous events.
+    rdma(IRDMA, "irdma-{x}-AEQCEQ-{n}"),
+    // Linux 6.1 and older give no number.
+    rdma(IRDMA, "CEQ{n}").cut(3),
+    rdma(IRDMA, "AEQCEQ{n}").cut(6),
     // Broadcom.
     both(BNXT, "{if}-TxRx-{n}").cut(17),
     rx(BNXT, "{if}-rx-{n}").by(Rank).cut(17),
     tx(BNXT, "{if}-tx-{n}").by(Rank).cut(17),
+    rdma(BNXT, "bnxt_re-nq-{n}@pci:{pci}"),
     ctl(BNXT, "bnxt_re-{x}@pci:{pci}"),
+    rdma(BNXT, "bnxt_qplib_nq-{n}"),
     ctl(BNXT, "bnxt_qplib_{x}"),
     both("bnx2", "{if}-{n}"),
     both("bnx2x", "{if}-fp-{n}"),
@@ -222,15 +236,16 @@ static TABLE: &[Pattern] = &[
     rx("tg3", "{if}-rx-{n}").by(Rank).cut(15),
     tx("tg3", "{if}-tx-{n}").by(Rank).cut(15),
     both("tg3", "{if}-{n}").by(Tg3),
-    // Mellanox. RDMA's `mlx4-comp-N`, and the vectors that a function lends to its sub-functions (or has
-    // itself, as seen from there), carry queues, but none of this interface.
-    both(MLX4, "mlx4-{n}@{pci}").by(Rank),
+    // Mellanox. The vectors that a function lends to its sub-functions (or has itself, as seen from there) carry
+    // queues, but none of this interface.
+    both(MLX4, "mlx4-{n}@{pci}").by(Mlx4),
     both(MLX4, "{if}-{n}"),
     rx(MLX4, "{if}-rx-{n}"),
     both(MLX4, "mlx4_core@pci:{pci}").by(Shared),
     ctl(MLX4, "mlx4-async@pci:{pci}"),
-    ctl(MLX4, "mlx4-comp-{h}@pci:{pci}"),
-    ctl(MLX4, "mlx4-ib-{x}"),
+    rdma(MLX4, "mlx4-comp-{n}@pci:{pci}"),
+    // A port and a number of the port.
+    rdma(MLX4, "mlx4-ib-{h}-{n}@{x}").by(Rank),
     both("mlx5_core", "mlx5_comp{n}@pci:{pci}"),
     both("mlx5_core", "mlx5_combined{h}@pci:{pci}").by(Shared),
     ctl("mlx5_core", "mlx5_async{x}@pci:{pci}"),
@@ -243,7 +258,10 @@ static TABLE: &[Pattern] = &[
     // Clouds and hypervisors.
     both("ena", "{if}-Tx-Rx-{n}"),
     ctl("ena", "ena-mgmnt@pci:{pci}"),
+    rdma("ena efa", "efa-comp{n}@pci:{pci}"),
     ctl("ena efa", "efa-{x}@pci:{pci}"),
+    rdma("erdma", "erdma-ceq{n}@pci:{pci}"),
+    ctl("erdma", "erdma-common@pci:{pci}"),
     both("gve gvnic", "gve-ntfy-blk{n}@pci:{pci}").by(Halves),
     both("gve gvnic", "{if}-ntfy-block.{n}").by(Halves),
     ctl("gve gvnic", "gve-mgmnt@pci:{pci}"),
@@ -278,6 +296,8 @@ static TABLE: &[Pattern] = &[
     both("hns3", "{if}-TxRx-{n}").by(Rank),
     ctl("hns3", "hclge-misc-{pci}"),
     ctl("hns3", "hclgevf-misc-{pci}"),
+    rdma("hns3", "hns-{pci}-ceq-{n}"),
+    rdma("hns3", "hns-ceq-{n}"),
     ctl("hns3", "hns-{x}"),
     rx("hns-nic", "{if}-rx{n}"),
     tx("hns-nic", "{if}-tx{n}"),
@@ -301,10 +321,10 @@ static TABLE: &[Pattern] = &[
     ctl("cxgb4 cxgb4vf", "{if}-FWeventq"),
     ctl("cxgb4", "{if}-mirrorrxq{h}"),
     ctl("cxgb4", "{if}-eorxq{h}"),
-    ctl("cxgb4", "{if}-iw_cxgb4{h}"),
+    rdma("cxgb4", "{if}-iw_cxgb4{n}"),
     ctl("cxgb4", "{if}-cxgb4i{h}"),
     both("be2net", "{if}-q{n}"),
-    ctl("be2net", "ocrdma{h}-{h}"),
+    rdma("be2net", "ocrdma{h}-{n}"),
     rx("enic", "{if}-rx-{n}"),
     tx("enic", "{if}-tx-{n}"),
     ctl("enic", "{if}-err"),
@@ -313,7 +333,7 @@ static TABLE: &[Pattern] = &[
     both("qede", "{if}-fp-{n}"),
     both("qede", "{h}:{h}.{h}").by(Shared),
     ctl("qede", "sp-{h}-{h}:{h}.{h}"),
-    ctl("qede", "qedr{x}"),
+    rdma("qede", "qedr{n}@pci:{pci}"),
     rx("qlcnic", "{if}-rx-{n}"),
     rx("qlcnic", "{if}-tx-0-rx-{n}"),
     tx("qlcnic", "{if}-tx-{n}"),

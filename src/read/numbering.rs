@@ -37,7 +37,7 @@ impl NamedVector {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorUse {
     pub(crate) role: Role,
-    /// `None` for a control vector.
+    /// As in [`Vector`](crate::machine::Vector).
     pub(crate) queue: Option<u32>,
     /// The source of role and queue.
     pub(crate) source: Source,
@@ -87,7 +87,7 @@ pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<Vecto
         }
     }
     let numbered = |wanted: Numbering| found.iter().filter(|f| f.numbering == wanted).count();
-    let data = found.iter().filter(|f| f.role != Role::Control).count();
+    let data = found.iter().filter(|f| f.role.is_queue()).count();
     let (plain, of_tg3) = (numbered(Numbering::Plain), numbered(Numbering::Tg3));
     let tg3 = |number: u32| match number.checked_sub(1) {
         // Vector 0 takes link events, and transmits while there is one transmit queue.
@@ -108,7 +108,7 @@ pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<Vecto
             Numbering::Plain if data > plain => (Role::Control, None, Source::Name),
             Numbering::Plain if plain == 1 => (Role::Combined, Some(0), Source::Name),
             Numbering::Plain => return None,
-            Numbering::Queue => (one.role, Some(number), source),
+            Numbering::Queue | Numbering::Mlx4 => (one.role, Some(number), source),
             Numbering::Rank => (one.role, Some(peers.rank(one)?), source),
             // The first half of the blocks transmits, the second receives.
             Numbering::Halves => match number.checked_sub(peers.end()? / 2) {
@@ -228,12 +228,6 @@ mod tests {
                 vec!["control", "combined 0", "combined 1"],
             ),
             ("tg3", false, vec!["em1"], vec!["combined 0"]),
-            (
-                "mlx4_en",
-                true,
-                vec!["mlx4-async@pci:0000:82:00.0", "mlx4-1@0000:82:00.0", "mlx4-2@0000:82:00.0"],
-                vec!["control", "combined 0", "combined 1"],
-            ),
             (
                 "gve",
                 true,

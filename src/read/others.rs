@@ -1,8 +1,8 @@
 //! What a selector can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
 //! without an interface. nicpin plans none of them; they are read so that messages can explain them.
 
-use crate::machine::others::{Rdma, UnusedFunction, Virtual};
-use crate::machine::{Interface, Others};
+use crate::machine::Interface;
+use crate::machine::others::{Rdma, UnusedFunction};
 use crate::read::device::device_path;
 use crate::read::files::name_of;
 use crate::root::{FileError, Root};
@@ -10,17 +10,19 @@ use crate::root::{FileError, Root};
 const PCI: &str = "/sys/bus/pci/devices";
 const RDMA: &str = "/sys/class/infiniband";
 
-pub(crate) fn read(
-    root: &Root,
-    virtuals: Vec<Virtual>,
-    interfaces: &[Interface],
-) -> Result<Others, FileError> {
+/// The machine's RDMA devices.
+pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
     let mut rdma = Vec::new();
     for name in root.list(RDMA)?.unwrap_or_default() {
         let link = root.canonical(&format!("{RDMA}/{name}/device"));
         let device = link.map(|link| name_of(&device_path(root, &link)).to_owned());
         rdma.push(Rdma { name, device });
     }
+    Ok(rdma)
+}
+
+/// PCI functions of the network class without an interface.
+pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedFunction>, FileError> {
     let mut cards = Vec::new();
     for address in root.list(PCI)?.unwrap_or_default() {
         if interfaces.iter().any(|interface| interface.device.address == address) {
@@ -33,7 +35,7 @@ pub(crate) fn read(
             cards.push(UnusedFunction { address, driver });
         }
     }
-    Ok(Others { virtuals, rdma, cards })
+    Ok(cards)
 }
 
 /// What an interface without a device is, by its files.

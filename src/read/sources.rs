@@ -92,7 +92,7 @@ fn by_netlink(
 fn taken(placed: VectorUse, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
     let queue = placed.queue?;
     let directions: &[Direction] = match placed.role {
-        Role::Control => &[],
+        Role::Rdma | Role::Control => &[],
         Role::Rx => &[Direction::Rx],
         Role::Tx => &[Direction::Tx],
         Role::Combined => &[Direction::Rx, Direction::Tx],

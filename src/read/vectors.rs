@@ -9,28 +9,32 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::{IrqQueues, Netdev};
+use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{parse_mask_file, read_cpus};
 use crate::read::interrupts::{Handlers, InterruptRow};
+use crate::read::mlx4::Parts;
 use crate::read::names::{Dialect, Numbering};
 use crate::read::numbering::{self, NamedVector, VectorUse};
 use crate::read::sources;
 use crate::read::torn::again_while;
 use crate::root::{FileError, Root};
 
-/// Reads the vectors of all interfaces, device by device.
+/// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
+    rdma: &[Rdma],
 ) -> Result<(), FileError> {
     let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, interface) in interfaces.iter().enumerate() {
         devices.entry(interface.device.address.clone()).or_default().push(at);
     }
-    for mut ports in devices.into_values() {
+    for (device, mut ports) in devices {
         ports.sort_by_key(|&at| (interfaces[at].port, at));
-        read_device(root, handlers, interfaces, &ports)?;
+        let has_rdma = rdma.iter().any(|rdma| rdma.device.as_ref() == Some(&device));
+        read_device(root, handlers, interfaces, &ports, has_rdma)?;
     }
     Ok(())
 }
@@ -40,6 +44,7 @@ fn read_device(
     handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
     ports: &[usize],
+    has_rdma: bool,
 ) -> Result<(), FileError> {
     let Some(&first) = ports.first() else { return Ok(()) };
     let by_netlink: BTreeMap<usize, BTreeMap<u32, IrqQueues>> = (ports.iter())
@@ -48,9 +53,10 @@ fn read_device(
     let netlink_port = |irq: u32| ports.iter().copied().find(|port| by_netlink[port].contains_key(&irq));
     let dialects: Vec<(usize, Dialect)> =
         ports.iter().map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref()))).collect();
+    let parts = Parts::read(root, &of(interfaces, &dialects), has_rdma)?;
     let mut named: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
     for (irq, actions) in requested(handlers, interfaces, &dialects)? {
-        match understand(interfaces, &dialects, irq, &actions) {
+        match understand(interfaces, &dialects, parts, irq, &actions) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
             Some((owner, _)) if !by_netlink[&owner].contains_key(&irq) && netlink_port(irq).is_some() => {}
             Some((owner, vector)) => named.entry(owner).or_default().push(vector),
@@ -73,7 +79,7 @@ fn read_device(
         numbering::by_order(interface.driver.as_deref(), &named, &mut placed, rx, tx);
         let settled = sources::settle(named.into_iter().zip(placed).collect(), &by_netlink[&port], action);
         for (irq, action, placed) in settled.vectors {
-            if placed.role != Role::Control {
+            if placed.role.is_queue() {
                 data.entry(port).or_default().push(action.clone());
             }
             let node = foreign_node(root, interface, irq)?;
@@ -85,11 +91,27 @@ fn read_device(
         }
         interface.unknown_vectors.extend(settled.unknown);
         interface.contradictions = settled.contradictions;
-        let order = |v: &Vector| (v.role == Role::Control, v.queue, v.role, v.irq);
-        interface.vectors.sort_by_key(order);
     }
     share(interfaces, &dialects, &data);
+    for &port in ports {
+        let interface = &mut interfaces[port];
+        let mut vectors = std::mem::take(&mut interface.vectors);
+        // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
+        if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {
+            for vector in vectors.iter_mut().filter(|vector| interface.is_idle(vector)) {
+                vector.role = Role::Rdma;
+                vector.queue = vector.queue.map(|queue| queue + parts.before(interface.port));
+            }
+        }
+        vectors.sort_by_key(|v| (!v.role.is_queue(), v.role == Role::Control, v.queue, v.role, v.irq));
+        interface.vectors = vectors;
+    }
     Ok(())
+}
+
+/// The interfaces of a device.
+fn of<'a>(interfaces: &'a [Interface], ports: &[(usize, Dialect)]) -> Vec<&'a Interface> {
+    ports.iter().map(|(port, _)| &interfaces[*port]).collect()
 }
 
 /// Marks ports without queue vectors as sharers of another port's vectors, where names hold no interface. `data` is the
@@ -101,7 +123,7 @@ fn share(interfaces: &mut [Interface], dialects: &[(usize, Dialect)], data: &BTr
         };
         let has_anonymous = |owner: &&usize| data[owner].iter().any(|name| !has_interface(name));
         // The driver names its vectors the same way; sub-functions without vectors share their parent's.
-        let own = |name: &String| dialect.classify(name).is_some_and(|named| named.role != Role::Control);
+        let own = |name: &String| dialect.classify(name).is_some_and(|named| named.role.is_queue());
         let alike = |owner: &&usize| has_anonymous(owner) && data[owner].iter().any(own);
         let owners = || dialects.iter().map(|(owner, _)| owner).filter(|owner| data.contains_key(owner));
         let parent = || owners().find(has_anonymous).filter(|_| interfaces[*port].vectors.is_empty());
@@ -129,16 +151,23 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
 fn understand(
     interfaces: &[Interface],
     dialects: &[(usize, Dialect)],
+    parts: Parts,
     irq: u32,
     actions: &[String],
 ) -> Option<(usize, NamedVector)> {
     let each = actions.iter().flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
     let candidates = each.filter_map(|(action, (port, dialect))| {
         let named = dialect.classify(action)?;
-        let owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
-        Some((owner, NamedVector::new(irq, action, named)))
+        let mut owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
+        let mut vector = NamedVector::new(irq, action, named);
+        if named.numbering == Numbering::Mlx4
+            && let Some(port) = parts.find(&mut vector, &of(interfaces, dialects))
+        {
+            owner = dialects.iter().find(|(at, _)| interfaces[*at].port == port)?.0;
+        }
+        Some((owner, vector))
     });
-    candidates.min_by_key(|(_, vector)| vector.role == Role::Control)
+    candidates.min_by_key(|(_, vector)| !vector.role.is_queue())
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.

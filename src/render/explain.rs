@@ -85,6 +85,7 @@ fn role(vector: &PlannedVector) -> String {
         (Some(queue), Role::Combined) => format!("queue {queue}"),
         (Some(queue), Role::Rx) => format!("queue rx {queue}"),
         (Some(queue), Role::Tx) => format!("queue tx {queue}"),
+        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
         _ => "control".to_owned(),
     }
 }

@@ -71,6 +71,7 @@ fn vector(vector: &VectorRates) -> Vec<String> {
     let queue = match (vector.queue, vector.role) {
         (Some(queue), Role::Rx) => format!("rx {queue}"),
         (Some(queue), Role::Tx) => format!("tx {queue}"),
+        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
         (Some(queue), _) => queue.to_string(),
         (None, _) => "control".to_owned(),
     };

@@ -176,6 +176,7 @@ fn queue(row: &VectorStatus) -> String {
     match (row.queue, row.role) {
         (Some(queue), Role::Rx) => format!("rx {queue}"),
         (Some(queue), Role::Tx) => format!("tx {queue}"),
+        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
         (Some(queue), _) => queue.to_string(),
         (None, _) => "control".to_owned(),
     }

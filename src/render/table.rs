@@ -120,6 +120,7 @@ fn vector(vector: &PlannedVector) -> Vec<String> {
         (Some(queue), Role::Combined) => format!("{queue}"),
         (Some(queue), Role::Rx) => format!("rx {queue}"),
         (Some(queue), Role::Tx) => format!("tx {queue}"),
+        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
         _ => "control".to_owned(),
     };
     vec![

@@ -157,7 +157,7 @@ fn key(at: usize) -> String {
 }
 
 fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> {
-    interface.vectors.iter().filter(|vector| vector.queue.is_some() && !vector.idle)
+    interface.vectors.iter().filter(|vector| vector.role.is_queue() && !vector.idle)
 }
 
 /// The effective CPUs of a vector, if the kernel reports them.

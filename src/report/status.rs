@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
 use crate::machine::shell::word;
-use crate::machine::{Interface, Machine, Polling, Role};
+use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{ChannelChange, NodeSource, Note, Plan, PlannedInterface, WriteKind};
 use crate::policy::Balancer;
 
@@ -231,7 +231,7 @@ fn of_interface(
     let vectors: Vec<VectorStatus> =
         planned.vectors.iter().map(|vector| vectors::of(machine, planned, vector, watched)).collect();
     let count = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
-    let active = |row: &VectorStatus| row.role != Role::Control && !row.idle;
+    let active = |row: &VectorStatus| row.role.is_queue() && !row.idle;
     let writes = |kinds: &[WriteKind]| {
         plan.writes.iter().filter(|w| *w.interface == *planned.name && kinds.contains(&w.kind)).count()
     };
@@ -319,7 +319,7 @@ fn state(planned: &PlannedInterface, vectors: &[VectorStatus], differs: bool) ->
 /// The most queues in use on one CPU, and on one core. A queue's receive and transmit vectors on one CPU count once.
 fn most_queues(machine: &Machine, vectors: &[VectorStatus]) -> (usize, usize) {
     let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for row in vectors.iter().filter(|row| row.role != Role::Control && !row.idle) {
+    for row in vectors.iter().filter(|row| row.role.is_queue() && !row.idle) {
         if let (Some(queue), Some(cpu)) = (row.queue, row.effective.as_ref().and_then(CpuSet::first)) {
             on_cpu.entry(cpu).or_default().insert(queue);
         }

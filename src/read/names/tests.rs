@@ -38,13 +38,17 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("idpf", "idpf-eth0-Rx-4", "rx rank 4 eth0 -"),
     ("idpf", "idpf-eth0-Tx-9", "tx rank 9 eth0 -"),
     ("idpf", "idpf-Mailbox-0", "control none - - -"),
-    ("ice", "irdma-0000:4b:00.0-CEQ-3", "control none - - -"),
-    ("i40e", "CEQ", "control none - - -"),
-    ("ice", "AEQCEQ", "control none - - -"),
+    ("ice", "irdma-0000:4b:00.0-CEQ-3", "rdma queue 3 - -"),
+    ("idpf", "irdma-0000:4b:00.0-AEQCEQ-0", "rdma queue 0 - -"),
+    ("ice", "irdma-0000:4b:00.0-AEQ", "control none - - -"),
+    ("i40e", "CEQ", "rdma queue - - -"),
+    ("ice", "AEQCEQ", "rdma queue - - -"),
     ("bnxt_en", "eth0-TxRx-0", "combined queue 0 eth0 -"),
     ("bnxt_en", "eth0-rx-0", "rx rank 0 eth0 -"),
     ("bnxt_en", "eth0-tx-4", "tx rank 4 eth0 -"),
-    ("bnxt_en", "bnxt_re-nq-0@pci:0000:65:00.0", "control none - - 0000:65:00.0"),
+    ("bnxt_en", "bnxt_re-nq-0@pci:0000:65:00.0", "rdma queue 0 - 0000:65:00.0"),
+    ("bnxt_en", "bnxt_re-creq@pci:0000:65:00.0", "control none - - 0000:65:00.0"),
+    ("bnxt_en", "bnxt_qplib_nq-1", "rdma queue 1 - -"),
     ("bnxt_en", "bnxt_qplib_creq", "control none - - -"),
     ("bnx2", "em1-3", "combined queue 3 em1 -"),
     ("bnx2x", "eth0-fp-0", "combined queue 0 eth0 -"),
@@ -52,13 +56,13 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("tg3", "eth0-rx-4", "rx rank 4 eth0 -"),
     ("tg3", "eth0-tx-0", "tx rank 0 eth0 -"),
     ("tg3", "eth0-0", "combined tg3 0 eth0 -"),
-    ("mlx4_core", "mlx4-3@0000:82:00.0", "combined rank 3 - 0000:82:00.0"),
+    ("mlx4_core", "mlx4-3@0000:82:00.0", "combined mlx4 3 - 0000:82:00.0"),
     ("mlx4_en", "eth2-0", "combined queue 0 eth2 -"),
     ("mlx4_core", "eth2-rx-0", "rx queue 0 eth2 -"),
     ("mlx4_core", "mlx4_core@pci:0000:82:00.0", "combined shared - - 0000:82:00.0"),
     ("mlx4_core", "mlx4-async@pci:0000:07:00.0", "control none - - 0000:07:00.0"),
-    ("mlx4_core", "mlx4-comp-0@pci:0000:07:00.0", "control none - - 0000:07:00.0"),
-    ("mlx4_core", "mlx4-ib-1-0@0000:07:00.0", "control none - - -"),
+    ("mlx4_core", "mlx4-comp-0@pci:0000:07:00.0", "rdma queue 0 - 0000:07:00.0"),
+    ("mlx4_core", "mlx4-ib-1-0@0000:07:00.0", "rdma rank 0 - -"),
     ("mlx5_core", "mlx5_comp7@pci:0000:17:00.0", "combined queue 7 - 0000:17:00.0"),
     ("mlx5_core", "mlx5_combined0@pci:0000:82:00.0", "combined shared - - 0000:82:00.0"),
     ("mlx5_core", "mlx5_async63@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
@@ -70,7 +74,10 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("mlx5_core.sf", "mlx5_async0@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
     ("ena", "ens5-Tx-Rx-3", "combined queue 3 ens5 -"),
     ("ena", "ena-mgmnt@pci:0000:00:05.0", "control none - - 0000:00:05.0"),
-    ("efa", "efa-comp0@pci:0000:00:06.0", "control none - - 0000:00:06.0"),
+    ("efa", "efa-comp0@pci:0000:00:06.0", "rdma queue 0 - 0000:00:06.0"),
+    ("efa", "efa-mgmnt@pci:0000:00:06.0", "control none - - 0000:00:06.0"),
+    ("erdma", "erdma-ceq7@pci:0000:00:07.0", "rdma queue 7 - 0000:00:07.0"),
+    ("erdma", "erdma-common@pci:0000:00:07.0", "control none - - 0000:00:07.0"),
     ("gve", "gve-ntfy-blk3@pci:0000:00:04.0", "combined halves 3 - 0000:00:04.0"),
     ("gve", "eth0-ntfy-block.3", "combined halves 3 eth0 -"),
     ("gve", "gve-mgmnt@pci:0000:00:04.0", "control none - - 0000:00:04.0"),
@@ -103,7 +110,9 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("hns3", "eth0-TxRx-2", "combined rank 2 eth0 -"),
     ("hns3", "hclge-misc-0000:7d:00.0", "control none - - 0000:7d:00.0"),
     ("hns3", "hclgevf-misc-0000:7d:01.0", "control none - - 0000:7d:01.0"),
-    ("hns3", "hns-0000:7d:00.0-ceq-3", "control none - - -"),
+    ("hns3", "hns-0000:7d:00.0-ceq-3", "rdma queue 3 - 0000:7d:00.0"),
+    ("hns3", "hns-ceq-2", "rdma queue 2 - -"),
+    ("hns3", "hns-0000:7d:00.0-aeq-0", "control none - - -"),
     ("hns-nic", "eth0-rx15", "rx queue 15 eth0 -"),
     ("hns-nic", "eth0-tx0", "tx queue 0 eth0 -"),
     ("hinic", "eth0_rxq0", "rx queue 0 eth0 -"),
@@ -124,10 +133,10 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("cxgb4", "eth0-FWeventq", "control none - eth0 -"),
     ("cxgb4", "eth0-mirrorrxq0", "control none - eth0 -"),
     ("cxgb4", "eth0-eorxq0", "control none - eth0 -"),
-    ("cxgb4", "eth0-iw_cxgb40", "control none - eth0 -"),
+    ("cxgb4", "eth0-iw_cxgb40", "rdma queue 0 eth0 -"),
     ("cxgb4", "eth0-cxgb4i3", "control none - eth0 -"),
     ("be2net", "eth0-q5", "combined queue 5 eth0 -"),
-    ("be2net", "ocrdma0-1", "control none - - -"),
+    ("be2net", "ocrdma0-1", "rdma queue 1 - -"),
     ("enic", "eth0-rx-0", "rx queue 0 eth0 -"),
     ("enic", "eth0-tx-0", "tx queue 0 eth0 -"),
     ("enic", "eth0-err", "control none - eth0 -"),
@@ -135,7 +144,7 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("qede", "eth0-fp-0", "combined queue 0 eth0 -"),
     ("qede", "82:00.01", "combined shared - - -"),
     ("qede", "sp-0-82:00.00", "control none - - -"),
-    ("qede", "qedr0:cnq0", "control none - - -"),
+    ("qede", "qedr3@pci:0000:65:00.0", "rdma queue 3 - 0000:65:00.0"),
     ("qlcnic", "eth0-rx-0", "rx queue 0 eth0 -"),
     ("qlcnic", "eth0-tx-0-rx-3", "rx queue 3 eth0 -"),
     ("qlcnic", "eth0-tx-1", "tx queue 1 eth0 -"),
@@ -256,7 +265,7 @@ fn rows_are_well_formed() {
         let count = |name| places.iter().filter(|place| **place == name).count();
         assert!(places.iter().all(|place| ["if", "n", "pci", "h", "ctl", "x"].contains(place)), "{row:?}");
         assert!(row.text.is_ascii() && count("if") <= 1 && count("pci") <= 1, "{row:?}");
-        let numbered = matches!(row.numbering, Numbering::Queue | Rank | Halves | Tg3);
+        let numbered = matches!(row.numbering, Numbering::Queue | Rank | Halves | Tg3 | Mlx4);
         assert_eq!(count("n"), usize::from(numbered), "{row:?}");
         assert_eq!(row.role == Role::Control, row.numbering == Numbering::None, "{row:?}");
         assert!(!row.drivers.contains("  ") && row.drivers.trim() == row.drivers, "{row:?}");
@@ -273,7 +282,7 @@ fn no_two_rows_fit_equally_well() {
                 || drivers == OTHERS && row.drivers == OTHERS;
             let fits = fit(row.text, action, 0, action.len() == row.cut);
             let same = fits.is_some_and(|fits| fits.literals == found.literals);
-            ours && same && (row.role == Role::Control) == (best.role == Role::Control)
+            ours && same && row.role.is_queue() == best.role.is_queue()
         });
         assert_eq!(equals.count(), 1, "{driver}: {action}");
     }
@@ -284,7 +293,7 @@ fn control_vectors_that_look_like_queues() {
     expect(&[
         ("i40e", "i40e-0000:01:00.0:fdir-TxRx-0", "control none - - 0000:01:00.0"),
         ("ice", "ice-0000:82:00.0:ctrl-TxRx-0", "control none - - 0000:82:00.0"),
-        ("i40e", "irdma-0000:3b:00.0-AEQCEQ-0", "control none - - -"),
+        ("i40e", "irdma-0000:3b:00.0-AEQ", "control none - - -"),
         ("mlx5_core", "mlx5_async@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
         ("mlx5_core", "mlx5_async0@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
         ("mlx5_core", "mlx5_cmd_eq@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
@@ -384,11 +393,9 @@ fn names_that_their_driver_cut_off_have_no_number() {
 
 #[test]
 fn roles_are_written_in_lower_case() {
-    for (role, text) in
-        [(Role::Combined, "combined"), (Role::Rx, "rx"), (Role::Tx, "tx"), (Role::Control, "control")]
-    {
-        assert_eq!(serde_json::to_string(&role).unwrap(), format!("\"{text}\""));
-        assert_eq!(serde_json::from_str::<Role>(&format!("\"{text}\"")).unwrap(), role);
+    for role in [Role::Combined, Role::Rx, Role::Tx, Role::Rdma, Role::Control] {
+        assert_eq!(serde_json::to_value(role).unwrap(), role.name());
+        assert_eq!(serde_json::from_value::<Role>(role.name().into()).unwrap(), role);
     }
 }
 

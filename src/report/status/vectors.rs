@@ -16,7 +16,7 @@ pub struct VectorStatus {
     /// The name of its handler.
     pub action: String,
     pub role: Role,
-    /// `None` for a control vector.
+    /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
