@@ -226,7 +226,7 @@ fn usage_errors_name_the_nearest_option_or_the_allowed_values() {
         (
             &["plan", "--scope", "near"],
             64,
-            "invalid value 'near' for '--scope <local|all|remote|hint|CPULIST>': `near` is not one of local, all, remote,",
+            "invalid value 'near' for '--scope <local|all|remote|hint|node:N|CPULIST>': `near` is not one of local, all, remote,",
         ),
         (&["plan", "--exclude", "3-1"], 64, "`3-1` is not a CPU list such as 0-3,8: 3-1 runs downwards"),
         (

@@ -22,6 +22,7 @@ fn perfect() -> Score {
         smt_collisions: 0,
         on_isolated: 0,
         shared_cores: 0,
+        rdma: None,
     }
 }
 
@@ -288,6 +289,7 @@ fn the_score_counts_what_is_now_and_what_is_planned() {
         smt_collisions: 1,
         on_isolated: 2,
         shared_cores: 1,
+        rdma: None,
     };
     assert_eq!(plan.score_now, now);
     assert_eq!(plan.score, perfect());

@@ -73,7 +73,11 @@ fn option(entry: &'static Entry) -> Arg {
 /// The accepted forms, each with its meaning.
 fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
     let number = entry.number.iter().map(|number| ("N", number.of));
-    entry.shown_words().chain(number).chain(entry.cpus.map(|means| ("CPULIST", means)))
+    entry
+        .shown_words()
+        .chain(number)
+        .chain(entry.nodes.map(|means| ("node:N", means)))
+        .chain(entry.cpus.map(|means| ("CPULIST", means)))
 }
 
 /// The help of the setting, with its values where there are several.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::interface::{Interface, Stacked};
 use crate::machine::others::Others;
 use crate::machine::paths::IRQ_FILES;
@@ -45,6 +45,11 @@ impl Machine {
             (_, true) => Some(IRQ_FILES),
             _ => None,
         }
+    }
+
+    /// The node of an interface; several if they are equally near, none if it is unknown.
+    pub fn nodes_of(&self, interface: &Interface) -> NodeSet {
+        self.topology.home(&interface.device, &self.topology.online).nodes
     }
 
     pub fn interface(&self, name: &str) -> Option<&Interface> {

@@ -3,6 +3,7 @@
 
 pub mod channels;
 pub mod growth;
+pub mod home;
 pub mod interface;
 pub mod mask;
 pub mod memory;
@@ -21,6 +22,7 @@ mod facts;
 
 pub use channels::Channels;
 pub use facts::Machine;
+pub use home::NodeSource;
 pub use interface::{Device, Interface, RxQueue, Sharer, Stacked, TxQueue, VmbusChannel};
 pub use mask::MaskFile;
 pub use others::Others;

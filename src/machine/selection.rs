@@ -125,7 +125,7 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
             Err(error) => malformed(error.msg),
         },
         Some(("node", node)) => match node.parse::<u32>() {
-            Ok(node) => of(&|i| i.device.node == Some(node)),
+            Ok(node) => of(&|i| machine.nodes_of(i).contains(node)),
             Err(_) => malformed("expected a node number such as node:1"),
         },
         Some(("driver", _)) => malformed("expected a driver name such as driver:mlx5_core"),
@@ -210,12 +210,12 @@ fn nearest(machine: &Machine, selector: &str) -> String {
         _ => ("", selector),
     };
     let of = |i: &crate::machine::Interface| match kind {
-        "pci" => Some(i.device.address.clone()),
-        "driver" => i.driver.clone(),
-        "node" => i.device.node.map(|node| node.to_string()),
-        _ => Some(i.name.clone()),
+        "pci" => vec![i.device.address.clone()],
+        "driver" => i.driver.iter().cloned().collect(),
+        "node" => machine.nodes_of(i).iter().map(|node| node.to_string()).collect(),
+        _ => vec![i.name.clone()],
     };
-    let mut names: Vec<String> = machine.interfaces.iter().filter_map(of).collect();
+    let mut names: Vec<String> = machine.interfaces.iter().flat_map(of).collect();
     if kind.is_empty() {
         let stacked = machine.stacked.iter().filter(|stacked| !below(machine, &stacked.name).is_empty());
         names.extend(stacked.map(|stacked| stacked.name.clone()));
@@ -241,7 +241,7 @@ fn nearest(machine: &Machine, selector: &str) -> String {
 mod tests {
     use super::*;
     use crate::machine::others::Rdma;
-    use crate::machine::{Device, Interface, Others, Stacked};
+    use crate::machine::{Device, Interface, Node, Others, Stacked, Topology};
 
     fn machine() -> Machine {
         let interface = |name: &str, address: &str, driver: &str, node| Interface {
@@ -255,7 +255,13 @@ mod tests {
             name: name.into(),
             lowers: lowers.iter().map(|&l| l.to_owned()).collect(),
         };
+        let node = |id: u32| (id, Node { cpus: crate::cpuset::CpuSet::single(id), ..Node::default() });
         Machine {
+            topology: Topology {
+                online: crate::cpuset::CpuSet::below(2),
+                nodes: [node(0), node(1)].into(),
+                ..Topology::default()
+            },
             interfaces: vec![
                 interface("eth1", "0000:3b:00.0", "mlx5_core", Some(0)),
                 interface("eth2", "0000:3b:00.1", "mlx5_core", Some(0)),

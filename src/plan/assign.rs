@@ -94,7 +94,9 @@ fn assign_rdma(
                     continue;
                 }
                 if stays {
-                    effective_cpu(vector).into_iter().for_each(|cpu| load.add(cpu));
+                    if let Some(cpu) = effective_cpu(vector) {
+                        load.add(cpu);
+                    }
                     continue;
                 }
                 let cpu = lines.get(&vector.irq).copied().or_else(|| {

@@ -147,7 +147,13 @@ fn near(
         && let Some(node) = first.node
         && others.iter().all(|other| other.node == Some(node))
     {
-        return named(topology, node);
+        // Several nodes may be equally near to that of the device.
+        let tied = first.unused_node.and_then(|_| machine.interface(&first.name));
+        let tied = tied.map(|interface| machine.topology.home(&interface.device, &topology.online));
+        return match tied.filter(|home| home.nodes.len() > 1) {
+            Some(home) => Ok((home.nodes, home.cpus)),
+            None => named(topology, node),
+        };
     }
     let [interface] = interfaces else {
         let place = |interface: &&PlannedInterface| match interface.node {

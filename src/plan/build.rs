@@ -1,10 +1,10 @@
 //! Makes a plan: places the queues, then decides on the target of each vector and queue, the reason, and the writes.
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, Role, Selection, Vector};
+use crate::machine::{Machine, NodeSource, Role, Selection, Vector};
 use crate::plan::assign::assign;
 use crate::plan::data::{
-    DecidedBy, HostSummary, NodeSource, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
+    DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
@@ -116,7 +116,8 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
 
 fn unused_node(machine: &Machine, work: &Work<'_>) -> Option<u32> {
     let own = work.interface.device.node.filter(|_| work.candidates.source == NodeSource::Nearest);
-    own.filter(|own| machine.topology.nodes.get(own).is_some_and(|node| !node.cpus.is_empty()))
+    let has_cpus = |own: &u32| machine.topology.nodes.get(own).is_some_and(|node| !node.cpus.is_empty());
+    own.filter(|own| work.candidates.tied || has_cpus(own))
 }
 
 fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector {
@@ -172,6 +173,10 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         _ if work.candidates.named => "among the CPUs that the policy names".to_owned(),
         _ if work.choice.get(&SCOPE) == Scope::All => "any node, by the policy".to_owned(),
         _ if work.choice.get(&SCOPE) == Scope::Remote => "another node, by the policy".to_owned(),
+        _ if matches!(work.choice.get(&SCOPE), Scope::Nodes(_)) => {
+            let on = cpus.first().and_then(|cpu| machine.topology.node_of(cpu)).unwrap_or_default();
+            format!("node {on}, by the policy")
+        }
         _ if vector.node.is_some() => {
             let node = vector.node.unwrap_or_default();
             let there = machine.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
@@ -182,6 +187,10 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
             let other = cpus.first().and_then(|cpu| machine.topology.node_of(cpu));
             let other = other.map_or("another node".to_owned(), |other| format!("node {other}"));
             format!("{other} of the same package: no core of node {node} has fewer queues")
+        }
+        (Some(_), NodeSource::Nearest) if work.candidates.tied => {
+            let on = cpus.first().and_then(|cpu| machine.topology.node_of(cpu)).unwrap_or_default();
+            format!("node {on}, one of the nearest to the device's node")
         }
         (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the device's node"),
         (Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),

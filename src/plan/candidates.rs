@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
+use crate::machine::home::{Home, NodeSource};
 use crate::machine::{Interface, Machine, Topology};
-use crate::plan::data::{LeftOut, NodeSource};
+use crate::plan::data::LeftOut;
 use crate::plan::note::{Note, UsedFor};
 use crate::policy::{
     AVOID_CPU0, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope, WIDEN, Widen,
@@ -17,6 +18,8 @@ pub(crate) struct Candidates {
     pub(crate) node: Option<u32>,
     /// How the node was determined.
     pub(crate) source: NodeSource,
+    /// Whether other nodes are as near as `node`, and share its work.
+    pub(crate) tied: bool,
     /// The candidate CPUs; never empty on a machine with an online CPU.
     pub(crate) cpus: CpuSet,
     /// The same by increasing distance, where the policy widens; else empty.
@@ -30,14 +33,6 @@ pub(crate) struct Candidates {
     pub(crate) notes: Vec<Note>,
 }
 
-/// The node of an interface and its usable CPUs, before the policy's scope is applied.
-struct Home {
-    node: Option<u32>,
-    source: NodeSource,
-    cpus: CpuSet,
-    notes: Vec<Note>,
-}
-
 /// The candidate CPUs of an interface under a policy. `queues`: the number of active queues.
 pub(crate) fn candidates(
     machine: &Machine,
@@ -47,16 +42,17 @@ pub(crate) fn candidates(
 ) -> Candidates {
     let topology = &machine.topology;
     let (usable, mut notes) = usable(topology, choice);
-    let mut home = home(topology, interface, &usable);
-    notes.append(&mut home.notes);
+    let (home, mut of_node) = home(topology, interface, &usable);
+    let (mut node, mut source) = (home.nodes.first(), home.source);
+    notes.append(&mut of_node);
     let named = explicit(topology, choice, &mut notes);
     let is_named = named.is_some();
     let mut tiers = Vec::new();
     let cpus = if let Some(cpus) = named {
-        if home.node.is_none()
-            && let Some((&node, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
+        if node.is_none()
+            && let Some((&named, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
         {
-            (home.node, home.source) = (Some(node), NodeSource::Policy);
+            (node, source) = (Some(named), NodeSource::Policy);
             notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
         }
         cpus
@@ -74,9 +70,19 @@ pub(crate) fn candidates(
     for tier in &mut tiers {
         *tier = tier.intersection(&cpus);
     }
-    let near = near(topology, interface, &home);
+    let near = near(topology, interface, &home, node);
     let left_out = left_out(topology, choice, &near, &cpus);
-    Candidates { node: home.node, source: home.source, cpus, tiers, named: is_named, near, left_out, notes }
+    Candidates {
+        node,
+        source,
+        tied: home.nodes.len() > 1,
+        cpus,
+        tiers,
+        named: is_named,
+        near,
+        left_out,
+        notes,
+    }
 }
 
 /// The usable ones of the CPUs that the policy names; `None` without any.
@@ -116,16 +122,25 @@ fn scoped(
     let cpus = match choice.get(&SCOPE) {
         Scope::All => usable.clone(),
         Scope::Remote => {
-            let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
-            let others = own.map(|own| usable.difference(own)).filter(|others| !others.is_empty());
+            let own = nodes_cpus(topology, home.nodes.iter());
+            let others = Some(usable.difference(&own)).filter(|rest| !own.is_empty() && !rest.is_empty());
             others.unwrap_or_else(|| {
                 notes.push(Note::NoRemoteNode);
                 home.cpus.clone()
             })
         }
-        Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.get(&WIDEN), home.node) {
+        Scope::Nodes(named) => {
+            let cpus = nodes_cpus(topology, named.iter()).intersection(usable);
+            if cpus.is_empty() {
+                notes.push(Note::ScopeUnusable { nodes: named });
+                home.cpus.clone()
+            } else {
+                cpus
+            }
+        }
+        Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.get(&WIDEN), home.nodes.first()) {
             (Widen::Package, Some(node)) => {
-                return widened(topology, node, &home.cpus, usable, queues, notes);
+                return widened(topology, node, home, usable, queues, notes);
             }
             _ => home.cpus.clone(),
         },
@@ -138,17 +153,18 @@ fn scoped(
 fn widened(
     topology: &Topology,
     node: u32,
-    own: &CpuSet,
+    home: &Home,
     usable: &CpuSet,
     queues: usize,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
+    let own = &home.cpus;
     let cores = |cpus: &CpuSet| topology.cores.iter().filter(|core| core.intersects(cpus)).count();
     let package = topology.packages.iter().find(|package| package.intersects(own));
     let mut tiers = vec![own.clone()];
     let Some(package) = package else { return tiers };
     let mut others = topology.nearest_nodes(node);
-    others.retain(|other| topology.nodes[other].cpus.intersects(package));
+    others.retain(|&other| !home.nodes.contains(other) && topology.nodes[&other].cpus.intersects(package));
     let mut taken = Vec::new();
     for tier in others.chunk_by(|a, b| topology.distance(node, *a) == topology.distance(node, *b)) {
         if tiers.iter().map(cores).sum::<usize>() >= queues {
@@ -168,11 +184,20 @@ fn widened(
 }
 
 /// The local online CPUs of an interface, whatever the policy.
-fn near(topology: &Topology, interface: &Interface, home: &Home) -> CpuSet {
+fn near(topology: &Topology, interface: &Interface, home: &Home, node: Option<u32>) -> CpuSet {
     let local = interface.device.local_cpus.as_ref().filter(|_| home.source == NodeSource::LocalCpulist);
-    let own = home.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
-    local
-        .map_or_else(|| own.unwrap_or(&topology.online).clone(), |local| local.intersection(&topology.online))
+    let own = match node {
+        Some(node) if home.nodes.is_empty() => nodes_cpus(topology, std::iter::once(node)),
+        Some(_) => nodes_cpus(topology, home.nodes.iter()),
+        None => topology.online.clone(),
+    };
+    local.map_or(own, |local| local.intersection(&topology.online))
+}
+
+/// The online CPUs of some nodes.
+fn nodes_cpus(topology: &Topology, nodes: impl Iterator<Item = u32>) -> CpuSet {
+    let cpus = nodes.filter_map(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
+    cpus.fold(CpuSet::new(), |all, cpus| all.union(cpus))
 }
 
 /// The local CPUs that are not candidates, with the reason.
@@ -204,41 +229,22 @@ fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
     (online.clone(), vec![Note::NoUsableCpu { online }])
 }
 
-fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> Home {
+/// The node of an interface, and notes about it.
+fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> (Home, Vec<Note>) {
+    let home = topology.home(&interface.device, usable);
     let mut notes = Vec::new();
-    let on = |node: u32| topology.nodes.get(&node).map(|n| n.cpus.intersection(usable)).unwrap_or_default();
-    if let Some(node) = interface.device.node {
-        let cpus = on(node);
-        if !cpus.is_empty() {
-            return Home { node: Some(node), source: NodeSource::NumaNode, cpus, notes };
+    match (interface.device.node, home.source) {
+        (_, NodeSource::NumaNode) | (None, _) => {}
+        (Some(node), NodeSource::Nearest) => {
+            let distance = home.nodes.first().map_or(0, |nearest| topology.distance(node, nearest));
+            notes.push(Note::NodeWithoutCpus { node, nearest: home.nodes.clone(), distance });
         }
-        if topology.nodes.contains_key(&node)
-            && let Some(near) = topology.nearest_nodes(node).into_iter().find(|&near| !on(near).is_empty())
-        {
-            let distance = topology.distance(node, near);
-            notes.push(Note::NodeWithoutCpus { node, nearest: near, distance });
-            return Home { node: Some(near), source: NodeSource::Nearest, cpus: on(near), notes };
-        }
-        notes.push(Note::NodeMissing { node });
+        (Some(node), _) => notes.push(Note::NodeMissing { node }),
     }
-    let mut with_cpus = topology.nodes.iter().filter(|(_, node)| !node.cpus.is_empty()).map(|(&id, _)| id);
-    if let (Some(only), None) = (with_cpus.next(), with_cpus.next()) {
-        let cpus = on(only);
-        if !cpus.is_empty() {
-            return Home { node: Some(only), source: NodeSource::SingleNode, cpus, notes };
-        }
+    if home.source == NodeSource::Unknown {
+        notes.push(Note::NodeUnknown { named: interface.device.node.is_some() });
     }
-    // When the node is unknown, `local_cpulist` holds all CPUs.
-    if let Some(local) = &interface.device.local_cpus
-        && !topology.online.is_subset(local)
-        && local.intersects(usable)
-    {
-        let node = topology.nodes.iter().find(|(_, node)| local.is_subset(&node.cpus)).map(|(&id, _)| id);
-        let cpus = local.intersection(usable);
-        return Home { node, source: NodeSource::LocalCpulist, cpus, notes };
-    }
-    notes.push(Note::NodeUnknown { named: interface.device.node.is_some() });
-    Home { node: None, source: NodeSource::Unknown, cpus: usable.clone(), notes }
+    (home, notes)
 }
 
 /// A core with its sort keys.

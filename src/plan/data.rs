@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::paths::{affinity_file, queue_file};
-use crate::machine::{Channels, Role, Source};
+use crate::machine::{Channels, NodeSource, Role, Source};
 use crate::plan::note::Note;
 use crate::policy::Balancer;
 
@@ -114,7 +114,8 @@ pub struct PlannedInterface {
     pub node: Option<u32>,
     /// How the node was determined.
     pub node_source: NodeSource,
-    /// The device's node, when it has CPUs but none of them can be used; `node` is then another.
+    /// The device's node, when it has CPUs but none of them can be used, or when it has none and several nodes are as
+    /// near; `node` is then another.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unused_node: Option<u32>,
     /// The candidate CPUs of its vectors.
@@ -147,26 +148,6 @@ pub struct LeftOut {
     pub cpus: CpuSet,
     /// The reason.
     pub why: String,
-}
-
-/// How an interface's node was determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum NodeSource {
-    /// The device's `numa_node`.
-    NumaNode,
-    /// The device's `local_cpulist`, when it does not hold all CPUs.
-    LocalCpulist,
-    /// The node nearest to the device's node, which has no usable CPU.
-    Nearest,
-    /// Only one node has CPUs.
-    #[serde(rename = "single-node")]
-    SingleNode,
-    /// The policy names CPUs that are all on one node.
-    Policy,
-    /// The node is unknown.
-    Unknown,
 }
 
 /// The plan for one vector.

@@ -20,10 +20,11 @@ mod steer;
 pub mod stored;
 mod work;
 
+pub use crate::machine::NodeSource;
 pub use build::plan;
 pub use data::{
-    ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Placement, Plan,
-    PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, SCHEMA, Score, Write,
-    WriteKind,
+    ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
+    PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, RdmaScore, SCHEMA, Score,
+    Write, WriteKind,
 };
 pub use note::Note;

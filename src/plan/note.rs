@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::others::UnusedFunction;
 use crate::machine::tools::{Arguments, OtherTool};
 use crate::machine::{Channels, UnknownVector, VmbusChannel};
@@ -24,11 +24,13 @@ pub enum Note {
     /// `numa_node` is a node that the machine does not have.
     NodeMissing { node: u32 },
     /// The interface's node has no usable CPU; the nearest node with one is used.
-    NodeWithoutCpus { node: u32, nearest: u32, distance: u32 },
+    NodeWithoutCpus { node: u32, nearest: NodeSet, distance: u32 },
     /// Every online CPU is isolated, `nohz_full` or excluded.
     NoUsableCpu { online: CpuSet },
     /// There is no remote node for `--scope remote`.
     NoRemoteNode,
+    /// The nodes of `--scope node:N` have no usable CPU; the local node is used.
+    ScopeUnusable { nodes: NodeSet },
     /// None of the CPUs that the policy names can be used.
     CpusUnusable {
         wanted: CpuSet,

@@ -1,7 +1,6 @@
 //! The notes of a plan.
 
-use crate::machine::{Machine, Selection, Vector};
-use crate::plan::data::NodeSource;
+use crate::machine::{Machine, NodeSource, Selection, Vector};
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::place::Locations;
 use crate::plan::work::{Work, active_queues};

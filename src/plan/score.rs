@@ -39,7 +39,7 @@ pub(crate) fn score(
     let mut rdma = RdmaScore::default();
     let mut rdma_on = BTreeMap::<usize, usize>::new();
     for (at, interface) in interfaces.iter().enumerate() {
-        let of = |node: Option<u32>| machine.topology.nodes.get(&node?).map(|node| &node.cpus);
+        let of = |node: Option<u32>| node.map(|node| machine.topology.cpus_near(node));
         let mut counted = Vec::new();
         for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
             let (cpus, _) = place(vector);
@@ -53,7 +53,7 @@ pub(crate) fn score(
             let (cpus, counted_for) = place(vector);
             rdma.vectors += 1;
             let own = of(vector.node.or(interface.local_node()));
-            rdma.local += usize::from(own.is_some_and(|own| cpus.is_subset(own)));
+            rdma.local += usize::from(own.is_some_and(|own| cpus.is_subset(&own)));
             if let Some(place) = counted_for.and_then(|cpu| locations.of(cpu)) {
                 *rdma_on.entry(place.core).or_default() += 1;
             }
@@ -64,7 +64,7 @@ pub(crate) fn score(
             let (cpus, counted_for) = place(vector);
             if let Some(own) = of(vector.node.or(interface.local_node())) {
                 known += 1;
-                local += u32::from(cpus.is_subset(own));
+                local += u32::from(cpus.is_subset(&own));
             }
             // A queue's receive and transmit vectors on one CPU count once.
             if let (Some(cpu), Some(queue)) = (counted_for, vector.queue)

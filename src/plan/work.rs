@@ -107,7 +107,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
     let with_choice = machine.interfaces.iter().enumerate().filter(|(_, interface)| takes_part(interface));
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
-            let choice = policy.choice(interface);
+            let choice = policy.choice(machine, interface);
             let mut candidates = candidates(machine, interface, &choice, active_queues(interface));
             let by_node = by_node(machine, interface, &choice, &candidates);
             candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));

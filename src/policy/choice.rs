@@ -1,6 +1,6 @@
 //! A policy, and what it says of one interface.
 
-use crate::machine::Interface;
+use crate::machine::{Interface, Machine};
 use crate::policy::rule::Rule;
 use crate::policy::setting::Setting;
 use crate::policy::settings::Settings;
@@ -54,10 +54,10 @@ impl Policy {
     }
 
     /// The settings that apply to an interface.
-    pub(crate) fn choice(&self, interface: &Interface) -> Choice {
+    pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
         let mut choice = Choice { settings: self.defaults.clone(), rules: Vec::new() };
         for (number, rule) in (1..).zip(&self.rules) {
-            if rule.matches.holds(interface) {
+            if rule.matches.holds(machine, interface) {
                 choice.rules.push(number);
                 choice.settings.override_with(&rule.set);
             }
@@ -92,14 +92,20 @@ mod tests {
              [[rule]]\nmatch = { name = 'ens1*', driver = 'mlx5_core' }\nset = { scope = '4-7' }\n",
         )
         .unwrap();
-        let choice = policy.choice(&interface("ens1f0", "mlx5_core"));
+        let choice = policy.choice(&Machine::default(), &interface("ens1f0", "mlx5_core"));
         assert_eq!(choice.get(&SCOPE), Scope::Cpus(CpuSet::parse_list("4-7").unwrap()));
         assert_eq!((choice.get(&RPS), choice.get(&EXCLUDE).to_string()), (Rps::Off, "0-1".to_owned()));
         assert_eq!(choice.rules, [1, 2]);
-        assert_eq!(policy.choice(&interface("ens2f0", "mlx5_core")).get(&SCOPE), Scope::Local);
-        assert_eq!(policy.choice(&interface("ens1f0", "igb")).get(&SCOPE), Scope::All);
+        assert_eq!(
+            policy.choice(&Machine::default(), &interface("ens2f0", "mlx5_core")).get(&SCOPE),
+            Scope::Local
+        );
+        assert_eq!(policy.choice(&Machine::default(), &interface("ens1f0", "igb")).get(&SCOPE), Scope::All);
         policy.options = Settings::of([("scope", "remote")]).unwrap();
-        assert_eq!(policy.choice(&interface("ens1f0", "mlx5_core")).get(&SCOPE), Scope::Remote);
+        assert_eq!(
+            policy.choice(&Machine::default(), &interface("ens1f0", "mlx5_core")).get(&SCOPE),
+            Scope::Remote
+        );
     }
 
     #[test]
@@ -108,7 +114,7 @@ mod tests {
                     siblings = true\navoid-cpu0 = false\nrps = '1-3'\nxps = 'keep'\nrfs = 32768\nchannels = 6\n\
                     group = 'l3'\nskip = true\n";
         let policy = Policy::parse(text);
-        let choice = policy.unwrap().choice(&interface("eth0", "igb"));
+        let choice = policy.unwrap().choice(&Machine::default(), &interface("eth0", "igb"));
         assert_eq!(choice.get(&SCOPE), Scope::Remote);
         assert_eq!(choice.get(&EXCLUDE), CpuSet::single(0));
         assert_eq!(choice.get(&IRQ_CORES), Some(2));
@@ -137,7 +143,11 @@ mod tests {
                     Policy::parse(&format!("[defaults]\n{} = {}\n", entry.key, values[0].0)).unwrap();
                 assert_ne!(policy.defaults, default.defaults, "{text}");
                 let eth0 = interface("eth0", "igb");
-                assert_eq!(policy.choice(&eth0).settings, default.choice(&eth0).settings, "{text}");
+                assert_eq!(
+                    policy.choice(&Machine::default(), &eth0).settings,
+                    default.choice(&Machine::default(), &eth0).settings,
+                    "{text}"
+                );
             }
         }
     }
@@ -157,7 +167,7 @@ mod tests {
     fn patterns_have_brackets() {
         let text = "[[rule]]\nmatch = { name = 'eth[02]', driver = 'i[!x]*' }\nset = {}\n";
         let policy = Policy::parse(text).unwrap();
-        let rules = |name, driver| policy.choice(&interface(name, driver)).rules;
+        let rules = |name, driver| policy.choice(&Machine::default(), &interface(name, driver)).rules;
         assert_eq!((rules("eth0", "igb"), rules("eth2", "igb")), (vec![1], vec![1]));
         assert!(rules("eth1", "igb").is_empty() && rules("eth0", "ixgbe").is_empty());
     }
@@ -181,7 +191,7 @@ mod tests {
         for (text, expected) in [
             (
                 "[defaults]\nscope = 'near'\n",
-                "line 2, column 9: `near` is not one of local, all, remote, hint, or a CPU list",
+                "line 2, column 9: `near` is not one of local, all, remote, hint, a node such as node:1, or a CPU list",
             ),
             (
                 "[defaults]\nscoop = 'local'\n",

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use glob::Pattern;
 
-use crate::machine::Interface;
+use crate::machine::{Interface, Machine};
 use crate::policy::settings::Settings;
 
 /// Settings for the interfaces that match.
@@ -21,7 +21,7 @@ pub(crate) const CONDITIONS: [(&str, &str); 6] = [
     ("name", "the interface's name, a pattern: \"ens*\", \"eth[02]\""),
     ("driver", "the driver's name, a pattern"),
     ("device", "the bus address, a pattern: \"0000:3b:00.?\""),
-    ("node", "the device's node, a number"),
+    ("node", "the interface's node, a number"),
     ("pci", "PCI vendor and device in hex, a pattern: \"15b3:1017\", \"15b3:*\""),
     ("speed", "the link's speed in Mbit/s: 10000, \">=25000\", \"<10000\"; an unknown speed matches none"),
 ];
@@ -38,7 +38,7 @@ pub(crate) struct Match {
 }
 
 impl Match {
-    pub(crate) fn holds(&self, interface: &Interface) -> bool {
+    pub(crate) fn holds(&self, machine: &Machine, interface: &Interface) -> bool {
         let fits = |pattern: &Option<Pattern>, text: &str| {
             pattern.as_ref().is_none_or(|pattern| pattern.matches(text))
         };
@@ -46,7 +46,7 @@ impl Match {
             && fits(&self.driver, interface.driver.as_deref().unwrap_or_default())
             && fits(&self.device, &interface.device.address)
             && fits(&self.pci, interface.device.pci_id.as_deref().unwrap_or_default())
-            && self.node.is_none_or(|node| interface.device.node == Some(node))
+            && self.node.is_none_or(|node| machine.nodes_of(interface).contains(node))
             && self.speed.is_none_or(|speed| interface.speed_mbps.is_some_and(|mbps| speed.holds(mbps)))
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 
 /// A setting that the planner reads as a `T`.
 pub struct Setting<T: 'static> {
@@ -24,6 +24,8 @@ pub struct Setting<T: 'static> {
     pub number: Option<(Number, Meaning<u32, T>)>,
     /// What a list of CPUs means, if it takes one.
     pub cpus: Option<(&'static str, Meaning<CpuSet, T>)>,
+    /// What a list of nodes means, if it takes one.
+    pub nodes: Option<(&'static str, Meaning<NodeSet, T>)>,
     /// Where it can be given.
     pub given: Given,
 }
@@ -75,6 +77,7 @@ pub struct Entry {
     pub words: Vec<(&'static str, &'static str)>,
     pub number: Option<Number>,
     pub cpus: Option<&'static str>,
+    pub nodes: Option<&'static str>,
     pub given: Given,
 }
 
@@ -87,6 +90,8 @@ pub enum Value {
     Number(u32),
     /// A set of CPUs that is not empty.
     Cpus(CpuSet),
+    /// A set of nodes that is not empty; written as `node:0` or `node:0-1`.
+    Nodes(NodeSet),
 }
 
 /// An unknown key, or a text that is not a value of the setting.
@@ -118,6 +123,7 @@ impl<T: Clone> Setting<T> {
             words: self.all_words().map(|word| (word.0, word.2)).collect(),
             number: self.number.as_ref().map(|(number, _)| number.clone()),
             cpus: self.cpus.map(|(means, _)| means),
+            nodes: self.nodes.map(|(means, _)| means),
             given: self.given,
         }
     }
@@ -137,6 +143,7 @@ impl<T: Clone> Setting<T> {
             Value::Word(text) => self.all_words().find(|word| word.0 == *text).map(|word| word.1.clone()),
             Value::Number(number) => self.number.as_ref().map(|(_, meaning)| meaning(*number)),
             Value::Cpus(cpus) => self.cpus.map(|(_, meaning)| meaning(cpus.clone())),
+            Value::Nodes(nodes) => self.nodes.map(|(_, meaning)| meaning(nodes.clone())),
         }
     }
 }
@@ -153,6 +160,11 @@ impl Entry {
         {
             return Ok(Value::Number(given));
         }
+        if let (Some(_), Some(list)) = (self.nodes, text.strip_prefix("node:"))
+            && let Some(nodes) = NodeSet::parse_list(list).ok().filter(|nodes| !nodes.is_empty())
+        {
+            return Ok(Value::Nodes(nodes));
+        }
         let list = self.cpus.map(|_| CpuSet::parse_list(text));
         match list {
             Some(Ok(cpus)) if !cpus.is_empty() => Ok(Value::Cpus(cpus)),
@@ -168,8 +180,9 @@ impl Entry {
     pub(crate) fn expected(&self) -> String {
         let words = self.shown_words().map(|(word, _)| word.to_owned());
         let number = self.number.iter().map(|number| format!("or {number} such as {}", number.example));
+        let nodes = self.nodes.iter().map(|_| "a node such as node:1".to_owned());
         let list = self.cpus.iter().map(|_| "or a CPU list such as 0-3,8".to_owned());
-        let all: Vec<String> = words.chain(number).chain(list).collect();
+        let all: Vec<String> = words.chain(number).chain(nodes).chain(list).collect();
         let text = all.join(", ");
         text.strip_prefix("or ").map(str::to_owned).unwrap_or(text)
     }
@@ -186,8 +199,9 @@ impl Entry {
             |word: &str| if self.switch().is_some() { word.to_owned() } else { format!("\"{word}\"") };
         let words = self.words.iter().map(|&(word, means)| (quoted(word), means.to_owned()));
         let number = self.number.iter().map(|number| (number.example.to_string(), number.to_string()));
+        let nodes = self.nodes.iter().map(|&means| ("\"node:1\"".to_owned(), means.to_owned()));
         let cpus = self.cpus.iter().map(|&means| ("\"0-3,8\"".to_owned(), means.to_owned()));
-        words.chain(number).chain(cpus).collect()
+        words.chain(number).chain(nodes).chain(cpus).collect()
     }
 
     /// Where it is a boolean, the word that is not the default, and what that means.

@@ -50,7 +50,7 @@ impl Settings {
     pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
         self.0.iter().try_for_each(|(key, value)| match value {
             Value::Cpus(cpus) => possible_cpus(key, cpus, possible),
-            Value::Word(_) | Value::Number(_) => Ok(()),
+            Value::Word(_) | Value::Number(_) | Value::Nodes(_) => Ok(()),
         })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 use crate::policy::setting::{Entry, Given, Number, Setting, Word};
 
 /// All settings, in the order in which they are documented.
@@ -38,6 +38,7 @@ pub enum Scope {
     All,
     Remote,
     Hint,
+    Nodes(NodeSet),
     Cpus(CpuSet),
 }
 
@@ -53,6 +54,7 @@ pub static SCOPE: Setting<Scope> = Setting {
     ],
     number: None,
     cpus: Some(("these CPUs", Scope::Cpus)),
+    nodes: Some(("these nodes", Scope::Nodes)),
     given: Given::Anywhere,
 };
 
@@ -64,6 +66,7 @@ pub static EXCLUDE: Setting<CpuSet> = Setting {
     words: &[],
     number: None,
     cpus: Some(("these CPUs", identity)),
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -75,6 +78,7 @@ pub static IRQ_CORES: Setting<Option<usize>> = Setting {
     words: &[],
     number: Some((Number { range: 1..=65_536, of: "cores", example: 4 }, |cores| Some(cores as usize))),
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -92,6 +96,7 @@ pub static PER: Setting<Per> = Setting {
     words: &[Word("l3", Per::L3, "one of each L3 domain")],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -113,6 +118,7 @@ pub static WIDEN: Setting<Widen> = Setting {
     )],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -124,6 +130,7 @@ pub static SIBLINGS: Setting<bool> = Setting {
     words: &[Word("true", true, "count SMT siblings as cores of their own")],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -135,6 +142,7 @@ pub static AVOID_CPU0: Setting<bool> = Setting {
     words: &[Word("false", false, "treat the core of CPU 0 like any other")],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -153,6 +161,7 @@ pub static RPS: Setting<Rps> = Setting {
     words: &[Word("off", Rps::Off, "never")],
     number: None,
     cpus: Some(("from every queue to these CPUs", Rps::Cpus)),
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -171,6 +180,7 @@ pub static XPS: Setting<Xps> = Setting {
     words: &[Word("off", Xps::Off, "none"), Word("keep", Xps::Keep, "leave unchanged")],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -193,6 +203,7 @@ pub static RFS: Setting<Rfs> = Setting {
         Rfs::Entries,
     )),
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -210,6 +221,7 @@ pub static RDMA: Setting<Rdma> = Setting {
     words: &[Word("keep", Rdma::Keep, "leave unchanged")],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -228,6 +240,7 @@ pub static CHANNELS: Setting<ChannelCount> = Setting {
     words: &[Word("auto", ChannelCount::Auto, "one receiving channel for each candidate core")],
     number: Some((Number { range: 1..=u32::MAX, of: "receiving channels", example: 8 }, ChannelCount::Count)),
     cpus: None,
+    nodes: None,
     given: Given::Anywhere,
 };
 
@@ -245,6 +258,7 @@ pub static GROUP: Setting<Option<Group>> = Setting {
     words: &[Word("l3", Some(Group::L3), "all CPUs of the L3 domain of its CPU")],
     number: None,
     cpus: Some(("these CPUs for every vector", |cpus| Some(Group::Cpus(cpus)))),
+    nodes: None,
     given: Given::InFile,
 };
 
@@ -256,6 +270,7 @@ pub static SKIP: Setting<bool> = Setting {
     words: &[Word("true", true, "leave them alone")],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::InFile,
 };
 
@@ -282,5 +297,6 @@ pub static IRQBALANCE: Setting<Balancer> = Setting {
     ],
     number: None,
     cpus: None,
+    nodes: None,
     given: Given::ForMachine,
 };

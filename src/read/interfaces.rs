@@ -141,12 +141,19 @@ fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, File
 
 fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
     let path = device_path(root, link);
-    let node = root.read_opt(&format!("{path}/numa_node"))?;
+    // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
+    let node = |of: &str| -> Result<Option<u32>, FileError> {
+        let node = root.read_opt(&format!("{of}/numa_node"))?;
+        Ok(node.and_then(|node| node.trim().parse().ok()))
+    };
+    let parent = root.canonical(&format!("{path}/physfn"));
     Ok(Device {
         address: name_of(&path).to_owned(),
         pci_id: read_pci_id(root, &path)?,
-        // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
-        node: node.and_then(|node| node.trim().parse().ok()),
+        node: match (node(&path)?, &parent) {
+            (None, Some(parent)) => node(parent)?,
+            (own, _) => own,
+        },
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: read_pcie(root, &path)?,
         parent: root.link_name(&format!("{path}/physfn")),

@@ -53,10 +53,10 @@ fn read_device(
     let netlink_port = |irq: u32| ports.iter().copied().find(|port| by_netlink[port].contains_key(&irq));
     let dialects: Vec<(usize, Dialect)> =
         ports.iter().map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref()))).collect();
-    let parts = Parts::read(root, &of(interfaces, &dialects), has_rdma)?;
+    let shares = Parts::read(root, &of(interfaces, &dialects), has_rdma)?;
     let mut named: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
     for (irq, actions) in requested(handlers, interfaces, &dialects)? {
-        match understand(interfaces, &dialects, parts, irq, &actions) {
+        match understand(interfaces, &dialects, shares, irq, &actions) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
             Some((owner, _)) if !by_netlink[&owner].contains_key(&irq) && netlink_port(irq).is_some() => {}
             Some((owner, vector)) => named.entry(owner).or_default().push(vector),
@@ -100,7 +100,7 @@ fn read_device(
         if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {
             for vector in vectors.iter_mut().filter(|vector| interface.is_idle(vector)) {
                 vector.role = Role::Rdma;
-                vector.queue = vector.queue.map(|queue| queue + parts.before(interface.port));
+                vector.queue = vector.queue.map(|queue| queue + shares.before(interface.port));
             }
         }
         vectors.sort_by_key(|v| (!v.role.is_queue(), v.role == Role::Control, v.queue, v.role, v.irq));
@@ -151,7 +151,7 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
 fn understand(
     interfaces: &[Interface],
     dialects: &[(usize, Dialect)],
-    parts: Parts,
+    shares: Parts,
     irq: u32,
     actions: &[String],
 ) -> Option<(usize, NamedVector)> {
@@ -161,7 +161,7 @@ fn understand(
         let mut owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
         let mut vector = NamedVector::new(irq, action, named);
         if named.numbering == Numbering::Mlx4
-            && let Some(port) = parts.find(&mut vector, &of(interfaces, dialects))
+            && let Some(port) = shares.find(&mut vector, &of(interfaces, dialects))
         {
             owner = dialects.iter().find(|(at, _)| interfaces[*at].port == port)?.0;
         }

@@ -51,10 +51,17 @@ pub fn text(note: &Note) -> String {
         Note::NodeMissing { node } => {
             format!("numa_node of the device is {node}, which this machine does not have")
         }
+        Note::NodeWithoutCpus { node, nearest, distance } if nearest.len() > 1 => format!(
+            "the device is on node {node}, which has no usable CPU; nodes {nearest} are the nearest with some \
+             (distance {distance}) and share its vectors"
+        ),
         Note::NodeWithoutCpus { node, nearest, distance } => format!(
             "the device is on node {node}, which has no usable CPU; node {nearest} is the nearest with one \
              (distance {distance})"
         ),
+        Note::ScopeUnusable { nodes } => {
+            format!("node {nodes} of the policy's scope has no usable CPU; the local node is used")
+        }
         Note::NoUsableCpu { online } => {
             format!("every online CPU ({online}) is isolated, nohz_full or excluded; all of them are used")
         }

@@ -308,9 +308,9 @@ fn interface(
 /// The interrupts of a vector on local CPUs, and all of them; `None` when its node is unknown.
 fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Option<u64>, u64) {
     let Some(on) = growth.interrupts.get(&vector.irq) else { return (None, 0) };
-    let own = vector.node.and_then(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
+    let own = vector.node.map(|node| topology.cpus_near(node));
     let here = |own: &CpuSet| on.iter().filter(|(cpu, _)| own.contains(**cpu)).map(|(_, count)| count).sum();
-    (own.map(here), on.values().sum())
+    (own.as_ref().map(here), on.values().sum())
 }
 
 fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> MachineRates {

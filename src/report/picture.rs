@@ -179,8 +179,9 @@ fn places(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) 
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
             let own = vector.node.or(interface.local_node());
+            let near = own.map(|own| topology.cpus_near(own));
             for cpu in cpus(vector).iter() {
-                let remote = own.is_some() && topology.node_of(cpu) != own;
+                let remote = near.as_ref().is_some_and(|near| !near.contains(cpu));
                 let Some(queue) = vector.queue else { continue };
                 places.insert(QueueMark { cpu, card, queue, role: vector.role, remote });
             }

@@ -75,7 +75,7 @@ pub(super) fn of(
 ) -> VectorStatus {
     let topology = &machine.topology;
     let effective = vector.effective_cpus();
-    let own = vector.node.or(interface.local_node()).and_then(|node| topology.nodes.get(&node));
+    let own = vector.node.or(interface.local_node()).map(|node| topology.cpus_near(node));
     let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
     let (state, why) = judge(topology, vector, effective, arrived.as_ref());
@@ -89,7 +89,7 @@ pub(super) fn of(
         affinity: vector.affinity.clone(),
         effective: vector.effective.clone(),
         node: node_of(topology, effective),
-        local: own.map(|own| effective.is_subset(&own.cpus)),
+        local: own.map(|own| effective.is_subset(&own)),
         on_isolated: vector.effective.is_some() && effective.intersects(&topology.isolated_or_nohz()),
         per_second: growth.zip(watched).map(|(on, watched)| per_second(on, watched)),
         arrived,
