@@ -1,9 +1,9 @@
-//! System calls and ioctls: scheduling affinity, memory policy, ethtool's channels. The only module with unsafe code;
+//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, ethtool's channels. The only module with unsafe code;
 //! it knows numbers and structures, not their use.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _};
 
 #[cfg(feature = "cli")]
 use memmap2::MmapMut;
@@ -161,6 +161,45 @@ fn set(words: &[c_ulong]) -> CpuSet {
         (0..c_ulong::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * c_ulong::BITS + bit)
     });
     bits.collect()
+}
+
+/// An entry of a POSIX ACL (`struct posix_acl_xattr_entry`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AclEntry {
+    /// Whom it is about: [`AclEntry::USER`], [`AclEntry::GROUP`], or others without an id.
+    pub(crate) tag: u16,
+    pub(crate) permissions: u16,
+    /// The user or group.
+    pub(crate) id: u32,
+}
+
+impl AclEntry {
+    pub(crate) const USER: u16 = 0x02;
+    pub(crate) const GROUP: u16 = 0x08;
+    /// The permission to write.
+    pub(crate) const WRITE: u16 = 0x02;
+}
+
+/// The POSIX ACL of an open file; empty where it has none (`include/uapi/linux/posix_acl_xattr.h`).
+pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
+    // XATTR_SIZE_MAX.
+    let mut bytes = vec![0_u8; 1 << 16];
+    let (file, name) = (file.as_fd().as_raw_fd(), c"system.posix_acl_access");
+    // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the size argument says, which
+    // are all.
+    let length = unsafe { libc::fgetxattr(file, name.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    let length = match Errno::result(length) {
+        Err(Errno::ENODATA | Errno::EOPNOTSUPP) => return Ok(Vec::new()),
+        length => usize::try_from(length?).unwrap_or_default(),
+    };
+    // After a version of four bytes.
+    let (entries, _) = bytes.get(4..length).unwrap_or_default().as_chunks();
+    let entry = |&[t0, t1, p0, p1, i0, i1, i2, i3]: &[u8; 8]| AclEntry {
+        tag: u16::from_le_bytes([t0, t1]),
+        permissions: u16::from_le_bytes([p0, p1]),
+        id: u32::from_le_bytes([i0, i1, i2, i3]),
+    };
+    Ok(entries.iter().map(entry).collect())
 }
 
 const SIOCETHTOOL: c_ulong = 0x8946;

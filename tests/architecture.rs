@@ -20,7 +20,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("plan", &["cpuset", "machine", "policy"]),
     ("report", &["cpuset", "machine", "policy", "plan"]),
     ("render", &["cpuset", "machine", "policy", "plan", "report"]),
-    ("root", &[]),
+    ("root", &["sys"]),
     ("sys", &["cpuset"]),
     ("read", &["cpuset", "machine", "root", "sys"]),
     ("apply", &["cpuset", "machine", "policy", "plan", "report", "root", "sys", "read"]),

@@ -39,6 +39,49 @@ fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_i
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
 
+/// Who can write a directory on the way can put a link to any file into it.
+#[test]
+fn a_policy_behind_a_directory_that_other_users_may_write_is_not_applied() {
+    let machine = Copy::with_policy(0o644);
+    for directory in ["/open", "/open/inner", "/closed"] {
+        std::fs::create_dir(machine.path(directory)).unwrap();
+        machine.set_mode(directory, 0o755);
+    }
+    let policy = machine.path("/etc/nicpin.toml");
+    let links =
+        [("/closed/policy", "../etc/policy"), ("/open/link", "/closed/policy"), ("/open/inner/x", "../link")];
+    for (link, target) in links {
+        std::os::unix::fs::symlink(target, machine.path(link)).unwrap();
+    }
+    std::fs::rename(&policy, machine.path("/etc/policy")).unwrap();
+    std::fs::copy(machine.path("/etc/policy"), machine.path("/open/inner/policy")).unwrap();
+    for target in [
+        "/open/inner/policy",
+        "../open/inner/policy",
+        "/open/link",
+        "../open/inner/x",
+        "/closed/../open/link",
+    ] {
+        std::os::unix::fs::symlink(target, &policy).unwrap();
+        machine.set_mode("/open", 0o777);
+        let before = machine.snapshot();
+        let mut commands = vec![vec!["apply"]];
+        if target == "../open/inner/policy" {
+            commands.push(vec!["apply", "--config", policy.to_str().unwrap()]);
+        }
+        for command in commands {
+            let run = machine.nicpin(&command);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{target}");
+            assert!(run.stderr.contains("/open: is writable by everybody (mode 0777)"), "{}", run.stderr);
+        }
+        assert_eq!(machine.snapshot(), before);
+        machine.set_mode("/open", 0o1777);
+        let run = machine.nicpin(&["apply"]);
+        assert_eq!(run.code, 0, "{target}: {}", run.stderr);
+        std::fs::remove_file(&policy).unwrap();
+    }
+}
+
 #[test]
 fn state_files_that_other_users_may_write_are_not_used() {
     for (path, mode) in

@@ -23,6 +23,7 @@ use std::sync::Mutex;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use nicpin::testing::{ask_netdev, sys};
+use support::kernel::let_write;
 use support::run::is_root;
 use this_machine::{balancer, kernel, programs, run, users};
 
@@ -42,6 +43,11 @@ const TESTS: &[Test] = &[
     ),
     ("a_capture_plans_as_this_machine", &[Need::Interface], programs::a_capture_plans_as_this_machine),
     ("a_policy_of_another_user_or_group_is_not_applied", &[Need::Root], users::a_policy_of_another_user),
+    (
+        "a_file_that_an_acl_lets_another_user_write_is_not_trusted",
+        &[Need::Acl],
+        users::an_acl_of_another_user,
+    ),
     (
         "only_those_who_may_write_the_record_can_apply_and_all_can_plan",
         &[Need::Root],
@@ -64,6 +70,8 @@ const TESTS: &[Test] = &[
 enum Need {
     /// The tests run as root.
     Root,
+    /// POSIX ACLs in the directory for temporary files.
+    Acl,
     /// `get_mempolicy(2)`, which kernels without NUMA and some containers do not have.
     MemoryPolicy,
     /// The generic netlink family `netdev`.
@@ -79,6 +87,10 @@ impl Need {
     fn unmet(self) -> Option<String> {
         match self {
             Self::Root => (!is_root()).then(|| "root".to_owned()),
+            Self::Acl => {
+                let file = tempfile::NamedTempFile::new().unwrap();
+                let_write(file.path(), 0).err().map(|error| format!("POSIX ACLs ({error})"))
+            }
             Self::MemoryPolicy => {
                 sys::allowed_nodes().err().map(|error| format!("memory policy (get_mempolicy: {error})"))
             }
@@ -100,7 +112,7 @@ impl Need {
             Self::Root | Self::MemoryPolicy => true,
             // Queues and NAPI instances since 6.8.
             Self::Netdev => release() >= Some((6, 8)),
-            Self::Interface => false,
+            Self::Interface | Self::Acl => false,
             Self::Program(name) => ["bash", "mandoc", "script"].contains(&name),
         }
     }

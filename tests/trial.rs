@@ -83,8 +83,8 @@ fn what_is_confirmed_stays_and_can_be_restored() {
 /// If an apply ends before its first write, for whatever reason, there is nothing to confirm and nothing to restore.
 #[test]
 fn a_trial_that_changed_nothing_cannot_be_confirmed() {
-    // The record cannot be saved; the trial cannot be saved; the watcher cannot start.
-    for obstacle in ["/run/nicpin/state.json.new", "/run/nicpin/try.json.new", "/run/nicpin/try.lock"] {
+    // The record cannot be read; the watcher cannot start.
+    for obstacle in ["/run/nicpin/state.json", "/run/nicpin/try.lock"] {
         let machine = Copy::of("two-node");
         std::fs::create_dir_all(machine.path(obstacle)).unwrap();
         let before = texts(&machine);

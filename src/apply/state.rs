@@ -93,18 +93,21 @@ impl StateFile {
 
     /// Replaces the file; a crash leaves either the old or the new one.
     pub(crate) fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
-        let text = serde_json::to_string_pretty(&Versioned { schema: self.schema, value })
-            .map_err(std::io::Error::from);
-        let saved = text.and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
-        saved.map_err(|answer| self.save_error(root, answer))
+        let saved = serde_json::to_string_pretty(&Versioned { schema: self.schema, value })
+            .map_err(|error| FileError::Io { path: root.outside(&self.path()), answer: error.into() })
+            .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
+        saved.map_err(|error| self.save_error(error))
     }
 
     /// Removes the file, if it exists.
     pub(crate) fn remove(&self, root: &Root) -> Result<(), StateError> {
-        root.remove_state(&self.path()).map_err(|answer| self.save_error(root, answer))
+        root.remove_state(&self.path()).map_err(|error| self.save_error(error))
     }
 
-    fn save_error(&self, root: &Root, answer: std::io::Error) -> StateError {
-        StateError::Save { path: root.outside(&self.path()), answer, not_done: self.not_done }
+    fn save_error(&self, error: FileError) -> StateError {
+        match error {
+            FileError::Io { path, answer } => StateError::Save { path, answer, not_done: self.not_done },
+            error @ FileError::Content { .. } => StateError::File(error),
+        }
     }
 }

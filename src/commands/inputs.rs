@@ -7,7 +7,7 @@ use crate::machine::{Machine, Selection};
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::read::{self, Queues, Wants};
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +57,13 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String,
     let top = Root::open("/".as_ref())?;
     let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
     let absolute = absolute.to_string_lossy();
-    let trusted = if purpose == Purpose::Write { top.read_trusted(&absolute)? } else { None };
-    Ok((path.display().to_string(), Some(trusted.map_or_else(|| top.read(&absolute), Ok)?)))
+    let text = match purpose {
+        Purpose::Look => top.read(&absolute)?,
+        Purpose::Write => top
+            .read_trusted(&absolute)?
+            .ok_or_else(|| FileError::Io { path: path.clone(), answer: nix::errno::Errno::ENOENT.into() })?,
+    };
+    Ok((path.display().to_string(), Some(text)))
 }
 
 /// Reads the machine and plans the selected interfaces.

@@ -25,6 +25,11 @@ use crate::root::tree::{Tree, TreeFile, resolve};
 
 /// A larger read buffer is freed after use.
 const KEPT_BUFFER: usize = 1 << 16;
+/// Limit in bytes of a file with one value: many times a mask or list of all CPUs.
+const MAX_VALUE: usize = 1 << 20;
+/// Limit in bytes of other files. The record and the plan of a large machine have a few MB; `/proc/interrupts` of one
+/// with 4,096 CPUs has some 40.
+const MAX_TEXT: usize = 64 << 20;
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
@@ -213,8 +218,7 @@ impl Root {
         let result = if self.record.is_on() || self.is_capture() {
             self.read_file(path).and_then(|file| read(&mut file.text.as_bytes()))
         } else {
-            let file = self.open_at(path, OFlag::O_RDONLY).map_err(io::Error::from);
-            file.and_then(|file| read(&mut File::from(file)))
+            self.open_to_read(path).and_then(|mut file| read(&mut file))
         };
         result.map_err(|answer| FileError::Io { path: self.outside(path), answer })
     }
@@ -285,7 +289,7 @@ impl Root {
         if !self.faults.ask_to_write(path, value)? {
             return Ok(());
         }
-        let mut file = File::from(self.open_at(path, OFlag::O_WRONLY | OFlag::O_TRUNC)?);
+        let mut file = self.open_to_write(path)?;
         let written = file.write(value.as_bytes())?;
         if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
@@ -314,7 +318,7 @@ impl Root {
         parse: impl FnOnce(&str, u32) -> T,
     ) -> io::Result<T> {
         self.faults.ask(FileAction::Read, path)?;
-        let mut file = File::from(self.open_at(path, OFlag::O_RDONLY)?);
+        let mut file = self.open_to_read(path)?;
         let mut buffer = self.buffer.take();
         let length = read_bytes(&mut file, path, &mut buffer)?;
         let mode = if with_mode { mode_of_file(&file)? } else { 0 };
@@ -334,10 +338,10 @@ impl Root {
         self.target(path)
     }
 
-    pub(super) fn target(&self, path: &str) -> Option<String> {
+    fn target(&self, path: &str) -> Option<String> {
         match &self.backing {
             Backing::Capture(tree) => tree.read_link(path),
-            Backing::Directory { top, .. } => fcntl::readlinkat(top, relative(path)).ok()?.into_string().ok(),
+            Backing::Directory { .. } => self.target_of(path),
         }
     }
 
@@ -376,7 +380,14 @@ fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<u
     if length == 0 || (has_one_value && length < PAGE) {
         return Ok(length);
     }
+    let limit = if has_one_value { MAX_VALUE } else { MAX_TEXT };
     loop {
+        if length > limit {
+            return Err(io::Error::other(format!(
+                "is larger than {} MiB; is it the right file?",
+                limit >> 20
+            )));
+        }
         if length == buffer.len() {
             buffer.resize(2 * length, 0);
         }
@@ -385,6 +396,14 @@ fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<u
             more => length += more,
         }
     }
+}
+
+/// As [`read_bytes`], a text.
+pub(super) fn read_text(file: &mut File, path: &str) -> io::Result<String> {
+    let mut buffer = Vec::new();
+    let length = read_bytes(file, path, &mut buffer)?;
+    buffer.truncate(length);
+    String::from_utf8(buffer).map_err(|_| io::Error::other("is not UTF-8 text"))
 }
 
 fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,49 +1,140 @@
-//! Opens files below the root; no link leads out of it.
+//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile.
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{self, FileStat, Mode, SFlag};
 
 use crate::root::Root;
 use crate::root::files::relative;
-use crate::root::tree::resolve;
+
+/// The kernel's limit before ELOOP.
+const MAX_LINKS: usize = 40;
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        self.open_from_top(path, flags)
-    }
-
-    fn open_from_top(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        let top = self.top()?;
-        let (flags, mode) = (flags | OFlag::O_CLOEXEC, new_mode(flags));
+        let (top, flags) = (self.top()?, flags | OFlag::O_CLOEXEC);
         if self.is_real() {
-            return fcntl::openat(top, relative(path), flags, mode);
+            return fcntl::openat(top, relative(path), flags, Mode::empty());
         }
-        let how = OpenHow::new().flags(flags).mode(mode).resolve(ResolveFlag::RESOLVE_IN_ROOT);
-        match fcntl::openat2(top, relative(path), how) {
+        let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        match fcntl::openat2(top, relative(path), OpenHow::new().flags(flags).resolve(resolve)) {
             // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something on the system was renamed while
             // `..` was followed.
-            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.open_by_hand(path, flags, mode),
+            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.walk(path, flags, &mut Vec::new()),
             result => result,
         }
     }
 
-    /// As `openat2` with `RESOLVE_IN_ROOT`, resolving link by link.
-    fn open_by_hand(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
-        let link = |path: &str| self.target(path);
-        let resolved = if flags.contains(OFlag::O_NOFOLLOW) {
-            let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
-            resolve(above, link).map(|above| format!("{above}/{name}"))
-        } else {
-            resolve(path, link)
+    /// As `openat2` with `RESOLVE_IN_ROOT`, one component after the other, each below the descriptor of the one before
+    /// it. `passed` gets the directories and links on the way, with their paths.
+    pub(super) fn walk(
+        &self,
+        path: &str,
+        flags: OFlag,
+        passed: &mut Vec<(String, OwnedFd)>,
+    ) -> Result<OwnedFd, Errno> {
+        let components = |path: &str| -> Vec<String> {
+            path.rsplit('/').filter(|name| !["", "."].contains(name)).map(str::to_owned).collect()
         };
-        fcntl::openat(self.top()?, relative(&resolved.ok_or(Errno::ELOOP)?), flags | OFlag::O_NOFOLLOW, mode)
+        let mut rest = components(path);
+        // The directories between the root and the next component, by their places in `passed`.
+        let mut above: Vec<usize> = Vec::new();
+        let mut links = 0;
+        while let Some(name) = rest.pop() {
+            if name == ".." {
+                above.pop();
+                continue;
+            }
+            let (path, directory) = match above.last() {
+                Some(&at) => (passed[at].0.as_str(), &passed[at].1),
+                None => ("", self.top()?),
+            };
+            let found = open_component(directory, &name, OFlag::O_PATH)?;
+            let is_link = kind(&stat::fstat(&found)?) == SFlag::S_IFLNK;
+            if rest.is_empty() && (!is_link || flags.contains(OFlag::O_NOFOLLOW)) {
+                return open_component(directory, &name, flags);
+            }
+            let path = format!("{path}/{name}");
+            if is_link {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(Errno::ELOOP);
+                }
+                let target = fcntl::readlinkat(&found, "")?.into_string().map_err(|_| Errno::EILSEQ)?;
+                if target.starts_with('/') {
+                    above.clear();
+                }
+                rest.extend(components(&target));
+            } else {
+                above.push(passed.len());
+            }
+            passed.push((path, found));
+        }
+        open_component(above.last().map_or(self.top()?, |&at| &passed[at].1), ".", flags)
+    }
+
+    /// The target of a link.
+    pub(super) fn target_of(&self, path: &str) -> Option<String> {
+        let target = if self.is_real() {
+            fcntl::readlinkat(self.top().ok()?, relative(path))
+        } else {
+            fcntl::readlinkat(self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?, "")
+        };
+        target.ok()?.into_string().ok()
+    }
+
+    /// Opens a file to read it. FIFOs and devices are refused; opening them does not block.
+    pub(super) fn open_to_read(&self, path: &str) -> io::Result<File> {
+        let file = self.open_at(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        // The kernel has no others there, and the files are thousands.
+        if !(self.is_real() && (path.starts_with("/sys/") || path.starts_with("/proc/"))) {
+            check_regular(&stat::fstat(&file)?)?;
+        }
+        Ok(File::from(file))
+    }
+
+    /// Opens a setting's file to write it.
+    pub(super) fn open_to_write(&self, path: &str) -> io::Result<File> {
+        let file = File::from(self.open_at(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?);
+        if !self.is_real() {
+            let stat = stat::fstat(&file)?;
+            check_regular(&stat)?;
+            check_single(&stat)?;
+            file.set_len(0)?;
+        }
+        Ok(file)
     }
 }
 
-/// The permissions of a file that this creates.
-fn new_mode(flags: OFlag) -> Mode {
-    Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 })
+/// Opens a name in a directory, and not what a link of that name leads to.
+pub(super) fn open_component(directory: impl AsFd, name: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+    // The mode of a new file.
+    let mode = if flags.contains(OFlag::O_CREAT) { 0o600 } else { 0 };
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
+}
+
+pub(super) fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
+}
+
+/// An error for other files than regular ones.
+pub(super) fn check_regular(stat: &FileStat) -> io::Result<()> {
+    let what = match kind(stat) {
+        SFlag::S_IFREG => return Ok(()),
+        SFlag::S_IFDIR => return Err(Errno::EISDIR.into()),
+        SFlag::S_IFIFO => "a FIFO",
+        SFlag::S_IFCHR | SFlag::S_IFBLK => "a device",
+        _ => "a socket",
+    };
+    Err(io::Error::other(format!("is {what}, not a regular file")))
+}
+
+/// An error for a file with another name, perhaps outside the root.
+pub(super) fn check_single(stat: &FileStat) -> io::Result<()> {
+    if stat.st_nlink < 2 { Ok(()) } else { Err(io::Error::other("has another name (a hard link)")) }
 }

@@ -1,9 +1,12 @@
 //! Trusted files: the policy, and nicpin's state files (lock and record). A file is trusted only if nobody but root and
-//! the user who runs nicpin can write it; in a tree, also the owner of the tree.
+//! the user who runs nicpin can write it, or replace it or a directory or link on the way to it; in a tree, also the
+//! owner of the tree. POSIX ACLs count like the mode.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd;
+use std::fs::{File, Permissions};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
@@ -11,33 +14,28 @@ use nix::sys::stat::{self, FileStat, Mode, SFlag};
 use nix::unistd::{self, UnlinkatFlags};
 
 use crate::root::faults::FileAction;
-use crate::root::files::relative;
+use crate::root::files::read_text;
+use crate::root::open::{check_regular, check_single, kind, open_component};
 use crate::root::{FileError, Root};
+use crate::sys::{self, AclEntry};
 
 /// Write permission of the group and of all others.
 const GROUP: u32 = 0o020;
 const OTHERS: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
+/// To read a file, whatever it is.
+const READ: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
+
 impl Root {
     /// Reads a whole file; `None` if it does not exist. An error if other users can write or replace it.
     pub fn read_trusted(&self, path: &str) -> Result<Option<String>, FileError> {
-        if self.is_capture() {
-            return self.read_opt(path);
-        }
-        let Some(text) = self.read_checked(path, OFlag::O_RDONLY)? else { return Ok(None) };
-        let above =
-            path.rsplit_once('/').map_or("/", |(above, _)| if above.is_empty() { "/" } else { above });
-        self.check_dir(above, OFlag::empty())?;
-        Ok(Some(text))
+        if self.is_capture() { self.read_opt(path) } else { self.read_checked(path, READ) }
     }
 
     /// As [`Root::read_trusted`], for a state file, which must not be a link. Recording leaves it out.
     pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>, FileError> {
-        if self.is_capture() {
-            return Ok(None);
-        }
-        self.read_checked(path, OFlag::O_RDONLY | OFlag::O_NOFOLLOW)
+        if self.is_capture() { Ok(None) } else { self.read_checked(path, READ | OFlag::O_NOFOLLOW) }
     }
 
     /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
@@ -49,117 +47,186 @@ impl Root {
     fn read_checked(&self, path: &str, flags: OFlag) -> Result<Option<String>, FileError> {
         let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
         self.faults().ask(FileAction::Read, path).map_err(io)?;
-        let mut file = match self.open_at(path, flags) {
-            Ok(file) => File::from(file),
-            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
-            Err(errno) => return Err(io(errno.into())),
+        let file = match self.open_trusted(path, flags) {
+            Err(FileError::Io { answer, .. }) if is_missing(&answer) => return Ok(None),
+            opened => opened?,
         };
-        self.check(path, &file, false)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(io)?;
-        Ok(Some(text))
+        let read = stat::fstat(&file).map_err(io::Error::from).and_then(|stat| {
+            check_regular(&stat)?;
+            read_text(&mut File::from(file), path)
+        });
+        read.map(Some).map_err(io)
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
     pub(crate) fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
-        let mut done = String::new();
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            done = format!("{done}/{name}");
-            self.make_dir(&done).map_err(|answer| FileError::Io { path: self.outside(path), answer })?;
+        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        for end in path.match_indices('/').skip(1).map(|(end, _)| end).chain([path.len()]) {
+            let made = &path[..end];
+            if self.exists(made) || !self.faults().ask(FileAction::MakeDir, made).map_err(io)? {
+                continue;
+            }
+            let (directory, name) = self.open_parent(made, OFlag::empty())?;
+            match stat::mkdirat(&directory, name, Mode::from_bits_truncate(0o755)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(io(errno.into())),
+            }
         }
-        for (end, _) in path.match_indices('/').skip(1) {
-            self.check_dir(&path[..end], OFlag::empty())?;
-        }
-        self.check_dir(path, OFlag::O_NOFOLLOW)
+        self.open_parent(&format!("{path}/"), OFlag::O_NOFOLLOW).map(drop)
     }
 
-    fn make_dir(&self, path: &str) -> io::Result<()> {
-        if self.exists(path) || !self.faults().ask(FileAction::MakeDir, path)? {
-            return Ok(());
-        }
-        match stat::mkdirat(self.top()?, relative(path), Mode::from_bits_truncate(0o755)) {
-            Ok(()) | Err(Errno::EEXIST) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    fn check_dir(&self, path: &str, flags: OFlag) -> Result<(), FileError> {
-        let io = |errno: Errno| FileError::Io { path: self.outside(path), answer: errno.into() };
-        let dir = self.open_at(path, OFlag::O_PATH | OFlag::O_DIRECTORY | flags).map_err(io)?;
-        // In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
-        self.check(path, &dir, !flags.contains(OFlag::O_NOFOLLOW))
-    }
-
-    /// An error if other users can write the file.
-    fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
-        let io = |errno: Errno| FileError::Io { path: self.outside(path), answer: errno.into() };
-        let stat = stat::fstat(file).map_err(io)?;
-        let top = if self.is_real() { None } else { Some(stat::fstat(self.top().map_err(io)?).map_err(io)?) };
-        let Some((reason, fix)) = other_writers(&stat, top.as_ref()) else { return Ok(()) };
-        if sticky_is_enough && stat.st_mode & STICKY != 0 {
-            return Ok(());
-        }
-        Err(self.content_error(path, format!("{reason}, so nicpin does not trust it; {fix}")))
-    }
-
-    /// Opens a state file, creating it if needed.
+    /// Opens a state file, creating it if needed, with mode 0600.
     pub(crate) fn open_state(&self, path: &str) -> Result<File, FileError> {
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
-        let opened =
-            self.faults().ask(FileAction::WriteState, path).and_then(|_| Ok(self.open_at(path, flags)?));
-        let file = opened.map_err(|answer| FileError::Io { path: self.outside(path), answer })?;
+        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        self.faults().ask(FileAction::WriteState, path).map_err(io)?;
+        let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let file = File::from(open_component(&directory, name, flags).map_err(|errno| io(errno.into()))?);
         self.check(path, &file, false)?;
-        Ok(File::from(file))
+        let stat = stat::fstat(&file).map_err(|errno| io(errno.into()))?;
+        check_regular(&stat).and_then(|()| check_single(&stat)).map_err(io)?;
+        // Whoever can open it can hold a lock on it. Earlier versions created it with mode 0644.
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
+        Ok(file)
     }
 
-    /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a file
-    /// beside it, syncs and renames it, and syncs the directory.
-    pub(crate) fn replace_state(&self, path: &str, text: &str) -> io::Result<()> {
-        let beside = format!("{path}.new");
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_NOFOLLOW;
-        if self.faults().ask(FileAction::WriteState, &beside)? {
-            let mut file = File::from(self.open_at(&beside, flags)?);
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-        }
-        if self.faults().ask(FileAction::ReplaceState, path)? {
-            fcntl::renameat(self.top()?, relative(&beside), self.top()?, relative(path))?;
-        }
-        self.sync_parent(path)
+    /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a new
+    /// file beside it, syncs and renames it, and syncs the directory.
+    pub(crate) fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
+        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
+        let beside = format!(".{name}.{:016x}", RandomState::new().hash_one(path));
+        let write = || -> io::Result<()> {
+            if self.faults().ask(FileAction::WriteState, path)? {
+                let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+                let mut file = File::from(open_component(&directory, &beside, flags)?);
+                file.write_all(text.as_bytes())?;
+                file.set_permissions(Permissions::from_mode(0o644))?;
+                file.sync_all()?;
+            }
+            if self.faults().ask(FileAction::ReplaceState, path)? {
+                fcntl::renameat(&directory, beside.as_str(), &directory, name)?;
+            }
+            Ok(())
+        };
+        let written = write().inspect_err(|_| {
+            // The error of the write is reported, not that of the removal.
+            let _ = unistd::unlinkat(&directory, beside.as_str(), UnlinkatFlags::NoRemoveDir);
+        });
+        written.and_then(|()| File::from(directory).sync_all()).map_err(io)
     }
 
     /// Removes a state file, if it exists.
-    pub(crate) fn remove_state(&self, path: &str) -> io::Result<()> {
-        if !self.faults().ask(FileAction::RemoveState, path)? {
+    pub(crate) fn remove_state(&self, path: &str) -> Result<(), FileError> {
+        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        if !self.faults().ask(FileAction::RemoveState, path).map_err(io)? {
             return Ok(());
         }
-        match unistd::unlinkat(self.top()?, relative(path), UnlinkatFlags::NoRemoveDir) {
-            Ok(()) => self.sync_parent(path),
+        let (directory, name) = match self.open_parent(path, OFlag::O_NOFOLLOW) {
+            Err(FileError::Io { answer, .. }) if is_missing(&answer) => return Ok(()),
+            opened => opened?,
+        };
+        match unistd::unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) => File::from(directory).sync_all().map_err(io),
             Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(errno.into()),
+            Err(errno) => Err(io(errno.into())),
         }
     }
 
-    fn sync_parent(&self, path: &str) -> io::Result<()> {
-        let parent = &path[..path.rfind('/').unwrap_or(0)];
-        File::from(self.open_at(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?).sync_all()
+    /// Opens the directory of a state file, and gives the file's name in it.
+    fn open_parent<'p>(&self, path: &'p str, flags: OFlag) -> Result<(OwnedFd, &'p str), FileError> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Ok((self.open_trusted(above, OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags)?, name))
+    }
+
+    /// Opens a file or directory. An error if others can write it, or replace it or anything on the way to it below the
+    /// root.
+    fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd, FileError> {
+        let mut passed = Vec::new();
+        let opened = self
+            .walk(path, flags, &mut passed)
+            .map_err(|errno| FileError::Io { path: self.outside(path), answer: errno.into() })?;
+        for (path, file) in &passed {
+            self.check(path, file, true)?;
+        }
+        if !path.is_empty() {
+            self.check(path, &opened, !flags.contains(OFlag::O_NOFOLLOW))?;
+        }
+        Ok(opened)
+    }
+
+    /// An error if other users can write the file. In a directory with the sticky bit, such as /tmp, they cannot
+    /// replace files of others; that is enough for directories of files whose owner is checked.
+    fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
+        let io = |errno: Errno| FileError::Io { path: self.outside(path), answer: errno.into() };
+        let top = if self.is_real() { None } else { Some(stat::fstat(self.top().map_err(io)?).map_err(io)?) };
+        match Trusted::below(top.as_ref()).other_writers(file, sticky_is_enough).map_err(io)? {
+            None => Ok(()),
+            Some((reason, fix)) => {
+                Err(self.content_error(path, format!("{reason}, so nicpin does not trust it; {fix}")))
+            }
+        }
     }
 }
 
-/// Which other users can write a file, and the fix. `top` is the root directory of a tree, whose owner is trusted.
-fn other_writers(stat: &FileStat, top: Option<&FileStat>) -> Option<(String, &'static str)> {
-    let (uid, gid) = (unistd::geteuid().as_raw(), unistd::getegid().as_raw());
-    // The mode bits of a link mean nothing; links were followed or refused when the file was opened.
-    let mode = stat.st_mode & !SFlag::S_IFMT.bits();
-    if ![0, uid].contains(&stat.st_uid) && top.is_none_or(|top| top.st_uid != stat.st_uid) {
-        return Some((format!("is owned by user {}", stat.st_uid), "chown it to root"));
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Root, the user who runs nicpin, and the owner of the root directory of a tree, with their groups.
+struct Trusted {
+    users: Vec<u32>,
+    groups: Vec<u32>,
+}
+
+impl Trusted {
+    fn below(top: Option<&FileStat>) -> Self {
+        let (uid, gid) = (unistd::geteuid().as_raw(), unistd::getegid().as_raw());
+        Self {
+            users: [0, uid].into_iter().chain(top.map(|top| top.st_uid)).collect(),
+            groups: [0, gid].into_iter().chain(top.map(|top| top.st_gid)).collect(),
+        }
     }
-    if mode & OTHERS != 0 {
-        return Some((format!("is writable by everybody (mode {mode:04o})"), "chmod go-w it"));
+
+    /// Which other users can write a file, and the fix.
+    fn other_writers(
+        &self,
+        file: &impl AsFd,
+        sticky_is_enough: bool,
+    ) -> Result<Option<(String, &'static str)>, Errno> {
+        let stat = stat::fstat(file)?;
+        let (kind, mode) = (kind(&stat), stat.st_mode & !SFlag::S_IFMT.bits());
+        let is_directory = kind == SFlag::S_IFDIR;
+        if !self.users.contains(&stat.st_uid) {
+            return Ok(Some((format!("is owned by user {}", stat.st_uid), "chown it to root")));
+        }
+        // The mode of a link means nothing.
+        if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
+            return Ok(None);
+        }
+        if mode & OTHERS != 0 {
+            return Ok(Some((format!("is writable by everybody (mode {mode:04o})"), "chmod go-w it")));
+        }
+        if mode & GROUP == 0 {
+            return Ok(None);
+        }
+        if !self.groups.contains(&stat.st_gid) {
+            let reason = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
+            return Ok(Some((reason, "chmod g-w it")));
+        }
+        // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
+        let acl = if is_directory {
+            sys::access_acl(&open_component(file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?
+        } else {
+            sys::access_acl(file)?
+        };
+        Ok(acl.iter().filter(|entry| entry.permissions & AclEntry::WRITE != 0).find_map(|entry| {
+            let who = match entry.tag {
+                AclEntry::USER if !self.users.contains(&entry.id) => "user",
+                AclEntry::GROUP if !self.groups.contains(&entry.id) => "group",
+                _ => return None,
+            };
+            Some((format!("is writable by {who} {} (POSIX ACL)", entry.id), "setfacl -b it"))
+        }))
     }
-    let own_group = [0, gid].contains(&stat.st_gid) || top.is_some_and(|top| top.st_gid == stat.st_gid);
-    if mode & GROUP != 0 && !own_group {
-        return Some((format!("is writable by group {} (mode {mode:04o})", stat.st_gid), "chmod g-w it"));
-    }
-    None
 }

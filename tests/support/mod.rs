@@ -5,6 +5,7 @@
 
 pub mod captured;
 pub mod host;
+pub mod kernel;
 pub mod machine;
 pub mod machines;
 pub mod run;

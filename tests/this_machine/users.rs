@@ -1,7 +1,9 @@
 //! Commands as root and as another user.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use crate::support::kernel::let_write;
 use crate::support::run::{Copy, copied_binary};
 
 /// Needs two users.
@@ -55,5 +57,26 @@ pub fn hidden_processes_fail_no_command() {
         for hidepid in ["1", "2"] {
             assert_eq!(run(hidepid, args), open, "hidepid={hidepid} {args}");
         }
+    }
+}
+
+/// Needs a file system with POSIX ACLs.
+pub fn an_acl_of_another_user() {
+    let machine = Copy::with_policy(0o644);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for path in ["/etc/nicpin.toml", "/etc", "/run/nicpin", "/run/nicpin/lock", "/run/nicpin/state.json"] {
+        let mode = std::fs::metadata(machine.path(path)).unwrap().permissions().mode();
+        let_write(&machine.path(path), 4711).unwrap();
+        let before = machine.snapshot();
+        let run = machine.nicpin(&["apply"]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{path}");
+        let expected = format!(
+            "{path}: is writable by user 4711 (POSIX ACL), so nicpin does not trust it; setfacl -b it"
+        );
+        assert!(run.stderr.contains(&expected), "{}", run.stderr);
+        assert_eq!(machine.snapshot(), before);
+        // The bits of the group are the mask of the ACL.
+        machine.set_mode(path, mode & 0o755);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
     }
 }
