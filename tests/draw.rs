@@ -43,12 +43,35 @@ fn two_large_sockets() -> MachineSpec {
     machine
 }
 
+/// Two nodes of 28 cores, with even and odd CPU numbers, and ten interfaces.
+fn ten_cards() -> MachineSpec {
+    let alternate = |odd: u32| (0..56).map(|at| (2 * at + odd).to_string()).collect::<Vec<_>>().join(",");
+    let mut machine = MachineSpec::new(&[&alternate(0), &alternate(1)]);
+    machine.cores = machine.groups(|cpu| cpu % 56);
+    machine.l3 = machine.groups(|cpu| cpu % 2);
+    for at in 0..10_u32 {
+        let (node, queues) = (i32::from(at % 2 == 1), if at < 4 { 28 } else { 8 });
+        let name = format!("ens{at}f0");
+        let parent = format!("pci0000:{:02x}/0000:{:02x}:00.1", 0x10 + 16 * at, 0x10 + 16 * at);
+        let address = format!("0000:{:02x}:00.0", 0x11 + 16 * at);
+        let names = (0..queues).map(|k| format!("i40e-{name}-TxRx-{k}"));
+        machine.cards.push(
+            Card::new("i40e", &parent, &address, node, "8.0 GT/s PCIe", 8)
+                .port(Port::new(&name, 10_000, queues, queues))
+                .vectors(100 + 100 * at, names, &[], &cpus("0-27")),
+        );
+    }
+    machine
+}
+
 /// Every machine that is drawn, with the tree that it is in.
 fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
     let mut all: Vec<_> = FIXTURES.iter().map(|&name| (name.to_owned(), fixture(name), None)).collect();
-    let large = tempfile::tempdir().unwrap();
-    two_large_sockets().write(large.path());
-    all.push(("two-large-sockets".to_owned(), large.path().to_owned(), Some(large)));
+    for (name, machine) in [("two-large-sockets", two_large_sockets()), ("ten-cards", ten_cards())] {
+        let tree = tempfile::tempdir().unwrap();
+        machine.write(tree.path());
+        all.push((name.to_owned(), tree.path().to_owned(), Some(tree)));
+    }
     all
 }
 
@@ -78,7 +101,7 @@ fn number(node: &Node<'_, '_>, name: &str) -> i32 {
 }
 
 /// The tooltip of each CPU.
-fn told(scene: Node<'_, '_>) -> BTreeMap<u32, String> {
+fn tooltips(scene: Node<'_, '_>) -> BTreeMap<u32, String> {
     let titles = scene.descendants().filter(|node| node.has_tag_name("title")).filter_map(|node| node.text());
     let cpu = |title: &str| title.split([' ', ',', ';']).nth(1).unwrap().parse().unwrap();
     titles.map(|title| (cpu(title), title.to_owned())).collect()
@@ -97,15 +120,15 @@ fn every_cpu_and_every_queue_is_in_the_picture() {
         assert!(scenes.len() == 2, "{name}: none of these is as planned");
         let online: BTreeSet<u32> = plan.host.online.iter().collect();
         for (scene, then) in scenes.into_iter().zip([false, true]) {
-            let told = told(scene);
-            assert_eq!(told.keys().copied().collect::<BTreeSet<_>>(), online, "{name}");
+            let titles_by_cpu = tooltips(scene);
+            assert_eq!(titles_by_cpu.keys().copied().collect::<BTreeSet<_>>(), online, "{name}");
             for interface in &plan.interfaces {
                 for vector in interface.vectors.iter().filter(|v| v.queue.is_some() && !v.idle) {
                     let stays = vector.effective.as_ref();
                     let cpus = if then { vector.cpus.as_ref().or(stays) } else { stays };
                     let queue = vector.queue.unwrap().to_string();
                     for cpu in cpus.unwrap().iter() {
-                        let own = told[&cpu]
+                        let own = titles_by_cpu[&cpu]
                             .split("; ")
                             .find_map(|part| part.strip_prefix(&format!("{} queues ", interface.name)));
                         let found = own.is_some_and(|own| {
@@ -114,7 +137,7 @@ fn every_cpu_and_every_queue_is_in_the_picture() {
                         assert!(
                             found,
                             "{name}: {} queue {queue} on CPU {cpu}: {}",
-                            interface.name, told[&cpu]
+                            interface.name, titles_by_cpu[&cpu]
                         );
                     }
                 }
@@ -163,6 +186,107 @@ fn nothing_is_outside_the_picture_or_overlaps() {
     }
 }
 
+/// Points on a line, one every few units: it starts with M, and goes on with H, V and C.
+fn points(path: &str) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut rest = path;
+    while let Some(command) = rest.chars().next() {
+        let end = rest[1..].find(|c: char| c.is_ascii_uppercase()).map_or(rest.len(), |at| at + 1);
+        let numbers: Vec<f64> = rest[1..end].split(' ').map(|number| number.parse().unwrap()).collect();
+        let from = points.last().copied().unwrap_or_default();
+        let curve = match (command, numbers.as_slice()) {
+            ('M', &[x, y]) => [(x, y); 4],
+            ('H', &[x]) => [from, from, (x, from.1), (x, from.1)],
+            ('V', &[y]) => [from, from, (from.0, y), (from.0, y)],
+            ('C', &[a, b, c, d, x, y]) => [from, (a, b), (c, d), (x, y)],
+            other => panic!("{other:?} in {path}"),
+        };
+        points.extend((0..=100).map(|step| {
+            let t = f64::from(step) / 100.0;
+            let u = 1.0 - t;
+            let weights = [u * u * u, 3.0 * u * u * t, 3.0 * u * t * t, t * t * t];
+            let at = |side: fn(&(f64, f64)) -> f64| -> f64 {
+                weights.iter().zip(&curve).map(|(weight, point)| weight * side(point)).sum()
+            };
+            (at(|point| point.0), at(|point| point.1))
+        }));
+        rest = &rest[end..];
+    }
+    points
+}
+
+/// A line starts at its queue's dot and ends at a CPU; on its way it crosses no interface and no heading.
+#[test]
+fn lines_cross_no_interface_and_no_heading() {
+    for (name, root, _dir) in machines() {
+        let svg = draw(&root);
+        let document = Document::parse(&svg).unwrap();
+        let mut lines = 0;
+        for scene in scenes(&document) {
+            let chips: Vec<[f64; 4]> = scene
+                .descendants()
+                .filter(|node| is(node, "chip"))
+                .map(|chip| ["x", "y", "width", "height"].map(|side| f64::from(number(&chip, side))))
+                .collect();
+            let headings: Vec<[f64; 4]> = scene
+                .descendants()
+                .filter(|node| is(node, "node"))
+                .map(|text| [f64::from(number(&text, "x")), f64::from(number(&text, "y")) - 12.0, 60.0, 14.0])
+                .collect();
+            let within = |&(x, y): &(f64, f64), &[left, top, w, h]: &[f64; 4]| {
+                x > left && x < left + w && y > top && y < top + h
+            };
+            for line in scene.descendants().filter(|node| is(node, "line")) {
+                let points = points(line.attribute("d").unwrap());
+                let own = chips.iter().position(|chip| within(&points[0], chip)).unwrap();
+                let others = chips.iter().enumerate().filter(|(at, _)| *at != own).map(|(_, chip)| chip);
+                for rect in others.chain(&headings) {
+                    let crossed = points.iter().find(|&point| within(point, rect));
+                    assert!(crossed.is_none(), "{name}: {crossed:?} is in {rect:?}");
+                }
+                lines += 1;
+            }
+        }
+        assert!(lines > 0, "{name}");
+    }
+}
+
+#[test]
+fn options_leave_out_lines_and_scenes() {
+    let machine = Copy::of("dl980");
+    let svg = machine.nicpin(&["draw", "--no-lines"]).stdout;
+    assert!(!svg.contains(r#"class="line"#) && svg.contains(">Now ") && svg.contains(">Planned "));
+    let svg = machine.nicpin(&["draw", "--planned"]).stdout;
+    assert!(!svg.contains(">Now ") && svg.contains(">Planned "));
+    let svg = machine.nicpin(&["draw", "--now"]).stdout;
+    assert!(svg.contains(">Now ") && !svg.contains(">Planned "));
+    assert_eq!(machine.nicpin(&["draw", "--now", "--planned"]).code, 64);
+}
+
+/// Devices, memory and the kernel's release are in the picture; the name of the host and the date are only in that of
+/// the live machine.
+#[test]
+fn a_picture_says_which_machine_it_is_of() {
+    let machine = Copy::of("dl980");
+    std::fs::create_dir_all(machine.path("/proc/sys/kernel")).unwrap();
+    machine.write("/proc/sys/kernel/osrelease", "6.12.9-amd64\n");
+    machine.write("/proc/sys/kernel/hostname", "db7.example.org\n");
+    machine.write("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:       65536000 kB\n");
+    let svg = machine.nicpin(&["draw"]).stdout;
+    assert!(svg.contains("Linux 6.12.9-amd64") && svg.contains("62.5 GiB"), "{svg}");
+    assert!(!svg.contains("db7"), "{svg}");
+}
+
+#[test]
+fn an_image_is_made_by_another_program() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/two-node.png");
+    let run = machine.nicpin(&["draw", "-o", file.to_str().unwrap()]);
+    assert_eq!(run.code, 64);
+    assert!(run.stderr.contains("two-node.png: the picture is an SVG; `nicpin draw | rsvg-convert -f png -o "));
+    assert!(!file.exists());
+}
+
 /// Snapshots, so that a reviewer sees what changes.
 #[test]
 fn some_pictures_are_as_expected() {
@@ -197,7 +321,7 @@ fn one_card_and_other_options() {
     let machine = Copy::of("dl980");
     let run = machine.nicpin(&["draw", "--irq-cores", "1", "eth2"]);
     let document = Document::parse(&run.stdout).unwrap();
-    let planned = told(scenes(&document)[1]);
+    let planned = tooltips(scenes(&document)[1]);
     assert_eq!(planned[&16], "CPU 16; eth2 queues 0, 2, 4, 6");
     assert!(!run.stdout.contains("eth0"));
     assert_eq!(machine.nicpin(&["draw", "eth22"]).code, 1);
@@ -259,7 +383,7 @@ fn shapes() {
                 let places: BTreeSet<_> =
                     cells.map(|cell| ["x", "y"].map(|side| number(&cell, side))).collect();
                 assert_eq!(places.len(), (nodes * cores * threads) as usize, "{shape}");
-                assert_eq!(told(scene).len(), places.len(), "{shape}");
+                assert_eq!(tooltips(scene).len(), places.len(), "{shape}");
             }
         }
     }

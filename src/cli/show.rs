@@ -42,7 +42,10 @@ Examples:
   nicpin draw -o machine.svg                  this machine, for a browser
   nicpin draw eth2 > eth2.svg                 one interface
   nicpin draw --root fixtures/dl980 -o dl980.svg
-  nicpin draw --irq-cores 2 -o two.svg        with other options")]
+  nicpin draw --planned --no-lines            as planned, without lines
+  nicpin draw --irq-cores 2 -o two.svg        with other options
+  rsvg-convert -o machine.png machine.svg     an image of it, or with -f pdf a page")]
+#[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct DrawArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -54,6 +57,18 @@ pub struct DrawArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub force: bool,
+
+    /// Draw only where the queues are now
+    #[arg(long)]
+    pub now: bool,
+
+    /// Draw only where the plan wants the queues
+    #[arg(long, conflicts_with = "now")]
+    pub planned: bool,
+
+    /// Draw no lines from queues to CPUs; the CPUs name their queues
+    #[arg(long)]
+    pub no_lines: bool,
 
     #[command(flatten)]
     pub policy: PolicyArgs,

@@ -1,9 +1,12 @@
 //! `nicpin draw`: the machine as an SVG picture.
 
-use anyhow::Result;
+use std::ffi::OsStr;
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
 
 use crate::cli::{Cli, DrawArgs};
-use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
 use crate::read::Wants;
 use crate::render;
@@ -13,12 +16,40 @@ use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())?;
-    let svg = render::svg::picture(&Picture::new(&machine, &plan));
+    if let Some(path) = &args.output
+        && let Some(kind @ ("png" | "pdf" | "ps" | "eps")) = path.extension().and_then(OsStr::to_str)
+    {
+        let path = path.display();
+        bail!(UsageError::new(format!(
+            "{path}: the picture is an SVG; `nicpin draw | rsvg-convert -f {kind} -o {path}` makes this of it \
+             (Debian: librsvg2-bin)"
+        )));
+    }
+    let wants = Wants { memory: true, ..Wants::default() };
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
+    let mut picture = Picture::new(&machine, &plan);
+    (picture.origin, picture.lines) = (origin(&root)?, !args.no_lines);
+    if args.now || args.planned {
+        picture = picture.with_one_scene(args.planned);
+    }
+    let svg = render::svg::picture(&picture);
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,
         None => out.push_str(&svg),
     }
     Ok(Exit::Planned)
+}
+
+/// The kernel's release; of the live machine also its name and the date in UTC, which a picture of a capture does not
+/// give away.
+fn origin(root: &Root) -> Result<String> {
+    let line = |name: &str| root.read_opt(&format!("/proc/sys/kernel/{name}"));
+    let release = line("osrelease")?.map(|release| format!("Linux {}", release.trim()));
+    let mut words = Vec::new();
+    if root.is_real() {
+        words.extend(line("hostname")?.map(|host| host.trim().to_owned()));
+        words.push(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()[..10].to_owned());
+    }
+    words.extend(release);
+    Ok(words.join(", "))
 }

@@ -57,7 +57,7 @@ fn interfaces(interfaces: &[NodeInterface]) -> String {
 }
 
 /// `338 MiB`, `62.5 GiB`.
-fn size(kib: Option<u64>) -> String {
+pub(super) fn size(kib: Option<u64>) -> String {
     const GIB: u64 = 1 << 20;
     match kib {
         None => "-".to_owned(),

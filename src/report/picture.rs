@@ -14,6 +14,10 @@ use crate::report::wording::{count, speed};
 pub struct Picture {
     /// The machine in short.
     pub title: String,
+    /// Which machine it is, when it was read, and the release of its kernel, as far as known.
+    pub origin: String,
+    /// Whether each queue has a line to its CPU.
+    pub lines: bool,
     /// The plan's hash.
     pub hash: String,
     /// By id.
@@ -30,6 +34,10 @@ pub struct Picture {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodePicture {
     pub id: u32,
+    /// The package that has all its CPUs, counted from 0; `None` where the machine has only one, or it is unknown.
+    pub package: Option<usize>,
+    /// `None` where it is unknown.
+    pub memory_kib: Option<u64>,
     /// Cores by the L3 cache that they share.
     pub groups: Vec<CacheGroup>,
 }
@@ -49,7 +57,7 @@ pub struct InterfacePicture {
     /// The letter that stands for it: A, B, and so on.
     pub key: String,
     pub name: String,
-    /// Driver and speed.
+    /// Driver, speed, a link that is not up, and device.
     pub what: String,
     /// The node whose panel it is drawn in.
     pub node: Option<u32>,
@@ -100,6 +108,8 @@ impl Picture {
             vec![scene("Now", &plan.score_now, now), scene("Planned", &plan.score, planned)]
         };
         Self {
+            origin: String::new(),
+            lines: true,
             title: format!(
                 "{}, {}, {}",
                 count(topology.online.len(), "CPU"),
@@ -115,6 +125,18 @@ impl Picture {
     }
 }
 
+impl Picture {
+    /// The picture with one scene: where the queues are planned, or where they are now.
+    #[must_use]
+    pub fn with_one_scene(mut self, planned: bool) -> Self {
+        let other = usize::from(!planned);
+        if self.scenes.len() > 1 {
+            self.scenes.remove(other);
+        }
+        self
+    }
+}
+
 fn nodes(machine: &Machine) -> Vec<NodePicture> {
     let topology = &machine.topology;
     let of = |(&id, node): (&u32, &crate::machine::Node)| {
@@ -127,7 +149,10 @@ fn nodes(machine: &Machine) -> Vec<NodePicture> {
         }
         groups.push(CacheGroup { is_l3: false, cores: cores(topology, &left) });
         groups.retain(|group| !group.cores.is_empty());
-        NodePicture { id, groups }
+        let packages = || topology.packages.iter().position(|package| node.cpus.is_subset(package));
+        let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
+        let package = has_package.then(packages).flatten();
+        NodePicture { id, package, memory_kib: machine.memory.get(&id).copied(), groups }
     };
     topology.nodes.iter().map(of).collect()
 }
@@ -139,7 +164,9 @@ fn cores(topology: &Topology, cpus: &CpuSet) -> Vec<CpuSet> {
 
 fn card(machine: &Machine, plan: &Plan, at: usize, interface: &PlannedInterface) -> InterfacePicture {
     let speed = interface.speed_mbps.map(speed);
-    let words = [interface.driver.clone(), speed, (interface.link != "up").then(|| interface.link.clone())];
+    let link = (interface.link != "up").then(|| interface.link.clone());
+    let device = (!interface.device.is_empty()).then(|| interface.device.clone());
+    let words = [interface.driver.clone(), speed, link, device];
     let queues: BTreeSet<u32> = active(interface).filter_map(|vector| vector.queue).collect();
     InterfacePicture {
         key: key(at),

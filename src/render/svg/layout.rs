@@ -19,9 +19,13 @@ const GROUP_GAP: i32 = 8;
 const PANEL_PAD: i32 = 12;
 const PANEL_HEAD: i32 = 28;
 /// Between the last CPUs and the first interface, where lines fan out; many queues get more.
-const FAN: i32 = 26;
-const CHIP_HEAD: i32 = 24;
-const CHIP_GAP: i32 = 8;
+const FAN: i32 = 34;
+/// The two lines of text of an interface.
+const CHIP_HEAD: i32 = 40;
+/// Between interfaces, where lines to the lower ones pass.
+const CHIP_GAP: i32 = 16;
+/// The width of a character of an interface's text, about.
+const CHARACTER: i32 = 7;
 /// The least and the greatest distance between the centres of two dots.
 const DOTS: (i32, i32) = (11, 44);
 const DOT_ROW: i32 = 11;
@@ -47,19 +51,36 @@ pub(super) struct Layout {
     pub(super) width: i32,
     pub(super) height: i32,
     /// By node, in the picture's order; last the one of interfaces whose node is unknown, if any.
-    pub(super) panels: Vec<Rect>,
+    pub(super) panels: Vec<Panel>,
     pub(super) groups: Vec<(Rect, bool)>,
     pub(super) cores: Vec<Rect>,
-    /// By CPU: its box, and the y below which its panel holds only interfaces.
-    pub(super) cells: BTreeMap<u32, (Rect, i32)>,
+    /// By CPU: its box, and the index of its panel.
+    pub(super) cells: BTreeMap<u32, (Rect, usize)>,
     /// By interface.
     pub(super) chips: BTreeMap<usize, Chip>,
+}
+
+/// A node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Panel {
+    pub(super) rect: Rect,
+    /// The column and the row of the panel.
+    pub(super) column: i32,
+    pub(super) row: i32,
+    /// The y below which it holds only interfaces.
+    pub(super) floor: i32,
+    /// The upper edge of its first interfaces.
+    pub(super) chips: i32,
 }
 
 /// An interface.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chip {
     pub(super) rect: Rect,
+    /// The index of its panel.
+    pub(super) panel: usize,
+    /// Whether other interfaces are between it and the CPUs.
+    pub(super) is_below_others: bool,
     /// The centre of each queue's dot.
     pub(super) dots: BTreeMap<u32, (i32, i32)>,
 }
@@ -88,20 +109,22 @@ impl Layout {
         let in_row = usize::try_from((count + rows - 1) / rows).unwrap_or(1);
         let mut layout = Self::default();
         let mut y = 0;
-        for row in drafts.chunks(in_row) {
-            let height = row.iter().map(|draft| draft.height).max().unwrap_or(0);
+        for (row, in_this) in (0_i32..).zip(drafts.chunks(in_row)) {
+            let height = in_this.iter().map(|draft| draft.height).max().unwrap_or(0);
             let mut x = 0;
-            for draft in row {
-                layout.panels.push(Rect { x, y, w: panel, h: height });
-                layout.groups.extend(draft.groups.iter().map(|&(rect, is_l3)| (rect.moved(x, y), is_l3)));
-                layout.cores.extend(draft.cores.iter().map(|rect| rect.moved(x, y)));
-                let floor = y + draft.floor;
-                layout.cells.extend(draft.cells.iter().map(|&(cpu, rect)| (cpu, (rect.moved(x, y), floor))));
+            for (column, draft) in (0_i32..).zip(in_this) {
+                let at = layout.panels.len();
                 // At the bottom of the panel, so that the interfaces of a row are aligned.
                 let low = y + height - draft.height;
-                layout.chips.extend(draft.chips.iter().map(|(at, chip)| {
+                let rect = Rect { x, y, w: panel, h: height };
+                let (floor, chips) = (y + draft.floor, low + draft.first_chip);
+                layout.panels.push(Panel { rect, column, row, floor, chips });
+                layout.groups.extend(draft.groups.iter().map(|&(rect, is_l3)| (rect.moved(x, y), is_l3)));
+                layout.cores.extend(draft.cores.iter().map(|rect| rect.moved(x, y)));
+                layout.cells.extend(draft.cells.iter().map(|&(cpu, rect)| (cpu, (rect.moved(x, y), at))));
+                layout.chips.extend(draft.chips.iter().map(|(card, chip)| {
                     let dots = chip.dots.iter().map(|(&queue, &(dx, dy))| (queue, (dx + x, dy + low)));
-                    (*at, Chip { rect: chip.rect.moved(x, low), dots: dots.collect() })
+                    (*card, Chip { rect: chip.rect.moved(x, low), panel: at, dots: dots.collect(), ..*chip })
                 }));
                 x += panel + MARGIN;
             }
@@ -122,6 +145,8 @@ struct Draft {
     chips: Vec<(usize, Chip)>,
     /// The lower edge of the CPUs.
     floor: i32,
+    /// The upper edge of the first interfaces.
+    first_chip: i32,
     height: i32,
 }
 
@@ -140,17 +165,28 @@ impl Draft {
         }
         y += row_height;
         draft.floor = y;
-        if !cards.is_empty() {
-            let queues: usize = cards.iter().map(|(_, card)| card.queues.len()).sum();
-            let more = i32::try_from(queues.min(128) / 3).unwrap_or(0);
-            y += if groups.is_empty() { 0 } else { FAN + more };
+        if cards.is_empty() {
+            draft.height = y + PANEL_PAD;
+            return draft;
         }
-        for (at, card) in cards {
-            let chip = chip(card, Rect { x: PANEL_PAD, y, w: inner, h: 0 });
-            y += chip.rect.h + CHIP_GAP;
-            draft.chips.push((*at, chip));
+        let queues: usize = cards.iter().map(|(_, card)| card.queues.len()).sum();
+        y += FAN + i32::try_from(queues.min(128) / 3).unwrap_or(0);
+        draft.first_chip = y;
+        let (columns, width) = chip_columns(cards, inner);
+        for row in cards.chunks(columns) {
+            let x = |at: i32| PANEL_PAD + at * (width + CHIP_GAP);
+            let place = |(at, (_, card)): (i32, &(usize, &InterfacePicture))| {
+                chip(card, Rect { x: x(at), y, w: width, h: 0 })
+            };
+            let mut chips: Vec<Chip> = (0_i32..).zip(row).map(place).collect();
+            let height = chips.iter().map(|chip| chip.rect.h).max().unwrap_or(0);
+            for chip in &mut chips {
+                (chip.rect.h, chip.is_below_others) = (height, y > draft.first_chip);
+            }
+            draft.chips.extend(row.iter().map(|(card, _)| *card).zip(chips));
+            y += height + CHIP_GAP;
         }
-        draft.height = y - if cards.is_empty() { 0 } else { CHIP_GAP } + PANEL_PAD;
+        draft.height = y - CHIP_GAP + PANEL_PAD;
         draft
     }
 
@@ -169,6 +205,20 @@ impl Draft {
     }
 }
 
+/// How many interfaces are in a row of a panel, and how wide each is: as many as have room for their text.
+fn chip_columns(cards: &[(usize, &InterfacePicture)], inner: i32) -> (usize, i32) {
+    let characters = |card: &InterfacePicture| {
+        card.what.chars().count().max(card.name.chars().count() + card.key.len() + 6)
+    };
+    let widest = cards.iter().map(|(_, card)| characters(card)).max().unwrap_or(0);
+    let least = i32::try_from(widest).unwrap_or(0) * CHARACTER + 2 * GROUP_PAD;
+    let count = i32::try_from(cards.len()).unwrap_or(1);
+    let most = ((inner + CHIP_GAP) / (least + CHIP_GAP)).clamp(1, count);
+    let rows = (count + most - 1) / most;
+    let columns = (count + rows - 1) / rows;
+    (usize::try_from(columns).unwrap_or(1), (inner + CHIP_GAP) / columns - CHIP_GAP)
+}
+
 /// An interface, high enough for its queues, which are spread over its width.
 fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     let (room, count) = (rect.w - 2 * GROUP_PAD, i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1));
@@ -181,7 +231,7 @@ fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     });
     let dots: BTreeMap<u32, (i32, i32)> = dots.collect();
     let rows = if dots.is_empty() { 0 } else { rows };
-    Chip { rect: Rect { h: CHIP_HEAD + rows * DOT_ROW + 2, ..rect }, dots }
+    Chip { rect: Rect { h: CHIP_HEAD + rows * DOT_ROW + 2, ..rect }, dots, ..Chip::default() }
 }
 
 /// The number of cores in a row: up to 8 in one row, of more a number that fills the rows.

@@ -4,12 +4,15 @@
 //! A queue is a line from its interface to a CPU, and a label in that CPU.
 
 mod layout;
+mod route;
 mod style;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::render::nodes::size;
 use crate::report::picture::{InterfacePicture, Picture, QueueMark, Scene, labels};
+use crate::report::wording::count;
 use layout::{Layout, MARGIN, Rect};
 use style::COLOURS;
 
@@ -39,7 +42,7 @@ pub fn picture(picture: &Picture) -> String {
     let _ = writeln!(out, "<title>{}</title>", escaped(&picture.title));
     out.push_str(style::STYLE);
     let _ = writeln!(out, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
-    text(&mut out, (MARGIN, 30), "title", &picture.title);
+    text_pair(&mut out, (MARGIN, 30), "title", &picture.title, &picture.origin);
     let mut y = TITLE;
     for scene in &picture.scenes {
         text_pair(&mut out, (MARGIN, y + 20), "heading", scene.title, &scene.score);
@@ -61,8 +64,9 @@ pub fn picture(picture: &Picture) -> String {
 /// One scene, drawn from the bottom layer up.
 fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     for (at, panel) in layout.panels.iter().enumerate() {
-        rect(out, *panel, "panel", 8);
-        text(out, (panel.x + 12, panel.y + 19), "node", &heading(picture, at));
+        rect(out, panel.rect, "panel", 8);
+        let (name, more) = heading(picture, at);
+        text_pair(out, (panel.rect.x + 12, panel.rect.y + 19), "node", &name, &more);
     }
     for (group, _) in layout.groups.iter().filter(|(_, is_l3)| *is_l3) {
         rect(out, *group, "l3", 5);
@@ -73,11 +77,12 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     }
     let by_cpu = by_cpu(scene);
     // Remote lines are below all CPUs, local ones only below the CPUs that they may end at.
-    scene.places.iter().filter(|place| place.remote).for_each(|place| line(out, layout, place));
+    let lines = |remote: bool| scene.places.iter().filter(move |place| picture.lines && place.remote == remote);
+    lines(true).for_each(|place| line(out, layout, place));
     for (&cpu, (cell, _)) in layout.cells.iter().filter(|(cpu, _)| !by_cpu.contains_key(cpu)) {
         self::cell(out, picture, cpu, *cell, &[]);
     }
-    scene.places.iter().filter(|place| !place.remote).for_each(|place| line(out, layout, place));
+    lines(false).for_each(|place| line(out, layout, place));
     for (&cpu, places) in &by_cpu {
         let Some((cell, _)) = layout.cells.get(&cpu) else { continue };
         self::cell(out, picture, cpu, *cell, places);
@@ -88,40 +93,31 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     }
 }
 
-fn heading(picture: &Picture, at: usize) -> String {
-    let Some(node) = picture.nodes.get(at) else { return "node unknown".to_owned() };
-    let cpus = if node.groups.is_empty() { ", no CPUs" } else { "" };
-    format!("node {}{cpus}", node.id)
+/// A panel's name, and more about its node.
+fn heading(picture: &Picture, at: usize) -> (String, String) {
+    let Some(node) = picture.nodes.get(at) else { return ("node unknown".to_owned(), String::new()) };
+    let package = node.package.map(|package| format!("package {package}"));
+    let memory = match node.memory_kib {
+        Some(0) => Some("no memory".to_owned()),
+        kib => kib.map(|_| size(kib)),
+    };
+    let no_cpus = node.groups.is_empty().then(|| "no CPUs".to_owned());
+    let more: Vec<String> = [package, memory, no_cpus].into_iter().flatten().collect();
+    (format!("node {}", node.id), more.join(", "))
 }
 
-/// A line from the queue's dot to its CPU: to the lower edge of the node's CPUs, and up along the left side of the
-/// CPU's column; or to the upper edge of a CPU that is below the dot.
+/// The line from a queue's dot to its CPU.
 fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
-    let from = layout.chips.get(&place.card).and_then(|chip| chip.dots.get(&place.queue));
-    let (Some(&(x, y)), Some(&(cell, floor))) = (from, layout.cells.get(&place.cpu)) else { return };
-    let to = cell.x + 6;
-    let bend = |from: i32, to: i32| ((from - to).abs() / 2).clamp(10, 90);
-    let (first, second, middle, end) = if floor < y {
-        let bend = bend(y, floor);
-        (y - bend, floor + bend, floor, cell.y + cell.h)
-    } else if cell.y <= y {
-        // Panels side by side: below both, and up.
-        (floor + 40, floor + 40, floor, cell.y + cell.h)
-    } else {
-        let bend = bend(y, cell.y);
-        (y + bend, cell.y - bend, cell.y, cell.y)
-    };
+    let Some(chip) = layout.chips.get(&place.card) else { return };
+    let (Some(&dot), Some(&cpu)) = (chip.dots.get(&place.queue), layout.cells.get(&place.cpu)) else { return };
     let class = match (place.remote, layout.chips.values().map(|chip| chip.dots.len()).sum()) {
         (true, 0..=MANY) => "line remote",
         (true, _) => "line remote thin",
         (false, 0..=MANY) => "line",
         (false, _) => "line thin",
     };
-    let colour = place.card % COLOURS;
-    let _ = writeln!(
-        out,
-        r#"<path class="{class} s{colour}" d="M{x} {y}C{x} {first} {to} {second} {to} {middle}V{end}"/>"#,
-    );
+    let (colour, path) = (place.card % COLOURS, route::path(layout, chip, place.card, dot, cpu));
+    let _ = writeln!(out, r#"<path class="{class} s{colour}" d="{path}"/>"#);
 }
 
 fn by_cpu(scene: &Scene) -> BTreeMap<u32, Vec<&QueueMark>> {
@@ -202,7 +198,7 @@ fn chip(out: &mut String, card: &InterfacePicture, at: usize, chip: &layout::Chi
     for &(x, y) in chip.dots.values() {
         let _ = writeln!(out, r#"<circle class="k{colour}" cx="{x}" cy="{y}" r="3.5"/>"#);
     }
-    let y = r.y + r.h - 8;
+    let y = r.y + r.h - 24;
     rect(
         out,
         Rect { x: r.x + 7, y: y - 11, w: 8 + 8 * i32::try_from(card.key.len()).unwrap_or(1), h: 15 },
@@ -212,16 +208,11 @@ fn chip(out: &mut String, card: &InterfacePicture, at: usize, chip: &layout::Chi
     text(out, (r.x + 11, y), "key on", &card.key);
     let queues = match card.queues.len() {
         0 => "no queue with a vector".to_owned(),
-        1 => "1 queue".to_owned(),
-        count => format!("{count} queues"),
+        queues => count(queues, "queue"),
     };
-    let what = [card.what.as_str(), &queues]
-        .into_iter()
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(", ");
     let after = r.x + 20 + 8 * i32::try_from(card.key.len()).unwrap_or(1);
-    text_pair(out, (after, y), "name", &card.name, &what);
+    text_pair(out, (after, y), "name", &card.name, &queues);
+    text(out, (r.x + 7, y + 16), "dim", &card.what);
 }
 
 /// The signs that the picture holds, with their meaning.
@@ -236,15 +227,29 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
         text(&mut sign, (18, 13), "label on", word);
         sign
     };
+    let line = |class: &str| format!(r#"<path class="line {class} s0" d="M0 9H36"/>"#);
     let mut legend = vec![(
         sign(&["k0"], "A3"),
-        "a CPU that takes queue 3 of interface A; CPUs in one frame are one core".to_owned(),
+        "a CPU that takes queue 3 of interface A; CPUs in one frame are one core, those in a box marked L3 share \
+         that cache"
+            .to_owned(),
     )];
+    if picture.lines && all().next().is_some() {
+        let dot = r#"<circle class="k0" cx="4" cy="9" r="3.5"/>"#;
+        legend.push((line("") + dot, "from a queue of an interface to the CPU that takes it".to_owned()));
+    }
     let cells = picture.scenes.iter().flat_map(|scene| by_cpu(scene).into_values());
     let words: Vec<String> = cells.map(|places| short(picture, &places)).collect();
     if words.iter().any(|word| word.contains(['r', 't'])) {
         legend
             .push((sign(&["k0"], "A3r"), "only its receive vector; t: only its transmit vector".to_owned()));
+    }
+    if words.iter().any(|word| word.contains(',')) {
+        legend.push((sign(&["k0"], "A3,7"), "queues 3 and 7 of interface A".to_owned()));
+    }
+    if words.iter().any(|word| word.ends_with("if")) {
+        let words = "queues of nine interfaces; point at the CPU to see which";
+        legend.push((sign(&["k0"], "9 if"), words.to_owned()));
     }
     if words.iter().any(|word| word.contains('\u{d7}')) {
         let words = "two queues of interface A; point at the CPU to see which";
@@ -259,8 +264,11 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
     if all().any(|place| place.remote) {
         legend.push((
             sign(&["k0", "away"], "A3"),
-            "takes a queue of an interface on another node; its line is dashed".to_owned(),
+            "takes a queue of an interface on another node".to_owned(),
         ));
+        if picture.lines {
+            legend.push((line("remote"), "from a queue to a CPU of another node".to_owned()));
+        }
     }
     if !picture.kept_free.is_empty() {
         legend.push((sign(&["cpu isolated"], ""), "isolated or nohz_full".to_owned()));

@@ -23,7 +23,7 @@ text.on { fill: #fff }
 .cpu { fill: #fff; stroke: #cdd4dc }
 .isolated { fill: #e6eaef; stroke: #57606a; stroke-dasharray: 3 2 }
 .chip { fill: #fff; stroke-width: 1.5 }
-.line { fill: none; stroke-width: 1.5 }
+.line { fill: none; stroke-width: 1.5; stroke-linejoin: round }
 .thin { stroke-width: 0.9; opacity: 0.75 }
 .remote { stroke-dasharray: 5 3 }
 .away { fill: none; stroke: #ffd33d; stroke-width: 2.5 }
