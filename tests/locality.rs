@@ -31,8 +31,8 @@ fn cpus(interface: &PlannedInterface, role: Role) -> Vec<String> {
 /// Three nodes with CPUs, and a fourth with memory only, that is equally near to the first two. The first has a card.
 fn tied() -> Machine {
     let mut host = machine(3, 4, 1, 4);
-    let mut memory = nicpin::machine::Node::default();
-    memory.distances = BTreeMap::from([(0, 17), (1, 17), (2, 28), (3, 10)]);
+    let distances = BTreeMap::from([(0, 17), (1, 17), (2, 28), (3, 10)]);
+    let memory = nicpin::machine::Node { distances, ..Default::default() };
     host.topology.nodes.insert(3, memory);
     add(&mut host, "eth0", Some(0), 4);
     add(&mut host, "eth1", Some(3), 4);
