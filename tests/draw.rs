@@ -198,7 +198,7 @@ fn points(path: &str) -> Vec<(f64, f64)> {
             ('M', &[x, y]) => [(x, y); 4],
             ('H', &[x]) => [from, from, (x, from.1), (x, from.1)],
             ('V', &[y]) => [from, from, (from.0, y), (from.0, y)],
-            ('C', &[a, b, c, d, x, y]) => [from, (a, b), (c, d), (x, y)],
+            ('C', &[near_x, near_y, far_x, far_y, x, y]) => [from, (near_x, near_y), (far_x, far_y), (x, y)],
             other => panic!("{other:?} in {path}"),
         };
         points.extend((0..=100).map(|step| {
@@ -283,7 +283,9 @@ fn an_image_is_made_by_another_program() {
     let file = machine.path("/two-node.png");
     let run = machine.nicpin(&["draw", "-o", file.to_str().unwrap()]);
     assert_eq!(run.code, 64);
-    assert!(run.stderr.contains("two-node.png: the picture is an SVG; `nicpin draw | rsvg-convert -f png -o "));
+    assert!(
+        run.stderr.contains("two-node.png: the picture is an SVG; `nicpin draw | rsvg-convert -f png -o ")
+    );
     assert!(!file.exists());
 }
 

@@ -77,7 +77,8 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     }
     let by_cpu = by_cpu(scene);
     // Remote lines are below all CPUs, local ones only below the CPUs that they may end at.
-    let lines = |remote: bool| scene.places.iter().filter(move |place| picture.lines && place.remote == remote);
+    let lines =
+        |remote: bool| scene.places.iter().filter(move |place| picture.lines && place.remote == remote);
     lines(true).for_each(|place| line(out, layout, place));
     for (&cpu, (cell, _)) in layout.cells.iter().filter(|(cpu, _)| !by_cpu.contains_key(cpu)) {
         self::cell(out, picture, cpu, *cell, &[]);
@@ -109,7 +110,9 @@ fn heading(picture: &Picture, at: usize) -> (String, String) {
 /// The line from a queue's dot to its CPU.
 fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
     let Some(chip) = layout.chips.get(&place.card) else { return };
-    let (Some(&dot), Some(&cpu)) = (chip.dots.get(&place.queue), layout.cells.get(&place.cpu)) else { return };
+    let (Some(&dot), Some(&cpu)) = (chip.dots.get(&place.queue), layout.cells.get(&place.cpu)) else {
+        return;
+    };
     let class = match (place.remote, layout.chips.values().map(|chip| chip.dots.len()).sum()) {
         (true, 0..=MANY) => "line remote",
         (true, _) => "line remote thin",
@@ -262,10 +265,8 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
         ));
     }
     if all().any(|place| place.remote) {
-        legend.push((
-            sign(&["k0", "away"], "A3"),
-            "takes a queue of an interface on another node".to_owned(),
-        ));
+        legend
+            .push((sign(&["k0", "away"], "A3"), "takes a queue of an interface on another node".to_owned()));
         if picture.lines {
             legend.push((line("remote"), "from a queue to a CPU of another node".to_owned()));
         }

@@ -39,9 +39,8 @@ fn across(path: &mut String, from: &Panel, to: &Panel, aside: i32) {
     let gap = |edge: i32| edge - MARGIN / 2 + aside - 7;
     let fan = |panel: &Panel| panel.floor + 8 + aside;
     // The gap left of a panel, or right of it.
-    let beside = |panel: &Panel, right: bool| {
-        gap(panel.rect.x + if right { panel.rect.w + MARGIN } else { 0 })
-    };
+    let beside =
+        |panel: &Panel, right: bool| gap(panel.rect.x + if right { panel.rect.w + MARGIN } else { 0 });
     let (leave, enter) = (beside(from, to.column > from.column), beside(to, to.column < from.column));
     let _ = write!(path, "V{}H{leave}", fan(from));
     if leave != enter {
