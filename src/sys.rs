@@ -11,12 +11,10 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int, c_ulong};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use crate::cpuset::{CpuSet, NodeSet};
+use crate::cpuset::{CpuSet, MAX_CPUS, NodeSet};
 
 /// Bits of a node mask: the most nodes that a kernel can be built for (`CONFIG_NODES_SHIFT` is 10 at most).
 const NODE_BITS: u32 = 1024;
-/// Bits of a CPU mask, more than any kernel has CPUs.
-const CPU_BITS: u32 = 65_536;
 
 /// The memory policy of a thread (`set_mempolicy(2)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +45,7 @@ const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 /// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
 /// fewer; [`affinity`] returns the result.
 pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
-    let mask = words(cpus, CPU_BITS);
+    let mask = words(cpus, MAX_CPUS);
     // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
     let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*mask), mask.as_ptr()) };
     Errno::result(done).map(drop).map_err(io::Error::from)
@@ -55,7 +53,7 @@ pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
 
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
-    let mut mask = words(&CpuSet::new(), CPU_BITS);
+    let mut mask = words(&CpuSet::new(), MAX_CPUS);
     // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
     let done =
         unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr()) };

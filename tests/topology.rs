@@ -41,6 +41,19 @@ fn sparse_nodes_one_without_cpus() {
     assert_eq!(topology.node_of(5), Some(8));
 }
 
+/// Nothing is allocated for numbers that no kernel has.
+#[test]
+fn directories_of_cpus_beyond_any_kernels_are_not_cpus() {
+    let dir = tempfile::tempdir().unwrap();
+    for cpu in [0, 1, 8191, 8192, 4_000_000_000, u32::MAX] {
+        put(dir.path(), &format!("{CPU}/cpu{cpu}/online"), "1");
+    }
+    put(dir.path(), &format!("{NODE}/node0/cpulist"), "0-1,8191");
+    let topology = read(dir.path());
+    assert_eq!(topology.online.to_string(), "0-1,8191");
+    assert_eq!(topology.possible, 8192);
+}
+
 /// Older kernels have masks where newer ones have lists.
 #[test]
 fn older_file_names_and_masks() {

@@ -19,9 +19,9 @@ use words::Words;
 
 pub use text::{CpuSetError, MaskWidth};
 
-/// CPU ids from here on are refused: eight times the largest `NR_CPUS` of any architecture, and small
-/// enough that a typing error cannot ask for gigabytes.
-pub const MAX_CPUS: u32 = 1 << 16;
+/// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set holds
+/// them.
+pub const MAX_CPUS: u32 = 8192;
 
 /// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ impl CpuSet {
     /// The CPUs from 0 up to but not including `end`.
     pub fn below(end: u32) -> Self {
         let mut set = Self::new();
-        if let Some(last) = end.checked_sub(1) {
+        if let Some(last) = end.min(MAX_CPUS).checked_sub(1) {
             set.insert_range(0, last);
         }
         set
@@ -64,9 +64,11 @@ impl CpuSet {
         }
     }
 
-    /// Adds a CPU.
+    /// Adds a CPU; one from [`MAX_CPUS`] on is left out.
     pub fn insert(&mut self, cpu: u32) {
-        self.insert_word(cpu / 64, 1 << (cpu % 64));
+        if cpu < MAX_CPUS {
+            self.insert_word(cpu / 64, 1 << (cpu % 64));
+        }
     }
 
     /// Adds the CPUs whose bits are set in a word.

@@ -281,8 +281,7 @@ mod tests {
         ] {
             assert_eq!(CpuSet::parse_list(given).unwrap().to_string(), expected, "{given:?}");
         }
-        for bad in
-            ["a", "1-", "-1", "3-1", "1--2", "0x3", "+1", "0-4294967295", "65536", "0-7:0/2", "0-7:3/2"]
+        for bad in ["a", "1-", "-1", "3-1", "1--2", "0x3", "+1", "0-4294967295", "8192", "0-7:0/2", "0-7:3/2"]
         {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad:?}");
         }
@@ -313,7 +312,7 @@ mod tests {
     /// What people type may be shorter or longer than what kernels print.
     #[test]
     fn masks_of_kernels() {
-        let widest = format!("80000000{}", ",00000000".repeat(2047));
+        let widest = format!("80000000{}", ",00000000".repeat(255));
         for good in ["0", "fff\n", "00000000,000000f0", "ff,00000000,00000001", "1,0", "F00", &widest] {
             assert_eq!(CpuSet::parse_kernel_mask(good), CpuSet::parse_mask(good), "{good:?}");
         }

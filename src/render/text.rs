@@ -117,12 +117,26 @@ pub(crate) fn rate(per_second: f64) -> String {
 
 /// Numbers as a list of ranges.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
-    numbers.iter().copied().collect::<crate::cpuset::CpuSet>().to_string()
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|range| match range {
+        [first, .., last] => format!("{first}-{last}"),
+        numbers => numbers.iter().map(u32::to_string).collect(),
+    });
+    ranges.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_ranges() {
+        let numbers = [u32::MAX, 7, 9000, 5, 9001, 6, 7, 9];
+        assert_eq!(ranges(&numbers), "5-7,9,9000-9001,4294967295");
+        assert_eq!((ranges(&[4]).as_str(), ranges(&[]).as_str()), ("4", ""));
+    }
 
     #[test]
     fn rates_are_short() {
