@@ -1,9 +1,9 @@
 //! `nicpin plan`: what apply would write.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::read::Wants;
 use crate::render;
 use crate::report::check::Unplannable;
@@ -14,6 +14,14 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     let root = Root::open(&cli.root)?;
     let wants = Wants { memory: args.workers, ..Wants::default() };
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
+    if let (PlanFormat::Sh, Some(change)) = (args.format(), plan.channels.first()) {
+        bail!(UsageError::new(format!(
+            "the plan changes the channels of {}, and no script can: with the channels the IRQ numbers change, and its \
+             lines could write to another device; run `nicpin apply` with the same options, or leave the channels as \
+             they are with --channels keep",
+            change.interface
+        )));
+    }
     out.push_str(&match args.format() {
         PlanFormat::Table if args.explain => render::explain::plan(&plan),
         PlanFormat::Table if args.workers => render::workers::plan(&machine, &plan),

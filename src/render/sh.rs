@@ -6,7 +6,7 @@ use crate::machine::shell::word;
 use crate::plan::Plan;
 use crate::render::text::count;
 
-/// One line `echo VALUE > PATH` for each write.
+/// One line `echo VALUE > PATH` for each write; not for a plan that changes channels.
 pub fn plan(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -14,12 +14,6 @@ pub fn plan(plan: &Plan) -> String {
         count(plan.writes.len(), "write"),
         plan.unchanged
     );
-    for change in &plan.channels {
-        out.push_str(&format!(
-            "{}  # {}; then make a new plan: the lines below are for the current queues\n",
-            change.command, change.why
-        ));
-    }
     for write in &plan.writes {
         let on = if write.interface.is_empty() { "machine" } else { &write.interface };
         // Writing to a String cannot fail.

@@ -19,7 +19,8 @@ by_name /tmp/before
 for card in "nic0 4" "nic1 8"; do
   nic=${card% *} own=${card#* }
   equal "queues of $nic" "$own rx, $own tx" "$(queues "$nic")"
-  expect 0 nicpin plan "$nic" --channels 2 --format sh
+  expect 64 nicpin plan "$nic" --channels 2 --format sh
+  expect 0 nicpin plan "$nic" --channels 2
   contains "the command in the plan" "ethtool -L $nic combined 2" "$OUT"
   expect 2 nicpin check "$nic" --channels 2
   equal "queues of $nic after plan and check" "$own rx, $own tx" "$(queues "$nic")"
