@@ -85,7 +85,7 @@ pub use read::{Queues, Wants, machine, read_queue_settings};
 // The policy.
 #[cfg(feature = "policy-file")]
 pub use policy::PolicyError;
-pub use policy::{Balancer, ImpossibleCpu, Policy, Rule, SettingError, Settings};
+pub use policy::{Balancer, ImpossibleCpu, NoEffect, Policy, Rule, SettingError, Settings};
 
 // The plan.
 pub use plan::note::{NoVectors, UsedFor};

@@ -323,6 +323,60 @@ fn cpus_that_the_machine_cannot_have() {
 }
 
 #[test]
+fn settings_without_effect_beside_others() {
+    let machine = Copy::of("two-node");
+    for (args, has) in [
+        (
+            &["--scope", "4-7", "--irq-cores", "2"][..],
+            "`irq-cores` has no effect beside scope 4-7; leave one",
+        ),
+        (&["--per", "l3", "--scope", "4-7"], "`per` has no effect beside scope 4-7; leave one"),
+        (&["--scope", "4-7", "--widen", "package"], "`widen` has no effect beside scope 4-7; leave one"),
+        (&["--scope", "all", "--widen", "package"], "`widen` has no effect beside scope all; leave one"),
+    ] {
+        fails(&machine, &[&["plan"], args].concat(), 64, &[has]);
+    }
+    assert_eq!(machine.nicpin(&["plan", "--scope", "4-7", "--irq-cores", "all"]).code, 0);
+    let file = machine.path("/policy.toml");
+    let at = file.to_str().unwrap().to_owned();
+    for (text, has) in [
+        (
+            "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
+            "in [defaults], `irq-cores` has no effect beside scope 4-7;",
+        ),
+        (
+            "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
+            "in rule 2, `scope` has no effect beside group 4-7;",
+        ),
+    ] {
+        machine.write("/policy.toml", text);
+        fails(&machine, &["apply", "--config", &at], 64, &[has]);
+    }
+    // A rule overrides what holds for others; an option that has an effect on some interface is not refused.
+    machine.write(
+        "/policy.toml",
+        "[defaults]\nirq-cores = 2\n[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '4-7' }\n",
+    );
+    let plan = |args: &[&str]| machine.nicpin(&[&["plan", "--config", &at], args].concat());
+    assert_eq!((plan(&[]).code, plan(&["--irq-cores", "1"]).code), (0, 0));
+    let has = "`irq-cores` has no effect on nic1 beside scope 4-7 of the policy file; leave it out";
+    fails(&machine, &["plan", "--config", &at, "--irq-cores", "1", "nic1"], 64, &[has]);
+}
+
+#[test]
+fn a_rule_that_matches_no_interface_is_named() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    let rules = "[[rule]]\nmatch = { name = 'nic*' }\nset = {}\n\
+                 [[rule]]\nmatch = { driver = \"mlx5*\", node = 1 }\nset = { skip = true }\n";
+    machine.write("/etc/nicpin.toml", rules);
+    let run = machine.nicpin(&["plan"]);
+    let named = "rule 2 of the policy (driver = \"mlx5*\", node = 1) matches no interface";
+    assert!(run.code == 0 && run.stdout.contains(named), "{}", run.stdout);
+    assert!(!run.stdout.contains("rule 1 "), "{}", run.stdout);
+}
+
+#[test]
 fn the_policy_of_the_machine_is_used_and_options_override_it() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();

@@ -442,6 +442,40 @@ fn a_lost_write_is_reported() {
     restored(&machine, &before, "a lost write");
 }
 
+/// With `nohz_full=0-3` the kernel lists CPUs 1-3 only, and removes CPU 0 from `rps_cpus` all the same.
+#[test]
+fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
+    let machine = machine();
+    machine.write("/sys/devices/system/cpu/nohz_full", "1-3\n");
+    let before = texts(&machine);
+    let top = at(&machine);
+    let root = Root::open_with_faults(&at(&machine), move |access| {
+        if access.action != FileAction::Write || !access.path.ends_with("rps_cpus") {
+            return InjectedAnswer::Done;
+        }
+        std::fs::write(top.join(&access.path[1..]), "f0\n").unwrap();
+        InjectedAnswer::Lost
+    })
+    .unwrap();
+    let done = run(&root, Options::default()).unwrap();
+    let rps: Vec<_> = done.results.iter().filter(|result| result.path.ends_with("rps_cpus")).collect();
+    assert!(!done.failed() && !rps.is_empty());
+    for result in rps {
+        assert_eq!((&*result.value, result.outcome), ("f1", Outcome::Changed), "{result:?}");
+        assert_eq!(result.detail.as_deref(), Some("the kernel removed CPUs 0: isolated or nohz_full"));
+    }
+    let (_, again) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    assert!(again.writes.is_empty(), "{:?}", again.writes);
+    let notes = again.interfaces.iter().flat_map(|interface| &interface.notes);
+    let removed: Vec<String> =
+        notes.filter(|note| note.code() == "rps-filtered").map(nicpin::render::note::text).collect();
+    assert!(
+        !removed.is_empty() && removed.iter().all(|text| text.contains("removes CPUs 0-3 ")),
+        "{removed:?}"
+    );
+    restored(&machine, &before, "a filtered set");
+}
+
 /// Between a read and the write or the read-back, any file may become unreadable or vanish.
 #[test]
 fn files_that_cannot_be_read_back() {

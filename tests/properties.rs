@@ -20,7 +20,8 @@ use nicpin::read::interrupts::Interrupts;
 use nicpin::read::names;
 use properties::machines::{large_machines, machines, machines_with_one_card};
 use properties::rules::{
-    Placed, placed_by_the_rules, queues_stay_together, usable_candidates_only, xps_is_a_partition,
+    Placed, placed_by_the_rules, queues_stay_together, rps_to_free_cores, usable_candidates_only,
+    xps_is_a_partition,
 };
 use proptest::collection::btree_set;
 use proptest::prelude::*;
@@ -170,18 +171,10 @@ proptest! {
     fn xps_parts_the_online_cpus(host in machines()) {
         xps_is_a_partition(&host, &plan(&host))?;
     }
+
     #[test]
-    fn rps_shares_are_disjoint_candidates_other_than_the_interrupted_cpu(host in machines()) {
-        for interface in &plan(&host).interfaces {
-            let mut all = CpuSet::new();
-            for rx in &interface.rx_queues {
-                let cpus = rx.rps_cpus.as_ref().unwrap();
-                prop_assert!(cpus.is_subset(&interface.candidates) && !all.intersects(cpus));
-                all = all.union(cpus);
-                let own = interface.vectors.iter().find(|v| v.queue == Some(rx.queue)).unwrap().cpus.clone().unwrap();
-                prop_assert!(!cpus.intersects(&own) || interface.candidates.len() <= interface.rx_queues.len());
-            }
-        }
+    fn rps_goes_to_free_cores(host in machines()) {
+        rps_to_free_cores(&host, &plan(&host))?;
     }
 
     #[test]

@@ -8,6 +8,15 @@ use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set, vector};
 
+fn combined(now: u32, most: u32) -> Channels {
+    Channels { max_combined: most, combined: now, ..Channels::default() }
+}
+
+/// The command of the first note that has one.
+fn fix(interface: &nicpin::plan::PlannedInterface) -> Option<String> {
+    interface.notes.iter().find_map(nicpin::render::note::fix)
+}
+
 // Rule 1: candidates.
 
 #[test]
@@ -80,11 +89,12 @@ fn rule_1_a_node_that_the_machine_does_not_have_is_unknown() {
 fn rule_1_more_queues_than_cores_stay_local_and_the_fix_is_named() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 6);
+    host.interfaces[0].channels = Some(combined(6, 63));
     let plan = plan(&host);
     let eth0 = of(&plan, "eth0");
     assert_eq!(cpus(eth0), ["4", "5", "6", "7", "4", "5"]);
     assert_eq!(codes(eth0), ["queues-exceed-cores"]);
-    assert_eq!(nicpin::render::note::fix(&eth0.notes[0]).as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(fix(eth0).as_deref(), Some("nicpin apply --channels 4 eth0"));
 }
 
 #[test]
@@ -293,29 +303,134 @@ fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
 
 #[test]
 fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
-    let mut host = machine(2, 4, 1, 4);
+    let mut host = machine(2, 8, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
+    host.interfaces[0].channels = Some(combined(2, 2));
     let plan = plan(&host);
-    assert_eq!(cpus(of(&plan, "eth0")), ["4", "5"]);
-    assert_eq!(rps_of(&plan, "eth0"), ["6", "7"], "a share each, without the interrupted CPUs");
+    assert_eq!(cpus(of(&plan, "eth0")), ["8", "12"]);
+    assert_eq!(rps_of(&plan, "eth0"), ["9-11", "13-15"], "each the free cores of its own L3 domain");
+    let why = "to 6 candidate cores without a queue: the device can have no more queues";
+    assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
+}
+
+/// The first machine that this was made for: four receive queues, twelve cores, no SMT.
+#[test]
+fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
+    let mut host = machine(1, 12, 1, 6);
+    add(&mut host, "em1", Some(0), 4);
+    host.interfaces[0].driver = Some("tg3".to_owned());
+    host.interfaces[0].channels =
+        Some(Channels { max_rx: 4, max_tx: 4, rx: 4, tx: 1, ..Channels::default() });
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "em1")), ["1", "6", "2", "7"]);
+    assert_eq!(rps_of(&plan, "em1"), ["3,5,11", "8-9", "4,10", ""]);
+    let why = "to 7 candidate cores without a queue (not that of CPU 0): the device can have no more queues";
+    assert_eq!(&*of(&plan, "em1").rx_queues[0].why, why);
+    assert_eq!(&*of(&plan, "em1").rx_queues[3].why, "off: too few candidate cores without a queue");
+}
+
+/// A driver without the choice has one queue; the kernel has no `xps_cpus` then.
+#[test]
+fn rule_6_a_driver_with_one_queue_gets_rps() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    add(&mut host, "eth1", Some(0), 1);
+    let plan = plan(&host);
+    assert_eq!(
+        (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
+        (vec!["1".to_owned()], vec!["2".to_owned()])
+    );
+    for name in ["eth0", "eth1"] {
+        assert_eq!(rps_of(&plan, name), ["3,7"], "the one core that takes no queue, but for that of CPU 0");
+    }
+}
+
+#[test]
+fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() {
+    let mut host = machine(2, 16, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    let why = |host: &nicpin::machine::Machine| {
+        let plan = plan(host);
+        assert_eq!(rps_of(&plan, "eth0"), ["", ""]);
+        of(&plan, "eth0").rx_queues[0].why.to_string()
+    };
+    assert_eq!(why(&host), "off: the number of queues that the device can have is unknown");
+    host.interfaces[0].channels = Some(combined(2, 2));
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["17-19,24,26,28,30", "21-23,25,27,29,31"]);
+    host.interfaces[0].device.parent = Some("0000:01:00.0".to_owned());
+    assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
+    host.interfaces[0].device.parent = None;
+    host.interfaces[0].driver = Some("iavf".to_owned());
+    assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
+}
+
+/// Two interfaces with four queues each on eight cores: there is no core to spread to.
+#[test]
+fn rule_6_the_cores_of_other_interfaces_are_not_free() {
+    let mut host = machine(1, 8, 2, 8);
+    for name in ["eth0", "eth1"] {
+        add(&mut host, name, Some(0), 4);
+    }
+    for interface in &mut host.interfaces {
+        interface.channels = Some(combined(4, 4));
+    }
+    let plan = plan_with(&host, &[], &["eth0"]);
+    assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
+    assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, "off: every candidate core takes a queue");
+}
+
+/// 63 queues on 64 cores: the last core does not help 63 queues.
+#[test]
+fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
+    let mut host = machine(1, 64, 2, 8);
+    add(&mut host, "eth0", Some(0), 63);
+    host.interfaces[0].channels = Some(combined(63, 63));
+    let plan = plan(&host);
+    assert!(rps_of(&plan, "eth0").iter().all(String::is_empty));
+    let why = "off: too few candidate cores without a queue: 1 for 63 queues";
+    assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
+}
+
+// Rule 7: advice on queues.
+
+#[test]
+fn rule_7_interfaces_share_the_cores_of_a_node_in_the_advice_too() {
+    let mut host = machine(2, 8, 2, 8);
+    for (name, queues) in [("eth0", 16), ("eth1", 16), ("eth2", 2)] {
+        add(&mut host, name, Some(0), queues);
+    }
+    host.interfaces[0].channels = Some(combined(16, 63));
+    host.interfaces[1].channels =
+        Some(Channels { max_rx: 16, max_tx: 16, rx: 16, tx: 16, ..Channels::default() });
+    host.interfaces[2].channels = Some(combined(2, 2));
+    let before = plan(&host);
+    assert_eq!(fix(of(&before, "eth0")).as_deref(), Some("nicpin apply --channels 3 eth0"));
+    assert_eq!(fix(of(&before, "eth1")).as_deref(), Some("nicpin apply --channels 3 eth1"));
+    assert_eq!(fix(of(&before, "eth2")), None);
+    // In the form that the device takes.
+    let wanted = |name: &str| plan_with(&host, &[("channels", "3")], &[name]).channels[0].command.clone();
+    assert_eq!(
+        (wanted("eth0"), wanted("eth1")),
+        ("ethtool -L eth0 combined 3".into(), "ethtool -L eth1 rx 3 tx 3".into())
+    );
+    // Without a limit that is known there is no number to name.
+    host.interfaces[0].channels = None;
+    assert_eq!(fix(of(&plan(&host), "eth0")), None);
+    let text = nicpin::render::note::text(&of(&before, "eth0").notes[0]);
+    assert!(text.contains("takes the link down") && text.contains("restore undoes it"), "{text}");
 }
 
 #[test]
 fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
-    let mut host = machine(2, 4, 1, 4);
+    let mut host = machine(2, 8, 1, 8);
     add(&mut host, "eth0", Some(1), 2);
-    let mut channels = Channels { max_combined: 8, combined: 2, ..Channels::default() };
-    host.interfaces[0].channels = Some(channels);
+    host.interfaces[0].channels = Some(combined(2, 6));
     let more = plan(&host);
     assert_eq!(rps_of(&more, "eth0"), ["", ""]);
     assert_eq!(codes(of(&more, "eth0")), ["more-queues-possible"]);
-    assert_eq!(
-        nicpin::render::note::fix(&of(&more, "eth0").notes[0]).as_deref(),
-        Some("ethtool -L eth0 combined 4")
-    );
-    channels.max_combined = 2;
-    host.interfaces[0].channels = Some(channels);
-    assert_eq!(rps_of(&plan(&host), "eth0"), ["6", "7"]);
+    assert_eq!(fix(of(&more, "eth0")).as_deref(), Some("nicpin apply --channels 6 eth0"));
+    host.interfaces[0].channels = Some(combined(2, 2));
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["10,12,14", "11,13,15"]);
 }
 
 #[test]
@@ -423,5 +538,5 @@ fn siblings_count_as_cores_on_request() {
     assert_eq!(codes(of(&plan(&host), "eth0")), ["queues-exceed-cores"]);
     let plan = plan_with(&host, &[("siblings", "true")], &[]);
     assert!(codes(of(&plan, "eth0")).is_empty());
-    assert_eq!(rps_of(&plan, "eth0")[0], "0", "six queues on eight CPUs leave two to share");
+    assert_eq!(rps_of(&plan, "eth0")[0], "", "every free CPU is a sibling of one that takes a queue");
 }

@@ -407,7 +407,8 @@ fn options_change_the_plan_and_are_noted() {
 fn other_channels_than_planned_are_drift() {
     let screen = Copy::of("dl980").nicpin(&["status", "--channels", "auto", "eth4"]).stdout;
     assert!(
-        screen.contains("its channels are not as planned: ") && screen.contains("ethtool -L eth4 combined 8"),
+        screen.contains("its channels are not as planned: ")
+            && screen.contains("nicpin apply --channels 8 eth4"),
         "{screen}"
     );
     assert!(screen.contains("DRIFT"), "{screen}");

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use crate::apply::fallback::Fallbacks;
 use crate::cpuset::CpuSet;
 use crate::plan::{Write, WriteKind};
+use crate::read::topology::rps_filter;
 use crate::read::torn::read_affinity;
 use crate::read::vectors::read_effective;
 use crate::report::outcome::{Outcome, WriteResult};
@@ -184,7 +185,7 @@ impl WriteResult {
         self.judge(
             Outcome::Refused,
             format!(
-                "{words}: no candidate CPU of the node has a free interrupt vector; use fewer queues (ethtool -L), or \
+                "{words}: no candidate CPU of the node has a free interrupt vector; use fewer queues (nicpin apply --channels N), or \
                  a wider --scope"
             ),
         );
@@ -196,6 +197,11 @@ impl WriteResult {
                 self.effective = effective_elsewhere(root, write, value);
                 self.outcome = if self.effective.is_some() { Outcome::Pending } else { Outcome::Changed };
             }
+            Ok(Some(text)) if write.kind == WriteKind::Rps && filtered(root, &text, value).is_some() => {
+                let removed = filtered(root, &text, value).unwrap_or_default();
+                let detail = format!("the kernel removed CPUs {removed}: isolated or nohz_full");
+                self.judge(Outcome::Changed, detail);
+            }
             Ok(Some(text)) => self.judge(
                 Outcome::Refused,
                 format!("the kernel accepted the write, but the file holds {}; run again", text.trim()),
@@ -206,6 +212,14 @@ impl WriteResult {
             Err(error) => self.judge(Outcome::Refused, error.to_string()),
         }
     }
+}
+
+/// The CPUs that the kernel removed from a written `rps_cpus` by its rules; `None` where the file holds something else.
+fn filtered(root: &Root, held: &str, written: &str) -> Option<CpuSet> {
+    let (held, written) = (CpuSet::parse_kernel_mask(held).ok()?, CpuSet::parse_kernel_mask(written).ok()?);
+    let removed = written.difference(&held);
+    let by_rule = !held.is_empty() && held.is_subset(&written) && removed.is_subset(&rps_filter(root).ok()?);
+    by_rule.then_some(removed)
 }
 
 /// The current text of a write's file.
@@ -277,6 +291,9 @@ fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
         (_, Some(Errno::EROFS)) => refused(
             "the file is mounted read-only; run outside the container, or without ProtectKernelTunables= in the unit",
         ),
+        (WriteKind::Rps, Some(Errno::EINVAL)) => {
+            refused("the kernel takes no isolated or nohz_full CPU for RPS, and no other was named")
+        }
         (_, Some(Errno::EINVAL)) => refused("perhaps none of the CPUs is online now; run again"),
         (_, Some(Errno::EOVERFLOW)) => refused("the mask has more CPUs than this kernel; run again"),
         (_, Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) => {

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, PolicyArgs, SelectArgs};
-use crate::machine::{Machine, Selection};
+use crate::machine::{Interface, Machine, Selection};
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::read::{self, Queues, Wants};
@@ -79,6 +79,8 @@ pub(super) fn read_and_plan(
     let queues = if select.is_given() { Queues::Numbers } else { Queues::Steering };
     let (mut machine, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
+    let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
+    policy.check_options(&machine, machine.interfaces.iter().filter(is_selected))?;
     if queues == Queues::Numbers {
         read::read_queue_settings(root, &mut machine, &selection.names)?;
     }
@@ -98,6 +100,7 @@ pub(super) fn read_host(
     let (name, text) = read_policy_file(cli, root, purpose)?;
     let file = text.map(|text| Policy::parse(&text).with_context(|| name.clone())).transpose()?;
     let policy = Policy { options: args.settings.clone(), ..file.unwrap_or_default() };
+    policy.check_effects()?;
     let machine = read::machine(root, Wants { hints: policy.wants_hints(), ..wants })?;
     policy.check(machine.topology.possible).context(name)?;
     policy.options.check(machine.topology.possible)?;

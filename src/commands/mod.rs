@@ -26,7 +26,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::inputs::UsageError;
 use crate::machine::SelectError;
 use crate::plan::binding::BindingError;
-use crate::policy::ImpossibleCpu;
+use crate::policy::{ImpossibleCpu, NoEffect};
 use crate::report::exit::Exit;
 
 /// Runs a command; its output goes to `out`.
@@ -71,6 +71,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
         || error.is::<ImpossibleCpu>()
+        || error.is::<NoEffect>()
         || error.is::<UsageError>();
     if usage { Exit::Usage } else { Exit::Failed }
 }

@@ -35,11 +35,6 @@ impl Channels {
         self.max_rx.max(self.max_combined)
     }
 
-    /// The arguments of `ethtool -L` after the interface for `count` receiving channels.
-    pub fn set_arguments(&self, count: u32) -> String {
-        if self.max_combined > 0 { format!("combined {count}") } else { format!("rx {count}") }
-    }
-
     /// The same channels, with the current numbers as maximums.
     #[must_use]
     pub fn without_more(self) -> Self {
@@ -98,7 +93,6 @@ mod tests {
             Channels { max_other: 1, max_combined: 63, other: 1, combined: 8, ..Channels::default() };
         assert_eq!(Channels::parse(&channels.to_text()), Some(channels));
         assert_eq!((channels.receiving(), channels.max_receiving()), (8, 63));
-        assert_eq!(channels.set_arguments(12), "combined 12");
         assert_eq!(Channels::parse("max_rx x\n"), None);
         assert_eq!(Channels::parse("speed 3\n"), None);
     }

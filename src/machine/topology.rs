@@ -17,6 +17,10 @@ pub struct Topology {
     pub isolated: CpuSet,
     /// CPUs that run without the timer tick (`nohz_full=`).
     pub nohz_full: CpuSet,
+    /// CPUs that the kernel removes from every `rps_cpus` that is written (`rps_cpumask_housekeeping` in
+    /// `net/core/net-sysfs.c`): those of `isolcpus=` and `nohz_full=`. The boot CPU is among them if any is `nohz_full`:
+    /// the kernel removes it if `nohz_full=` names it, and does not list it as `nohz_full` then.
+    pub rps_filter: CpuSet,
     /// The online CPUs of each physical core (SMT siblings), by lowest CPU.
     pub cores: Vec<CpuSet>,
     /// The online CPUs that share each L3 cache, by lowest CPU. Empty if not reported.

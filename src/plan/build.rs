@@ -9,20 +9,9 @@ use crate::plan::data::{
 use crate::plan::differences::WriteList;
 use crate::plan::hash::hash;
 use crate::plan::place::Locations;
-use crate::plan::work::{Work, works};
+use crate::plan::work::{Context, Work, works};
 use crate::plan::{channels, irqbalance, notes, queues, score};
 use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
-
-/// What the plan of one interface takes from all that take part, chosen or not.
-struct Context<'a> {
-    machine: &'a Machine,
-    locations: &'a Locations,
-    selection: &'a Selection,
-    /// Receive queues over which a flow table is sized.
-    flow_queues: usize,
-    /// CPUs that take a queue of any interface.
-    busy: CpuSet,
-}
 
 /// Plans the selected interfaces of a machine. Interfaces that share CPUs are placed together, selected or not, so that
 /// the plan of an interface does not depend on the selection.
@@ -31,9 +20,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let mut works = works(machine, policy, selection);
     assign(machine, locations, &mut works);
     works.sort_by_key(|work| work.order);
-    let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(machine)));
-    let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
-    let context = Context { machine, locations, selection, flow_queues, busy };
+    let context = Context::new(machine, locations, selection, &works);
     let chosen = || works.iter().filter(|work| selection.names.contains(&work.interface.name));
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
@@ -60,7 +47,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         writes,
         unchanged,
         irqbalance: None,
-        notes: notes::of_machine(machine, selection),
+        notes: notes::of_machine(machine, policy, selection),
     };
     irqbalance::add(machine, policy.get(&IRQBALANCE), &mut plan);
     plan
@@ -83,11 +70,11 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
     let &Context { machine, locations, selection, .. } = context;
     let interface = work.interface;
     let vectors: Vec<PlannedVector> = interface.vectors.iter().map(|v| vector(machine, work, v)).collect();
-    let (rx_queues, rps_note) = queues::rx(machine, locations, work, context.flow_queues);
+    let (rx_queues, rps_notes) = queues::rx(context, work);
     let tx_queues = queues::tx(machine, locations, work);
     let mut notes = work.candidates.notes.clone();
-    notes.extend(notes::of_interface(machine, locations, work, selection));
-    notes.extend(rps_note);
+    notes.extend(notes::of_interface(context, work));
+    notes.extend(rps_notes);
     let free = work.candidates.near.difference(&context.busy);
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {

@@ -4,7 +4,7 @@ use crate::machine::Channels;
 use crate::machine::shell::word;
 use crate::plan::data::ChannelChange;
 use crate::plan::place::Locations;
-use crate::plan::work::Work;
+use crate::plan::work::{Context, Work, active_queues};
 use crate::policy::{CHANNELS, ChannelCount};
 
 /// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
@@ -35,10 +35,38 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
     })
 }
 
-/// Channels with `count` receiving ones: combined if the device has combined channels, else separate ones with as many
+/// The number of receiving channels with which an interface takes its share of the cores: interfaces with candidate
+/// cores in common divide them evenly, and none takes more than its device can have.
+pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
+    let most = |work: &Work<'_>| match work.interface.channels {
+        Some(channels) if !work.skip && !work.interface.channels_fixed => channels.max_receiving() as usize,
+        _ => active_queues(work.interface),
+    };
+    let takes_part = |other: &&Work<'_>| {
+        active_queues(other.interface) > 0 && other.candidates.cpus.intersects(&work.candidates.cpus)
+    };
+    let sharers: Vec<(usize, usize)> =
+        context.works.iter().filter(takes_part).map(|other| (other.turn, most(other))).collect();
+    // Each takes a core in turn, in the order in which they choose CPUs, while there are cores and some can take more.
+    let mut left = work.core_count(context.locations, &work.candidates.cpus);
+    let mut own = 0;
+    for round in 0.. {
+        let takers = || sharers.iter().filter(|(_, most)| *most > round);
+        let before = takers().filter(|(turn, _)| *turn < work.turn).count();
+        own += u32::from(most(work) > round && before < left);
+        let taken = takers().count();
+        if taken == 0 || taken >= left {
+            break;
+        }
+        left -= taken;
+    }
+    own.max(1)
+}
+
+/// Channels with `count` receiving ones, in the form that the device has now: combined, or separate ones with as many
 /// transmitting channels as it can have, up to the same number.
 fn with_receiving(now: Channels, count: u32) -> Channels {
-    if now.max_combined > 0 {
+    if now.max_combined > 0 && (now.combined > 0 || now.max_rx == 0) {
         Channels { combined: count, rx: 0, tx: 0, ..now }
     } else {
         Channels { rx: count, tx: count.min(now.max_tx), ..now }

@@ -91,12 +91,23 @@ pub enum Note {
         cores: usize,
         /// The node that holds all candidates.
         node: Option<u32>,
-        channels: Option<Channels>,
+        /// Receiving channels with which it takes its share of the cores; `None` where the driver does not report how
+        /// many it can have.
+        advised: Option<u32>,
         /// Whether the driver does not allow another number.
         fixed: bool,
     },
     /// RPS is off because the device can have more queues.
-    MoreQueuesPossible { interface: String, queues: usize, cores: usize, channels: Channels },
+    MoreQueuesPossible {
+        interface: String,
+        queues: usize,
+        cores: usize,
+        channels: Channels,
+        /// Receiving channels with which it takes its share of the cores.
+        advised: u32,
+    },
+    /// CPUs that the policy names for RPS, and that the kernel removes from `rps_cpus`.
+    RpsFiltered { cpus: CpuSet },
     /// RPS is off because the machine is small.
     TinyMachine {
         interface: String,
@@ -113,8 +124,8 @@ pub enum Note {
     },
     /// The device can have fewer channels than the policy requests.
     ChannelsAtMost { requested: u32, most: u32 },
-    /// The channels differ from the plan.
-    ChannelsDiffer { why: String, command: String },
+    /// The channels differ from the plan, which has this number of receiving ones.
+    ChannelsDiffer { interface: String, wanted: u32, why: String },
     /// `xps_rxqs` takes precedence over `xps_cpus`.
     XpsRxqsSet { interface: String, queues: Vec<u32> },
 
@@ -129,6 +140,13 @@ pub enum Note {
     },
     /// No interface is up or has vectors.
     NothingToDo,
+    /// A rule of the policy that matches no interface.
+    RuleUnmatched {
+        /// Counted from 1 in the file's order.
+        rule: usize,
+        /// As in the file: `name = "ens*", node = 1`.
+        conditions: String,
+    },
     /// Interfaces and network functions that are not in the plan.
     NotPlanned { down: Vec<String>, functions: Vec<UnusedFunction> },
     /// There is no `/proc`.

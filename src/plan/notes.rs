@@ -1,18 +1,14 @@
 //! The notes of a plan.
 
 use crate::machine::{Machine, NodeSource, Selection, Vector};
+use crate::plan::channels;
 use crate::plan::note::{NoVectors, Note};
-use crate::plan::place::Locations;
-use crate::plan::work::{Work, active_queues};
-use crate::policy::{CHANNELS, ChannelCount, SCOPE, Scope, XPS, Xps};
+use crate::plan::work::{Context, Work, active_queues};
+use crate::policy::{CHANNELS, ChannelCount, Policy, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
-pub(crate) fn of_interface(
-    machine: &Machine,
-    locations: &Locations,
-    work: &Work<'_>,
-    selection: &Selection,
-) -> Vec<Note> {
+pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>) -> Vec<Note> {
+    let &Context { machine, selection, .. } = context;
     let interface = work.interface;
     if work.skip {
         return vec![Note::Skipped];
@@ -27,7 +23,7 @@ pub(crate) fn of_interface(
     if managed > 0 {
         notes.push(Note::KernelManaged { vectors: managed });
     }
-    notes.extend(too_many_queues(machine, locations, work));
+    notes.extend(too_many_queues(context, work));
     notes.extend(other_channels(work));
     let overridden: Vec<u32> =
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
@@ -112,20 +108,24 @@ fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
     notes
 }
 
-fn too_many_queues(machine: &Machine, locations: &Locations, work: &Work<'_>) -> Option<Note> {
+fn too_many_queues(context: &Context<'_>, work: &Work<'_>) -> Option<Note> {
     let interface = work.interface;
     let queues = active_queues(interface);
-    let cores = work.core_count(locations, &work.candidates.cpus);
+    let cores = work.core_count(context.locations, &work.candidates.cpus);
     let holds_all = |node: &u32| {
-        let node = machine.topology.nodes.get(node);
+        let node = context.machine.topology.nodes.get(node);
         node.is_some_and(|node| work.candidates.cpus.is_subset(&node.cpus))
+    };
+    let advised = || {
+        let changeable = interface.channels.is_some() && !interface.channels_fixed;
+        changeable.then(|| channels::share(context, work)).filter(|&advised| (advised as usize) < queues)
     };
     (queues > cores && cores > 0).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),
         queues,
         cores,
         node: work.candidates.node.filter(holds_all),
-        channels: interface.channels,
+        advised: advised(),
         fixed: interface.channels_fixed,
     })
 }
@@ -161,7 +161,7 @@ fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
 }
 
 /// Notes about the machine.
-pub(crate) fn of_machine(machine: &Machine, selection: &Selection) -> Vec<Note> {
+pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selection) -> Vec<Note> {
     let mut notes = Vec::new();
     for selector in &selection.missing {
         let selector = selector.clone();
@@ -173,6 +173,13 @@ pub(crate) fn of_machine(machine: &Machine, selection: &Selection) -> Vec<Note> 
     if selection.names.is_empty() && selection.missing.is_empty() {
         notes.push(Note::NothingToDo);
     }
+    let unmatched = (1..).zip(&policy.rules).filter(|(_, rule)| {
+        !machine.interfaces.is_empty()
+            && !machine.interfaces.iter().any(|interface| rule.matches.holds(machine, interface))
+    });
+    notes.extend(
+        unmatched.map(|(rule, of)| Note::RuleUnmatched { rule, conditions: of.matches.text.clone() }),
+    );
     notes.extend(not_planned(machine, selection));
     if machine.missing().is_some() {
         notes.push(if machine.without_proc { Note::NoProc } else { Note::NoProcIrq });

@@ -103,6 +103,11 @@ impl Locations {
         self.by_cpu.get(cpu as usize).copied().flatten()
     }
 
+    /// The CPUs of a CPU's core; `None` when it is not online.
+    pub(crate) fn core_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
+        topology.cores.get(self.of(cpu)?.core)
+    }
+
     /// The CPUs of a CPU's L3 domain, if it has one.
     pub(crate) fn l3_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
         topology.l3_domains.get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
@@ -209,7 +214,7 @@ impl<'a> Load<'a> {
         let place = self.locations.of(cpu)?;
         Some(Placement {
             cpu,
-            core: self.topology.cores.get(place.core).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
+            core: self.locations.core_of(self.topology, cpu).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
             queues_on_core: self.on_core(place.core),
             l3: self.locations.l3_of(self.topology, cpu).cloned().unwrap_or_default(),
             queues_on_l3: self.domains[place.domain].queues,

@@ -3,48 +3,56 @@
 use std::sync::Arc;
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, Role, RxQueue, TxQueue, Vector};
+use crate::machine::{Interface, Machine, Role, RxQueue, Topology, TxQueue, Vector};
 use crate::plan::data::{PlannedRxQueue, PlannedTxQueue};
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
-use crate::plan::work::Work;
-use crate::plan::{candidates, steer};
-use crate::policy::{EXCLUDE, RFS, RPS, Rfs, Rps, XPS, Xps};
+use crate::plan::work::{Context, Work};
+use crate::plan::{candidates, channels, steer};
+use crate::policy::{AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs, Rps, XPS, Xps};
 
 /// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
 /// gained.
 const TINY: usize = 4;
 
-/// The plan for the receive queues, and a note about RPS.
-pub(crate) fn rx(
-    machine: &Machine,
-    locations: &Locations,
-    work: &Work<'_>,
-    flow_queues: usize,
-) -> (Vec<PlannedRxQueue>, Option<Note>) {
-    let queues = &work.interface.rx_queues;
-    let (shares, why, note) = rps(machine, locations, work);
-    let any_left = shares.iter().flatten().any(|share| !share.is_empty());
-    let mut shares = shares.map(Vec::into_iter);
+/// The plan for the receive queues, and notes about RPS.
+pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>, Vec<Note>) {
     // RFS, like RPS, is left alone on interfaces without queue vectors.
     let entries = flow_entries(work.choice.get(&RFS)).filter(|_| has_placed_queues(work));
-    let is_auto = work.choice.get(&RPS) == Rps::Auto;
     let flow = |queue: &RxQueue| {
         let entries = entries?;
-        let share = if entries == 0 { 0 } else { steer::flow_share(entries, flow_queues) };
+        let share = if entries == 0 { 0 } else { steer::flow_share(entries, context.flow_queues) };
         queue.rps_flow_cnt.map(|_| share)
     };
-    let (why, none_left_why): (Arc<str>, Arc<str>) =
-        (why.into(), "off: no candidate CPU is left for it".into());
-    let plans = (queues.iter())
-        .map(|queue| {
-            let share = shares.as_mut().and_then(Iterator::next);
-            let none_left = is_auto && share.as_ref().is_some_and(CpuSet::is_empty) && any_left;
-            let why = Arc::clone(if none_left { &none_left_why } else { &why });
-            PlannedRxQueue { queue: queue.index, rps_cpus: share, rps_flow_cnt: flow(queue), why }
-        })
-        .collect();
-    (plans, note)
+    let (sets, why, note) = rps(context, work);
+    let is_on = sets.iter().flatten().any(|cpus| !cpus.is_empty());
+    let (why, without_why): (Arc<str>, Arc<str>) =
+        (why.into(), "off: too few candidate cores without a queue".into());
+    let mut removed = CpuSet::new();
+    let mut plan = |(at, queue): (usize, &RxQueue)| {
+        let rps_cpus = sets.as_ref().map(|sets| {
+            let wanted = sets.get(at).cloned().unwrap_or_default();
+            let kept = as_the_kernel_keeps(&context.machine.topology, queue, &wanted);
+            removed.add(&wanted.difference(&kept));
+            kept
+        });
+        let without = is_on && rps_cpus.as_ref().is_some_and(CpuSet::is_empty);
+        let why = Arc::clone(if without { &without_why } else { &why });
+        PlannedRxQueue { queue: queue.index, rps_cpus, rps_flow_cnt: flow(queue), why }
+    };
+    let plans = work.interface.rx_queues.iter().enumerate().map(&mut plan).collect();
+    let filtered = (!removed.is_empty()).then_some(Note::RpsFiltered { cpus: removed });
+    (plans, note.into_iter().chain(filtered).collect())
+}
+
+/// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
+/// file.
+fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) -> CpuSet {
+    let kept = wanted.difference(&topology.rps_filter.intersection(&topology.isolated_or_nohz()));
+    let made = |now: &&CpuSet| {
+        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(&topology.rps_filter)
+    };
+    queue.rps_cpus.as_ref().map(|now| &now.cpus).filter(made).unwrap_or(&kept).clone()
 }
 
 /// Whether the interface has a placed queue vector, without which RPS and XPS are left alone.
@@ -52,52 +60,107 @@ fn has_placed_queues(work: &Work<'_>) -> bool {
     !work.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
 }
 
-type RpsShares = (Option<Vec<CpuSet>>, String, Option<Note>);
+/// The RPS CPUs of each receive queue, `None`: left alone; the reason; a note.
+type RpsSets = (Option<Vec<CpuSet>>, String, Option<Note>);
 
-/// The RPS CPUs of each receive queue; `None`: left alone.
-fn rps(machine: &Machine, locations: &Locations, work: &Work<'_>) -> RpsShares {
-    let queues = &work.interface.rx_queues;
-    let off = |why: &str, note| (Some(vec![CpuSet::new(); queues.len()]), why.to_owned(), note);
-    if !has_placed_queues(work) {
-        return (None, "left alone".to_owned(), None);
-    }
-    // RPS stays on the local node where the vectors were widened to others.
-    let candidates = work.candidates.tiers.first().unwrap_or(&work.candidates.cpus);
+fn rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
+    let queues = work.interface.rx_queues.len();
     match &work.choice.get(&RPS) {
-        Rps::Off => off("off by the policy", None),
+        _ if !has_placed_queues(work) => (None, "left alone".to_owned(), None),
+        Rps::Off => (Some(Vec::new()), "off by the policy".to_owned(), None),
         Rps::Cpus(wanted) => {
-            let cpus = wanted.intersection(&machine.topology.online).difference(&work.choice.get(&EXCLUDE));
+            let online = &context.machine.topology.online;
+            let cpus = wanted.intersection(online).difference(&work.choice.get(&EXCLUDE));
             let why = if cpus.is_empty() {
                 "off: no CPU that the policy names can be used"
             } else {
                 "given by the policy"
             };
             let note = candidates::not_all(wanted, &cpus, UsedFor::Rps);
-            (Some(vec![cpus; queues.len()]), why.to_owned(), note)
+            (Some(vec![cpus; queues]), why.to_owned(), note)
         }
-        Rps::Auto => {
-            let cores = work.core_count(locations, candidates);
-            if queues.len() >= cores {
-                return off("off: a receive queue for each candidate core", None);
-            }
-            if machine.topology.online.len() <= TINY {
-                let why = "off: the machine is too small to gain from it";
-                return off(why, tiny(machine, work));
-            }
-            if let Some(channels) = work.interface.channels
-                && channels.max_receiving() > channels.receiving()
-            {
-                let (interface, queues) = (work.interface.name.clone(), queues.len());
-                let note = Note::MoreQueuesPossible { interface, queues, cores, channels };
-                return off("off: the device can have more queues", Some(note));
-            }
-            let interrupted: Vec<CpuSet> =
-                queues.iter().map(|queue| interrupted(machine, work, queue)).collect();
-            let shares = steer::rps(&machine.topology, locations, candidates, &interrupted);
-            let why = format!("{} of {cores} candidate cores have a receive queue", queues.len());
-            (Some(shares), why, None)
-        }
+        Rps::Auto => auto_rps(context, work),
     }
+}
+
+fn off(why: &str, note: Option<Note>) -> RpsSets {
+    (Some(Vec::new()), format!("off: {why}"), note)
+}
+
+/// RPS in place of receive queues that the device cannot have: to candidate cores on which no queue of any interface
+/// lands.
+fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
+    let &Context { machine, locations, .. } = context;
+    let queues = &work.interface.rx_queues;
+    // RPS stays on the local node where the vectors were widened to others.
+    let candidates = work.candidates.tiers.first().unwrap_or(&work.candidates.cpus);
+    let load = if context.has_rdma { "a queue or an RDMA vector" } else { "a queue" };
+    let mut free = candidates.difference(&context.busy_cores);
+    if free.is_empty() {
+        return off(&format!("every candidate core takes {load}"), None);
+    }
+    if machine.topology.online.len() <= TINY {
+        return off("the machine is too small to gain from it", tiny(machine, work));
+    }
+    if is_virtual_function(work.interface) {
+        return off("the device is an SR-IOV virtual function", None);
+    }
+    match work.interface.channels {
+        Some(channels) if channels.max_receiving() > channels.receiving() => {
+            return off("the device can have more queues", more_queues(context, work));
+        }
+        None if !has_one_queue(work) => {
+            return off("the number of queues that the device can have is unknown", None);
+        }
+        _ => {}
+    }
+    let others = locations.core_of(&machine.topology, 0).map(|core| free.difference(core));
+    let others =
+        others.filter(|others| work.choice.get(&AVOID_CPU0) && !others.is_empty() && *others != free);
+    let but_cpu0 = if others.is_some() { " (not that of CPU 0)" } else { "" };
+    free = others.unwrap_or(free);
+    // A queue's packets are spread over two CPUs or more. If fewer than half of the queues can have that, none has.
+    let cores = locations.cores_in(&free);
+    let served = queues.len().min(cores).min(free.len() / 2);
+    if served * 2 < queues.len() {
+        let queues = queues.len();
+        let why = format!("too few candidate cores without {load}{but_cpu0}: {cores} for {queues} queues");
+        return off(&why, None);
+    }
+    let interrupted: Vec<CpuSet> =
+        queues[..served].iter().map(|queue| interrupted(machine, work, queue)).collect();
+    let mut sets = steer::rps(&machine.topology, locations, &free, &interrupted);
+    sets.iter_mut().filter(|cpus| cpus.len() < 2).for_each(|cpus| *cpus = CpuSet::new());
+    let without = if cores == 1 { "core" } else { "cores" };
+    let why = format!(
+        "to {cores} candidate {without} without {load}{but_cpu0}: the device can have no more queues"
+    );
+    (Some(sets), why, None)
+}
+
+/// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it: `iavf`,
+/// `ixgbevf`.
+fn is_virtual_function(interface: &Interface) -> bool {
+    interface.device.parent.is_some() || interface.driver.as_ref().is_some_and(|name| name.ends_with("vf"))
+}
+
+/// Whether the driver supports a single queue. The kernel then refuses to read `xps_cpus` (`netif_is_multiqueue`).
+fn has_one_queue(work: &Work<'_>) -> bool {
+    let (rx, tx) = (&work.interface.rx_queues, &work.interface.tx_queues);
+    rx.len() == 1 && tx.len() == 1 && tx.iter().all(|queue| queue.xps_cpus.is_none())
+}
+
+/// The note that RPS is off because the device can have more queues; only if its share of the cores takes more.
+fn more_queues(context: &Context<'_>, work: &Work<'_>) -> Option<Note> {
+    let channels = work.interface.channels?;
+    let advised = channels::share(context, work);
+    (advised > channels.receiving()).then(|| Note::MoreQueuesPossible {
+        interface: work.interface.name.clone(),
+        queues: work.interface.rx_queues.len(),
+        cores: work.core_count(context.locations, &work.candidates.cpus),
+        channels,
+        advised,
+    })
 }
 
 /// The note that RPS is off because the machine is small; only if some CPUs take no queue.

@@ -133,31 +133,27 @@ impl Shares {
     }
 }
 
-/// Divides the candidate CPUs among receive queues; queue k interrupts the CPUs `interrupted[k]`. Queues take turns, each
-/// takes the nearest CPU that is left. Interrupted CPUs are used only when there are no others.
+/// Divides free cores among receive queues; queue k interrupts the CPUs `interrupted[k]`. Queues take turns, each takes
+/// the nearest core that is left.
 pub(crate) fn rps(
     topology: &Topology,
     locations: &Locations,
-    candidates: &CpuSet,
+    free: &CpuSet,
     interrupted: &[CpuSet],
 ) -> Vec<CpuSet> {
-    let mut shares = vec![CpuSet::new(); interrupted.len()];
-    let busy = interrupted.iter().fold(CpuSet::new(), |all, cpus| all.union(cpus));
-    let mut left = candidates.difference(&busy);
-    if left.is_empty() {
-        left.clone_from(candidates);
-    }
+    let cores = topology.cores.iter().map(|core| core.intersection(free));
+    let mut left: Vec<CpuSet> = cores.filter(|core| !core.is_empty()).collect();
+    let mut sets = vec![CpuSet::new(); interrupted.len()];
     let mut turns = (0..interrupted.len()).cycle();
     while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
-        let own = &interrupted[queue];
-        let away =
-            |cpu: u32| own.iter().map(|from| distance(topology, locations, from, cpu)).min().unwrap_or(0);
-        if let Some(cpu) = left.iter().min_by_key(|&cpu| (away(cpu), cpu)) {
-            shares[queue].insert(cpu);
-            left = left.difference(&CpuSet::single(cpu));
-        }
+        let away = |core: &CpuSet| {
+            let cpus = interrupted[queue].iter().zip(std::iter::repeat(core.first()));
+            cpus.filter_map(|(from, to)| Some(distance(topology, locations, from, to?))).min()
+        };
+        let nearest = (0..left.len()).min_by_key(|&at| (away(&left[at]), left[at].first()));
+        sets[queue].add(&left.swap_remove(nearest.unwrap_or_default()));
     }
-    shares
+    sets
 }
 
 /// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
@@ -203,15 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn rps_shares_are_even_near_and_without_the_interrupted_cpu() {
+    fn rps_parts_whole_cores_the_nearest_first() {
         let topology = machine();
         let locations = Locations::new(&topology);
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
-        let node0 = set("0-3,8-11");
-        assert_eq!(shown(&rps(&topology, &locations, &node0, &[set("1"), set("2")])), ["0,8-9", "3,10-11"]);
-        assert_eq!(shown(&rps(&topology, &locations, &node0, &[set("1")])), ["0,2-3,8-11"]);
-        // Only the interrupted CPU is left: better that one than none.
-        assert_eq!(shown(&rps(&topology, &locations, &set("1"), &[set("1")])), ["1"]);
+        let rps =
+            |free: &str, interrupted: &[CpuSet]| shown(&rps(&topology, &locations, &set(free), interrupted));
+        // The cores 0, 1 and 2, 3 share a cache each.
+        assert_eq!(rps("0,3,8,11", &[set("2"), set("1")]), ["3,11", "0,8"]);
+        assert_eq!(rps("0,2-3,8,10-11", &[set("1")]), ["0,2-3,8,10-11"]);
+        assert_eq!(rps("3,11", &[set("2"), set("1")]), ["3,11", ""]);
     }
 
     #[test]

@@ -10,6 +10,46 @@ use crate::plan::data::Placement;
 use crate::plan::place::Locations;
 use crate::policy::{Choice, GROUP, Group, Policy, SIBLINGS, SKIP};
 
+/// What the plan of one interface takes from all that take part, chosen or not.
+pub(crate) struct Context<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) locations: &'a Locations,
+    pub(crate) selection: &'a Selection,
+    /// All that take part, in the machine's order.
+    pub(crate) works: &'a [Work<'a>],
+    /// Receive queues over which a flow table is sized.
+    pub(crate) flow_queues: usize,
+    /// CPUs that take a queue of any interface.
+    pub(crate) busy: CpuSet,
+    /// The same and those that take RDMA vectors, with their siblings.
+    pub(crate) busy_cores: CpuSet,
+    /// Whether there are RDMA vectors.
+    pub(crate) has_rdma: bool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        machine: &'a Machine,
+        locations: &'a Locations,
+        selection: &'a Selection,
+        works: &'a [Work<'a>],
+    ) -> Self {
+        let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(machine)));
+        let mut data = busy.clone();
+        let mut has_rdma = false;
+        for work in works {
+            for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Rdma) {
+                has_rdma = true;
+                data.add(&work.cpus_of(machine, vector));
+            }
+        }
+        let taken = machine.topology.cores.iter().filter(|core| core.intersects(&data));
+        let busy_cores = taken.fold(data.clone(), |all, core| all.union(core));
+        let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
+        Self { machine, locations, selection, works, flow_queues, busy, busy_cores, has_rdma }
+    }
+}
+
 /// An interface while it is planned.
 pub(crate) struct Work<'a> {
     pub(crate) interface: &'a Interface,
@@ -17,6 +57,8 @@ pub(crate) struct Work<'a> {
     pub(crate) by_queue: BTreeMap<u32, Vec<&'a Vector>>,
     /// Index in the machine's list.
     pub(crate) order: usize,
+    /// How many choose before it.
+    pub(crate) turn: usize,
     pub(crate) choice: Choice,
     /// `skip` and `group` of the choice, kept here because they are read for each vector.
     pub(crate) skip: bool,
@@ -67,14 +109,13 @@ impl<'a> Work<'a> {
     pub(crate) fn irq_cpus(&self, machine: &Machine) -> CpuSet {
         let active =
             self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
-        let mut cpus = CpuSet::new();
-        for vector in active {
-            match self.target(machine, vector) {
-                Some(target) => cpus.add(&target),
-                None => cpus.extend(effective_cpu(vector)),
-            }
-        }
-        cpus
+        active.fold(CpuSet::new(), |all, vector| all.union(&self.cpus_of(machine, vector)))
+    }
+
+    /// The CPUs that take a vector under the plan.
+    fn cpus_of(&self, machine: &Machine, vector: &Vector) -> CpuSet {
+        let stays = || effective_cpu(vector).into_iter().collect();
+        self.target(machine, vector).unwrap_or_else(stays)
     }
 
     /// The candidate CPUs of a vector.
@@ -115,6 +156,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
                 interface,
                 by_queue: by_queue(interface),
                 order,
+                turn: 0,
                 skip: choice.get(&SKIP),
                 group: choice.get(&GROUP),
                 choice,
@@ -135,6 +177,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
         let address = |work: &Work<'a>| (&work.interface.device.address, work.interface.port, work.order);
         key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
     });
+    works.iter_mut().enumerate().for_each(|(turn, work)| work.turn = turn);
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     for work in works.iter_mut().filter(|work| !work.skip) {
         for vector in &work.interface.vectors {

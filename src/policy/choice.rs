@@ -2,7 +2,7 @@
 
 use crate::machine::{Interface, Machine};
 use crate::policy::rule::Rule;
-use crate::policy::setting::Setting;
+use crate::policy::setting::{NoEffect, Setting};
 use crate::policy::settings::Settings;
 use crate::policy::table::{SCOPE, Scope};
 
@@ -45,6 +45,34 @@ impl Policy {
     pub(crate) fn wants_hints(&self) -> bool {
         let rules = self.rules.iter().map(|rule| &rule.set);
         rules.chain([&self.defaults, &self.options]).any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
+    }
+
+    /// Refuses settings without effect beside others of the same place.
+    pub fn check_effects(&self) -> Result<(), NoEffect> {
+        self.defaults.check_effects("in [defaults], ")?;
+        for (number, rule) in (1..).zip(&self.rules) {
+            rule.set.check_effects(&format!("in rule {number}, "))?;
+        }
+        self.options.check_effects("")
+    }
+
+    /// Refuses an option of the command line that has no effect on any of these interfaces beside what the file sets.
+    pub fn check_options<'a>(
+        &self,
+        machine: &Machine,
+        interfaces: impl IntoIterator<Item = &'a Interface>,
+    ) -> Result<(), NoEffect> {
+        let mut found = None;
+        for interface in interfaces {
+            match self.options.without_effect(&self.choice(machine, interface).settings) {
+                None => return Ok(()),
+                Some((setting, beside)) => found = Some((setting, beside, &interface.name)),
+            }
+        }
+        let Some((setting, beside, name)) = found else { return Ok(()) };
+        Err(NoEffect(format!(
+            "`{setting}` has no effect on {name} beside {beside} of the policy file; leave it out"
+        )))
     }
 
     /// A setting of the machine.

@@ -100,7 +100,7 @@ impl<'t> File<'t> {
     }
 
     fn matches(&self, item: &Item<'t>) -> Result<Match, PolicyError> {
-        let mut matches = Match::default();
+        let (mut matches, mut conditions) = (Match::default(), Vec::new());
         for (key, item) in in_order(self.table(item)?) {
             match key.get_ref().as_ref() {
                 "name" => matches.name = Some(self.pattern(item)?),
@@ -118,8 +118,11 @@ impl<'t> File<'t> {
                 }
                 _ => return Err(self.unknown("condition", key, CONDITIONS.map(|(name, _)| name))),
             }
+            let quoted = || item.get_ref().as_str().map(|text| format!("{text:?}"));
+            let value = integer(item.get_ref()).or_else(quoted).unwrap_or_default();
+            conditions.push(format!("{} = {value}", key.get_ref()));
         }
-        Ok(matches)
+        Ok(Match { text: conditions.join(", "), ..matches })
     }
 
     fn pattern(&self, item: &Item<'t>) -> Result<Pattern, PolicyError> {

@@ -29,6 +29,8 @@ pub(crate) const CONDITIONS: [(&str, &str); 6] = [
 /// Conditions on an interface ([`CONDITIONS`]). All given ones must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Match {
+    /// The conditions as text: `name = "ens*", node = 1`.
+    pub(crate) text: String,
     pub(crate) name: Option<Pattern>,
     pub(crate) driver: Option<Pattern>,
     pub(crate) device: Option<Pattern>,

@@ -100,6 +100,12 @@ pub enum Value {
 #[non_exhaustive]
 pub struct SettingError(pub(crate) String);
 
+/// A setting that has no effect beside another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+#[non_exhaustive]
+pub struct NoEffect(pub(crate) String);
+
 /// A CPU list with a CPU that the machine cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} names CPU {cpu}, and this machine has no CPU above {last}")]

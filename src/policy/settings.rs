@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::setting::{Entry, ImpossibleCpu, Setting, SettingError, Value, possible_cpus};
-use crate::policy::table::SETTINGS;
+use crate::policy::setting::{Entry, ImpossibleCpu, NoEffect, Setting, SettingError, Value, possible_cpus};
+use crate::policy::table::{GROUP, Group, IRQ_CORES, PER, Per, SCOPE, SETTINGS, Scope, WIDEN, Widen};
 
 /// The setting with this key.
 pub(crate) fn named(key: &str) -> Option<&'static Entry> {
@@ -34,6 +34,37 @@ impl Settings {
     #[doc(hidden)]
     pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
         setting.meaning(self.0.get(setting.key)?)
+    }
+
+    /// Refuses a setting without effect beside another one given here. `place` begins the message.
+    pub(crate) fn check_effects(&self, place: &str) -> Result<(), NoEffect> {
+        match self.without_effect(self) {
+            None => Ok(()),
+            Some((setting, beside)) => Err(NoEffect(format!(
+                "{place}`{setting}` has no effect beside {beside}; leave one of them out"
+            ))),
+        }
+    }
+
+    /// A setting given here that has no effect where `all` holds, and what takes its effect.
+    pub(crate) fn without_effect(&self, all: &Self) -> Option<(&'static str, String)> {
+        let scope = self.get(&SCOPE).is_some();
+        let irq_cores = self.get(&IRQ_CORES).flatten().is_some();
+        let per = self.get(&PER) == Some(Per::L3);
+        let widen = self.get(&WIDEN) == Some(Widen::Package);
+        let (without, beside) = match (all.get(&GROUP).flatten(), all.get(&SCOPE)) {
+            (Some(Group::Cpus(cpus)), _) => (
+                vec![("scope", scope), ("irq-cores", irq_cores), ("per", per), ("widen", widen)],
+                format!("group {cpus}"),
+            ),
+            (_, Some(Scope::Cpus(cpus))) => {
+                (vec![("irq-cores", irq_cores), ("per", per), ("widen", widen)], format!("scope {cpus}"))
+            }
+            (_, Some(Scope::All)) => (vec![("widen", widen)], "scope all".to_owned()),
+            (_, Some(Scope::Remote)) => (vec![("widen", widen)], "scope remote".to_owned()),
+            _ => return None,
+        };
+        without.into_iter().find(|(_, given)| *given).map(|(key, _)| (key, beside))
     }
 
     /// Whether nothing is given here.

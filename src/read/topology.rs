@@ -32,6 +32,7 @@ pub fn read(root: &Root) -> Result<Topology, FileError> {
     let known = |groups: Vec<CpuSet>| groups.into_iter().filter(|group| !group.is_empty()).collect();
     Ok(Topology {
         possible: possible.last().map_or(0, |last| last + 1),
+        rps_filter: rps_filter(root)?.intersection(&online),
         isolated: isolated.intersection(&online),
         nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default().intersection(&online),
         l3_domains: known(groups(&online, |cpu| l3_domain(root, cpu))?),
@@ -41,6 +42,16 @@ pub fn read(root: &Root) -> Result<Topology, FileError> {
         nodes: read_nodes(root, &online)?,
         online,
     })
+}
+
+/// See [`Topology::rps_filter`].
+pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet, FileError> {
+    let isolated = read_list(root, &format!("{CPU}/isolated"))?.unwrap_or_default();
+    let mut nohz_full = read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default();
+    if !nohz_full.is_empty() {
+        nohz_full.insert(0);
+    }
+    Ok(isolated.union(&nohz_full))
 }
 
 /// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.

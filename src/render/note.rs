@@ -38,6 +38,9 @@ pub(crate) fn lines(indent: &str, about: &str, note: &Note) -> String {
     out
 }
 
+/// What advice on channels costs.
+const FLAP: &str = "The change takes the link down for a moment; restore undoes it";
+
 /// The text, without its fix.
 #[allow(clippy::too_many_lines)] // one entry for each note
 pub fn text(note: &Note) -> String {
@@ -145,16 +148,26 @@ pub fn text(note: &Note) -> String {
         Note::HintIgnoresLocality { driver } => {
             format!("the hints of {driver} are not limited to the local node")
         }
-        Note::QueuesExceedCores { queues, cores, node, fixed, .. } => {
+        Note::QueuesExceedCores { queues, cores, node, advised, fixed, .. } => {
             let on = node.map_or(String::new(), |node| format!(" on node {node}"));
-            let fixed = if *fixed { "; the driver does not allow another number of queues" } else { "" };
-            format!("{queues} queues share {cores} candidate cores{on}, so some cores take more than one{fixed}")
+            let more = match (fixed, advised) {
+                (true, _) => "; the driver does not allow another number of queues".to_owned(),
+                (false, Some(advised)) if (*advised as usize) < *cores => {
+                    format!(": its share is {advised}. {FLAP}")
+                }
+                (false, Some(_)) => format!(". {FLAP}"),
+                (false, None) => String::new(),
+            };
+            format!("{queues} queues share {cores} candidate cores{on}, so some cores take more than one{more}")
         }
         Note::MoreQueuesPossible { queues, cores, channels, .. } => format!(
-            "{} on {}, and the device can have {}; RPS stays off, because hardware queues cost less CPU time",
+            "{} on {}, and the device can have {}; RPS stays off, because hardware queues cost less CPU time. {FLAP}",
             count(*queues, "receive queue"),
             count(*cores, "candidate core"),
             channels.max_receiving()
+        ),
+        Note::RpsFiltered { cpus } => format!(
+            "the kernel removes CPUs {cpus} from rps_cpus, because they are isolated or nohz_full; the rest is planned"
         ),
         Note::TinyMachine { queues, cpus, .. } => format!(
             "{} on {}: RPS stays off on a machine this small, unless it is requested",
@@ -181,6 +194,9 @@ fn about_machine(note: &Note) -> String {
     match note {
         Note::NotPresent { selector } => format!("no interface matches `{selector}`"),
         Note::NoDevice { selector, what } => format!("`{selector}` {what}"),
+        Note::RuleUnmatched { rule, conditions } => {
+            format!("rule {rule} of the policy ({conditions}) matches no interface")
+        }
         Note::NothingToDo => "no interface with a device is up or has vectors".into(),
         Note::NotPlanned { down, functions } => {
             let mut parts = Vec::new();
@@ -302,17 +318,9 @@ fn about_irqbalance(note: &Note) -> String {
 /// The command or the change of configuration that fixes what a note reports.
 pub fn fix(note: &Note) -> Option<String> {
     Some(match note {
-        Note::QueuesExceedCores { fixed: true, .. } => return None,
-        Note::QueuesExceedCores { interface, cores, channels, .. } => {
-            let arguments = match channels {
-                Some(channels) => channels.set_arguments(u32::try_from(*cores).unwrap_or(u32::MAX)),
-                None => format!("combined {cores}"),
-            };
-            format!("ethtool -L {} {arguments}", word(interface))
-        }
-        Note::MoreQueuesPossible { interface, cores, channels, .. } => {
-            let most = channels.max_receiving().min(u32::try_from(*cores).unwrap_or(u32::MAX));
-            format!("ethtool -L {} {}", word(interface), channels.set_arguments(most))
+        Note::QueuesExceedCores { interface, advised: Some(advised), .. }
+        | Note::MoreQueuesPossible { interface, advised, .. } => {
+            format!("nicpin apply --channels {advised} {}", word(interface))
         }
         Note::TinyMachine { interface, others, .. } => {
             format!("nicpin apply --rps {others} {}", word(interface))
@@ -329,7 +337,9 @@ pub fn fix(note: &Note) -> Option<String> {
         Note::VmbusChannels { device, .. } => {
             format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu")
         }
-        Note::ChannelsDiffer { command, .. } => command.clone(),
+        Note::ChannelsDiffer { interface, wanted, .. } => {
+            format!("nicpin apply --channels {wanted} {}", word(interface))
+        }
         Note::ThreadedNapi { interface, pids } => match pids.first() {
             Some(pid) => format!("taskset -pc CPU {pid}"),
             None => format!("echo 0 > /sys/class/net/{interface}/threaded"),

@@ -253,11 +253,11 @@ fn of_interface(
     let rates: Option<f64> = watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum());
     let mut notes: Vec<Note> =
         planned.notes.iter().filter(|note| !matches!(note, Note::KernelManaged { .. })).cloned().collect();
-    notes.extend(
-        channels
-            .into_iter()
-            .map(|change| Note::ChannelsDiffer { why: change.why.clone(), command: change.command.clone() }),
-    );
+    notes.extend(channels.into_iter().map(|change| Note::ChannelsDiffer {
+        interface: change.interface.clone(),
+        wanted: change.wanted.receiving(),
+        why: change.why.clone(),
+    }));
     notes.extend(interface.into_iter().flat_map(polling_notes));
     InterfaceStatus {
         name: planned.name.clone(),

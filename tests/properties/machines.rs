@@ -1,7 +1,7 @@
 //! Generated machines of every shape.
 
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Machine, Role, Vector};
+use nicpin::machine::{Channels, Machine, Role, Vector};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
@@ -33,11 +33,25 @@ struct Card {
     pcie: u64,
     idle: u32,
     split: bool,
+    /// Channels that the device can have beyond those that it has; `None`: unknown.
+    more: Option<u32>,
+    is_virtual: bool,
 }
 
 fn cards() -> impl Strategy<Value = Card> {
-    let card = (proptest::option::weighted(0.8, 0_u32..9), 1_u32..24, 0_u64..4, 0_u32..3, any::<bool>());
-    card.prop_map(|(node, queues, pcie, idle, split)| Card { node, queues, pcie, idle, split })
+    let queues = prop_oneof![1_u32..5, 1_u32..24];
+    let more = proptest::option::weighted(0.8, prop_oneof![Just(0_u32), 0_u32..3]);
+    let card =
+        (proptest::option::weighted(0.8, 0_u32..9), queues, 0_u64..4, 0_u32..3, any::<bool>(), more, 0..8);
+    card.prop_map(|(node, queues, pcie, idle, split, more, kind)| Card {
+        node,
+        queues,
+        pcie,
+        idle,
+        split,
+        more,
+        is_virtual: kind == 0,
+    })
 }
 
 impl Card {
@@ -48,6 +62,10 @@ impl Card {
         let active = self.queues.saturating_sub(self.idle).max(1) as usize;
         interface.rx_queues.truncate(active);
         interface.tx_queues.truncate(active);
+        let combined = u32::try_from(active).unwrap();
+        interface.channels =
+            self.more.map(|more| Channels { combined, max_combined: combined + more, ..Channels::default() });
+        interface.device.parent = self.is_virtual.then(|| "0000:00:1f.0".to_owned());
         if self.split {
             let tx =
                 interface.vectors.iter().map(|v| Vector { irq: v.irq + 150, role: Role::Tx, ..v.clone() });

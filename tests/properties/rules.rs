@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role};
-use nicpin::plan::{Plan, PlannedInterface};
+use nicpin::plan::{NodeSource, Plan, PlannedInterface};
 use proptest::prelude::*;
 
 /// Where the active queues of a plan are.
@@ -184,7 +184,17 @@ pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCas
             prop_assert!(cpus.len() == 1 && cpus.is_subset(&interface.candidates));
         }
         if let (Some(node), false) = (interface.node, overruled) {
-            prop_assert!(interface.candidates.is_subset(&host.topology.nodes[&node].cpus));
+            // Nodes that are equally near share the vectors.
+            let tied = |&(&other, _): &(&u32, _)| {
+                let from = host.interface(&interface.name).unwrap().device.node.unwrap();
+                host.topology.distance(from, other) == host.topology.distance(from, node)
+            };
+            let nodes = host.topology.nodes.iter();
+            let near: CpuSet = match interface.node_source {
+                NodeSource::Nearest => nodes.filter(tied).flat_map(|(_, near)| near.cpus.iter()).collect(),
+                _ => host.topology.nodes[&node].cpus.clone(),
+            };
+            prop_assert!(interface.candidates.is_subset(&near));
         }
         prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code() == "node-unknown"));
     }
@@ -212,6 +222,31 @@ pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseErr
             all = all.union(cpus);
         }
         prop_assert_eq!(&all, &host.topology.online);
+    }
+    Ok(())
+}
+
+/// Rule 6: RPS parts free candidate cores among the receive queues of an interface that can have no more; two CPUs or
+/// more each, no core on which a queue of any interface lands, and that of CPU 0 only where it is the only one.
+pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
+    let mut taken = CpuSet::new();
+    for cpu in plan.interfaces.iter().flat_map(|interface| active(interface).into_values()) {
+        taken.add(host.topology.cores.iter().find(|core| core.contains(cpu)).unwrap());
+    }
+    for (interface, planned) in host.interfaces.iter().zip(&plan.interfaces) {
+        let mut all = CpuSet::new();
+        for cpus in planned.rx_queues.iter().map(|rx| rx.rps_cpus.as_ref().unwrap()) {
+            prop_assert!(cpus.is_subset(&planned.candidates) && !cpus.intersects(&all), "{} {}", cpus, all);
+            prop_assert!(!cpus.intersects(&taken) && cpus.len() != 1, "{} {}", cpus, taken);
+            all.add(cpus);
+        }
+        let limited = match interface.channels {
+            Some(channels) => channels.combined == channels.max_combined,
+            None => interface.tx_queues.len() == 1 && interface.rx_queues.len() == 1,
+        };
+        prop_assert!(all.is_empty() || limited && interface.device.parent.is_none());
+        let core0 = host.topology.cores.iter().find(|core| core.contains(0));
+        prop_assert!(!core0.is_some_and(|core0| core0.intersects(&all)) || all.is_subset(core0.unwrap()));
     }
     Ok(())
 }
