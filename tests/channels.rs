@@ -4,7 +4,14 @@
 
 mod support;
 
+use nicpin::apply::{self, ApplyError, Options};
+use nicpin::machine::Selection;
+use nicpin::policy::{Policy, Settings};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
 use support::run::Copy;
+use support::tree::Entry;
 
 const ETH0: &str = "/nicpin/ethtool/eth0/channels";
 
@@ -152,4 +159,34 @@ fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
     let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
     let expected = "ethtool -L eth0 rx 4 tx 4: as many as the device can have, for 8 candidate cores";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
+}
+
+/// In many containers the channels can be changed and nothing else: the queues would be new and badly placed.
+#[test]
+fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
+    for read_only in ["/proc/irq/", "/sys/class/net/"] {
+        let machine = Copy::of("dl980");
+        let before = machine.snapshot();
+        let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { action, path, .. }| {
+            let refused = action == FileAction::Write && path.starts_with(read_only);
+            if refused { InjectedAnswer::Errno(Errno::EROFS as i32) } else { InjectedAnswer::Done }
+        });
+        let done = apply::apply(&root.unwrap(), Options::default(), |root| {
+            let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+            let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
+            let options = Settings::of([("channels", "8")]).unwrap();
+            let plan = nicpin::plan::plan(&host, &Policy { options, ..Policy::default() }, &selection);
+            Ok::<_, ApplyError>((host, plan))
+        });
+        let done = done.unwrap();
+        let refused = done.channels[0].refused.as_deref().unwrap();
+        let why = format!("not changed, since {read_only}");
+        assert!(refused.starts_with(&why) && refused.contains("(EROFS)"), "{refused}");
+        assert_eq!(Entry::File(machine.read(ETH0)), before[ETH0], "{read_only}");
+        assert!(done.failed());
+        assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        let text = |entry: &Entry| format!("{entry:?}").replace("\\n", "");
+        let (before, now) = (before.values().map(text), machine.snapshot());
+        assert!(now.values().map(text).eq(before), "{read_only}");
+    }
 }

@@ -11,6 +11,7 @@ use nicpin::report::applied::Applied;
 use nicpin::report::outcome::ApplyOutcome;
 use nicpin::report::proof::{Evidence, VectorProof};
 use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, InjectedAnswer};
 use support::run::Copy;
 
 /// An applied machine whose counters can be moved.
@@ -194,4 +195,41 @@ fn the_command_waits_and_reports_what_it_saw() {
     // Nothing is proven after --atomic restored the settings, nor without --prove.
     assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
+}
+
+/// On a large machine `/proc/interrupts` has tens of megabytes; the files of single IRQs have all that is needed.
+#[test]
+fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(1);
+    let set = |irq: u32, name: &str, text: &str| {
+        std::fs::create_dir_all(machine.tree.path(&format!("/sys/kernel/irq/{irq}"))).unwrap();
+        machine.tree.write(&format!("/sys/kernel/irq/{irq}/{name}"), &format!("{text}\n"));
+    };
+    for vector in &machine.done.plan.interfaces[0].vectors {
+        set(vector.irq, "per_cpu_count", "0,0,0,0,0,0,0,0");
+        set(vector.irq, "actions", &vector.action);
+    }
+    let root = Root::open_with_faults(&machine.tree.path("/"), |FileAccess { path, .. }| {
+        assert_ne!(path, "/proc/interrupts");
+        InjectedAnswer::Done
+    })
+    .unwrap();
+    let mut proof = Proof::begin(&root, &machine.done).unwrap();
+    let counts: Vec<String> = (0..8).map(|of| if of == cpu { 4 } else { 0 }.to_string()).collect();
+    set(irq, "per_cpu_count", &counts.join(","));
+    let other = machine.rx(2).0;
+    set(other, "per_cpu_count", "0,0,0,0,0,0,0,4");
+    // An IRQ number that belongs to another device by now proves nothing.
+    let reused = machine.rx(3).0;
+    set(reused, "per_cpu_count", "9,9,9,9,9,9,9,9");
+    set(reused, "actions", "other");
+    assert!(!proof.look(&root).unwrap());
+    let proof = proof.finish(&root);
+    assert_eq!((of(&proof, irq).verdict, of(&proof, irq).interrupts), (Evidence::Proven, 4));
+    assert_eq!(of(&proof, other).others.to_string(), "7");
+    assert_eq!(of(&proof, reused).verdict, Evidence::NoTraffic);
+    set(irq, "per_cpu_count", "1,2");
+    let error = Proof::begin(&root, &machine.done).unwrap_err().to_string();
+    assert!(error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"), "{error}");
 }

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -463,4 +464,104 @@ fn the_time_of_a_trial_has_limits() {
     for seconds in ["0", "-1", "86401", "soon"] {
         assert_eq!(machine.nicpin(&["apply", "--try", seconds]).code, 64, "{seconds}");
     }
+}
+
+/// Waits until the settings are these, and fails after ten seconds.
+fn becomes(machine: &Copy, expected: &BTreeMap<String, String>) {
+    let start = Instant::now();
+    while texts(machine) != *expected {
+        assert!(start.elapsed() < Duration::from_secs(10), "the settings were not restored");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whatever keeps the watcher from restoring the settings, it tries again, and says what it is.
+#[test]
+fn the_watcher_tries_again_until_the_settings_are_restored() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    std::fs::create_dir_all(machine.path("/dev")).unwrap();
+    let journal = UnixDatagram::bind(machine.path("/dev/log")).unwrap();
+    journal.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let message = || {
+        let mut text = [0; 4096];
+        let length = journal.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    let record = machine.read("/run/nicpin/state.json");
+    let trial = machine.read("/run/nicpin/try.json");
+    machine.write("/run/nicpin/state.json", "{}");
+    machine.write("/run/nicpin/try.json", "{}");
+    for pause in ["0.5", "1"] {
+        let said = message();
+        assert!(said.starts_with("<28>nicpin["), "{said}");
+        assert!(said.contains("]: apply --try was not confirmed in time, and its settings stay: "), "{said}");
+        assert!(said.contains("/run/nicpin/state.json: not a record of original settings"), "{said}");
+        assert!(said.ends_with(&format!("; trying again in {pause} s")), "{said}");
+    }
+    machine.write("/run/nicpin/state.json", &record);
+    machine.write("/run/nicpin/try.json", &trial);
+    let said = std::iter::repeat_with(message).find(|said| !said.contains("trying again")).unwrap();
+    assert!(said.starts_with("<29>nicpin[") && said.ends_with("; the settings were restored"), "{said}");
+    watched_to_the_end(&machine);
+    machine.remove("/dev/log");
+    assert_eq!(texts(&machine), before);
+}
+
+/// A setting that the kernel refuses to restore is tried again, too.
+#[test]
+fn the_watcher_tries_again_what_was_refused() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    // The mask of another kernel: no text of this width can be read back as written.
+    let text = machine.read("/run/nicpin/try.json");
+    let key = "0000:21:00.0 port 0 tx-1 xps_cpus\": \"";
+    assert!(text.contains(key), "{text}");
+    machine.write("/run/nicpin/try.json", &text.replace(key, &format!("{key}x")));
+    let over = || machine.read("/run/nicpin/try.json").contains("\"over\": true");
+    while !over() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = machine.read("/run/nicpin/try.json");
+    machine.write("/run/nicpin/try.json", &text.replace(&format!("{key}x"), key));
+    becomes(&machine, &before);
+    watched_to_the_end(&machine);
+}
+
+/// The watcher of a trial that was confirmed or restored notices that after a moment, or never if it is stopped.
+#[test]
+fn a_trial_may_follow_another_one_at_once() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    for command in ["confirm", "restore", "confirm", "restore"] {
+        let run = machine.nicpin(&["apply", "--try", "3600"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+        assert_eq!(machine.nicpin(&[command]).code, 0);
+    }
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let stopped = watcher(&machine);
+    kill(stopped, Signal::SIGSTOP).unwrap();
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    let run = machine.nicpin(&["apply", "--try", "3"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    assert_ne!(watcher(&machine), stopped);
+    // It has no say in the later trial.
+    let applied = texts(&machine);
+    kill(stopped, Signal::SIGCONT).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(texts(&machine), applied);
+    watched_to_the_end(&machine);
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn an_apply_says_why_its_watcher_cannot_start() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/run/nicpin/try.lock/x")).unwrap();
+    let run = machine.nicpin(&["apply", "--try", "3600"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("/run/nicpin/try.lock: is a directory (EISDIR)"), "{}", run.stderr);
+    assert!(run.stderr.contains("nothing was written"), "{}", run.stderr);
 }

@@ -3,13 +3,40 @@
 
 use std::time::{Duration, Instant};
 
-use crate::machine::Channels;
+use crate::apply::settings;
+use crate::apply::write::why_not_writable;
+use crate::machine::{Channels, Machine};
+use crate::plan::{ChannelChange, Plan};
 use crate::read::ethtool::set_channels;
 use crate::report::outcome::ChannelOutcome;
 use crate::root::{Root, errno_words};
 
 /// How long a driver may take to create its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sets the channels of a plan if all that is written after them can be written: the new queues would stay without
+/// their settings otherwise.
+pub(crate) fn change_planned_channels(root: &Root, machine: &Machine, plan: &Plan) -> Vec<ChannelOutcome> {
+    let is_changed = |name: &str| plan.channels.iter().any(|change| change.interface == name);
+    let obstacle = settings::planned(machine, plan).into_iter().find_map(|(setting, _)| {
+        let refused =
+            is_changed(setting.interface).then(|| why_not_writable(root, setting.kind, &setting.path));
+        Some(format!("not changed, since {} cannot be written: {}", setting.path, refused??))
+    });
+    let Some(obstacle) = obstacle else {
+        let changes = plan.channels.iter();
+        return change_channels(
+            root,
+            changes.map(|change| (&*change.interface, change.current, change.wanted)),
+        );
+    };
+    let refused = |change: &ChannelChange| ChannelOutcome {
+        interface: change.interface.clone(),
+        wanted: change.wanted.difference(&change.current),
+        refused: Some(obstacle.clone()),
+    };
+    plan.channels.iter().map(refused).collect()
+}
 
 /// Sets each interface's channels and waits for its queues. Each change is (interface, current, wanted).
 pub(crate) fn change_channels<'a>(

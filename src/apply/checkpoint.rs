@@ -46,7 +46,8 @@ impl Checkpoint {
         let mut restored = restore_settings(root, &self.settings, why)?;
         restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
         if restored.complete() {
-            self.record.save(root)?;
+            // If there is no room for the earlier record, the later one has all its original settings.
+            let _ = self.record.save(root);
         } else if let Ok(record) = Record::load(root) {
             let set: Vec<String> = record.last_set.keys().cloned().collect();
             self.reset(root, record, &set, &restored)?;

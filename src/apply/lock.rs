@@ -1,7 +1,7 @@
 //! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once.
 
 use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -69,53 +69,43 @@ fn fix(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// The lock of every command that writes, in the state directory.
-const LOCK: &str = "lock";
-
-fn path(file: &str) -> String {
-    format!("{STATE_DIR}/{file}")
+fn path() -> String {
+    format!("{STATE_DIR}/lock")
 }
 
 impl Lock {
     /// Whether it was ever taken. If not, nicpin has written nothing since boot.
     pub fn exists(root: &Root) -> bool {
-        root.exists(&path(LOCK))
+        root.exists(&path())
     }
 
     /// Takes the lock, waiting up to `wait` for another holder.
     pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
-        let holder = format!("nicpin {command}, process {}", std::process::id());
-        let start = Instant::now();
-        loop {
-            if let Some(lock) = Self::try_take(root, LOCK, &holder)? {
-                return Ok(lock);
-            }
-            if start.elapsed() >= wait {
-                let holder = root.read_state(&path(LOCK)).ok().flatten().unwrap_or_default();
-                let holder = if holder.trim().is_empty() { "another process" } else { holder.trim() };
-                return Err(LockError::Held {
-                    path: root.outside(&path(LOCK)),
-                    holder: holder.to_owned(),
-                    seconds: wait.as_secs(),
-                });
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Takes the lock of this file; `None` while another process holds it.
-    pub(crate) fn try_take(root: &Root, file: &str, holder: &str) -> Result<Option<Self>, LockError> {
-        let path = path(file);
-        let io = |answer| LockError::Io { path: root.outside(&path), answer };
+        let path = path();
         root.make_state_dir(STATE_DIR)?;
         let mut file = root.open_state(&path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(answer)) => return Err(io(answer)),
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(answer)) => {
+                    return Err(LockError::Io { path: root.outside(&path), answer });
+                }
+                Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let mut holder = String::new();
+                    let is_named = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
+                    let holder = if is_named { holder.trim() } else { "another process" }.to_owned();
+                    let (path, seconds) = (root.outside(&path), wait.as_secs());
+                    return Err(LockError::Held { path, holder, seconds });
+                }
+            }
         }
-        // For the message of processes that wait; the lock itself is the kernel's.
-        file.set_len(0).and_then(|()| writeln!(file, "{holder}")).map_err(io)?;
-        Ok(Some(Self { file }))
+        // Only for the message of processes that wait: there may be no room for it.
+        let holder = format!("nicpin {command}, process {}\n", std::process::id());
+        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
+        Ok(Self { file })
     }
 }

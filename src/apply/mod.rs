@@ -21,6 +21,7 @@ mod settings;
 mod state;
 mod trial;
 mod undo;
+mod watch;
 mod write;
 
 #[cfg(feature = "cli")]
@@ -34,5 +35,6 @@ pub use record::Record;
 pub use session::{Options, apply, apply_when_safe};
 pub use state::StateError;
 pub use trial::Trial;
-pub use undo::{confirm, end_trial, restore};
+pub use undo::{confirm, end_trial, end_watched_trial, restore};
+pub use watch::TrialWatch;
 pub use write::write_all;

@@ -7,7 +7,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::Counts;
 use crate::machine::paths::{IRQ_FILES, affinity_file};
 use crate::plan::PlannedVector;
-use crate::read::counts::counts;
+use crate::read::counts::counts_of;
 use crate::read::torn::read_affinity;
 use crate::read::vectors::read_effective;
 use crate::report::outcome::ApplyOutcome;
@@ -47,13 +47,13 @@ impl Proof {
             }));
         }
         let irqs = watched.iter().map(|vector| vector.irq).collect();
-        let last = counts(root, &irqs)?;
+        let last = counts_of(root, &irqs)?;
         Ok(Self { watched, irqs, last })
     }
 
     /// Takes another sample and returns whether every vector is proven.
     pub fn look(&mut self, root: &Root) -> Result<bool, FileError> {
-        let now = counts(root, &self.irqs)?;
+        let now = counts_of(root, &self.irqs)?;
         for vector in &mut self.watched {
             vector.look(root, &self.last, &now);
         }
@@ -87,7 +87,7 @@ impl VectorProof {
             last.cpus.iter().copied().zip(before.counts.iter().copied()).collect();
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
-            // A CPU that came online since goes on from an unknown count.
+            // In /proc/interrupts, a CPU that came online since goes on from an unknown count.
             let Some(grown) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else { continue };
             if grown > 0 && self.cpus.contains(cpu) {
                 planned += u64::from(grown);

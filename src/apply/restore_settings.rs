@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nix::errno::Errno;
+
 use crate::apply::channels::change_channels;
 use crate::apply::error::ApplyError;
 use crate::apply::settings::{self, KernelSetting, Texts, channels_key};
@@ -11,27 +13,75 @@ use crate::machine::{Channels, Machine};
 use crate::plan::Write;
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, RestoreOutcome, WriteResult};
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
-/// Restores these texts: channels first, since queues and vectors are created and removed with them.
+const NET: &str = "/sys/class/net";
+
+/// How often the settings are read again because an interface was renamed meanwhile.
+const TRIES: u32 = 3;
+
+/// Restores these texts: channels first, since queues and vectors are created and removed with them. What belongs to an
+/// interface that is renamed meanwhile is restored, or counts as absent; nothing is written to another interface that
+/// gets its name.
 pub(crate) fn restore_settings(root: &Root, texts: &Texts, why: &str) -> Result<RestoreOutcome, ApplyError> {
-    let mut planned = RestorePlan::new(texts, &read::machine(root, Wants::default())?, why);
+    let mut tries = 1..=TRIES;
+    loop {
+        let names = root.list(NET)?.unwrap_or_default();
+        let restored = root.with_pinned(names.iter().map(|name| queues(name)), || {
+            let (machine, renamed) = read_settings(root, texts)?;
+            if renamed && tries.next().is_some() {
+                return Ok(None);
+            }
+            restore_pinned(root, texts, &machine, why).map(Some)
+        });
+        if let Some(restored) = restored? {
+            return Ok(restored);
+        }
+    }
+}
+
+fn queues(interface: &str) -> String {
+    format!("{NET}/{interface}/queues")
+}
+
+fn restore_pinned(
+    root: &Root,
+    texts: &Texts,
+    machine: &Machine,
+    why: &str,
+) -> Result<RestoreOutcome, ApplyError> {
+    let mut planned = RestorePlan::new(texts, machine, why);
     let changes = planned.channels.iter().map(|change| (&*change.interface, change.now, change.recorded));
     let mut channels = change_channels(root, changes);
-    let refused = channels.iter().zip(&planned.channels).filter(|(done, _)| done.refused.is_some());
-    let mut refused: Vec<String> = refused.map(|(_, change)| change.key.clone()).collect();
     if !channels.is_empty() {
-        planned = RestorePlan::new(texts, &read::machine(root, Wants::default())?, why);
+        planned = RestorePlan::new(texts, &read_settings(root, texts)?.0, why);
     }
     let RestorePlan { writes, mut outcome, .. } = planned;
+    outcome.refused.extend(planned.channels.into_iter().map(|change| change.key));
     for (key, write) in writes {
         let written = write_one(root, &write, None).0;
-        refused.extend(written.failed().then_some(key));
+        outcome.refused.extend(written.failed().then_some(key));
         outcome.results.push(written);
     }
-    outcome.refused.extend(refused);
     channels.append(&mut outcome.channels);
     Ok(RestoreOutcome { channels, ..outcome })
+}
+
+/// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a
+/// container or an unmounted file system, not a device that was removed. Interfaces whose queues are not in place are
+/// left out; also returns whether there are any.
+fn read_settings(root: &Root, texts: &Texts) -> Result<(Machine, bool), FileError> {
+    let mut machine = read::settings(root, Wants::default())?;
+    let found = machine.interfaces.len();
+    machine.interfaces.retain(|interface| root.is_in_place(&queues(&interface.name)));
+    let renamed = machine.interfaces.len() < found;
+    let has_interfaces = texts.keys().any(|key| key.contains(" port "));
+    let has_vectors = texts.keys().any(|key| key.contains(" vector "));
+    let missing = machine.missing().filter(|_| has_vectors);
+    match missing.or((has_interfaces && !root.exists(NET)).then_some(NET)) {
+        Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }),
+        None => Ok((machine, renamed)),
+    }
 }
 
 /// Whether any of these texts differs from that of its setting.

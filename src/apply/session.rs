@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::apply::channels::change_channels;
+use crate::apply::channels::change_planned_channels;
 use crate::apply::checkpoint::Checkpoint;
 use crate::apply::error::ApplyError;
 use crate::apply::fallback::Fallbacks;
@@ -12,6 +12,7 @@ use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
+use crate::apply::watch::TrialWatch;
 use crate::apply::write::write_plan;
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -85,9 +86,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         return Err(error);
     }
     session.start_trial(&machine, &planned)?;
-    let changes =
-        planned.channels.iter().map(|change| (change.interface.as_str(), change.current, change.wanted));
-    let channels = change_channels(root, changes);
+    let channels = change_planned_channels(root, &machine, &planned);
     if !channels.is_empty() {
         // Queues and vectors are new now, so the rest is planned for them. They go away when the channels are restored,
         // so their settings are not original ones.
@@ -148,11 +147,13 @@ impl<'a> Session<'a> {
     fn begin(root: &'a Root, options: Options) -> Result<Self, ApplyError> {
         let lock = Lock::take(root, "apply", options.wait)?;
         let earlier = match Trial::load(root)? {
-            Some(trial) if !trial.over => match Trial::watch(root)? {
-                None => return Err(ApplyError::OnTrial { seconds: trial.seconds }),
+            Some(trial) if !trial.over => {
+                if !TrialWatch::open(root)?.has_ended() {
+                    return Err(ApplyError::OnTrial { seconds: trial.seconds });
+                }
                 // The process that watched it has died, perhaps before the first write.
-                Some(_) => Some(trial.restore(root)?).filter(|undone| !undone.had_nothing_to_do()),
-            },
+                Some(trial.restore(root)?).filter(|undone| !undone.had_nothing_to_do())
+            }
             Some(trial) if trial.has_settings_left() => Some(trial.restore(root)?),
             _ => None,
         };

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::apply::checkpoint::Checkpoint;
 use crate::apply::error::ApplyError;
 use crate::apply::irqbalance::IrqbalanceRecord;
-use crate::apply::lock::{Lock, LockError};
 use crate::apply::restore_settings::differs;
 use crate::apply::settings::Texts;
 use crate::apply::state::{StateError, StateFile};
@@ -77,8 +76,8 @@ impl Trial {
         let Checkpoint { settings, irqbalance, .. } = &self.before;
         let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != *irqbalance);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
-        let machine = || read::machine(root, Wants::default());
-        let settings_changed = || machine().map_or(true, |machine| differs(settings, &machine));
+        let settings_changed =
+            || read::settings(root, Wants::default()).map_or(true, |machine| differs(settings, &machine));
         settings.is_empty() || irqbalance_changed() || settings_changed()
     }
 
@@ -125,13 +124,20 @@ impl Trial {
         self.over = true;
         let left = |key: &String| restored.refused.contains(key) || restored.absent.contains(key);
         self.before.settings.retain(|key, _| left(key));
-        self.save(root)?;
+        self.save_end(root, &restored)?;
         Ok(restored)
     }
 
-    /// Takes the lock of the process that watches the time; `None` while another process holds it. The kernel releases
-    /// it when the process ends, however it ends.
-    pub fn watch(root: &Root) -> Result<Option<Lock>, LockError> {
-        Lock::try_take(root, "try.lock", &std::process::id().to_string())
+    /// Saves a trial that is over.
+    pub(crate) fn save_end(&self, root: &Root, restored: &RestoreOutcome) -> Result<(), StateError> {
+        match self.save(root) {
+            // There may be room when the larger file is gone. It protects nothing any more.
+            Err(_) if restored.complete() => {
+                Self::remove(root)?;
+                let _ = self.save(root);
+                Ok(())
+            }
+            saved => saved,
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::apply::restore_settings::restore_settings;
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
+use crate::apply::watch::TrialWatch;
 use crate::report::outcome::RestoreOutcome;
 use crate::root::Root;
 
@@ -49,7 +50,11 @@ fn restore_original(
     } else {
         record = Record { first_seen: left.clone(), ..Record::default() };
     }
-    record.save(root)?;
+    let saved = record.save(root);
+    if restored.complete() {
+        saved?;
+    }
+    // Otherwise the record on disk has more original settings than are left, which does no harm.
     Ok((left, restored.counted()))
 }
 
@@ -83,12 +88,30 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
 /// the first apply are restored, as by [`restore`].
 pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
+    end(root, |trial| !trial.over)
+}
+
+/// As [`end_trial`], for the process that watches the trial: waits for the lock for ever, restores again what could not
+/// be restored, and leaves a later trial alone.
+pub fn end_watched_trial(root: &Root, watch: &TrialWatch) -> Result<Option<RestoreOutcome>, ApplyError> {
+    // Without a trial there is no need for the lock, which may be gone with all other files.
+    if let Ok(None) = Trial::load(root) {
+        return Ok(None);
+    }
+    let _lock = Lock::take(root, "apply --try", Duration::MAX)?;
+    if !watch.is_current(root) {
+        return Ok(None);
+    }
+    end(root, |trial| !trial.over || trial.has_settings_left())
+}
+
+fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<RestoreOutcome>, ApplyError> {
     match Trial::load(root) {
-        Ok(Some(trial)) if !trial.over => trial.restore(root).map(Some),
+        Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
         Ok(_) => Ok(None),
         Err(_) => {
             let (left, restored) = restore_original(root, || Ok(()))?;
-            Trial::ended(left, &restored).save(root)?;
+            Trial::ended(left, &restored).save_end(root, &restored)?;
             Ok(Some(restored))
         }
     }

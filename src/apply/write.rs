@@ -142,7 +142,7 @@ impl WriteResult {
                 self.write_fallback(root, write, fallbacks, &error);
             }
             Err(error) => {
-                let (outcome, detail) = refusal(root, write, &error);
+                let (outcome, detail) = refusal(root, write.kind, &write.path, &error);
                 self.judge(outcome, detail);
             }
         }
@@ -177,7 +177,7 @@ impl WriteResult {
                 }
                 Err(error) if errno(&error) == Some(Errno::ENOSPC) => {}
                 Err(error) => {
-                    let (outcome, detail) = refusal(root, write, &error);
+                    let (outcome, detail) = refusal(root, write.kind, &write.path, &error);
                     return self.judge(outcome, detail);
                 }
             }
@@ -230,6 +230,13 @@ fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     }
 }
 
+/// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
+pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
+    let error = root.check_writable(path).err()?;
+    let (outcome, why) = refusal(root, kind, path, &error);
+    (outcome == Outcome::Refused).then_some(why)
+}
+
 /// One write(2), repeated while the kernel is busy.
 fn write_patiently(root: &Root, path: &str, value: &str) -> io::Result<()> {
     let mut pauses = PAUSES.iter();
@@ -259,14 +266,14 @@ pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
 }
 
 /// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
-fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
+fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outcome, String) {
     let words = errno_words(error);
     let refused = |fix: &str| (Outcome::Refused, format!("{words}: {fix}"));
-    match (write.kind, errno(error)) {
+    match (kind, errno(error)) {
         // EPERM since 6.12, where the file has no write bits; EIO before, and also for an IRQ that was freed while the
         // file was open.
         (WriteKind::Vector, Some(errno @ (Errno::EPERM | Errno::EIO)))
-            if root.exists(&write.path) && (errno == Errno::EIO || !has_write_bits(root, &write.path)) =>
+            if root.exists(path) && (errno == Errno::EIO || !has_write_bits(root, path)) =>
         {
             (
                 Outcome::Managed,
@@ -275,7 +282,7 @@ fn refusal(root: &Root, write: &Write, error: &io::Error) -> (Outcome, String) {
                 ),
             )
         }
-        (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(&write.path) => (
+        (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(path) => (
             Outcome::Vanished,
             format!("{words}: an interface with one transmit queue has no XPS; run again"),
         ),

@@ -10,12 +10,13 @@ use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::apply::{Trial, confirm, end_trial};
+use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::inputs::open_to_write;
+use crate::commands::journal;
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::TrialEnd;
@@ -23,10 +24,13 @@ use crate::root::Root;
 
 /// Interval at which the trial file is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait for another nicpin before restoring; longer than any apply takes.
-const LOCK_WAIT: Duration = Duration::from_secs(3600);
+/// The pause before the watcher tries again to restore the settings. It doubles from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LAST_PAUSE: Duration = Duration::from_secs(60);
 /// How long an apply on a terminal waits, after the end of the trial, for its watcher to restore the settings.
 const GRACE: Duration = Duration::from_secs(2);
+/// What the watcher sends to its apply when it has the lock; otherwise it sends the error.
+const READY: &str = "ready";
 /// What the apply sends to its watcher after the last write.
 const FINISHED: &str = "finished\n";
 
@@ -57,19 +61,20 @@ impl Watcher {
             .spawn();
         let Child { stdin, stdout, .. } =
             child.context("cannot start the watcher of --try; nothing was written")?;
-        let mut ready = String::new();
+        let mut answer = String::new();
         if let Some(stdout) = stdout {
-            BufReader::new(stdout).read_line(&mut ready)?;
+            BufReader::new(stdout).read_line(&mut answer)?;
         }
-        match stdin {
-            Some(stdin) if !ready.is_empty() => Ok(Self { stdin }),
-            _ => bail!("the watcher of --try failed; nothing was written"),
+        match (stdin, answer.trim_end()) {
+            (Some(stdin), READY) => Ok(Self { stdin }),
+            (_, "") => bail!("the watcher of --try ended; nothing was written"),
+            (_, error) => bail!("{error}; so --try has no watcher, and nothing was written"),
         }
     }
 
     /// Starts the time of the trial. If the watcher has ended, restores the settings at once.
     pub(super) fn go(mut self, root: &Root) -> Result<()> {
-        if self.stdin.write_all(FINISHED.as_bytes()).is_err() && end_trial(root, LOCK_WAIT)?.is_some() {
+        if self.stdin.write_all(FINISHED.as_bytes()).is_err() && end_trial(root, Duration::MAX)?.is_some() {
             let left = Trial::load(root)?.and_then(|trial| trial.not_restored());
             let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
             bail!("the watcher of --try ended; the settings were restored{left}");
@@ -82,22 +87,49 @@ impl Watcher {
 pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     let root = open_to_write(cli)?;
-    let _watch =
-        Trial::watch(&root)?.ok_or_else(|| anyhow!("another apply --try waits for its confirmation"))?;
+    let watch = TrialWatch::begin(&root);
+    let answer = watch.as_ref().map_or_else(ToString::to_string, |_| READY.to_owned());
     let mut stdout = std::io::stdout();
-    stdout.write_all(b"ready\n").and_then(|()| stdout.flush())?;
+    writeln!(stdout, "{answer}").and_then(|()| stdout.flush())?;
+    let watch = watch?;
     let mut message = String::new();
     // The pipe was closed without the message: the apply was killed.
     let finished = std::io::stdin().read_to_string(&mut message).is_ok() && message == FINISHED;
     let end = Instant::now() + Duration::from_secs(if finished { args.seconds } else { 0 });
     while Instant::now() < end {
-        if !waits(&root) {
+        if !watch.is_current(&root) || !waits(&root) {
             return Ok(Exit::Planned);
         }
         std::thread::sleep(POLL_INTERVAL.min(end.saturating_duration_since(Instant::now())));
     }
-    end_trial(&root, LOCK_WAIT)?;
+    restore_unconfirmed(&root, &watch);
     Ok(Exit::Planned)
+}
+
+/// Restores the settings, and tries again until nothing stands in the way.
+fn restore_unconfirmed(root: &Root, watch: &TrialWatch) {
+    const NOT_CONFIRMED: &str = "apply --try was not confirmed in time";
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let obstacle = match end_watched_trial(root, watch) {
+            Ok(None) => return,
+            Ok(Some(restored)) if !restored.failed() => {
+                return journal::note(root, &format!("{NOT_CONFIRMED}; the settings were restored"));
+            }
+            Ok(Some(_)) => Trial::load(root).ok().flatten().and_then(|trial| trial.not_restored()),
+            Err(error) => Some(error.to_string()),
+        };
+        let obstacle = obstacle.unwrap_or_default();
+        journal::warn(
+            root,
+            &format!(
+                "{NOT_CONFIRMED}, and its settings stay: {obstacle}; trying again in {} s",
+                pause.as_secs_f32()
+            ),
+        );
+        std::thread::sleep(pause);
+        pause = LAST_PAUSE.min(2 * pause);
+    }
 }
 
 /// Whether a trial waits for its confirmation. A trial file that cannot be read counts as not confirmed.
@@ -116,18 +148,19 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
     if Trial::load(&root).is_ok_and(|trial| trial.is_none()) {
         return Ok(exit);
     }
+    let watch = TrialWatch::open(&root)?;
     let mut listening = true;
     let mut ended = TrialEnd::InTime;
     // The watcher may have to wait for another nicpin before it restores.
     let late = Duration::from_secs(args.trial.unwrap_or_default()) + GRACE;
     let start = Instant::now();
     while waits(&root) {
-        let watch = Trial::watch(&root)?;
-        if watch.is_some() || start.elapsed() > late {
+        let unwatched = watch.has_ended();
+        if unwatched || start.elapsed() > late {
             // The watcher has ended, or it is stopped.
             let undone =
-                end_trial(&root, LOCK_WAIT).context("it was not confirmed, and cannot be restored")?;
-            if undone.is_some() && watch.is_some() {
+                end_trial(&root, Duration::MAX).context("it was not confirmed, and cannot be restored")?;
+            if undone.is_some() && unwatched {
                 ended = TrialEnd::Unwatched;
             }
             break;

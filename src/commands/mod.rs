@@ -10,6 +10,7 @@ mod confirm;
 mod draw;
 mod inputs;
 mod irqbalance_policy;
+mod journal;
 mod man;
 mod measure;
 mod nodes;

@@ -4,12 +4,43 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::{CountRow, Counts};
-use crate::read::interrupts::{INTERRUPTS, InterruptsError, columns, skip_counts, untorn};
+use crate::read::files::read_list;
+use crate::read::interrupts::{INTERRUPTS, IRQS, InterruptsError, columns, skip_counts, untorn};
 use crate::root::{FileError, Root};
+
+/// The CPUs in `per_cpu_count`.
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
 /// The counts of these IRQs since boot.
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError> {
     untorn(root, || Ok(parse(&root.read(INTERRUPTS)?, irqs)))
+}
+
+/// The counts of these IRQs since boot by possible CPU, from `/sys/kernel/irq/N/per_cpu_count` where the kernel has these
+/// files (`Documentation/ABI/testing/sysfs-kernel-irq`): `/proc/interrupts` has all IRQs of the machine.
+pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError> {
+    let file = |irq: u32, name: &str| root.read_opt(&format!("{IRQS}/{irq}/{name}"));
+    let mut cpus: Vec<u32> = Vec::new();
+    let mut rows = BTreeMap::new();
+    for &irq in irqs {
+        let Some(text) = file(irq, "per_cpu_count")? else { continue };
+        let counts: Vec<u32> = text.trim_end().split(',').map(count).collect();
+        if cpus.is_empty() {
+            let possible = read_list(root, POSSIBLE)?;
+            cpus = possible.map_or_else(|| (0..).take(counts.len()).collect(), |cpus| cpus.iter().collect());
+        }
+        if counts.len() != cpus.len() {
+            let path = format!("{IRQS}/{irq}/per_cpu_count");
+            let (found, expected) = (counts.len(), cpus.len());
+            return Err(root.content_error(&path, format!("has {found} counts for {expected} possible CPUs")));
+        }
+        let whose: Result<Vec<_>, _> =
+            ["chip_name", "hwirq", "actions"].map(|name| file(irq, name)).into_iter().collect();
+        let whose: Vec<String> =
+            whose?.into_iter().flatten().map(|text| text.trim_end().to_owned()).collect();
+        rows.insert(irq, CountRow { counts, whose: whose.join(" ") });
+    }
+    if rows.is_empty() { counts(root, irqs) } else { Ok(Counts { cpus, rows }) }
 }
 
 /// Reads the counts of these IRQs and skips all other rows.
@@ -41,7 +72,10 @@ pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError
 
 /// A count in 32 bits; larger numbers in a copied file wrap.
 fn count(digits: &str) -> u32 {
-    digits.bytes().fold(0, |sum: u32, digit| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
+    digits
+        .bytes()
+        .filter(u8::is_ascii_digit)
+        .fold(0, |sum: u32, digit| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
 }
 
 #[cfg(test)]

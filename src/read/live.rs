@@ -15,6 +15,23 @@ use crate::root::{FileError, Root};
 /// Reads the machine below a root: what is always needed, and what else is wanted.
 pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     let topology = topology::read(root)?;
+    let machine = settings(root, wants)?;
+    let interfaces = &machine.interfaces;
+    let hints = if wants.hints { hints(root, interfaces)? } else { BTreeMap::new() };
+    let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
+    Ok(Machine {
+        others: Others { cards: others::cards(root, interfaces)?, ..machine.others },
+        topology,
+        hints,
+        memory,
+        other_tools: tools::read(root),
+        sockets_poll: polling::sockets_poll(root)?,
+        ..machine
+    })
+}
+
+/// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
+pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root, wants)?;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
     let without_proc = !root.exists("/proc");
@@ -30,20 +47,14 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         }
         vectors::read(root, &handlers, &mut interfaces, &rdma)?;
     }
-    let hints = if wants.hints { hints(root, &interfaces)? } else { BTreeMap::new() };
-    let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
     Ok(Machine {
-        others: Others { virtuals, rdma, cards: others::cards(root, &interfaces)? },
-        topology,
-        interfaces,
-        hints,
-        memory,
-        without_proc,
-        without_irqs: !without_proc && without_irqs(root),
+        others: Others { virtuals, rdma, ..Others::default() },
         stacked,
+        without_proc,
+        without_irqs: !without_proc && without_irqs(root, &interfaces),
+        interfaces,
         flow_entries: read_number(root, FLOW_ENTRIES)?,
-        other_tools: tools::read(root),
-        sockets_poll: polling::sockets_poll(root)?,
+        ..Machine::default()
     })
 }
 
@@ -58,8 +69,12 @@ pub fn read_queue_settings(
     wanted.into_iter().try_for_each(|interface| interfaces::read_queue_settings(root, interface))
 }
 
-fn without_irqs(root: &Root) -> bool {
-    !root.exists(IRQ_FILES) && [INTERRUPTS, interrupts::IRQS].iter().any(|listed| root.exists(listed))
+/// Whether the directories of IRQs are absent or masked by an empty directory, as in a container.
+fn without_irqs(root: &Root, interfaces: &[Interface]) -> bool {
+    let is_irq = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
+    let has_irqs = interfaces.iter().any(|interface| !interface.vectors.is_empty())
+        || root.list(IRQ_FILES).is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_irq)));
+    !has_irqs && [INTERRUPTS, interrupts::IRQS].iter().any(|listed| root.exists(listed))
 }
 
 fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {

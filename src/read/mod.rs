@@ -28,5 +28,6 @@ pub(crate) mod torn;
 pub mod vectors;
 mod wants;
 
+pub(crate) use live::settings;
 pub use live::{machine, read_queue_settings};
 pub use wants::{Queues, Wants};

@@ -17,6 +17,7 @@ use crate::root::error::{io_error, is_absent};
 use crate::root::faults::{Faults, FileAction};
 #[cfg(feature = "testing")]
 use crate::root::faults::{FileAccess, InjectedAnswer};
+use crate::root::pin::Pinned;
 pub(super) use crate::root::recorded::Recorded;
 use crate::root::recorded::Recorder;
 #[cfg(feature = "cli")]
@@ -38,6 +39,7 @@ pub struct Root {
     backing: Backing,
     record: Recorder,
     faults: Faults,
+    pinned: Pinned,
     /// The read buffer, reused for each file.
     buffer: RefCell<Vec<u8>>,
 }
@@ -73,7 +75,7 @@ impl Root {
 
     fn over(base: PathBuf, backing: Backing) -> Self {
         let (record, faults) = (Recorder::default(), Faults::default());
-        Self { base, backing, record, faults, buffer: RefCell::default() }
+        Self { base, backing, record, faults, pinned: Pinned::default(), buffer: RefCell::default() }
     }
 
     #[cfg(feature = "cli")]
@@ -123,6 +125,10 @@ impl Root {
 
     pub(super) fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    pub(super) fn pinned(&self) -> &Pinned {
+        &self.pinned
     }
 
     /// What was read so far, if opened with [`Root::open_recording`].
@@ -292,6 +298,13 @@ impl Root {
         let mut file = self.open_to_write(path)?;
         let written = file.write(value.as_bytes())?;
         if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    /// Opens an existing file as [`Root::write`] does, and writes nothing.
+    pub(crate) fn check_writable(&self, path: &str) -> io::Result<()> {
+        self.faults.ask_to_write(path, "")?;
+        self.open_at(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
+        Ok(())
     }
 
     /// Reads a file and records it. The mode is 0 unless recording.

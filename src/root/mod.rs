@@ -10,6 +10,7 @@ mod error;
 pub mod faults;
 mod files;
 mod open;
+mod pin;
 pub(crate) mod recorded;
 pub(crate) mod tree;
 mod trusted;

@@ -10,12 +10,17 @@ use nix::sys::stat::{self, FileStat, Mode, SFlag};
 
 use crate::root::Root;
 use crate::root::files::relative;
+use crate::root::pin::DIRECTORY;
 
 /// The kernel's limit before ELOOP.
 const MAX_LINKS: usize = 40;
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+        self.pinned().open(path, flags).unwrap_or_else(|| self.open_by_path(path, flags))
+    }
+
+    fn open_by_path(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
         let (top, flags) = (self.top()?, flags | OFlag::O_CLOEXEC);
         if self.is_real() {
             return fcntl::openat(top, relative(path), flags, Mode::empty());
@@ -26,6 +31,31 @@ impl Root {
             // `..` was followed.
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.walk(path, flags, &mut Vec::new()),
             result => result,
+        }
+    }
+
+    /// Does some work, during which these directories, and all files below them, are those that have these paths now.
+    /// Directories that are absent now are found by their paths.
+    pub(crate) fn with_pinned<T>(
+        &self,
+        paths: impl IntoIterator<Item = String>,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let open = |path: String| Some((path.clone(), self.open_by_path(&path, DIRECTORY).ok()?));
+        let before = self.pinned().0.replace(paths.into_iter().filter_map(open).collect());
+        let result = work();
+        self.pinned().0.replace(before);
+        result
+    }
+
+    /// Whether a pinned directory still has its path; true for one that is not pinned.
+    pub(crate) fn is_in_place(&self, path: &str) -> bool {
+        let pinned = self.pinned().0.borrow();
+        let Some(directory) = pinned.get(path) else { return true };
+        let now = self.open_by_path(path, DIRECTORY).and_then(stat::fstat);
+        match (stat::fstat(directory), now) {
+            (Ok(then), Ok(now)) => (then.st_dev, then.st_ino) == (now.st_dev, now.st_ino),
+            _ => false,
         }
     }
 

@@ -1,0 +1,229 @@
+//! Restoring works whatever else happens on the machine: processes that end, a full `/run`, other users, hidden
+//! directories.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stderr)] // helpers of tests, on their own trees
+
+mod support;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use nicpin::apply::{self, Options};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+use support::run::{Copy, good};
+
+fn texts(machine: &Copy) -> BTreeMap<String, String> {
+    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
+    machine.snapshot().into_iter().map(text).collect()
+}
+
+/// Reading the state of a process that ends meanwhile answers ESRCH.
+#[test]
+fn a_process_that_ends_keeps_nothing_from_being_restored() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/proc/4711")).unwrap();
+    machine.write("/proc/4711/stat", "4711 (sh) S 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 100\n");
+    let before = texts(&machine);
+    for on_trial in [false, true] {
+        let seconds: &[&str] = if on_trial { &["--try", "3600"] } else { &[] };
+        good(&machine, &[&["apply"], seconds].concat());
+        let root = Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
+            let ends = action == FileAction::Read && path.starts_with("/proc/4711/");
+            if ends { InjectedAnswer::Errno(Errno::ESRCH as i32) } else { InjectedAnswer::Done }
+        })
+        .unwrap();
+        let wait = Options::default().wait;
+        let restored = if on_trial { apply::end_trial(&root, wait) } else { apply::restore(&root, wait) };
+        assert!(restored.unwrap().unwrap().complete());
+        assert_eq!(texts(&machine), before);
+    }
+}
+
+/// Runs shell commands in a mount namespace of their own, in which `/run` of the machine is a tmpfs of 64 kB; `fill`
+/// fills it. `None` where mounts are not allowed.
+fn with_small_run(machine: &Copy, script: &str) -> Option<String> {
+    let root = machine.path("/");
+    let setup = "mkdir -p $ROOT/run && mount -t tmpfs -o size=64k none $ROOT/run || exit 77
+        fill() { dd if=/dev/zero of=$ROOT/run/full bs=1k count=64 2>/dev/null; ! dd if=/dev/zero of=$ROOT/run/more bs=1k count=1 2>/dev/null; }
+        nicpin() { $NICPIN \"$@\" --root $ROOT; }
+        expect() { code=$1; shift; nicpin \"$@\"; got=$?; [ $got = $code ] || { echo \"$* ends with $got\"; exit 1; }; }
+        ";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-uc", &format!("{setup}{script}")]);
+    command
+        .env("ROOT", root.to_str().unwrap().trim_end_matches('/'))
+        .env("NICPIN", env!("CARGO_BIN_EXE_nicpin"));
+    let output = command.output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    match output.status.code() {
+        Some(77) => {
+            eprintln!("skipped: no mounts are allowed here: {said}");
+            None
+        }
+        code => {
+            assert_eq!(code, Some(0), "{said}");
+            Some(said)
+        }
+    }
+}
+
+#[test]
+fn a_full_run_keeps_nothing_from_being_restored() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    let script = "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";
+    if with_small_run(&machine, script).is_none() {
+        return;
+    }
+    assert_eq!(texts(&machine), before);
+    // A trial after an earlier apply, so that the earlier record has to be written again.
+    let script =
+        "expect 0 apply --scope remote; expect 0 apply --try 1; fill; flock $ROOT/run/nicpin/try.lock true";
+    with_small_run(
+        &machine,
+        &format!("{script}; expect 1 confirm; cp $ROOT/proc/irq/27/smp_affinity $ROOT/remote"),
+    );
+    let remote = machine.read("/remote");
+    machine.remove("/remote");
+    with_small_run(&machine, "expect 0 apply --scope remote");
+    assert_eq!(texts(&machine)["/proc/irq/27/smp_affinity"], format!("File({:?})", remote.trim()));
+    with_small_run(&machine, "expect 0 apply --try 3600; fill; expect 0 confirm; expect 0 restore");
+}
+
+/// A lock on a file needs no more than to open it for reading.
+#[test]
+fn other_users_cannot_hold_the_locks() {
+    let machine = Copy::of("two-node");
+    let mode = |path: &str| std::fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o777;
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    machine.write("/run/nicpin/lock", "");
+    machine.set_mode("/run/nicpin/lock", 0o644);
+    good(&machine, &["apply", "--try", "3600"]);
+    assert_eq!((mode("/run/nicpin/lock"), mode("/run/nicpin/try.lock")), (0o600, 0o600));
+    // Others may see what was recorded.
+    assert_eq!(mode("/run/nicpin/state.json"), 0o644);
+    good(&machine, &["restore"]);
+}
+
+/// In a container `/proc/irq` is often masked: that is no device that was removed.
+#[test]
+fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
+    for (hidden, leaves_empty) in
+        [("/proc/irq", false), ("/proc/irq", true), ("/proc", false), ("/sys/class/net", false)]
+    {
+        let machine = Copy::of("two-node");
+        let before = texts(&machine);
+        good(&machine, &["apply"]);
+        let record = machine.read("/run/nicpin/state.json");
+        std::fs::rename(machine.path(hidden), machine.path("/hidden")).unwrap();
+        if leaves_empty {
+            std::fs::create_dir(machine.path(hidden)).unwrap();
+        }
+        let apply = machine.nicpin(&["apply"]);
+        let restore = machine.nicpin(&["restore"]);
+        if hidden != "/sys/class/net" {
+            assert_eq!((apply.code, &apply.stderr), (1, &restore.stderr), "{hidden}: {}", apply.stdout);
+        }
+        assert_eq!((restore.code, restore.stdout.as_str()), (1, ""), "{hidden}");
+        let missing = format!("{hidden}: no such file or directory (ENOENT)");
+        assert!(restore.stderr.contains(&missing), "{}", restore.stderr);
+        assert_eq!(machine.read("/run/nicpin/state.json"), record, "{hidden}");
+        if leaves_empty {
+            machine.remove(hidden);
+        }
+        std::fs::rename(machine.path("/hidden"), machine.path(hidden)).unwrap();
+        good(&machine, &["restore"]);
+        assert_eq!(texts(&machine), before);
+    }
+}
+
+/// The watcher of a trial waits for whoever holds the lock.
+#[test]
+fn a_trial_waits_for_the_lock() {
+    let machine = Copy::of("two-node");
+    let before = texts(&machine);
+    good(&machine, &["apply", "--try", "1"]);
+    let lock =
+        std::fs::File::options().read(true).write(true).open(machine.path("/run/nicpin/lock")).unwrap();
+    lock.lock().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_ne!(texts(&machine), before);
+    drop(lock);
+    let start = Instant::now();
+    while texts(&machine) != before {
+        assert!(start.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const DEVICES: [&str; 2] = [
+    "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net",
+    "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/virtio0/net",
+];
+
+/// Gives each of two interfaces the name of the other one.
+fn swap_names(root: &Path) {
+    let names = ["nic0", "nic1"];
+    let path = |path: String| root.join(path.trim_start_matches('/'));
+    for device in DEVICES {
+        let [from, to] = if path(format!("{device}/nic0")).exists() { names } else { [names[1], names[0]] };
+        std::fs::rename(path(format!("{device}/{from}")), path(format!("{device}/{to}"))).unwrap();
+        let link = path(format!("/sys/class/net/{to}"));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(format!("../../..{device}/{to}"), link).unwrap();
+    }
+}
+
+/// The settings of both devices, whatever their names are.
+fn by_device(machine: &Copy) -> BTreeMap<String, String> {
+    let settings = texts(machine).into_iter().filter(|(path, _)| !path.starts_with("/sys/class/net/"));
+    settings.map(|(path, text)| (path.replace("/nic1/", "/nic0/"), text)).collect()
+}
+
+/// At whichever step of a restore the names are swapped, each device gets its own settings, at the latest when the
+/// record says so; and no other device gets them.
+#[test]
+fn names_that_are_swapped_during_a_restore() {
+    let machine = Copy::in_memory("two-node");
+    for queue in 0..4 {
+        machine.write(&format!("{}/nic1/queues/tx-{queue}/xps_cpus", DEVICES[1]), "0f\n");
+        machine.write(&format!("{}/nic1/queues/rx-{queue}/rps_cpus", DEVICES[1]), "f0\n");
+    }
+    let before = by_device(&machine);
+    let swapped_at = |step: usize| {
+        let (seen, top) = (Rc::new(Cell::new(0)), machine.path("/"));
+        let steps = Rc::clone(&seen);
+        let root = Root::open_with_faults(&machine.path("/"), move |_| {
+            if seen.replace(seen.get() + 1) == step {
+                swap_names(&top);
+            }
+            InjectedAnswer::Done
+        });
+        (root.unwrap(), steps)
+    };
+    let mut step = 0;
+    loop {
+        good(&machine, &["apply", "pci:0000:21:00.0"]);
+        let (root, steps) = swapped_at(step);
+        let restored = apply::restore(&root, Options::default().wait).unwrap().unwrap();
+        if restored.absent.is_empty() {
+            assert!(restored.complete(), "{step}: {restored:?}");
+            assert!(!machine.path("/run/nicpin/state.json").exists(), "{step}");
+        } else {
+            good(&machine, &["restore"]);
+        }
+        assert_eq!(by_device(&machine), before, "{step}");
+        if step > steps.get() {
+            break;
+        }
+        step += 5;
+    }
+    assert!(step > 100, "{step}");
+}
