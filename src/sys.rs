@@ -1,9 +1,9 @@
-//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, ethtool's channels. The only module with unsafe code;
-//! it knows numbers and structures, not their use.
+//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, ethtool's channels and drivers. The only
+//! module with unsafe code; it knows numbers and structures, not their use.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 #[cfg(feature = "cli")]
 use memmap2::MmapMut;
@@ -200,9 +200,22 @@ pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
     Ok(entries.iter().map(entry).collect())
 }
 
+const SIOCGIFHWADDR: c_ulong = 0x8927;
+const SIOCGIFINDEX: c_ulong = 0x8933;
 const SIOCETHTOOL: c_ulong = 0x8946;
+const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
+
+/// `struct ethtool_drvinfo` (`include/uapi/linux/ethtool.h`). A text ends with a zero, unless it fills its field.
+#[repr(C)]
+struct EthtoolDrvinfo {
+    cmd: u32,
+    /// Driver, its version, firmware version, bus address, option ROM's version.
+    texts: [[u8; 32]; 5],
+    reserved: [u8; 12],
+    counts: [u32; 5],
+}
 
 /// `struct ethtool_channels` (`include/uapi/linux/ethtool.h`).
 #[repr(C)]
@@ -212,8 +225,33 @@ struct EthtoolChannels {
     numbers: [u32; 8],
 }
 
+/// A structure of `SIOCETHTOOL` whose command the kernel answers within it.
+///
+/// # Safety
+///
+/// It begins with a command, and has the size and the layout that the kernel knows for it.
+unsafe trait EthtoolCommand {}
+// SAFETY: both are as in the kernel's header, and made with no other command.
+unsafe impl EthtoolCommand for EthtoolDrvinfo {}
+// SAFETY: as above.
+unsafe impl EthtoolCommand for EthtoolChannels {}
+
 mod ioctl {
     nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
+    nix::ioctl_readwrite_bad!(siocgifindex, super::SIOCGIFINDEX, nix::libc::ifreq);
+    nix::ioctl_readwrite_bad!(siocgifhwaddr, super::SIOCGIFHWADDR, nix::libc::ifreq);
+}
+
+/// Version of the driver, version of the firmware, and address of the device on its bus; each may be empty.
+pub(crate) fn get_driver(interface: &str) -> Result<[String; 3], Errno> {
+    let mut info =
+        EthtoolDrvinfo { cmd: ETHTOOL_GDRVINFO, texts: [[0; 32]; 5], reserved: [0; 12], counts: [0; 5] };
+    ethtool(interface, &mut info)?;
+    let text = |at: usize| {
+        let bytes: &[u8] = &info.texts[at];
+        String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+    };
+    Ok([text(1), text(2), text(3)])
 }
 
 pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
@@ -226,8 +264,35 @@ pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<(), Err
     ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, numbers })
 }
 
-fn ethtool(interface: &str, channels: &mut EthtoolChannels) -> Result<(), Errno> {
-    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+/// The index of an interface, and the first six bytes of its hardware address.
+pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
+    let mut request = named_request(interface)?;
+    let socket = ioctl_socket()?;
+    // SAFETY: the kernel writes an int into the request.
+    unsafe { ioctl::siocgifindex(socket.as_raw_fd(), &raw mut request) }?;
+    // SAFETY: the kernel has just written this field.
+    let index = unsafe { request.ifr_ifru.ifru_ifindex };
+    // SAFETY: the kernel writes a sockaddr into the request.
+    unsafe { ioctl::siocgifhwaddr(socket.as_raw_fd(), &raw mut request) }?;
+    // SAFETY: the kernel has just written this field.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    Ok((index, std::array::from_fn(|at| address.sa_data[at].to_ne_bytes()[0])))
+}
+
+fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Errno> {
+    let mut request = named_request(interface)?;
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
+    // SAFETY: `request` and the `command` that it points to live until the call returns, and the kernel reads and
+    // writes no more than the structure that the command is defined with.
+    unsafe { ioctl::siocethtool(ioctl_socket()?.as_raw_fd(), &raw mut request) }?;
+    Ok(())
+}
+
+fn ioctl_socket() -> Result<OwnedFd, Errno> {
+    socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+}
+
+fn named_request(interface: &str) -> Result<libc::ifreq, Errno> {
     // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
@@ -236,11 +301,7 @@ fn ethtool(interface: &str, channels: &mut EthtoolChannels) -> Result<(), Errno>
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *to = libc::c_char::from_ne_bytes([from]);
     }
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(channels).cast();
-    // SAFETY: `request` and the `channels` that it points to live until the call returns, and
-    // both commands read and write no more than the structure they are defined with.
-    unsafe { ioctl::siocethtool(socket.as_raw_fd(), &raw mut request) }?;
-    Ok(())
+    Ok(request)
 }
 
 #[cfg(test)]
@@ -251,6 +312,8 @@ mod tests {
     fn loopback_has_no_channels() {
         assert!(get_channels("lo").is_err());
         assert!(get_channels("a-name-that-is-too-long-for-an-interface").is_err());
+        assert!(get_driver("no-such-name").is_err() && get_identity("no-such-name").is_err());
+        assert_eq!(get_identity("lo").unwrap(), (1, [0; 6]));
     }
 
     #[test]

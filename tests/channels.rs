@@ -190,3 +190,41 @@ fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
         assert!(now.values().map(text).eq(before), "{read_only}");
     }
 }
+
+/// The recorded answers of `ETHTOOL_GDRVINFO`, and the MTU.
+#[test]
+fn versions_of_driver_and_firmware_are_in_the_status() {
+    let machine = Copy::of("dl980");
+    let status = || -> serde_json::Value {
+        let run = machine.nicpin(&["status", "--format", "json", "eth0"]);
+        serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap()["interfaces"][0].clone()
+    };
+    let before = status();
+    for key in ["driver_version", "firmware", "mtu"] {
+        assert!(before[key].is_null() && before.get(key).is_some(), "{key}: {before}");
+    }
+    machine.write("/nicpin/ethtool/eth0/driver", "version 6.12.0\nfirmware 22.31.1014 (MT_0000000359)\n");
+    machine.write("/sys/class/net/eth0/mtu", "9000\n");
+    let after = status();
+    let found = ["driver_version", "firmware", "mtu"].map(|key| after[key].clone());
+    assert_eq!(found, ["6.12.0".into(), "22.31.1014 (MT_0000000359)".into(), serde_json::Value::from(9000)]);
+    machine.write("/nicpin/ethtool/eth0/driver", "version \nfirmware N/A\n");
+    assert!(status()["firmware"].is_null() && status()["driver_version"].is_null());
+}
+
+/// Where `/sys` is of another network namespace, ethtool and netlink are about another interface of the same name.
+#[test]
+fn an_interface_of_another_namespace_has_no_answers() {
+    let machine = Copy::of("dl980");
+    machine.write("/nicpin/ethtool/eth0/other-namespace", "");
+    let run = machine.nicpin(&["plan", "--channels", "2", "--format", "json", "eth0"]);
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let codes: Vec<&str> = plan["interfaces"][0]["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note["code"].as_str().unwrap())
+        .collect();
+    assert!(codes.contains(&"other-namespace") && codes.contains(&"channels-unchanged"), "{codes:?}");
+    assert_eq!(plan["interfaces"][0]["channels"], serde_json::Value::Null);
+}

@@ -61,6 +61,28 @@ fn busy() -> Measure {
     measure(&sample(3, &rows, 0, 0), &sample(5, &later, 50, 250_000_000))
 }
 
+/// The kernel counts loopback's packets with all others; its bytes are no interface's traffic.
+#[test]
+fn loopback_is_named_where_the_cpus_packets_include_it() {
+    let rows = [[0; 4]; 4];
+    let with_loopback = |seconds: u64, packets: u64| {
+        let values = InterfaceCounts { rx_packets: packets, rx_bytes: packets * 1000, ..Default::default() };
+        let mut sample = sample(seconds, &rows, 0, 0);
+        sample.interfaces.insert("lo".to_owned(), Counters { index: 1, values });
+        sample
+    };
+    let measured = measure(&with_loopback(3, 10), &with_loopback(5, 1010));
+    assert_eq!(
+        (measured.machine.loopback_packets_per_second, measured.machine.gbit_per_second),
+        (500.0, 0.0)
+    );
+    let text = nicpin::render::measure::measure(&measured, false);
+    assert!(text.contains("loopback's 500 packets/s are among those of the CPUs\n"), "{text}");
+    assert!(MeasuredInterface::wanted(&[]).interfaces.contains("lo"));
+    let without = measure(&with_loopback(3, 10), &with_loopback(5, 10));
+    assert!(!nicpin::render::measure::measure(&without, false).contains("loopback"));
+}
+
 #[test]
 fn rates_shares_and_costs() {
     let measure = busy();

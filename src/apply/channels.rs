@@ -53,12 +53,13 @@ pub(crate) fn change_channels<'a>(
 
 fn change_interface(root: &Root, interface: &str, wanted: Channels) -> Result<(), String> {
     set_channels(root, interface, &wanted).map_err(|error| {
-        let fix = match error.raw_os_error() {
-            Some(nix::libc::EPERM | nix::libc::EACCES) => "run as root",
-            Some(nix::libc::EINVAL) => {
+        let Some(errno) = error.raw_os_error() else { return error.to_string() };
+        let fix = match errno {
+            nix::libc::EPERM | nix::libc::EACCES => "run as root",
+            nix::libc::EINVAL => {
                 "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
             }
-            Some(nix::libc::EBUSY) => "the device is busy; run again",
+            nix::libc::EBUSY => "the device is busy; run again",
             _ => "the driver does not accept this number of channels",
         };
         format!("{}: {fix}", errno_words(&error))

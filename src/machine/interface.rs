@@ -19,6 +19,15 @@ pub struct Interface {
     pub name: String,
     /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
     pub driver: Option<String>,
+    /// The driver's version, as ethtool reports it; most drivers report the kernel's.
+    pub driver_version: Option<String>,
+    /// The firmware's version, as ethtool reports it.
+    pub firmware: Option<String>,
+    /// The most bytes of a packet (`mtu`).
+    pub mtu: Option<u32>,
+    /// Whether `/sys` shows it from another network namespace than that of the process. Ethtool and netlink would report
+    /// another interface of its name, or none.
+    pub in_other_namespace: bool,
     /// The bus device that owns its vectors.
     pub device: Device,
     /// Which port of the device it is (`dev_port`), from 0.

@@ -15,6 +15,9 @@ use crate::policy::Balancer;
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Note {
+    /// `/sys` shows the interface from another network namespace: ethtool and netlink were not asked about it.
+    OtherNamespace,
+
     // Nodes and candidate CPUs.
     /// `numa_node` is -1 or a node that the machine does not have, and the node could not be determined otherwise.
     NodeUnknown {

@@ -14,6 +14,7 @@ pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>) -> Vec<Note> 
         return vec![Note::Skipped];
     }
     let mut notes = of_vectors(machine, work, selection);
+    notes.extend(interface.in_other_namespace.then_some(Note::OtherNamespace));
     if !interface.contradictions.is_empty() {
         notes.push(Note::SourcesDisagree { contradictions: interface.contradictions.clone() });
     }

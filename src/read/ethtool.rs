@@ -1,16 +1,72 @@
-//! The channels of an interface and their maximums, from ethtool.
+//! What ethtool reports of an interface: its channels and their maximums, and its driver.
 //!
 //! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`). In a tree from
-//! `/nicpin/ethtool/INTERFACE/channels`, a name and a number per line; the file is empty if the driver has no channels.
+//! `/nicpin/ethtool/INTERFACE`: `channels` has a name and a number per line, and is empty if the driver has no channels;
+//! `driver` has lines such as `version 6.12.0` and `firmware 16.35.2000`.
+//!
+//! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
+//! the interfaces of the namespace in which it was mounted. [`is_same`] tells whether they are the same.
 
 use std::io;
 
 use crate::machine::Channels;
+use crate::read::device::device_path;
+use crate::read::files::name_of;
 use crate::root::{FileError, Root};
 use crate::sys;
 
 /// Where a tree keeps answers to ethtool ioctls.
 const RECORDED: &str = "/nicpin/ethtool";
+
+/// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
+/// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
+pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
+    let path = format!("{RECORDED}/{interface}/other-namespace");
+    if !root.is_real() {
+        return Ok(!root.exists(&path));
+    }
+    let shown = |file: &str| -> Result<String, FileError> {
+        let text = root.read_opt(&format!("/sys/class/net/{interface}/{file}"))?.unwrap_or_default();
+        Ok(text.trim().to_ascii_lowercase())
+    };
+    let same = match sys::get_identity(interface) {
+        Ok((index, _)) if shown("ifindex")? != index.to_string() => false,
+        Ok((_, address)) => {
+            let [_, _, bus] = sys::get_driver(interface).unwrap_or_default();
+            let device = root.canonical(&format!("/sys/class/net/{interface}/device"));
+            let device = device.map(|link| device_path(root, &link));
+            device.is_some_and(|device| name_of(&device) == bus)
+                || shown("address")? == address.map(|byte| format!("{byte:02x}")).join(":")
+        }
+        Err(_) => false,
+    };
+    if !same && root.exists(&format!("/sys/class/net/{interface}")) {
+        root.remember(&path, String::new);
+    }
+    Ok(same)
+}
+
+/// The versions of an interface's driver and firmware, where the driver reports them.
+pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>), FileError> {
+    let path = format!("{RECORDED}/{interface}/driver");
+    let text = if root.is_real() {
+        let [version, firmware, _] = sys::get_driver(interface).unwrap_or_default();
+        let text = format!("version {}\nfirmware {}\n", one_line(&version), one_line(&firmware));
+        root.remember(&path, || text.clone());
+        text
+    } else {
+        root.read_opt(&path)?.unwrap_or_default()
+    };
+    let field = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.trim();
+        (!value.is_empty() && value != "N/A").then(|| value.to_owned())
+    };
+    Ok((field("version"), field("firmware")))
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(|c: char| c.is_control(), " ")
+}
 
 /// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer. Needs no
 /// privilege.
@@ -32,6 +88,12 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>
 /// tree the recorded answer changes, and nothing else.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     if root.is_real() {
+        if !is_same(root, interface).map_err(io::Error::other)? {
+            return Err(io::Error::other(
+                "/sys shows it from another network namespace than that of nicpin, where its name means another \
+                 interface or none",
+            ));
+        }
         return Ok(sys::set_channels(interface, channels.to_numbers())?);
     }
     root.write(&format!("{RECORDED}/{interface}/channels"), &channels.to_text())

@@ -74,12 +74,21 @@ fn read_interface(
     let speed = root.read_opt(&format!("{path}/speed"))?;
     let port = root.read_opt(&format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
-    let (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
+    let in_other_namespace = !ethtool::is_same(root, name)?;
+    let (mut channels, mut channels_fixed, mut versions) = (None, false, (None, None));
+    if !in_other_namespace {
+        (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
+        versions = ethtool::versions(root, name)?;
+    }
     let interface = Interface {
         name: name.to_owned(),
         channels,
         channels_fixed,
         driver,
+        driver_version: versions.0,
+        firmware: versions.1,
+        mtu: read_number(root, &format!("{path}/mtu"))?,
+        in_other_namespace,
         device: read_device(root, link)?,
         port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
         link: operstate,

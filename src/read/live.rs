@@ -38,7 +38,7 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
     let rdma = others::rdma(root)?;
     if !interfaces.is_empty() && !without_proc {
         let mut netlink = netlink::Netlink::open(root);
-        for interface in &mut interfaces {
+        for interface in interfaces.iter_mut().filter(|interface| !interface.in_other_namespace) {
             interface.netdev = netlink.netdev(root, &interface.name)?;
         }
         let handlers = Handlers::new(root);

@@ -17,6 +17,10 @@ pub fn measure(measure: &Measure, all: bool) -> String {
     }
     out.push('\n');
     out.push_str(&cpus(&measure.cpus, all));
+    if measure.machine.loopback_packets_per_second > 0.0 {
+        let packets = rate(measure.machine.loopback_packets_per_second);
+        out.push_str(&format!("loopback's {packets} packets/s are among those of the CPUs\n"));
+    }
     for note in &measure.notes {
         out.push_str(&self::note("", note));
     }

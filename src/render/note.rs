@@ -45,6 +45,9 @@ const FLAP: &str = "The change takes the link down for a moment; restore undoes 
 #[allow(clippy::too_many_lines)] // one entry for each note
 pub fn text(note: &Note) -> String {
     match note {
+        Note::OtherNamespace => "/sys shows it from another network namespace than that of nicpin: its channels and \
+                                 what netlink reports of its queues are unknown"
+            .into(),
         Note::NodeUnknown { named: false } => {
             "the device's node is unknown (numa_node is -1); all CPUs are treated as equally near".into()
         }

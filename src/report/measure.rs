@@ -73,7 +73,12 @@ impl MeasuredInterface {
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
         CounterSelection {
             irqs: subjects.iter().flat_map(|subject| &subject.vectors).map(|vector| vector.irq).collect(),
-            interfaces: subjects.iter().map(|subject| subject.name.clone()).collect(),
+            interfaces: subjects
+                .iter()
+                .map(|subject| subject.name.as_str())
+                .chain([LOOPBACK])
+                .map(str::to_owned)
+                .collect(),
             cpus: true,
         }
     }
@@ -202,7 +207,12 @@ pub struct MachineRates {
     pub dropped: u64,
     /// Polls that ended with work left (`time_squeeze`).
     pub squeezed: u64,
+    /// Packets of the loopback interface, which the CPUs' figures include.
+    pub loopback_packets_per_second: f64,
 }
+
+/// The loopback interface: the kernel counts its packets with those of all others on a CPU.
+const LOOPBACK: &str = "lo";
 
 #[allow(clippy::cast_precision_loss)] // beyond 2^53 the last digits of a rate do not matter
 fn float(count: u64) -> f64 {
@@ -315,7 +325,9 @@ fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Opt
 
 fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> MachineRates {
     let time = growth.elapsed.as_secs_f64();
-    let bytes: u64 = growth.interfaces.values().map(|traffic| traffic.rx_bytes + traffic.tx_bytes).sum();
+    let measured = || subjects.iter().filter_map(|subject| growth.interfaces.get(&subject.name));
+    let bytes: u64 = measured().map(|traffic| traffic.rx_bytes + traffic.tx_bytes).sum();
+    let loopback = growth.interfaces.get(LOOPBACK).map_or(0, |traffic| traffic.rx_packets);
     let gbit = float(bytes) * 8.0 / 1e9;
     let busy = seconds(growth.cpus.values().map(|cpu| cpu.busy).sum());
     let softirq = seconds(growth.cpus.values().map(|cpu| cpu.irq + cpu.softirq).sum());
@@ -326,8 +338,9 @@ fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth)
         gbit_per_busy_cpu_second: (busy > 0.0).then(|| gbit / busy),
         gbit_per_softirq_cpu_second: (softirq > 0.0).then(|| gbit / softirq),
         dropped: growth.cpus.values().map(|cpu| cpu.dropped).sum::<u64>()
-            + growth.interfaces.values().map(|traffic| traffic.rx_dropped + traffic.tx_dropped).sum::<u64>(),
+            + measured().map(|traffic| traffic.rx_dropped + traffic.tx_dropped).sum::<u64>(),
         squeezed: growth.cpus.values().map(|cpu| cpu.squeezed).sum(),
+        loopback_packets_per_second: if time > 0.0 { float(loopback) / time } else { 0.0 },
         ..MachineRates::default()
     };
     for vector in subjects.iter().flat_map(|subject| &subject.vectors) {

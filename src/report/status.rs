@@ -73,6 +73,12 @@ pub struct InterfaceStatus {
     pub name: String,
     pub state: InterfaceState,
     pub driver: Option<String>,
+    /// The driver's version, as ethtool reports it.
+    pub driver_version: Option<String>,
+    /// The firmware's version, as ethtool reports it.
+    pub firmware: Option<String>,
+    /// The most bytes of a packet.
+    pub mtu: Option<u32>,
     /// Address of the bus device behind it.
     pub device: String,
     /// The local node; `None` when unknown.
@@ -263,6 +269,9 @@ fn of_interface(
         name: planned.name.clone(),
         state: state(planned, &vectors, differs),
         driver: planned.driver.clone(),
+        driver_version: interface.and_then(|interface| interface.driver_version.clone()),
+        firmware: interface.and_then(|interface| interface.firmware.clone()),
+        mtu: interface.and_then(|interface| interface.mtu),
         device: planned.device.clone(),
         node: planned.node,
         node_source: planned.node_source,

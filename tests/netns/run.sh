@@ -1,6 +1,6 @@
 #!/bin/bash
-# run.sh - nicpin measure and compare on a veth pair with traffic, in network namespaces of their own: no root, no
-# virtual machine, and nothing of this machine's network is touched.
+# run.sh - nicpin measure and compare on a veth pair with traffic, and plan under the /sys of another namespace, in
+# network namespaces of their own: no root, no virtual machine, and nothing of this machine's network is touched.
 #
 #   run.sh [-b BINARY]
 #
@@ -43,4 +43,19 @@ fi
 [ -x "$BINARY" ] || { echo "run.sh: $BINARY is no program" >&2; exit 1; }
 SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-netns.XXXXXX") || exit 1
 trap 'rm -rf "$SCRATCH"' EXIT
-NICPIN=$(readlink -f "$BINARY") SCRATCH=$SCRATCH unshare -rnm bash "$DIR/veth.sh"
+export NICPIN SCRATCH
+NICPIN=$(readlink -f "$BINARY")
+passed=0 failed=0 skipped=0
+count() { if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi; }
+count unshare -rnm bash "$DIR/veth.sh"
+device=$(ls -d /sys/class/net/*/device 2>/dev/null | head -1)
+if [ -n "$device" ]; then
+  name=$(basename "$(dirname "$device")")
+  "$NICPIN" plan --format json "$name" > "$SCRATCH/outside" 2>&1
+  count unshare -rnm bash "$DIR/names.sh" "$name"
+else
+  echo "not tested: names in another namespace, since no interface here has a device"
+  skipped=1
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
