@@ -2,6 +2,8 @@
 //! `fuzz/run.sh` searches for new paths through the code for a given time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // helpers of tests
 
+#[path = "fuzz/hostile.rs"]
+mod hostile;
 #[path = "fuzz/seeds.rs"]
 mod seeds;
 #[path = "fuzz/targets.rs"]

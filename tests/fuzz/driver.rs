@@ -4,6 +4,8 @@
 #![no_main]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "hostile.rs"]
+mod hostile;
 #[path = "seeds.rs"]
 mod seeds;
 #[path = "targets.rs"]

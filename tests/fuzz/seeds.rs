@@ -1,4 +1,5 @@
-//! Seeds of the fuzz targets: the files of the shipped machines, and inputs that failed before (`found/TARGET/`).
+//! Seeds of the fuzz targets: the files of the shipped machines, inputs that failed before (`found/TARGET/`), and inputs
+//! that reach much of the code (`corpus/TARGET/`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,7 +63,7 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
         "plan" => ["two-node", "two-socket-mlx4", "x460"]
             .map(|name| fs::read(top().join(format!("fixtures/expected/{name}.json"))).unwrap())
             .into(),
-        "netlink" | "irqbalance" => BTreeSet::new(),
+        "netlink" | "irqbalance" | "hostile" => BTreeSet::new(),
         "ethtool" => text(&["/channels"]),
         "capture" => [targets::tar(SMALL_MACHINE), targets::compressed(&targets::tar(SMALL_MACHINE))].into(),
         "machine" => ["two-node", "two-socket-mlx4", "tg3-and-ixgbe"]
@@ -85,10 +86,14 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
             "SLEEP 1 BANNED ",
         ]),
         "machine" => words(&[SMALL_MACHINE]),
+        // Each base without a change, and with each kind of change at some files.
+        "hostile" => (0..36_u8).map(|at| vec![at % 3, 7 * at, at % 12, 5 * at, 3 * at, at]).collect(),
         _ => Vec::new(),
     });
-    let found = top().join("tests/fuzz/found").join(target);
-    seeds.extend(files(&found).into_iter().map(|path| fs::read(path).unwrap()));
+    for kept in ["found", "corpus"] {
+        let kept = top().join("tests/fuzz").join(kept).join(target);
+        seeds.extend(files(&kept).into_iter().map(|path| fs::read(path).unwrap()));
+    }
     seeds
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 10] = [
+pub(crate) const TARGETS: [Target; 11] = [
     Target { name: "cpulist", run: |data| text(data, cpulist) },
     Target { name: "cpumask", run: |data| text(data, cpumask) },
     Target { name: "interrupts", run: |data| text(data, interrupts) },
@@ -38,6 +38,7 @@ pub(crate) const TARGETS: [Target; 10] = [
     Target { name: "irqbalance", run: |data| text(data, irqbalance) },
     Target { name: "capture", run: capture },
     Target { name: "machine", run: |data| text(data, machine) },
+    Target { name: "hostile", run: super::hostile::run },
 ];
 
 fn text(data: &[u8], target: fn(&str)) {
@@ -226,7 +227,7 @@ fn read_and_plan(capture: &[u8]) {
     }
 }
 
-fn planned(host: &Machine, policy: &Policy) -> Plan {
+pub(crate) fn planned(host: &Machine, policy: &Policy) -> Plan {
     let selection = Selection::new(host, &[], true).expect("everything can be selected");
     nicpin::plan::plan(host, policy, &selection)
 }

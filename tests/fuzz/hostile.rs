@@ -1,0 +1,280 @@
+//! Whole machines made by somebody who wants nicpin to fail: a shipped machine with extreme numbers, deep paths, links
+//! that run in circles, odd files, and strange characters in every text that is printed. Each command that reads is run.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use clap::Parser as _;
+use nicpin::cli::Cli;
+use nicpin::commands;
+use nicpin::machine::growth::Growth;
+use nicpin::machine::sample::CounterSelection;
+use nicpin::read::sample::sample;
+use nicpin::render;
+use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::root::Root;
+
+use super::{seeds, targets};
+
+const NUMBERS: [&str; 18] = [
+    "0",
+    "1",
+    "-1",
+    "2",
+    "7",
+    "63",
+    "64",
+    "255",
+    "1023",
+    "1024",
+    "8191",
+    "8192",
+    "65535",
+    "65536",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "18446744073709551615",
+];
+
+/// Texts; a line that begins with FAKE is not to be printed as one.
+const STRANGE: [&str; 16] = [
+    "",
+    "\u{1b}[2J\u{9b}31m",
+    "up\nFAKE\n",
+    "up\rFAKE",
+    "\u{202e}\u{2066}eth0",
+    "\u{7f}\u{0}\u{1f}",
+    "`$(reboot)`; 'x' \"y\"",
+    "<&>]]>",
+    "0-1,",
+    "0-4,1-3:1/2",
+    "ffffffff,ffffffff",
+    ",,,",
+    "../../../../../../..",
+    "a, b,c  d",
+    "\\u001b",
+    "\u{10ffff}\u{e0041}\u{feff}",
+];
+
+/// Files that the machines do not all have.
+const FILES: [&str; 22] = [
+    "/proc/stat",
+    "/proc/softirqs",
+    "/proc/net/softnet_stat",
+    "/proc/interrupts",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/net/core/rps_sock_flow_entries",
+    "/proc/sys/net/core/busy_poll",
+    "/proc/812/stat",
+    "/etc/nicpin.toml",
+    "/etc/default/irqbalance",
+    "/etc/tuned/active_profile",
+    "/etc/systemd/network/10-net.link",
+    "/run/nicpin/state.json",
+    "/sys/devices/system/cpu/isolated",
+    "/sys/devices/system/cpu/nohz_full",
+    "/sys/devices/system/cpu/cpu0/cpu_capacity",
+    "/sys/devices/system/node/node0/meminfo",
+    "/sys/devices/system/node/node0/numastat",
+    "/sys/devices/system/node/node1/distance",
+    "/sys/devices/cpu_atom/cpus",
+    "/sys/class/net/eth9/device/channels/3/cpu",
+    "/sys/class/net/veth1/uevent",
+];
+
+/// What is done with each machine.
+const COMMANDS: [&[&str]; 14] = [
+    &["status", "--all", "--seconds", "0"],
+    &["status", "--format", "json"],
+    &["plan"],
+    &["plan", "-v", "--rfs", "32768", "--rps", "0-3"],
+    &["plan", "--format", "json", "--scope", "all", "--channels", "auto"],
+    &["plan", "--format", "sh", "--scope", "remote"],
+    &["plan", "node:0", "--if-present"],
+    &["check"],
+    &["check", "--format", "json"],
+    &["nodes"],
+    &["nodes", "--format", "json"],
+    &["draw"],
+    &["run", "eth0", "--dry-run"],
+    &["capture", "--force", "--redact-names", "-o"],
+];
+
+/// What is left of the input.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn next(&mut self) -> usize {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        usize::from(*first)
+    }
+
+    /// A number below a limit.
+    fn below(&mut self, limit: usize) -> usize {
+        (if limit > 256 { self.next() << 8 | self.next() } else { self.next() }) % limit.max(1)
+    }
+
+    fn of(&mut self, texts: &[&'static str]) -> &'static str {
+        texts[self.below(texts.len())]
+    }
+
+    fn take(&mut self, most: usize) -> &'a [u8] {
+        let length = self.below(most).min(self.0.len());
+        let (taken, rest) = self.0.split_at(length);
+        self.0 = rest;
+        taken
+    }
+}
+
+/// The text with one of its numbers replaced.
+fn renumbered(text: &str, which: usize, number: &str) -> String {
+    let is_start = |at: &usize| {
+        text.as_bytes()[*at].is_ascii_digit() && (*at == 0 || !text.as_bytes()[*at - 1].is_ascii_digit())
+    };
+    let starts: Vec<usize> = (0..text.len()).filter(is_start).collect();
+    let Some(&start) = starts.get(which % starts.len().max(1)) else { return text.to_owned() };
+    let end = text[start..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |length| start + length);
+    format!("{}{number}{}", &text[..start], &text[end..])
+}
+
+/// The files and links of a machine by path; a link's text begins with `->`.
+fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
+    let bases = [seeds::SMALL_MACHINE, include_str!("bases/bond.txt"), include_str!("bases/vmbus.txt")];
+    let mut machine: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for line in bases[bytes.below(bases.len())].lines() {
+        if let Some((path, target)) = line.split_once("->").filter(|(path, _)| !path.contains('=')) {
+            machine.insert(path.to_owned(), format!("->{target}").into_bytes());
+        } else if let Some((path, text)) = line.split_once('=') {
+            machine.insert(path.to_owned(), text.replace("\\n", "\n").into_bytes());
+        }
+    }
+    for _ in 0..24 {
+        if bytes.0.is_empty() {
+            break;
+        }
+        change(&mut machine, bytes);
+    }
+    machine
+}
+
+fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
+    let at = bytes.below(machine.len());
+    let Some((path, text)) = machine.iter().nth(at).map(|(path, text)| (path.clone(), text.clone())) else {
+        return;
+    };
+    let words = String::from_utf8_lossy(&text).into_owned();
+    match bytes.below(12) {
+        0 => _ = machine.insert(path, format!("{}\n", bytes.of(&NUMBERS)).into_bytes()),
+        1 => _ = machine.insert(path, bytes.of(&STRANGE).as_bytes().to_vec()),
+        2 => _ = machine.insert(path, bytes.take(200).to_vec()),
+        3 => _ = machine.insert(path, bytes.of(&STRANGE).repeat(bytes.below(4096)).into_bytes()),
+        4 => _ = machine.insert(path, renumbered(&words, bytes.next(), bytes.of(&NUMBERS)).into_bytes()),
+        5 => {
+            machine.remove(&path);
+            machine.insert(renumbered(&path, bytes.next(), bytes.of(&NUMBERS)), text);
+        }
+        6 => {
+            machine.remove(&path);
+            let (above, name) = path.rsplit_once('/').unwrap_or_default();
+            let between = if bytes.below(2) == 0 { "/x" } else { bytes.of(&STRANGE) };
+            machine.insert(format!("{above}{}/{name}", between.repeat(bytes.below(80))), text);
+        }
+        7 => _ = machine.remove(&path),
+        8 => {
+            let (which, count) = (bytes.next(), bytes.below(600));
+            let copies =
+                (0..count).map(|number| (renumbered(&path, which, &number.to_string()), text.clone()));
+            machine.extend(copies.collect::<Vec<_>>());
+        }
+        9 => {
+            let target = machine.keys().nth(bytes.below(machine.len())).cloned().unwrap_or_default();
+            let up = "../".repeat(bytes.below(40));
+            machine.insert(path, format!("->{up}{}", target.trim_start_matches('/')).into_bytes());
+        }
+        10 => {
+            let text = [bytes.of(&STRANGE), bytes.of(&NUMBERS), bytes.of(&STRANGE)].concat();
+            let text = if bytes.below(2) == 0 { text.into_bytes() } else { bytes.take(250).to_vec() };
+            machine.insert(bytes.of(&FILES).to_owned(), text);
+        }
+        _ => {
+            let other = machine.values().nth(bytes.below(machine.len())).cloned().unwrap_or_default();
+            machine.insert(path, [text, other].concat());
+        }
+    }
+}
+
+fn capture(machine: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, text) in machine {
+        let path = path.trim_start_matches('/');
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(if text.len() % 7 == 3 { 0o444 } else { 0o644 });
+        header.set_size(0);
+        // What tar cannot hold is no file of any machine.
+        let _ = if let Some(target) = text.strip_prefix(b"->") {
+            header.set_entry_type(tar::EntryType::Symlink);
+            archive.append_link(&mut header, path, String::from_utf8_lossy(target).into_owned())
+        } else {
+            header.set_size(text.len() as u64);
+            archive.append_data(&mut header, path, text.as_slice())
+        };
+    }
+    targets::compressed(&archive.into_inner().expect("memory takes every byte"))
+}
+
+/// Whatever a machine is, each command ends in time, and what it prints is printable and has no line of another.
+pub(crate) fn run(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let machine = machine(&mut bytes);
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("there is a place");
+    let (file, copy) = (dir.path().join("capture"), dir.path().join("copy"));
+    std::fs::write(&file, capture(&machine)).expect("there is space");
+    let (file, copy) = (file.to_str().expect("a path"), copy.to_str().expect("a path"));
+    for command in COMMANDS {
+        let started = Instant::now();
+        let mut args = [&["nicpin"], command].concat();
+        if command.contains(&"capture") {
+            args.push(copy);
+        }
+        let cli = Cli::try_parse_from(args.into_iter().chain(["--root", file])).expect("a command line");
+        let mut out = String::new();
+        let result = commands::run(&cli, &mut out);
+        let error = result.err().map(|error| render::message(&format!("{error:#}"))).unwrap_or_default();
+        assert!(error.lines().count() <= 1 && error.chars().count() <= 4003, "{command:?}: {error}");
+        for text in [&out, &error] {
+            assert!(
+                matches!(render::printable(text), std::borrow::Cow::Borrowed(_)),
+                "{command:?}: {text:?}"
+            );
+            assert!(!text.lines().any(|line| line.trim_start().starts_with("FAKE")), "{command:?}: {text}");
+        }
+        if command.contains(&"json") && error.is_empty() {
+            serde_json::from_str::<serde_json::Value>(&out).expect("JSON");
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "{command:?} took {:?}", started.elapsed());
+    }
+    measure(file);
+}
+
+/// Counters of this machine after those of another, and the other way round.
+fn measure(file: &str) {
+    let (Ok(root), Ok(other)) = (
+        Root::open(file.as_ref()),
+        Root::read_capture("other".as_ref(), &mut &*targets::compressed(&targets::tar(seeds::SMALL_MACHINE))),
+    ) else {
+        return;
+    };
+    let Ok(host) = nicpin::read::machine(&root, nicpin::read::Wants::default()) else { return };
+    let plan = targets::planned(&host, &nicpin::policy::Policy::default());
+    let subjects: Vec<MeasuredInterface> = plan.interfaces.iter().map(MeasuredInterface::planned).collect();
+    let wanted: CounterSelection = MeasuredInterface::wanted(&subjects);
+    let began = Instant::now();
+    let (Ok(from), Ok(to)) = (sample(&other, &wanted, began), sample(&root, &wanted, began)) else { return };
+    for (from, to) in [(&from, &to), (&to, &from), (&to, &to)] {
+        let mut growth = Growth::between(from, to);
+        growth.add(&growth.clone());
+        render::measure::measure(&Measure::new(&host.topology, &subjects, &growth), true);
+    }
+}
