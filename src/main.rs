@@ -9,6 +9,12 @@ use nicpin::commands;
 use nicpin::report::exit::Exit;
 
 fn main() -> ExitCode {
+    match commands::answered() {
+        Ok(true) => return Exit::Planned.into(),
+        Ok(false) => {}
+        // For the script of a shell, which shows no messages.
+        Err(_) => return Exit::Failed.into(),
+    }
     let cli = match Cli::try_parse_from(Cli::complete(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
@@ -24,12 +30,12 @@ fn main() -> ExitCode {
         Ok(exit) => print(quiet, |out| commands::follow_up(&cli, exit, out)),
         failed => failed,
     };
-    done.unwrap_or_else(|exit| exit).into()
+    done.map_or_else(ExitCode::from, ExitCode::from)
 }
 
 /// Runs one part of a command and prints its output, unless `quiet`. `Err` is an exit code that ends the program: the
 /// command failed, or standard output cannot be written.
-fn print(quiet: bool, part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, Exit> {
+fn print(quiet: bool, part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, u8> {
     let mut out = String::new();
     let result = part(&mut out);
     let out = if quiet { "" } else { &out };
@@ -41,10 +47,10 @@ fn print(quiet: bool, part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) ->
             Err(commands::exit_of(&error))
         }
         // The reader, such as `head`, closed the pipe.
-        (Ok(exit), Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(exit),
+        (Ok(exit), Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(exit as u8),
         (Ok(_), Err(error)) => {
             let _ = writeln!(std::io::stderr(), "nicpin: standard output: {error}");
-            Err(Exit::Failed)
+            Err(Exit::Failed as u8)
         }
         (Ok(exit), Ok(())) => Ok(exit),
     }

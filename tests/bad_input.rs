@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
 use nicpin::root::Root;
 use support::run::{Copy, fixture, nicpin};
 
@@ -41,6 +43,49 @@ fn a_malformed_selector_is_a_usage_error() {
     for selector in ["pci:21", "node:first", "driver:"] {
         fails(&machine, &["plan", selector], 64, &[selector, "is not a selector"]);
     }
+}
+
+#[test]
+fn other_programs_words_point_to_commands() {
+    let machine = Copy::of("two-node");
+    for (args, command) in [
+        (&["show"][..], "status"),
+        (&["list", "nic0"], "status"),
+        (&["undo"], "restore"),
+        (&["-q", "topology"], "nodes"),
+    ] {
+        let has = format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
+        fails(&machine, args, 64, &[&has]);
+    }
+    let named = machine.nicpin(&["plan", "--format", "sh", "0000:21:00.0"]);
+    assert_eq!((named.code, named.stderr.as_str()), (0, ""));
+    assert_eq!(named.stdout, machine.nicpin(&["plan", "--format", "sh", "21:00.0"]).stdout);
+    assert_eq!(named.stdout, machine.nicpin(&["plan", "--format", "sh", "pci:21:00.0"]).stdout);
+    fails(&machine, &["plan", "21:00.7"], 1, &["no interface matches `21:00.7`", "pci:0000:21:00.0"]);
+}
+
+#[test]
+fn a_dry_run_is_the_plan() {
+    let machine = Copy::of("two-node");
+    let before = machine.snapshot();
+    for format in ["json", "table"] {
+        let (plan, dry) = (
+            machine.nicpin(&["plan", "--format", format, "nic0"]),
+            machine.nicpin(&["apply", "--dry-run", "--format", format, "nic0"]),
+        );
+        assert_eq!((dry.code, dry.stderr.as_str(), dry.stdout), (0, "", plan.stdout), "{format}");
+    }
+    assert_eq!(machine.nicpin(&["apply", "--dry-run", "--detailed-exitcode"]).code, 2);
+    for effect in [&["--try", "9"][..], &["--prove", "1"], &["--atomic"]] {
+        assert_eq!(machine.nicpin(&[&["apply", "--dry-run"], effect].concat()).code, 64, "{effect:?}");
+    }
+    let stored = machine.path("/plan.json");
+    std::fs::write(&stored, machine.nicpin(&["plan", "-j"]).stdout).unwrap();
+    let before_stored = machine.snapshot();
+    let run = machine.nicpin(&["apply", "--dry-run", "-j", "--plan", stored.to_str().unwrap()]);
+    assert_eq!((run.code, run.stdout), (0, machine.read("/plan.json")));
+    assert_eq!(machine.snapshot(), before_stored);
+    assert_eq!(before_stored.len(), before.len() + 1);
 }
 
 #[test]
@@ -451,4 +496,38 @@ fn renames_elsewhere_do_not_disturb_reading_a_tree() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(failed, None);
     });
+}
+
+/// An existing file is replaced as a whole, with its permissions; a link is not followed and stays.
+#[test]
+fn files_for_output() {
+    let (machine, dir) = (Copy::of("two-node"), tempfile::tempdir().unwrap());
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (file, other, link) = (path("file.svg"), path("other"), path("link.svg"));
+    std::fs::write(&file, "before").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::hard_link(&file, &other).unwrap();
+    let draw = |args: &[&str]| machine.nicpin(&[&["draw", "-o"], args].concat());
+    let run = draw(&[&file]);
+    assert!(run.code == 1 && run.stderr.contains("file exists; use --force to replace it"), "{}", run.stderr);
+    assert_eq!(draw(&[&file, "--force"]).code, 0);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
+
+    for target in [&*other, "/dev/full", "/no/such/file"] {
+        symlink(target, &link).unwrap();
+        for args in [&["draw", "-o", &link, "--force"][..], &["capture", "-o", &link, "--force"]] {
+            let run = machine.nicpin(args);
+            assert!(run.code == 1 && run.stderr.contains("is a symbolic link"), "{target}: {}", run.stderr);
+        }
+        assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(target));
+        std::fs::remove_file(&link).unwrap();
+    }
+    symlink(&other, path("nicpin.1")).unwrap();
+    let run = machine.nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
+    assert!(run.code == 1 && run.stderr.contains("nicpin.1: is a symbolic link"), "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
+    let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")));
 }

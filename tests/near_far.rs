@@ -5,17 +5,43 @@
 mod support;
 
 use nicpin::cpuset::NodeSet;
-use nicpin::report::compare::{ComparedRun, Comparison, Side, Spread};
+use nicpin::report::compare::{ComparedRun, Comparison, Side, Spread, outliers};
 use support::host::set;
 use support::run::{Copy, fixture, nicpin};
 
 #[test]
-fn the_median_lies_between() {
-    let spread = |values: &[f64]| Spread::of(values.iter().copied()).map(|s| (s.median, s.min, s.max));
+fn median_mean_and_deviation() {
+    let spread = |values: &[f64]| {
+        Spread::of(values.iter().copied()).map(|s| ((s.median, s.min, s.max), (s.mean, s.stddev)))
+    };
     assert_eq!(spread(&[]), None);
-    assert_eq!(spread(&[3.0]), Some((3.0, 3.0, 3.0)));
-    assert_eq!(spread(&[9.0, 1.0, 2.0]), Some((2.0, 1.0, 9.0)));
-    assert_eq!(spread(&[4.0, 1.0, 2.0, 100.0]), Some((3.0, 1.0, 100.0)));
+    assert_eq!(spread(&[3.0]), Some(((3.0, 3.0, 3.0), (3.0, None))));
+    assert_eq!(spread(&[9.0, 1.0, 2.0]), Some(((2.0, 1.0, 9.0), (4.0, Some(19_f64.sqrt())))));
+    assert_eq!(spread(&[5.0, 1.0, 2.0, 4.0]), Some(((3.0, 1.0, 5.0), (3.0, Some((10.0 / 3.0_f64).sqrt())))));
+}
+
+#[test]
+fn what_is_far_from_the_others_is_an_outlier() {
+    for (values, far) in [
+        (&[][..], &[][..]),
+        (&[1.0, 50.0], &[]),
+        (&[10.0, 10.1, 9.9, 10.05, 60.0], &[5]),
+        (&[60.0, 10.1, 9.9, 10.05, 10.0], &[1]),
+        // Far by their own measure, but by less than a twentieth.
+        (&[10.0, 10.0, 10.0, 10.0, 10.2], &[]),
+        (&[10.0, 12.0, 8.0, 11.0, 14.0], &[]),
+        (&[0.0, 0.0, 0.0, 0.0, 1.0], &[5]),
+    ] {
+        assert_eq!(outliers(values), far, "{values:?}");
+    }
+    let near = side(1, "6-11", &[9.0, 1.0, 1.0, 1.1].map(|wall| (wall, 0, 0)));
+    let far = side(0, "0-5", &[2.0, 2.0, 2.1, 2.2].map(|wall| (wall, 0, 0)));
+    let compared = Comparison::new("eth2", vec!["true".into()], near, far, Vec::new());
+    let text = nicpin::render::compare::compare(&compared).replace("\n        ", " ");
+    assert!(
+        text.contains("near, run 1: the time is far from that of the others; it was the first one"),
+        "{text}"
+    );
 }
 
 fn side(node: u32, cpus: &str, runs: &[(f64, u64, u64)]) -> Side {
@@ -41,22 +67,54 @@ fn comparison() -> Comparison {
 #[test]
 fn near_and_far_side_by_side() {
     let expected = "\
-eth2  iperf3 -c server near and far, 3 runs each, alternating
+eth2  iperf3 -c server near and far, 3 runs each, in alternating order
 near  node 1, CPUs 6-11
 far   node 0, CPUs 0-5
 
-                      near    (from, to)        far     (from, to)        far/near
-wall s                1.25    (1.00, 2.00)      2.50    (2.25, 3.00)      2.00
-CPU s of the command  0.62    (0.50, 1.00)      1.25    (1.12, 1.50)      2.00
-CPU s of the machine  2.50    (2.00, 4.00)      5.00    (4.50, 6.00)      2.00
-CPU s in softirqs     0.00    (0.00, 0.00)      0.00    (0.00, 0.00)      -
-Gbit/s                32.000  (20.000, 40.000)  16.000  (13.333, 17.778)  0.50
-Gbit per CPU s        10.000  (10.000, 10.000)  10.000  (10.000, 10.000)  1.00
-interrupts local      1050    (1000, 1100)      15      (10, 20)          0.01
-interrupts remote     0       (0, 0)            2000    (2000, 2000)      -
-dropped               0       (0, 0)            0       (0, 0)            -
+                            median  mean ± deviation  from    to      far/near
+wall s                near  1.25    1.42 ± 0.52       1.00    2.00
+                      far   2.50    2.58 ± 0.38       2.25    3.00    1.82 ± 0.72
+CPU s of the command  near  0.62    0.71 ± 0.26       0.50    1.00
+                      far   1.25    1.29 ± 0.19       1.12    1.50    1.82 ± 0.72
+CPU s of the machine  near  2.50    2.83 ± 1.04       2.00    4.00
+                      far   5.00    5.17 ± 0.76       4.50    6.00    1.82 ± 0.72
+CPU s in softirqs     near  0.00    0.00 ± 0.00       0.00    0.00
+                      far   0.00    0.00 ± 0.00       0.00    0.00    -
+Gbit/s                near  32.000  30.667 ± 10.066   20.000  40.000
+                      far   16.000  15.704 ± 2.237    13.333  17.778  0.51 ± 0.18
+Gbit per CPU s        near  10.000  10.000            10.000  10.000
+                      far   10.000  10.000 ± 0.000    10.000  10.000  1.00
+interrupts local      near  1050    1050 ± 50         1000    1100
+                      far   15      15 ± 5            10      20      0.01 ± 0.00
+interrupts remote     near  0       0 ± 0             0       0
+                      far   2000    2000 ± 0          2000    2000    -
+dropped               near  0       0 ± 0             0       0
+                      far   0       0 ± 0             0       0       -
 ";
     assert_eq!(nicpin::render::compare::compare(&comparison()), expected);
+}
+
+#[test]
+fn the_same_figures_in_markdown() {
+    let mut compared = comparison();
+    compared.warmup = 1;
+    compared.notes.push(nicpin::plan::Note::CpusUnlike { near: 6, far: 5 });
+    let text = nicpin::render::compare::markdown(&compared);
+    let (before, rows) = text.split_once("|:---").unwrap();
+    let expected = "\
+`eth2`: `iperf3 -c server near and far, 3 runs each after 1 to warm up, in alternating order`
+
+* near: node 1, CPUs 6-11
+* far: node 0, CPUs 0-5
+
+|  |  | median | mean ± deviation | from | to | far/near |
+";
+    assert_eq!(before, expected);
+    let rows: Vec<&str> = rows.lines().skip(1).collect();
+    assert_eq!(rows[0], "| wall s | near | 1.25 | 1.42 ± 0.52 | 1.00 | 2.00 |  |");
+    assert_eq!(rows[1], "|  | far | 2.50 | 2.58 ± 0.38 | 2.25 | 3.00 | 1.82 ± 0.72 |");
+    assert_eq!((rows[17].matches('|').count(), rows[18]), (8, ""));
+    assert_eq!(rows[19], "Note: the command has 6 CPUs near and 5 far");
 }
 
 #[test]
@@ -69,7 +127,11 @@ fn the_json_has_every_run() {
     // Absent in two of the runs.
     assert_eq!(json["near"]["runs"][0]["gbit_per_busy_cpu_second"], serde_json::Value::Null);
     let wall = json["figures"].as_array().unwrap().iter().find(|f| f["name"] == "wall_seconds").unwrap();
-    assert_eq!((&wall["near"]["median"], &wall["far_to_near"]), (&1.25.into(), &2.0.into()));
+    assert_eq!((&wall["near"]["median"], &wall["far"]["median"]), (&1.25.into(), &2.5.into()));
+    let number = |value: &serde_json::Value| (value.as_f64().unwrap() * 1000.0).round();
+    assert_eq!((number(&wall["near"]["mean"]), number(&wall["near"]["stddev"])), (1417.0, 520.0));
+    assert_eq!((number(&wall["far_to_near"]), number(&wall["far_to_near_stddev"])), (1824.0, 722.0));
+    assert_eq!(json["warmup"], 0);
 }
 
 #[test]

@@ -59,7 +59,14 @@ const TESTS: &[Test] = &[
     ("impostors_of_irqbalance_are_not_asked", &[Need::Root], balancer::impostors_are_not_asked),
     ("a_capture_does_not_go_to_a_terminal", &[Need::Program("script")], programs::a_capture_and_a_terminal),
     ("pages_are_good_roff", &[Need::Program("mandoc")], programs::pages_are_good_roff),
-    ("bash_completes", &[Need::Program("bash")], programs::bash_completes),
+    ("bash_completes", &[Need::Program("bash"), Need::Program("setsid")], || {
+        programs::completes("bash", &["--norc", "--noprofile", "-i"], "PS1=");
+    }),
+    ("zsh_completes", &[Need::Program("zsh"), Need::Program("setsid")], || {
+        programs::completes("zsh", &["-f", "-i"], "PS1=; autoload -U compinit; compinit -u -D; bindkey -e");
+    }),
+    ("fish_completes", &[Need::Program("fish")], programs::fish_completes),
+    ("output_to_a_device", &[Need::Root], programs::output_to_a_device),
     ("bash_reads_its_completions", &[Need::Program("bash")], || programs::completions_are_read_by("bash")),
     ("fish_reads_its_completions", &[Need::Program("fish")], || programs::completions_are_read_by("fish")),
     ("zsh_reads_its_completions", &[Need::Program("zsh")], || programs::completions_are_read_by("zsh")),
@@ -113,7 +120,7 @@ impl Need {
             // Queues and NAPI instances since 6.8.
             Self::Netdev => release() >= Some((6, 8)),
             Self::Interface | Self::Acl => false,
-            Self::Program(name) => ["bash", "mandoc", "script"].contains(&name),
+            Self::Program(name) => ["bash", "fish", "mandoc", "script", "setsid", "zsh"].contains(&name),
         }
     }
 }

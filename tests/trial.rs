@@ -324,7 +324,13 @@ fn all_or_nothing_leaves_nothing_on_trial() {
 
 /// An apply with a terminal, which asks for Enter.
 fn on_terminal(machine: &Copy, seconds: &str) -> (Child, std::os::fd::OwnedFd, String) {
+    on_a_terminal_with(machine, seconds, "")
+}
+
+/// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
+fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, std::os::fd::OwnedFd, String) {
     let pty = nix::pty::openpty(None, None).unwrap();
+    nix::unistd::write(&pty.master, typed.as_bytes()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command.args(["apply", "--try", seconds, "--root"]).arg(machine.path("/"));
     command.stdin(Stdio::from(pty.slave)).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -335,7 +341,20 @@ fn on_terminal(machine: &Copy, seconds: &str) -> (Child, std::os::fd::OwnedFd, S
     while !said.contains("plan ") {
         assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
     }
+    let mut question = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut question).unwrap();
+    assert_eq!(question, "nicpin: press Enter to keep the settings\n", "{said}");
     (child, pty.master, said)
+}
+
+#[test]
+fn enter_before_the_question_is_no_answer() {
+    let machine = Copy::of("two-node");
+    let (child, master, _) = on_a_terminal_with(&machine, "3600", "yes\n\n");
+    let trial: serde_json::Value = serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
+    assert_eq!(trial["over"], false, "{trial}");
+    File::from(master).write_all(b"\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"kept\n");
 }
 
 #[test]

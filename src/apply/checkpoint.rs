@@ -43,7 +43,7 @@ impl Checkpoint {
 
     /// Restores everything. What could not be restored stays in the record.
     pub(crate) fn restore(&self, root: &Root, why: &str) -> Result<RestoreOutcome, ApplyError> {
-        let mut restored = restore_settings(root, &self.settings, why)?;
+        let mut restored = restore_settings(root, &self.settings, why, false)?;
         restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
         if restored.complete() {
             // If there is no room for the earlier record, the later one has all its original settings.
@@ -57,7 +57,7 @@ impl Checkpoint {
 
     /// Restores the settings alone, if another apply has added to the record since.
     pub(crate) fn restore_again(&self, root: &Root, why: &str) -> Result<RestoreOutcome, ApplyError> {
-        let restored = restore_settings(root, &self.settings, why)?;
+        let restored = restore_settings(root, &self.settings, why, false)?;
         if let Ok(record) = Record::load(root) {
             self.reset(root, record, self.settings.keys(), &restored)?;
         }

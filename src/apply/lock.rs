@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::apply::state::STATE_DIR;
+use crate::apply::stop::stopped;
 use crate::root::{FileError, Root, errno_words};
 
 /// Held until dropped. The kernel releases it when the process ends, however it ends.
@@ -91,14 +92,14 @@ impl Lock {
                 Err(TryLockError::Error(answer)) => {
                     return Err(LockError::Io { path: root.outside(&path), answer });
                 }
-                Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
+                Err(TryLockError::WouldBlock) if start.elapsed() < wait && stopped().is_none() => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 Err(TryLockError::WouldBlock) => {
                     let mut holder = String::new();
                     let is_named = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
                     let holder = if is_named { holder.trim() } else { "another process" }.to_owned();
-                    let (path, seconds) = (root.outside(&path), wait.as_secs());
+                    let (path, seconds) = (root.outside(&path), start.elapsed().min(wait).as_secs());
                     return Err(LockError::Held { path, holder, seconds });
                 }
             }

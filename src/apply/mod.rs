@@ -19,6 +19,7 @@ mod restore_settings;
 mod session;
 mod settings;
 mod state;
+mod stop;
 mod trial;
 mod undo;
 mod watch;
@@ -34,6 +35,9 @@ pub use reasons::differences;
 pub use record::Record;
 pub use session::{Options, apply, apply_when_safe};
 pub use state::StateError;
+#[cfg(feature = "cli")]
+pub use stop::stop;
+pub use stop::stopped;
 pub use trial::Trial;
 pub use undo::{confirm, end_trial, end_watched_trial, restore};
 pub use watch::TrialWatch;

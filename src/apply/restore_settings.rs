@@ -7,7 +7,8 @@ use nix::errno::Errno;
 use crate::apply::channels::change_channels;
 use crate::apply::error::ApplyError;
 use crate::apply::settings::{self, KernelSetting, Texts, channels_key};
-use crate::apply::write::{means_same, write_one};
+use crate::apply::stop::stopped;
+use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::CpuSet;
 use crate::machine::{Channels, Machine};
 use crate::plan::Write;
@@ -22,8 +23,13 @@ const TRIES: u32 = 3;
 
 /// Restores these texts: channels first, since queues and vectors are created and removed with them. What belongs to an
 /// interface that is renamed meanwhile is restored, or counts as absent; nothing is written to another interface that
-/// gets its name.
-pub(crate) fn restore_settings(root: &Root, texts: &Texts, why: &str) -> Result<RestoreOutcome, ApplyError> {
+/// gets its name. `may_stop`: whether a signal ends this before the next write; the restore of a failed apply goes on.
+pub(crate) fn restore_settings(
+    root: &Root,
+    texts: &Texts,
+    why: &str,
+    may_stop: bool,
+) -> Result<RestoreOutcome, ApplyError> {
     let mut tries = 1..=TRIES;
     loop {
         let names = root.list(NET)?.unwrap_or_default();
@@ -32,7 +38,7 @@ pub(crate) fn restore_settings(root: &Root, texts: &Texts, why: &str) -> Result<
             if renamed && tries.next().is_some() {
                 return Ok(None);
             }
-            restore_pinned(root, texts, &machine, why).map(Some)
+            restore_pinned(root, texts, &machine, why, may_stop).map(Some)
         });
         if let Some(restored) = restored? {
             return Ok(restored);
@@ -49,6 +55,7 @@ fn restore_pinned(
     texts: &Texts,
     machine: &Machine,
     why: &str,
+    may_stop: bool,
 ) -> Result<RestoreOutcome, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
     let changes = planned.channels.iter().map(|change| (&*change.interface, change.now, change.recorded));
@@ -59,7 +66,10 @@ fn restore_pinned(
     let RestorePlan { writes, mut outcome, .. } = planned;
     outcome.refused.extend(planned.channels.into_iter().map(|change| change.key));
     for (key, write) in writes {
-        let written = write_one(root, &write, None).0;
+        let written = match stopped().filter(|_| may_stop) {
+            Some(why) => WriteResult::not_done(&write, left_out(why)),
+            None => write_one(root, &write, None).0,
+        };
         outcome.refused.extend(written.failed().then_some(key));
         outcome.results.push(written);
     }

@@ -37,7 +37,7 @@ fn restore_original(
     end_trial: impl FnOnce() -> Result<(), StateError>,
 ) -> Result<(Texts, RestoreOutcome), ApplyError> {
     let mut record = Record::load(root)?;
-    let mut restored = restore_settings(root, &record.first_seen, "as it was before the first apply")?;
+    let mut restored = restore_settings(root, &record.first_seen, "as it was before the first apply", true)?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
     end_trial()?;
     let mut left = record.first_seen.clone();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use crate::apply::fallback::Fallbacks;
+use crate::apply::stop::stopped;
 use crate::cpuset::CpuSet;
 use crate::plan::{Write, WriteKind};
 use crate::read::topology::rps_filter;
@@ -39,6 +40,10 @@ pub(crate) fn write_plan(
     let mut all: Vec<WriteResult> = Vec::new();
     let mut is_first = true;
     for (index, write) in writes.iter().enumerate() {
+        if let Some(why) = stopped() {
+            all.extend(writes[index..].iter().map(|write| WriteResult::not_done(write, left_out(why))));
+            break;
+        }
         let (written, errno) = write_one(root, write, fallbacks);
         let concerns_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
         is_first &= write.kind != WriteKind::Vector || written.outcome == Outcome::Already;
@@ -53,6 +58,11 @@ pub(crate) fn write_plan(
         }
     }
     all
+}
+
+/// Why a write was not performed after [`stop`](super::stop::stop).
+pub(crate) fn left_out(why: &str) -> String {
+    format!("not written: {why}; run again")
 }
 
 /// Whether the error concerns all vectors and not only this one. EPERM for a kernel-managed vector concerns only that;

@@ -30,9 +30,12 @@ impl Cli {
         args
     }
 
-    /// The command whose name differs from `word` in the fewest letters; `None` if more than two or half of them
-    /// differ.
+    /// The command that `word` means: one that other programs call so, or whose name differs in the fewest letters;
+    /// `None` if more than two or half of them differ.
     pub fn nearest_command(word: &str) -> Option<String> {
+        if let Some((_, command)) = OTHER_NAMES.iter().find(|(names, _)| names.contains(&word)) {
+            return Some((*command).to_owned());
+        }
         let command = Self::command();
         let names = command.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
         let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
@@ -40,6 +43,21 @@ impl Cli {
         (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
     }
 }
+
+/// What other programs call such commands.
+const OTHER_NAMES: [(&[&str], &str); 11] = [
+    (&["show", "list", "ls", "info", "get", "query", "view"], "status"),
+    (&["diff", "preview", "dry-run", "simulate", "explain"], "plan"),
+    (&["set", "enable", "tune", "fix", "pin", "write", "save"], "apply"),
+    (&["verify", "test", "validate", "audit", "doctor"], "check"),
+    (&["undo", "reset", "revert", "rollback", "disable", "unpin"], "restore"),
+    (&["commit", "keep", "accept"], "confirm"),
+    (&["monitor", "stats", "top", "sample", "record"], "measure"),
+    (&["bench", "benchmark"], "compare"),
+    (&["exec"], "run"),
+    (&["topology", "topo", "numa", "hardware"], "nodes"),
+    (&["dump", "snapshot", "export"], "capture"),
+];
 
 /// How many words a global option takes on the command line; `None` if `word` is not this option.
 fn words_of(option: &Arg, word: &str) -> Option<usize> {
@@ -93,6 +111,14 @@ mod tests {
         for (word, command) in [("plam", Some("plan")), ("chekc", Some("check")), ("stauts", Some("status"))]
         {
             assert_eq!(Cli::nearest_command(word).as_deref(), command);
+        }
+        for (word, command) in
+            [("show", "status"), ("list", "status"), ("undo", "restore"), ("topo", "nodes")]
+        {
+            assert_eq!(Cli::nearest_command(word).as_deref(), Some(command));
+        }
+        for (_, command) in OTHER_NAMES {
+            assert!(Cli::command().find_subcommand(command).is_some(), "{command}");
         }
         for word in ["eth0", "ens1f0", "bond0", "p", ""] {
             assert_eq!(Cli::nearest_command(word), None, "{word}");

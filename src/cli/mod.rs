@@ -22,7 +22,8 @@ use crate::plan::binding::{BindingRequest, MemoryBinding, NodeChoice};
 const EXIT_CODES: &str = "\
 Exit codes: 0 in the planned state; 1 it could not be reached, or could not be
 determined; 2 check: the machine differs from the plan (with --detailed-exitcode:
-plan would change something, apply changed something); 64 usage error.
+plan would change something, apply changed something); 64 usage error. run and measure
+end with the status of the command that they run; 127 or 126 if it cannot be started.
 
 Examples:
   nicpin                             do interrupts arrive on the interfaces' own nodes
@@ -110,11 +111,9 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub struct SelectArgs {
-    /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), `pci:0000:3b:00.0`, `driver:mlx5_core`, `node:1` or an RDMA
-    /// device
-    /// (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical interfaces that are
-    /// up or
-    /// have queue vectors
+    /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), a PCI address (`3b:00.0`), `driver:mlx5_core`, `node:1` or an
+    /// RDMA device (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical
+    /// interfaces that are up or have queue vectors
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
 
@@ -187,6 +186,7 @@ capture need none.
 
 Examples:
   nicpin apply                       all interfaces; a second run writes nothing
+  nicpin apply --dry-run eth2        what that would write
   nicpin apply --if-present ens2f0   at boot, where the interface may be absent
   nicpin apply --format json eth2    for provisioning: see `changed` in the output
   nicpin plan --format json > p.json; nicpin apply --plan p.json
@@ -198,6 +198,10 @@ pub struct ApplyArgs {
 
     #[command(flatten)]
     pub report: ReportArgs,
+
+    /// Only print the plan, as `nicpin plan`
+    #[arg(long, conflicts_with_all = ["trial", "prove", "atomic"])]
+    pub dry_run: bool,
 
     /// Exit with 2 if something was changed
     #[arg(long)]
@@ -307,10 +311,11 @@ pub struct CaptureArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-CMD replaces nicpin (exec), so signals reach CMD and the exit status is CMD's. If CMD
-cannot be started the exit status is 1, or 64 for a usage error. CMD gets the CPUs of
-the node to which the plan sends no interrupts if they are at least half of its CPUs,
-else all of them; isolated CPUs only if --cpus names them.
+CMD replaces nicpin (exec), so signals reach CMD and the exit status is CMD's; 127 if
+there is no such command, 126 if it cannot be executed, 1 if the interface has no such
+node, 64 for a usage error. CMD gets the CPUs of the node to which the plan sends no
+interrupts if they are at least half of its CPUs, else all of them; isolated CPUs only if
+--cpus names them.
 
 Examples:
   nicpin run eth2 -- iperf3 -s                  on eth2's node, on CPUs without interrupts

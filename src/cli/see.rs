@@ -1,6 +1,7 @@
 //! Command lines of the commands that watch counters: status, measure, compare.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -70,7 +71,11 @@ With --format json each sample is one line, an object of the schema nicpin.measu
 With CMD and --seconds there is one every N seconds, then one of the whole run, in which
 `whole` is true.
 
-Exit codes: 0 measured; 1 could not be measured, or CMD failed.
+Ctrl-C ends the measurement with the report so far.
+
+Exit codes: 0 measured; 1 could not be measured. With CMD the status is CMD's: 127 if there
+is no such command, 126 if it cannot be executed, 128 and the number of the signal that
+killed it.
 
 Examples:
   nicpin measure eth2                        one second of eth2
@@ -111,25 +116,33 @@ Near is the interface's own node, far the node with the greatest distance from i
 gets CPUs and memory there as with `nicpin run`. Interrupts are not moved: apply first, or
 compare before and after. Gbit/s is the sum of received and sent, from the interface's
 counters; CPU time of the machine and of softirqs is that of all CPUs, other work
-included. CMD's standard output goes to standard error. Each figure is the median of the
-runs, with the minimum and the maximum.
+included. CMD's standard output goes to standard error. Each figure has its median, mean,
+standard deviation, minimum and maximum, and the ratio of the means with its standard
+deviation. The order is near, far, far, near, near and so on: what changes with time weighs
+on both. Ctrl-C ends the comparison with the report of the runs that have ended.
 
-Exit codes: 0 compared; 1 could not be compared (such as without a far node), or CMD failed.
+Exit codes: 0 compared; 1 could not be compared (such as without a far node), CMD failed,
+or interrupted; 127 there is no such command; 126 it cannot be executed.
 
 Examples:
-  nicpin compare eth2 -- iperf3 -c server            three runs on each node, in turn
+  nicpin compare eth2 -- iperf3 -c server            five runs on each node, in turn
   nicpin compare --runs 10 eth2 -- iperf3 -c server -R
   nicpin compare --far 2 eth2 -- ./client            far is node 2
   nicpin compare --near 0 --far 1 veth0 -- ./client  an interface without a node
+  nicpin compare --export-markdown t.md eth2 -- ./client   also the table, for a report
   nicpin compare --format json eth2 -- ./client      each run, for programs")]
 pub struct CompareArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
     pub interface: String,
 
-    /// Number of runs on each node
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Number of runs on each node that count
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub runs: u16,
+
+    /// Number of runs on each node before those, which do not count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(..=10_000))]
+    pub warmup: u16,
 
     /// Use this node as near
     #[arg(long, value_name = "NODE")]
@@ -145,6 +158,18 @@ pub struct CompareArgs {
 
     #[command(flatten)]
     pub report: ReportArgs,
+
+    /// Also write the comparison to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+
+    /// Also write the comparison to this file as a Markdown table
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+
+    /// Replace the files of --export-json and --export-markdown if they exist
+    #[arg(long)]
+    pub force: bool,
 
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]

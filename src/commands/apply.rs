@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 
-use crate::apply::{ApplyError, Options, Proof, apply_when_safe};
+use crate::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
-use crate::commands::output;
+use crate::commands::plan::exit;
+use crate::commands::{interrupt, output};
 use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
@@ -25,17 +26,28 @@ use crate::report::proof::VectorProof;
 use crate::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
-    let root = open_to_write(cli)?;
+    let root = if args.dry_run { Root::open(&cli.root)? } else { open_to_write(cli)? };
     // Standard input may take long: read it before the lock is taken.
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
-    let applied = match apply(cli, args, &root, stored.as_ref(), &mut changes) {
-        Ok(ApplyRun { done, proof, written }) => {
-            let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
-            let applied = Applied::new(&done, args.trial, unknown).with_changes(changes);
-            let (proof, cut_short) = proof.unzip();
-            applied.with_proof(proof).cut_short(cut_short.unwrap_or_default()).since(written.elapsed())
+    let mut plan = |root: &Root| {
+        let planned = match &stored {
+            Some(stored) => fit(root, stored, args.force, &mut changes),
+            None => read_and_plan(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default()),
+        };
+        with_readable_vectors(root, planned?)
+    };
+    let done = if args.dry_run {
+        plan(&root).map(|(_, plan)| Done::DryRun(plan))
+    } else {
+        apply(cli, args, &root, plan).map(Done::Applied)
+    };
+    let applied = match done {
+        Ok(Done::DryRun(plan)) => {
+            out.push_str(&output::report(args.report, &plan, |plan| render::table::plan(plan, false))?);
+            return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
         }
+        Ok(Done::Applied(applied)) => applied.with_changes(changes),
         Err(error) => match error.downcast::<PlanDoesNotFit>() {
             Ok(PlanDoesNotFit(hash)) => Applied::nothing(hash, changes),
             Err(error) => return Err(error),
@@ -45,47 +57,35 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     Ok(applied.exit(args.detailed_exitcode))
 }
 
+enum Done {
+    DryRun(Plan),
+    Applied(Applied),
+}
+
 fn apply(
     cli: &Cli,
     args: &ApplyArgs,
     root: &Root,
-    stored: Option<&Plan>,
-    changes: &mut Vec<Change>,
-) -> Result<ApplyRun> {
+    plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
+) -> Result<Applied> {
     let options =
         Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
     let mut watcher = None;
-    let done = apply_when_safe(
-        root,
-        options,
-        |root| {
-            let (purpose, wants) = (Purpose::Write, Wants::default());
-            let planned = match stored {
-                Some(stored) => fit(root, stored, args.force, changes),
-                None => read_and_plan(purpose, cli, root, &args.select, &args.policy, wants),
-            };
-            with_readable_vectors(root, planned?)
-        },
-        || {
-            watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
-            Ok(())
-        },
-    )?;
+    let done = apply_when_safe(root, options, plan, || {
+        watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
+        interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
+    })?;
+    interrupt::release()?;
     let written = Instant::now();
     if let Some(watcher) = watcher {
         watcher.go(root)?;
     }
-    let seconds = args.prove.filter(|_| done.undone.is_none());
+    let seconds = args.prove.filter(|_| done.undone.is_none() && apply::stopped().is_none());
     let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
-    Ok(ApplyRun { proof: proof.transpose()?, done, written })
-}
-
-struct ApplyRun {
-    done: ApplyOutcome,
-    /// Where interrupts arrived, and whether the end of a trial cut the time of `--prove` short.
-    proof: Option<(Vec<VectorProof>, bool)>,
-    /// The end of the last write.
-    written: Instant,
+    let (proof, cut_short) = proof.transpose()?.unzip();
+    let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
+    let applied = Applied::new(&done, args.trial, unknown).with_proof(proof);
+    Ok(applied.cut_short(cut_short.unwrap_or_default()).since(written.elapsed()))
 }
 
 /// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors,

@@ -8,9 +8,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::apply;
 use crate::cli::{Cli, CompareArgs, PolicyArgs};
+use crate::commands::child::{self, CommandError};
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
+use crate::commands::interrupt::Interrupts;
+use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
-use crate::commands::{child, output};
 use crate::machine::growth::Growth;
 use crate::machine::selection::without_device;
 use crate::machine::{Machine, Selection};
@@ -37,23 +39,55 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     if !root.is_real() {
         bail!(UsageError::new("the command would run on this machine, not on the one that --root names"));
     }
+    // Before the runs, which may take long.
+    for file in args.export_json.iter().chain(&args.export_markdown) {
+        output::check_new(file, args.force)?;
+    }
+    let interrupts = Interrupts::catch()?;
     let places = [(near, "near"), (far, "far")];
     let mut sides = places.each_ref().map(|(binding, _)| Side::new(binding));
     let mut progress = Progress::new();
-    for turn in 1..=args.runs {
-        for ((binding, name), side) in places.iter().zip(&mut sides) {
-            progress.say(&format!("{name}, run {turn} of {}", args.runs));
-            let (run, run_notes) = run_once(&root, &machine, &subjects, &args.command, binding)
-                .with_context(|| format!("{name}, run {turn} of {}", args.runs))?;
-            side.runs.push(run);
-            notes.extend(run_notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+    'runs: for round in 0..args.warmup + args.runs {
+        let turn = match round.checked_sub(args.warmup) {
+            None => format!("warm-up {} of {}", round + 1, args.warmup),
+            Some(run) => format!("run {} of {}", run + 1, args.runs),
+        };
+        // Each side is first in every other round, so that what changes with time weighs on both.
+        for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let (binding, name) = &places[side];
+            if !cli.quiet {
+                progress.say(&format!("{name}, {turn}"));
+            }
+            let run = run_once(&root, &machine, &subjects, &args.command, &interrupts, binding)
+                .with_context(|| format!("{name}, {turn}"))?;
+            let Some((run, run_notes)) = run else { break 'runs };
+            if round >= args.warmup {
+                sides[side].runs.push(run);
+                let new: Vec<Note> = run_notes.into_iter().filter(|note| !notes.contains(note)).collect();
+                notes.extend(new);
+            }
         }
     }
     drop(progress);
-    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let [near, far] = sides;
-    let comparison = Comparison::new(&args.interface, command, near, far, notes);
+    let ended = [near.runs.len(), far.runs.len()];
+    if ended == [0, 0] {
+        bail!("interrupted before the end of the first run that counts");
+    }
+    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut comparison = Comparison::new(&args.interface, command, near, far, notes);
+    comparison.warmup = args.warmup;
+    if let Some(file) = &args.export_json {
+        output::write_file(file, render::json(&comparison)?.as_bytes(), args.force)?;
+    }
+    if let Some(file) = &args.export_markdown {
+        output::write_file(file, render::compare::markdown(&comparison).as_bytes(), args.force)?;
+    }
     out.push_str(&output::report(args.report, &comparison, render::compare::compare)?);
+    let wanted = usize::from(args.runs);
+    if ended != [wanted, wanted] {
+        bail!("interrupted after {} near and {} far of {wanted} runs each", ended[0], ended[1]);
+    }
     Ok(Exit::Planned)
 }
 
@@ -110,16 +144,18 @@ fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
     notes
 }
 
+/// `None` if an interrupt came.
 fn run_once(
     root: &Root,
     machine: &Machine,
     subjects: &[MeasuredInterface],
     command: &[OsString],
+    interrupts: &Interrupts,
     binding: &Binding,
-) -> Result<(ComparedRun, Vec<Note>)> {
+) -> Result<Option<(ComparedRun, Vec<Note>)>> {
     let mut watch = Sampler::begin(root, MeasuredInterface::wanted(subjects))?;
     let before = children_cpu()?;
-    let running = child::start(command, || Ok(apply::bind(binding).map(drop)?))?;
+    let mut running = child::start(command, interrupts, || Ok(apply::bind(binding).map(drop)?))?;
     let mut whole = Growth::default();
     let ended = loop {
         let ended = running.wait(STEP)?;
@@ -128,11 +164,16 @@ fn run_once(
             break ended;
         }
     };
-    if let Some(failure) = child::failure(command, ended.status) {
-        bail!(failure);
+    if interrupts.within(Duration::ZERO).is_some() {
+        return Ok(None);
+    }
+    if let Some(failed) = CommandError::of(command, ended.status) {
+        // Its status is not the result of the comparison.
+        bail!("{failed}");
     }
     let measure = Measure::new(&machine.topology, subjects, &whole);
-    Ok((ComparedRun::new(&measure, ended.wall, children_cpu()?.saturating_sub(before)), measure.notes))
+    let cpu = children_cpu()?.saturating_sub(before);
+    Ok(Some((ComparedRun::new(&measure, ended.wall, cpu), measure.notes)))
 }
 
 /// CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).

@@ -1,23 +1,232 @@
-//! `nicpin completions`: completion scripts for shells.
+//! `nicpin completions`: scripts for shells, which run nicpin again at each Tab; and its answers to them.
 
-use anyhow::Result;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete};
+use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 
 use crate::cli::{Cli, CompletionsArgs};
+use crate::machine::Machine;
+use crate::machine::selection::selectors;
+use crate::read::{self, Wants};
 use crate::report::exit::Exit;
+use crate::root::Root;
+
+/// The environment variable that names the shell when its script asks.
+const VARIABLE: &str = "NICPIN_COMPLETE";
+
+const SHELLS: Shells<'static> =
+    Shells(&[&Bash, &Machines(&Elvish), &Machines(&Fish), &Machines(&Powershell), &Machines(&Zsh)]);
 
 pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
+    let shell = SHELLS.completer(&args.shell.to_string()).context("no such shell")?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut without_hidden(&Cli::command()), "nicpin", &mut script);
+    shell.write_registration(VARIABLE, "nicpin", "nicpin", "nicpin", &mut script)?;
     out.push_str(&String::from_utf8(script)?);
     Ok(Exit::Planned)
 }
 
-/// The command line without hidden commands, which only nicpin itself runs.
-fn without_hidden(whole: &Command) -> Command {
-    Command::new("nicpin")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about(whole.get_about().cloned().unwrap_or_default())
-        .args(whole.get_arguments())
-        .subcommands(whole.get_subcommands().filter(|command| !command.is_hide_set()))
+/// Answers the script of a shell, if that is what this process was started for.
+pub fn answered() -> clap::error::Result<bool> {
+    let environment = CompleteEnv::with_factory(Cli::command).var(VARIABLE).shells(SHELLS);
+    environment.try_complete(env::args_os(), env::current_dir().ok().as_deref())
+}
+
+/// A shell of `clap_complete`, with the interfaces of the machine among the candidates.
+struct Machines<'a>(&'a dyn EnvCompleter);
+
+impl EnvCompleter for Machines<'_> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.0.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.0.write_registration(var, name, bin, completer, out)
+    }
+
+    fn write_complete(
+        &self,
+        _: &mut Command,
+        words: Vec<OsString>,
+        directory: Option<&Path>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.0.write_complete(&mut command_line(&words), words, directory, out)
+    }
+}
+
+/// bash. It splits words at `:` and `=`, which are within selectors and options, and replaces only the last part.
+struct Bash;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "bash"
+    }
+
+    /// The words of CMD, after `--`, are completed as bash does it by itself.
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        write!(
+            out,
+            r#"_{name}() {{
+    local words=("${{COMP_WORDS[@]:0:COMP_CWORD+1}}")
+    mapfile -t COMPREPLY < <({var}=bash {completer} -- "$2" "${{words[@]}}" 2> /dev/null)
+    if [[ ${{#COMPREPLY[@]}} == 1 && $COMPREPLY == *[=:/] ]]; then
+        compopt -o nospace
+    elif [[ ${{#COMPREPLY[@]}} == 0 && " ${{words[*]}} " == *" -- "* ]]; then
+        compopt -o bashdefault -o default
+    fi
+}}
+complete -o nosort -F _{name} {bin}
+"#
+        )
+    }
+
+    fn write_complete(
+        &self,
+        _: &mut Command,
+        mut parts: Vec<OsString>,
+        directory: Option<&Path>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        // What bash takes for the last word.
+        let typed = parts.remove(0);
+        let words = joined(parts, &typed);
+        let last = words.len().saturating_sub(1);
+        let kept = words.last().map_or(0, |word| word.len() - typed.len());
+        let found = complete(&mut command_line(&words), words, last, directory)?;
+        let mut values: Vec<_> =
+            found.iter().map(|candidate| candidate.get_value().to_string_lossy()).collect();
+        // Options only for a dash, unless there is nothing else.
+        if typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
+            values.retain(|value| !value.starts_with('-') || kept > 0);
+        }
+        values.iter().try_for_each(|value| writeln!(out, "{}", value.get(kept..).unwrap_or(value)))
+    }
+}
+
+/// The words that bash has split; `typed` is the last one up to the cursor, without what is before a separator.
+fn joined(parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
+    let is_separator =
+        |part: &OsStr| !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b));
+    let mut words: Vec<OsString> = Vec::new();
+    let (last, mut continues) = (parts.len().saturating_sub(1), false);
+    for (at, part) in parts.into_iter().enumerate() {
+        let separates = is_separator(&part);
+        let part = if at == last && !separates { typed.to_owned() } else { part };
+        match words.last_mut() {
+            Some(word) if separates || continues => word.push(part),
+            _ => words.push(part),
+        }
+        continues = separates;
+    }
+    words
+}
+
+/// The command line for these words, the last of which is completed.
+fn command_line(words: &[OsString]) -> Command {
+    let (typed, before) =
+        words.split_last().map_or((OsString::new(), words), |(last, rest)| (last.clone(), rest));
+    let root = root(before);
+    let known = with_candidates(Cli::command(), &root);
+    let spelled_out = Cli::complete(before.iter().cloned());
+    if spelled_out.len() == before.len() {
+        return known;
+    }
+    if spelled_out.last().is_some_and(|word| word == "status") {
+        // The first word that is no global option: a command, or a selector of `status`.
+        let first = move || names(&root, &typed);
+        return known.allow_external_subcommands(true).add(SubcommandCandidates::new(first));
+    }
+    // An earlier word is a selector or an option of `status`.
+    let mut whole = known;
+    whole.build();
+    whole.find_subcommand("status").cloned().unwrap_or(whole).name("nicpin")
+}
+
+/// The value of --root.
+fn root(words: &[OsString]) -> PathBuf {
+    let named = words.windows(2).find(|pair| pair[0] == "--root").map(|pair| pair[1].as_os_str());
+    let joined = || words.iter().find_map(|word| word.to_str()?.strip_prefix("--root=").map(OsStr::new));
+    named.or_else(joined).unwrap_or("/".as_ref()).into()
+}
+
+/// Adds to selectors and nodes what the machine has.
+fn with_candidates(command: Command, root: &Path) -> Command {
+    let root = root.to_owned();
+    command.mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            let root = root.clone();
+            match arg.get_id().as_str() {
+                "selectors" | "interface" => {
+                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| names(&root, typed)))
+                }
+                "node" | "near" | "far" if arg.get_action().takes_values() => {
+                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| nodes(&root, typed)))
+                }
+                _ => arg,
+            }
+        })
+    })
+}
+
+/// `None` where the machine cannot be read: there are no candidates then.
+fn machine(root: &Path) -> Option<Machine> {
+    read::machine(&Root::open(root).ok()?, Wants::default()).ok()
+}
+
+/// Selectors that begin like this. PCI addresses only if some of it is typed: most people mean names.
+fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(machine) = machine(root) else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let mut all: Vec<String> =
+        ["", "driver", "node"].iter().flat_map(|kind| selectors(&machine, kind)).collect();
+    if !typed.is_empty() {
+        for address in selectors(&machine, "pci") {
+            let bare = address.trim_start_matches("pci:").to_owned();
+            all.extend(bare.strip_prefix("0000:").map(str::to_owned));
+            all.extend([bare, address]);
+        }
+    }
+    let about = |name: &str| {
+        let interface = machine.interface(name)?;
+        let nodes = machine.nodes_of(interface);
+        let node = if nodes.is_empty() { "no node".to_owned() } else { format!("node {nodes}") };
+        Some(format!("{}, {node}", interface.driver.as_deref().unwrap_or("no driver")).into())
+    };
+    all.retain(|name| name.starts_with(&*typed));
+    all.into_iter().map(|name| CompletionCandidate::new(&name).help(about(&name))).collect()
+}
+
+fn nodes(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let ids = machine(root).map(|machine| machine.topology.nodes.into_keys().map(|node| node.to_string()));
+    let typed = typed.to_string_lossy();
+    ids.into_iter().flatten().filter(|id| id.starts_with(&*typed)).map(CompletionCandidate::new).collect()
 }

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{FlushArg, tcflush};
 
-use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial};
+use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, stopped};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal;
@@ -140,7 +141,7 @@ pub(super) fn waits(root: &Root) -> bool {
 /// On a terminal, waits for Enter or for the end of the trial.
 pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> Result<Exit> {
     let stdin = std::io::stdin();
-    if args.trial.is_none() || !stdin.is_terminal() {
+    if args.trial.is_none() || !stdin.is_terminal() || stopped().is_some() {
         return Ok(exit);
     }
     let root = open_to_write(cli)?;
@@ -149,6 +150,10 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         return Ok(exit);
     }
     let watch = TrialWatch::open(&root)?;
+    // What was typed before the question is no answer to it.
+    tcflush(&stdin, FlushArg::TCIFLUSH)?;
+    // A closed standard error loses the question only.
+    let _ = writeln!(std::io::stderr(), "nicpin: press Enter to keep the settings");
     let mut listening = true;
     let mut ended = TrialEnd::InTime;
     // The watcher may have to wait for another nicpin before it restores.

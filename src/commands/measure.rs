@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::cli::{Cli, MeasureArgs, PolicyArgs, SelectArgs};
-use crate::commands::child::{self, ChildExit};
+use crate::commands::child::{self, ChildExit, CommandError};
 use crate::commands::inputs::{Purpose, read_host};
+use crate::commands::interrupt::Interrupts;
 use crate::commands::output::print;
 use crate::commands::sampling::{STEP, Sampler};
 use crate::machine::growth::Growth;
@@ -36,6 +37,7 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
         notes: &notes,
         watch,
         args,
+        interrupts: Interrupts::catch()?,
         quiet: cli.quiet,
         all: args.all || cli.verbose,
     };
@@ -47,7 +49,7 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
     let mut measure = session.measure(&whole);
     measure.whole = true;
     out.push_str(&session.text(&measure)?);
-    match child::failure(&args.command, ended.status) {
+    match CommandError::of(&args.command, ended.status) {
         Some(failure) => bail!(failure),
         None => Ok(Exit::Planned),
     }
@@ -80,6 +82,7 @@ struct MeasureSession<'a> {
     notes: &'a [Note],
     watch: Sampler<'a>,
     args: &'a MeasureArgs,
+    interrupts: Interrupts,
     quiet: bool,
     /// Whether vectors without interrupts and idle CPUs are listed.
     all: bool,
@@ -115,14 +118,21 @@ impl MeasureSession<'_> {
             (None, false) => 1,
         };
         for number in 1..=last {
-            let growth = self.watch.over(time, redraws && terminal && number > 1)?;
+            let quiet = self.quiet || redraws && terminal && number > 1;
+            let pause = |time| self.interrupts.within(time).is_some();
+            let growth = self.watch.over(time, quiet, pause)?;
+            let interrupted = pause(Duration::ZERO);
+            // The samples before are the report.
+            if interrupted && self.args.watch && number > 1 {
+                break;
+            }
             let text = self.text(&self.measure(&growth))?;
             let text = match redraws {
                 true if terminal => redraw(&text),
                 true if number > 1 => format!("\n{text}"),
                 _ => text,
             };
-            if !self.print(&text)? {
+            if !self.print(&text)? || interrupted {
                 break;
             }
         }
@@ -131,7 +141,7 @@ impl MeasureSession<'_> {
 
     /// Runs the command. Returns the growth of the counters over the whole run, and how the command ended.
     fn during_command(&mut self) -> Result<(Growth, ChildExit)> {
-        let running = child::start(&self.args.command, || Ok(()))?;
+        let mut running = child::start(&self.args.command, &self.interrupts, || Ok(()))?;
         let interval = self.args.seconds;
         let (mut whole, mut part) = (Growth::default(), Growth::default());
         loop {

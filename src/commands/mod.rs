@@ -9,6 +9,7 @@ mod completions;
 mod confirm;
 mod draw;
 mod inputs;
+mod interrupt;
 mod irqbalance_policy;
 mod journal;
 mod man;
@@ -21,9 +22,12 @@ mod run;
 mod sampling;
 mod status;
 
+pub use completions::answered;
+
 use anyhow::Result;
 
 use crate::cli::{Cli, Command};
+use crate::commands::child::CommandError;
 use crate::commands::inputs::UsageError;
 use crate::machine::SelectError;
 use crate::plan::binding::BindingError;
@@ -67,12 +71,15 @@ pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// The exit code of an error.
-pub fn exit_of(error: &anyhow::Error) -> Exit {
+/// The exit code of an error, or the status of a command that failed.
+pub fn exit_of(error: &anyhow::Error) -> u8 {
+    if let Some(failed) = error.downcast_ref::<CommandError>() {
+        return failed.status;
+    }
     let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
         || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
         || error.is::<ImpossibleCpu>()
         || error.is::<NoEffect>()
         || error.is::<UsageError>();
-    if usage { Exit::Usage } else { Exit::Failed }
+    (if usage { Exit::Usage } else { Exit::Failed }) as u8
 }

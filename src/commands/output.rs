@@ -1,10 +1,12 @@
 //! What commands write: reports in the requested format, and files that the user names, which are not below --root.
 
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
+use nix::libc::O_NOFOLLOW;
 use serde::Serialize;
 
 use crate::cli::ReportArgs;
@@ -30,19 +32,44 @@ pub(super) fn print(bytes: &[u8]) -> Result<bool> {
     }
 }
 
+/// An error if [`write_file`] would find something in its way.
+pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
+    let name = path.display();
+    match path.symlink_metadata() {
+        Ok(_) if !force => bail!("{name}: file exists; use --force to replace it"),
+        Ok(found) if found.is_symlink() => {
+            bail!("{name}: is a symbolic link, which is not replaced; name the file that it leads to")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file; an existing one is replaced only with `force`.
+///
+/// A regular file is complete or as it was before: it is written beside its name first. A device or a FIFO is written
+/// to, and never removed. A symbolic link is an error.
 pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(force).truncate(force).create_new(!force);
-    let message = |error: &io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => format!("{}: file exists; use --force to replace it", path.display()),
-        _ => format!("{}: {}", path.display(), errno_words(error)),
+    check_new(path, force)?;
+    let written = match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => {
+            let opened = OpenOptions::new().write(true).custom_flags(O_NOFOLLOW).open(path);
+            opened.and_then(|mut file| file.write_all(bytes))
+        }
+        found => replace(path, bytes, found.ok().map(|found| found.permissions())),
     };
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(bytes).inspect_err(|_| {
-            // Leave no partial file. The error of the write is reported, not that of the removal.
-            let _ = std::fs::remove_file(path);
-        })
-    });
-    written.map_err(|error| anyhow::anyhow!(message(&error)))
+    written.map_err(|error| anyhow!("{}: {}", path.display(), errno_words(&error)))
+}
+
+/// Writes a new file in the same directory, and gives it the name when it is complete.
+fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    let mut name = path.file_name().ok_or(ErrorKind::IsADirectory)?.to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = path.with_file_name(name);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
+        .and_then(|()| std::fs::rename(&new, path));
+    // The error of the write is reported, not that of the removal.
+    written.inspect_err(|_| _ = std::fs::remove_file(&new))
 }

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
+use crate::plan::Plan;
 use crate::read::Wants;
 use crate::render;
 use crate::report::check::Unplannable;
@@ -29,11 +30,16 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
         PlanFormat::Json => render::json(&plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),
     });
-    Ok(if !Unplannable::requested(&plan, args.select.is_given()).is_empty() {
+    Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode))
+}
+
+/// The exit code of a plan that is printed only.
+pub(super) fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
+    if !Unplannable::requested(plan, given).is_empty() {
         Exit::Failed
-    } else if args.detailed_exitcode && !(plan.writes.is_empty() && plan.channels.is_empty()) {
+    } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs
     } else {
         Exit::Planned
-    })
+    }
 }

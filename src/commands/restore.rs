@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::restore;
+use crate::apply::{self, restore};
 use crate::cli::{Cli, RestoreArgs};
 use crate::commands::inputs::open_to_write;
-use crate::commands::output;
+use crate::commands::{interrupt, output};
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::Restored;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
+    interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))?;
     let undone = restore(&root, Duration::from_secs(args.lock.wait))?;
     let restored = Restored::new(undone.unwrap_or_default());
     out.push_str(&output::report(args.report, &restored, render::applied::restored)?);

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
+use crate::commands::child::CommandError;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::machine::Selection;
 use crate::plan::binding::Binding;
@@ -15,7 +16,7 @@ use crate::policy::possible_cpus;
 use crate::read::Wants;
 use crate::render;
 use crate::report::exit::Exit;
-use crate::root::{Root, errno_words};
+use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -46,5 +47,5 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         let _ = writeln!(io::stderr(), "nicpin: {note}");
     }
     let error = Command::new(program).args(arguments).exec();
-    bail!("{}: {}", program.to_string_lossy(), errno_words(&error))
+    bail!(CommandError::not_started(program, &error))
 }

@@ -33,8 +33,14 @@ impl<'a> Sampler<'a> {
         Ok(growth)
     }
 
-    /// Waits for `time` and returns the growth of the counters; `quiet`: without the progress line.
-    pub(super) fn over(&mut self, time: Duration, quiet: bool) -> Result<Growth, FileError> {
+    /// Waits for `time` and returns the growth of the counters; `quiet`: without the progress line. `pause` sleeps, and
+    /// returns whether to wait no longer.
+    pub(super) fn over(
+        &mut self,
+        time: Duration,
+        quiet: bool,
+        pause: impl Fn(Duration) -> bool,
+    ) -> Result<Growth, FileError> {
         let from = self.last.at;
         let mut growth = Growth::default();
         let mut progress = Progress::new();
@@ -47,9 +53,12 @@ impl<'a> Sampler<'a> {
             if !quiet {
                 progress.say(&format!("watching interrupts, {} s left", left.as_secs() + 1));
             }
-            std::thread::sleep(left.min(STEP));
-            if left > STEP {
+            let ended = pause(left.min(STEP));
+            if left > STEP || ended {
                 growth.add(&self.step()?);
+            }
+            if ended {
+                return Ok(growth);
             }
         }
     }

@@ -35,7 +35,11 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None
     } else {
-        Some(Sampler::begin(&root, wanted)?.over(time, false)?)
+        let sleep = |time| {
+            std::thread::sleep(time);
+            false
+        };
+        Some(Sampler::begin(&root, wanted)?.over(time, cli.quiet, sleep)?)
     };
     let banned = plan
         .irqbalance

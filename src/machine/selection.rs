@@ -112,14 +112,11 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     let of = |holds: &dyn Fn(&crate::machine::Interface) -> bool| {
         Ok(machine.interfaces.iter().filter(|i| holds(i)).map(|i| Selected::itself(&i.name)).collect())
     };
+    if let Some(address) = pci_address(selector) {
+        return of(&|i| i.device.address.eq_ignore_ascii_case(&address));
+    }
     match selector.split_once(':') {
-        Some(("pci", address)) => {
-            let full = full_address(address);
-            if !is_pci_address(&full) {
-                return malformed("expected an address such as pci:0000:3b:00.0");
-            }
-            of(&|i| i.device.address.eq_ignore_ascii_case(&full))
-        }
+        Some(("pci", _)) => malformed("expected an address such as pci:0000:3b:00.0"),
         Some(("driver", driver)) if !driver.is_empty() => match Pattern::new(driver) {
             Ok(wanted) => of(&|i| i.driver.as_deref().is_some_and(|driver| wanted.matches(driver))),
             Err(error) => malformed(error.msg),
@@ -138,9 +135,12 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     }
 }
 
-/// `3b:00.0` is short for `0000:3b:00.0`.
-fn full_address(address: &str) -> String {
-    if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() }
+/// The full address in `pci:0000:3b:00.0`, or without `pci:` as lspci(8) prints it; `3b:00.0` is short for
+/// `0000:3b:00.0`.
+fn pci_address(selector: &str) -> Option<String> {
+    let address = selector.strip_prefix("pci:").unwrap_or(selector);
+    let domain = if address.matches(':').count() == 1 { "0000:" } else { "" };
+    Some(format!("{domain}{address}")).filter(|full| is_pci_address(full))
 }
 
 /// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
@@ -193,26 +193,19 @@ pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
 
 /// What a selector names, if it is not an interface with a device.
 fn explain(machine: &Machine, selector: &str) -> Option<String> {
-    match selector.strip_prefix("pci:") {
-        Some(address) => machine.others.explain_pci(&full_address(address)),
+    match pci_address(selector) {
+        Some(address) => machine.others.explain_pci(&address),
         None => machine.others.explain(selector),
     }
 }
 
-/// The names most similar to a selector, best first.
-fn nearest(machine: &Machine, selector: &str) -> String {
-    if let Some(stacked) = machine.stacked.iter().find(|stacked| stacked.name == selector) {
-        let lowers = stacked.lowers.join(", ");
-        return format!("it is above {lowers}, and no interface below it has a device");
-    }
-    let (kind, typed) = match selector.split_once(':') {
-        Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
-        _ => ("", selector),
-    };
+/// Selectors of one kind, each of which matches an interface: `pci`, `driver`, `node`, or, as an empty string, names of
+/// interfaces and of what stands for them.
+pub(crate) fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     let of = |i: &crate::machine::Interface| match kind {
-        "pci" => vec![i.device.address.clone()],
-        "driver" => i.driver.iter().cloned().collect(),
-        "node" => machine.nodes_of(i).iter().map(|node| node.to_string()).collect(),
+        "pci" => vec![format!("pci:{}", i.device.address)],
+        "driver" => i.driver.iter().map(|driver| format!("driver:{driver}")).collect(),
+        "node" => machine.nodes_of(i).iter().map(|node| format!("node:{node}")).collect(),
         _ => vec![i.name.clone()],
     };
     let mut names: Vec<String> = machine.interfaces.iter().flat_map(of).collect();
@@ -223,13 +216,28 @@ fn nearest(machine: &Machine, selector: &str) -> String {
         let rdma = machine.others.rdma.iter().filter(|rdma| rdma.device.as_ref().is_some_and(of_one));
         names.extend(rdma.map(|rdma| rdma.name.clone()));
     }
+    names.sort();
     names.dedup();
-    let likeness = |name: &String| strsim::jaro_winkler(name, typed);
+    names
+}
+
+/// The names most similar to a selector, best first.
+fn nearest(machine: &Machine, selector: &str) -> String {
+    if let Some(stacked) = machine.stacked.iter().find(|stacked| stacked.name == selector) {
+        let lowers = stacked.lowers.join(", ");
+        return format!("it is above {lowers}, and no interface below it has a device");
+    }
+    let (kind, typed) = match selector.split_once(':') {
+        _ if pci_address(selector).is_some() => ("pci", selector),
+        Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
+        _ => ("", selector),
+    };
+    let mut names = selectors(machine, kind);
+    let bare = |name: &str| name.strip_prefix(kind).unwrap_or(name).trim_start_matches(':').to_owned();
+    let likeness = |name: &String| strsim::jaro_winkler(&bare(name), typed);
     names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
-    names.dedup();
-    let prefix = if kind.is_empty() { String::new() } else { format!("{kind}:") };
     let total = names.len();
-    let listed: Vec<String> = names.into_iter().take(5).map(|name| format!("{prefix}{name}")).collect();
+    let listed: Vec<String> = names.into_iter().take(5).collect();
     match total {
         0 => "this machine has no interface with a device".to_owned(),
         1..=5 => format!("there is {}", listed.join(", ")),
@@ -303,6 +311,7 @@ mod tests {
     fn devices_drivers_and_nodes() {
         assert_eq!(names(&["pci:0000:3B:00.1"]), ["eth2"]);
         assert_eq!(names(&["pci:af:00.0"]), ["eth10"]);
+        assert_eq!(names(&["3b:00.1", "0000:AF:00.0"]), ["eth10", "eth2"]);
         assert_eq!(names(&["driver:mlx5_core"]), ["eth1", "eth2"]);
         assert_eq!(names(&["node:1", "eth1"]), ["eth1", "eth10"]);
     }
@@ -333,6 +342,7 @@ mod tests {
                 "no interface matches `driver:mlx4_core`; there is driver:mlx5_core, driver:igb",
             ),
             ("node:7", "no interface matches `node:7`; there is node:0, node:1"),
+            ("af:00.1", "no interface matches `af:00.1`; there is pci:0000:af:00.0, pci:0000:3b:00."),
             ("br0", "no interface matches `br0`"),
         ] {
             let error = Selection::new(&machine(), &[selector.to_owned()], false).unwrap_err().to_string();

@@ -211,6 +211,8 @@ pub enum Note {
     SameNode { node: CpuSet },
     /// The sides of a comparison have different numbers of CPUs.
     CpusUnlike { near: usize, far: usize },
+    /// Runs of a comparison, from 1, whose time or throughput is far from that of the others.
+    Outliers { side: String, what: String, runs: Vec<usize> },
 }
 
 /// The purpose for which a policy names CPUs.

@@ -1,6 +1,6 @@
-//! A comparison as a table: near and far side by side.
+//! A comparison as a table, near and far one below the other, and the same table in Markdown.
 
-use crate::render::note::note;
+use crate::render::note::{note, text};
 use crate::render::text::{columns, count, wrap};
 use crate::report::compare::{Comparison, Figure, Side, Spread};
 
@@ -8,25 +8,56 @@ pub fn compare(comparison: &Comparison) -> String {
     let side = |name: &str, side: &Side| {
         wrap(&format!("{name:<5} "), &format!("node {}, CPUs {}", side.nodes, side.cpus))
     };
-    let runs = count(comparison.near.runs.len(), "run");
-    let mut out = wrap(
-        &format!("{}  ", comparison.interface),
-        &format!("{} near and far, {runs} each, alternating", comparison.command.join(" ")),
-    );
+    let mut out = wrap(&format!("{}  ", comparison.interface), &what(comparison));
     out.push_str(&side("near", &comparison.near));
     out.push_str(&side("far", &comparison.far));
     out.push('\n');
-    let mut rows =
-        vec![["", "near", "(from, to)", "far", "(from, to)", "far/near"].map(str::to_owned).to_vec()];
-    rows.extend(comparison.figures.iter().map(figure));
-    out.push_str(&columns(0, &rows, &[24, 10, 18, 10, 18]));
+    let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
+    rows.extend(comparison.figures.iter().flat_map(figure));
+    out.push_str(&columns(0, &rows, &[24, 4, 10, 24, 10, 10]));
     for note in &comparison.notes {
         out.push_str(&self::note("", note));
     }
     out
 }
 
-fn figure(figure: &Figure) -> Vec<String> {
+/// The comparison as a section of a Markdown document.
+pub fn markdown(comparison: &Comparison) -> String {
+    let Comparison { interface, near, far, .. } = comparison;
+    let mut out = format!("`{interface}`: `{}`\n\n", what(comparison).replace('`', "'"));
+    out.push_str(&format!("* near: node {}, CPUs {}\n", near.nodes, near.cpus));
+    out.push_str(&format!("* far: node {}, CPUs {}\n\n", far.nodes, far.cpus));
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    out.push_str(&line(&HEADER.map(str::to_owned)));
+    out.push_str("|:---|:---|---:|---:|---:|---:|---:|\n");
+    for row in comparison.figures.iter().flat_map(figure) {
+        out.push_str(&line(&row));
+    }
+    for note in &comparison.notes {
+        out.push_str(&format!("\nNote: {}\n", text(note)));
+    }
+    out
+}
+
+const HEADER: [&str; 7] = ["", "", "median", "mean ± deviation", "from", "to", "far/near"];
+
+/// The command and how often it ran.
+fn what(comparison: &Comparison) -> String {
+    let (near, far) = (comparison.near.runs.len(), comparison.far.runs.len());
+    let runs = if near == far {
+        format!("{} each", count(near, "run"))
+    } else {
+        format!("{} near, {far} far", count(near, "run"))
+    };
+    let warmup = match comparison.warmup {
+        0 => String::new(),
+        runs => format!(" after {runs} to warm up"),
+    };
+    format!("{} near and far, {runs}{warmup}, in alternating order", comparison.command.join(" "))
+}
+
+/// Two rows, near and far.
+fn figure(figure: &Figure) -> [Vec<String>; 2] {
     let (name, digits) = match figure.name {
         "wall_seconds" => ("wall s", 2),
         "cpu_seconds" => ("CPU s of the command", 2),
@@ -38,16 +69,25 @@ fn figure(figure: &Figure) -> Vec<String> {
         "remote_interrupts" => ("interrupts remote", 0),
         other => (other, 0),
     };
-    let middle = |spread: Option<Spread>| spread.map_or("-".to_owned(), |s| format!("{:.digits$}", s.median));
-    let ends = |spread: Option<Spread>| {
-        spread.map_or(String::new(), |s| format!("({:.digits$}, {:.digits$})", s.min, s.max))
+    let number = |value: f64| format!("{value:.digits$}");
+    let row = |name: &str, side: &str, spread: Option<Spread>, ratio: String| {
+        let cell =
+            |of: fn(&Spread) -> f64| spread.as_ref().map_or("-".to_owned(), |spread| number(of(spread)));
+        let deviation = spread.and_then(|spread| spread.stddev);
+        let mean =
+            cell(|spread| spread.mean) + &deviation.map_or(String::new(), |by| format!(" ± {by:.digits$}"));
+        let (name, side) = (name.to_owned(), side.to_owned());
+        vec![
+            name,
+            side,
+            cell(|spread| spread.median),
+            mean,
+            cell(|spread| spread.min),
+            cell(|spread| spread.max),
+            ratio,
+        ]
     };
-    vec![
-        name.to_owned(),
-        middle(figure.near),
-        ends(figure.near),
-        middle(figure.far),
-        ends(figure.far),
-        figure.far_to_near.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
-    ]
+    let deviation = figure.far_to_near_stddev.map_or(String::new(), |by| format!(" ± {by:.2}"));
+    let ratio = figure.far_to_near.map_or("-".to_owned(), |ratio| format!("{ratio:.2}{deviation}"));
+    [row(name, "near", figure.near, String::new()), row("", "far", figure.far, ratio)]
 }

@@ -278,6 +278,15 @@ fn about_machine(note: &Note) -> String {
         Note::Memory { about } => about.clone(),
         Note::SameNode { node } => format!("near and far are both node {node}"),
         Note::CpusUnlike { near, far } => format!("the command has {near} CPUs near and {far} far"),
+        Note::Outliers { side, what, runs } => {
+            let list: Vec<String> = runs.iter().map(ToString::to_string).collect();
+            let why = match runs[..] {
+                [1] => "it was the first one: use --warmup for more runs that do not count",
+                _ => "other work may have run then: compare on an idle machine, with more --runs",
+            };
+            let word = if runs.len() == 1 { "run" } else { "runs" };
+            format!("{side}, {word} {}: the {what} is far from that of the others; {why}", list.join(", "))
+        }
         note => about_irqbalance(note),
     }
 }

@@ -1,4 +1,4 @@
-//! One command, run near an interface and far from it: the figures of each run and their medians. The JSON form is
+//! One command, run near an interface and far from it: the figures of each run and their statistics. The JSON form is
 //! `nicpin.compare/1`.
 
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub struct Comparison {
     pub interface: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// Runs on each side before those of `near` and `far`; they do not count.
+    pub warmup: u16,
     /// On the local node.
     pub near: Side,
     /// On a remote node.
@@ -68,14 +70,19 @@ pub struct Figure {
     pub name: &'static str,
     pub near: Option<Spread>,
     pub far: Option<Spread>,
-    /// The median of far divided by that of near; `None` when near is 0.
+    /// The mean of far divided by that of near; `None` when near is 0.
     pub far_to_near: Option<f64>,
+    /// The standard deviation of that ratio, from those of the means; `None` with fewer than two runs on a side.
+    pub far_to_near_stddev: Option<f64>,
 }
 
 /// A figure over several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
     pub median: f64,
+    pub mean: f64,
+    /// Of the sample, with n - 1 as the divisor; `None` for one value.
+    pub stddev: Option<f64>,
     pub min: f64,
     pub max: f64,
 }
@@ -107,18 +114,42 @@ impl ComparedRun {
 
 impl Spread {
     /// The spread of these values; `None` without any.
+    #[allow(clippy::cast_precision_loss)] // a number of runs
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(values[middle - 1], values[middle])
-        };
-        Some(Self { median, min, max })
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let stddev = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
+        Some(Self { median: median(&values), mean, stddev, min, max })
     }
+}
+
+/// The median of sorted values, of which there is at least one.
+fn median(values: &[f64]) -> f64 {
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
+}
+
+/// The numbers, from 1, of the values that are far from the others: more than ten standard deviations, estimated from
+/// the median of the distances from the median, and more than a twentieth of the median. So far are none of normally
+/// distributed values; see B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993.
+pub fn outliers(values: &[f64]) -> Vec<usize> {
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    if values.len() < 3 {
+        return Vec::new();
+    }
+    let middle = median(&sorted(values.to_vec()));
+    let distance = |value: &f64| (value - middle).abs();
+    // 0.6745: the distance of the quartiles of a normal distribution from its mean, in standard deviations.
+    let deviation = median(&sorted(values.iter().map(distance).collect())) / 0.6745;
+    let is_far = |value: &f64| distance(value) > (10.0 * deviation).max(middle.abs() / 20.0);
+    values.iter().zip(1..).filter(|(value, _)| is_far(value)).map(|(_, number)| number).collect()
 }
 
 type Value = fn(&ComparedRun) -> Option<f64>;
@@ -138,15 +169,35 @@ const FIGURES: [(&str, Value); 9] = [
 ];
 
 impl Comparison {
-    /// Puts both sides beside each other.
-    pub fn new(interface: &str, command: Vec<String>, near: Side, far: Side, notes: Vec<Note>) -> Self {
+    /// Puts both sides beside each other, and adds notes on runs that are far from the others in time or throughput.
+    pub fn new(interface: &str, command: Vec<String>, near: Side, far: Side, mut notes: Vec<Note>) -> Self {
         let figure = |(name, value): (&'static str, Value)| {
             let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
-            let (near, far) = (of(&near), of(&far));
-            let ratio = near.zip(far).filter(|(near, _)| near.median > 0.0);
-            Figure { name, near, far, far_to_near: ratio.map(|(near, far)| far.median / near.median) }
+            Figure::new(name, of(&near), of(&far))
         };
         let figures = FIGURES.into_iter().map(figure).collect();
-        Self { schema: SCHEMA, interface: interface.to_owned(), command, near, far, figures, notes }
+        for (place, side) in [("near", &near), ("far", &far)] {
+            for (what, value) in [("time", FIGURES[0].1), ("throughput", FIGURES[4].1)] {
+                let runs = outliers(&side.runs.iter().filter_map(value).collect::<Vec<f64>>());
+                if !runs.is_empty() {
+                    notes.push(Note::Outliers { side: place.to_owned(), what: what.to_owned(), runs });
+                }
+            }
+        }
+        let interface = interface.to_owned();
+        Self { schema: SCHEMA, interface, command, warmup: 0, near, far, figures, notes }
+    }
+}
+
+impl Figure {
+    fn new(name: &'static str, near: Option<Spread>, far: Option<Spread>) -> Self {
+        let both = near.zip(far).filter(|(near, _)| near.mean > 0.0);
+        let far_to_near = both.map(|(near, far)| far.mean / near.mean);
+        let stddev = both.and_then(|(near, far)| {
+            // Relative errors of a quotient add as squares.
+            let relative = |spread: Spread| Some(spread.stddev? / spread.mean);
+            Some(far.mean / near.mean * relative(near)?.hypot(relative(far)?))
+        });
+        Self { name, near, far, far_to_near, far_to_near_stddev: stddev.filter(|stddev| stddev.is_finite()) }
     }
 }

@@ -96,7 +96,7 @@ fi
 # --- compare
 expect 1 nicpin compare veth0 -- true
 has "a veth has no node" "is a veth or a tunnel and has no node" "$ERR"
-expect 0 nicpin compare --runs 2 --near 0 --far 0 --format json veth0 -- "$SCRATCH/send" 200
+expect 0 nicpin compare --runs 2 --warmup 0 --near 0 --far 0 --format json veth0 -- "$SCRATCH/send" 200
 equal "runs" 4 "$(grep -c '"wall_seconds":' "$OUT")"
 for key in wall_seconds cpu_seconds gbit_per_second; do
   CHECKS=$((CHECKS + 1))
@@ -104,10 +104,28 @@ for key in wall_seconds cpu_seconds gbit_per_second; do
 done
 has "the same node" '"code": "same-node"' "$OUT"
 expect 1 nicpin compare --near 0 --far 0 veth0 -- sh -c 'exit 3'
-has "which run failed" "nicpin: near, run 1 of 3: sh: exit status: 3" "$ERR"
-expect 0 nicpin compare --runs 1 --near 0 --far 0 veth0 -- grep Cpus_allowed_list /proc/self/status
+has "which run failed" "nicpin: near, warm-up 1 of 1: sh: exit status: 3" "$ERR"
+expect 0 nicpin compare --runs 1 --warmup 0 --near 0 --far 0 veth0 -- grep Cpus_allowed_list /proc/self/status
 equal "CPUs of the command, as it says" "$(sed -n 's/^near  node 0, CPUs //p' "$OUT")" \
   "$(sed -n '1s/^Cpus_allowed_list:\t//p' "$ERR")"
+
+# SIGTERM while it runs: the report has the runs that ended.
+nicpin compare --runs 1000 --warmup 0 --near 0 --far 0 veth0 -- echo ended > "$OUT" 2> "$ERR" & compare=$!
+until [ "$(grep -c ended "$ERR")" -ge 5 ]; do sleep 0.02; done
+kill -TERM $compare
+CHECKS=$((CHECKS + 1))
+wait $compare && failed "an interrupted comparison is complete"
+has "the runs that ended" "near and far, " "$OUT"
+has "why it ended" "far of 1000 runs each" "$ERR"
+
+# --- export
+rm -f "$SCRATCH/table.md" "$SCRATCH/runs.json"
+expect 0 nicpin compare --runs 3 --near 0 --far 0 --export-json "$SCRATCH/runs.json" \
+  --export-markdown "$SCRATCH/table.md" veth0 -- true
+has "what is exported" '"schema": "nicpin.compare/1"' "$SCRATCH/runs.json"
+has "the table" '| wall s | near |' "$SCRATCH/table.md"
+expect 1 nicpin compare --near 0 --far 0 --export-json "$SCRATCH/runs.json" veth0 -- false
+has "no run before the file is known to be new" "runs.json: file exists; use --force" "$ERR"
 
 # --- the status of a machine without cards
 expect 0 nicpin status --seconds 0

@@ -1,8 +1,10 @@
 //! Other programs that read nicpin's output, and nicpin on this machine.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
 use crate::support::captured::{Captured, plan};
 use crate::support::run::{fixture, nicpin};
@@ -40,29 +42,103 @@ pub fn completions_are_read_by(shell: &str) {
     assert_eq!(asked(shell, &["-n"], &script), (true, String::new()));
 }
 
-/// The completions of the words so far, as after the Tab key.
-pub fn bash_completes() {
-    let script = nicpin(&["completions", "bash"]).stdout;
-    for (line, expected) in [
-        ("nicpin pl", "plan"),
-        ("nicpin dr", "draw"),
-        ("nicpin run --me", "--memory"),
-        ("nicpin run --memory pre", "preferred"),
-        ("nicpin plan --format ", "json"),
-        ("nicpin plan --sco", "--scope"),
-        ("nicpin plan --scope ", "remote"),
-        ("nicpin apply --irqbalance ", "refuse"),
-    ] {
-        let words: Vec<&str> = line.split(' ').collect();
-        let (last, previous) = (words[words.len() - 1], words[words.len() - 2]);
-        let ask = format!(
-            "{script}\nCOMP_WORDS=({words}'{last}'); COMP_CWORD={at}\n_nicpin nicpin '{last}' '{previous}'\n\
-             printf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
-            words = words[..words.len() - 1].join(" ") + " ",
-            at = words.len() - 1
-        );
-        let (_, said) = asked("bash", &["--norc"], &ask);
-        assert!(said.lines().any(|word| word == expected), "{line}: {said}");
+/// Lines as they are typed, each with the line after the Tab key.
+const COMPLETED: [(&str, &str); 9] = [
+    ("nicpin che", "nicpin check"),
+    ("nicpin run --dry", "nicpin run --dry-run"),
+    ("nicpin plan --format js", "nicpin plan --format json"),
+    ("nicpin plan --format=js", "nicpin plan --format=json"),
+    ("nicpin --root ROOT plan em1 p6", "nicpin --root ROOT plan em1 p6p1"),
+    ("nicpin --root ROOT plan driver:t", "nicpin --root ROOT plan driver:tg3"),
+    ("nicpin --root ROOT run --node ", "nicpin --root ROOT run --node 0"),
+    ("nicpin --root=ROOT check node:", "nicpin --root=ROOT check node:0"),
+    ("nicpin --root ROOT em", "nicpin --root ROOT em1"),
+];
+
+/// A directory with the program, and the line with the path of a machine.
+fn with_root(line: &str) -> String {
+    line.replace("ROOT", fixture("tg3-and-ixgbe").to_str().unwrap())
+}
+
+fn path_with_nicpin() -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_nicpin")).parent().unwrap();
+    format!("{}:{}", binary.display(), std::env::var("PATH").unwrap())
+}
+
+/// Types each line and Tab to a shell on a terminal; what the line is then is printed by the shell itself.
+pub fn completes(shell: &str, start: &[&str], setup: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("completions");
+    std::fs::write(&script, nicpin(&["completions", shell]).stdout).unwrap();
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait", shell]).args(start).env("PATH", path_with_nicpin());
+    command.env("HOME", dir.path()).env("TERM", "dumb").env("INPUTRC", "/dev/null");
+    command.stdin(pty.slave.try_clone().unwrap()).stdout(pty.slave.try_clone().unwrap()).stderr(pty.slave);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let result = dir.path().join("result");
+    let mut typed = format!("{setup}\nsource '{}'\n", script.display());
+    for (line, _) in COMPLETED {
+        // Ctrl-A: to the start of the line.
+        typed.push_str(&format!("{}\t\x01echo '<' \x05 '>' >> '{}'\n", with_root(line), result.display()));
+    }
+    typed.push_str("exit\n");
+    let mut terminal = std::fs::File::from(pty.master);
+    let mut output = terminal.try_clone().unwrap();
+    // The shell waits for somebody who reads.
+    let said = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        // EIO at the end.
+        let _ = output.read_to_end(&mut said);
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    terminal.write_all(typed.as_bytes()).unwrap();
+    child.wait().unwrap();
+    drop(terminal);
+    let said = said.join().unwrap();
+    let lines = std::fs::read_to_string(&result).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let lines: Vec<String> =
+        lines.lines().map(|line| line.trim_matches(['<', '>', ' ']).to_owned()).collect();
+    let expected: Vec<String> = COMPLETED.iter().map(|(_, line)| with_root(line)).collect();
+    assert_eq!(lines, expected, "{said}");
+}
+
+/// fish completes a line without a terminal.
+pub fn fish_completes() {
+    let script = nicpin(&["completions", "fish"]).stdout;
+    for (line, expected) in COMPLETED {
+        let (line, expected) = (with_root(line), with_root(expected));
+        let ask = format!("{script}\ncomplete --do-complete '{line}'\n");
+        let mut fish = Command::new("fish");
+        fish.args(["--no-config", "--command", &ask]).env("PATH", path_with_nicpin());
+        let said = String::from_utf8(fish.output().unwrap().stdout).unwrap();
+        let (before, _) = line.rsplit_once(' ').unwrap();
+        let lines: Vec<String> = said
+            .lines()
+            .map(|candidate| format!("{before} {}", candidate.split('\t').next().unwrap()))
+            .collect();
+        assert!(lines.contains(&expected), "{line}: {said}");
+    }
+}
+
+/// A device node that cannot take the output stays.
+pub fn output_to_a_device() {
+    let (root, dir) = (fixture("two-node"), tempfile::tempdir().unwrap());
+    let draw = |device: &Path| {
+        nicpin(&["draw", "--root", root.to_str().unwrap(), "--force", "-o", device.to_str().unwrap()])
+    };
+    for (name, minor, code) in [("null", 3, 0), ("full", 7, 1)] {
+        let device = dir.path().join(name);
+        let mode = Mode::from_bits_truncate(0o666);
+        if mknod(&device, SFlag::S_IFCHR, mode, makedev(1, minor)).is_err() {
+            // A container without CAP_MKNOD.
+            return;
+        }
+        let run = draw(&device);
+        assert_eq!(run.code, code, "{name}: {}", run.stderr);
+        assert!(code == 0 || run.stderr.contains("no space left on device (ENOSPC)"), "{}", run.stderr);
+        assert!(!device.symlink_metadata().unwrap().is_file(), "{name}");
     }
 }
 

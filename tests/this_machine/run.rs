@@ -85,7 +85,13 @@ pub fn a_command_is_bound() {
 
     assert_eq!(run_here(&name, &["sh", "-c", "exit 42"]).status.code(), Some(42));
     assert_eq!(run_here(&name, &["sh", "-c", "kill -TERM $$"]).status.signal(), Some(15));
-    let missing = run_here(&name, &["/no/such/command"]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert_eq!(missing.stderr, b"nicpin: /no/such/command: no such file or directory (ENOENT)\n");
+    for (program, code, error) in [
+        ("/no/such/command", 127, "no such file or directory (ENOENT)"),
+        ("nosuch", 127, "no such file or directory (ENOENT)"),
+        ("/etc/passwd", 126, "permission denied (EACCES)"),
+    ] {
+        let failed = run_here(&name, &[program]);
+        assert_eq!(failed.status.code(), Some(code), "{program}");
+        assert_eq!(String::from_utf8_lossy(&failed.stderr), format!("nicpin: {program}: {error}\n"));
+    }
 }

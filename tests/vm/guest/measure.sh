@@ -121,7 +121,7 @@ kill $flow; wait $flow $cpus 2>/dev/null
 echo "--- compare"
 expect 0 nicpin apply
 cat /proc/interrupts > /tmp/base; tx=$(counter nic0 tx_bytes) rx=$(counter nic0 rx_bytes)
-expect 0 nicpin compare --runs 2 --format json nic0 -- iperf3 -c 10.9.0.2 -t 1
+expect 0 nicpin compare --runs 2 --warmup 0 --format json nic0 -- iperf3 -c 10.9.0.2 -t 1
 cat /proc/interrupts > /tmp/now; both=$(($(counter nic0 tx_bytes) - tx + $(counter nic0 rx_bytes) - rx))
 cp "$OUT" /tmp/compare.json
 sum() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*\$/\1/p" /tmp/compare.json | awk '{n += $1} END {printf "%.0f\n", n}'; }
@@ -133,7 +133,7 @@ bytes=$(awk '/"wall_seconds":/ {w = $2 + 0} /"gbit_per_second":/ {g = $2 + 0; n 
 holds "bytes of all runs: $bytes of $both" [ "$bytes" -ge $((both * 8 / 10)) ]
 holds "bytes of all runs: no more than $both" [ "$bytes" -le $((both + both / 20)) ]
 expect 0 nicpin compare nic0 -- iperf3 -c 10.9.0.2 -t 1; cat "$OUT"
-expect 0 nicpin compare --runs 1 nic0 -- grep Cpus_allowed_list /proc/self/status
+expect 0 nicpin compare --runs 1 --warmup 0 nic0 -- grep Cpus_allowed_list /proc/self/status
 near=$(sed -n 's/^near  node 0, CPUs //p' "$OUT") far=$(sed -n 's/^far   node 1, CPUs //p' "$OUT")
 equal "where the command ran" "$near $far" "$(sed -n 's/^Cpus_allowed_list:\t*//p' "$ERR" | xargs)"
 disconnect
