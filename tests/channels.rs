@@ -208,6 +208,9 @@ fn versions_of_driver_and_firmware_are_in_the_status() {
     let after = status();
     let found = ["driver_version", "firmware", "mtu"].map(|key| after[key].clone());
     assert_eq!(found, ["6.12.0".into(), "22.31.1014 (MT_0000000359)".into(), serde_json::Value::from(9000)]);
+    let text = machine.nicpin(&["status", "-v", "eth0"]).stdout;
+    let line = "  driver version 6.12.0, firmware 22.31.1014 (MT_0000000359), MTU 9000\n";
+    assert!(text.contains(line), "{text}");
     machine.write("/nicpin/ethtool/eth0/driver", "version \nfirmware N/A\n");
     assert!(status()["firmware"].is_null() && status()["driver_version"].is_null());
 }

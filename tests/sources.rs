@@ -12,7 +12,7 @@ use support::host::{codes, cpus as planned, of};
 use support::machine::{Card, Port, cpus};
 use support::run::Copy;
 use support::small::{Tree, card, two_nodes, vectors};
-use support::tree::put;
+use support::tree::{make_dir, put};
 
 // Netlink.
 
@@ -252,6 +252,7 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     port.speed = None;
     // Allocated and not requested.
     let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
+    make_dir(tree.dir(), "proc/irq/0");
     assert!(tree.host().interfaces[0].vectors.is_empty());
     let plan = tree.plan(&["eth0"]);
     assert_eq!(codes(of(&plan, "eth0")), ["no-vectors"]);

@@ -50,8 +50,9 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
-    let every = args.all || args.select.is_given();
-    let table = |status: &Status| render::status::status(status, args.all, every, wanted_colour());
+    let every = args.all || cli.verbose || args.select.is_given();
+    let table =
+        |status: &Status| render::status::status(status, args.all || cli.verbose, every, wanted_colour());
     out.push_str(&output::report(args.report, &status, table)?);
     Ok(if Unplannable::requested(&plan, args.select.is_given()).is_empty() {
         Exit::Planned

@@ -5,7 +5,7 @@
 //! `driver` has lines such as `version 6.12.0` and `firmware 16.35.2000`.
 //!
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
-//! the interfaces of the namespace in which it was mounted. [`is_same`] tells whether they are the same.
+//! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
 
 use std::io;
 

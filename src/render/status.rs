@@ -116,6 +116,10 @@ fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) 
     let driver = interface.driver.as_deref().unwrap_or("(no driver)");
     let text = format!("{driver} {}  {node}  CPUs {}", interface.device, interface.candidates);
     let mut out = wrap(&format!("{}  ", interface.name), &text);
+    let versions = versions(interface);
+    if all && !versions.is_empty() {
+        out.push_str(&wrap("  ", &versions));
+    }
 
     let is_bad = |row: &&VectorStatus| row.why.is_some();
     let bad = interface.vectors.iter().filter(is_bad).count();
@@ -139,6 +143,17 @@ fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) 
         out.push_str(&self::note("  ", note, paint));
     }
     out
+}
+
+/// Versions of driver and firmware, and the MTU, as far as they are known; empty without any.
+fn versions(interface: &InterfaceStatus) -> String {
+    let fields = [
+        ("driver version", interface.driver_version.clone()),
+        ("firmware", interface.firmware.clone()),
+        ("MTU", interface.mtu.map(|mtu| mtu.to_string())),
+    ];
+    let known = fields.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    known.collect::<Vec<_>>().join(", ")
 }
 
 fn rows(shown: &[&VectorStatus], paint: Paint) -> String {
