@@ -114,13 +114,16 @@ fn restore_unconfirmed(root: &Root, watch: &TrialWatch) {
     loop {
         let obstacle = match end_watched_trial(root, watch) {
             Ok(None) => return,
-            Ok(Some(restored)) if !restored.failed() => {
-                return journal::note(root, &format!("{NOT_CONFIRMED}; the settings were restored"));
+            Ok(Some(restored)) => {
+                let left = Trial::load(root).ok().flatten().and_then(|trial| trial.not_restored());
+                if !restored.has_refused() {
+                    let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
+                    return journal::note(root, &format!("{NOT_CONFIRMED}; the settings were restored{left}"));
+                }
+                left.unwrap_or_default()
             }
-            Ok(Some(_)) => Trial::load(root).ok().flatten().and_then(|trial| trial.not_restored()),
-            Err(error) => Some(error.to_string()),
+            Err(error) => error.to_string(),
         };
-        let obstacle = obstacle.unwrap_or_default();
         journal::warn(
             root,
             &format!(

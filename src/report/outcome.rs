@@ -144,6 +144,11 @@ impl RestoreOutcome {
         self.absent.is_empty() && !self.failed()
     }
 
+    /// Whether the kernel refused to restore a setting, which may succeed later.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     pub(crate) fn counted(mut self) -> Self {
         let channels = self.channels.iter().filter(|channel| channel.refused.is_some()).count();
         let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed));

@@ -86,6 +86,60 @@ kill -9 "-$login"
 holds "the trial ends without its login" poll 10 unwatched
 snapshot /tmp/now; same_file "the machine after a login that was lost" /tmp/before /tmp/now
 
+section "a trial after another one whose watcher is stopped"
+expect 0 nicpin apply --try 600
+stopped=$(cat /run/nicpin/try.lock)
+kill -STOP "$stopped"
+expect 0 nicpin restore
+expect 0 nicpin apply --try 2
+kill -CONT "$stopped"
+holds "the later trial ends" poll 10 unwatched
+snapshot /tmp/now; same_file "the machine after the later trial" /tmp/before /tmp/now
+
+section "a full /run"
+full() { dd if=/dev/zero of=/run/nicpin/full bs=1k 2>/dev/null; holds "the state directory is full" refuses sh -c 'echo > /run/nicpin/more'; }
+refuses() { ! "$@" 2>/dev/null; }
+rm -rf /run/nicpin; mkdir /run/nicpin; mount -t tmpfs -o size=64k,mode=755 none /run/nicpin
+expect 0 nicpin apply --try 2
+full
+holds "the trial ends without room" poll 10 unwatched
+snapshot /tmp/now; same_file "the machine after a trial without room" /tmp/before /tmp/now
+rm -f /run/nicpin/full /run/nicpin/more
+expect 0 nicpin apply
+full
+expect 0 nicpin apply
+equal "values changed without room" 0 "$(number changed)"
+restored "without room"
+umount /run/nicpin
+
+section "other users and the locks"
+expect 0 nicpin apply
+holds "nobody cannot hold the lock" refuses as_nobody flock -n -s /run/nicpin/lock true
+restored "after an attempt to hold the lock"
+
+section "a masked /proc/irq"
+expect 0 nicpin apply
+mount -t tmpfs none /proc/irq
+expect 1 nicpin restore
+contains "what is missing" "/proc/irq: no such file or directory (ENOENT)" "$ERR"
+holds "the record is kept" [ -e /run/nicpin/state.json ]
+umount /proc/irq
+restored "after /proc/irq was masked"
+
+section "names that are swapped while restore runs"
+swap_names() {
+  for _ in 1 2 3 4 5 6 7 8; do
+    ip link set dev nic0 name swap; ip link set dev nic1 name nic0; ip link set dev swap name nic1
+  done
+}
+for round in 1 2 3 4 5 6 7 8 9 10; do
+  expect 0 nicpin apply
+  swap_names & swapper=$!
+  nicpin restore >/tmp/said 2>&1
+  wait $swapper
+  restored "while names were swapped, round $round"
+done
+
 if [ "$TOPOLOGY" = two-node-ir ]; then
   section "vectors that the kernel manages"
   managed=0
