@@ -289,7 +289,8 @@ fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Er
 }
 
 fn ioctl_socket() -> Result<OwnedFd, Errno> {
-    socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+    // Any kind of socket takes these ioctls; this one needs neither IPv4 nor a sandbox that allows it.
+    socket(AddressFamily::Unix, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
 }
 
 fn named_request(interface: &str) -> Result<libc::ifreq, Errno> {

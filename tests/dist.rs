@@ -34,6 +34,26 @@ fn the_unit_may_write_proc_irq_and_sees_the_interfaces() {
     }
 }
 
+/// `tests/vm/guest/unit.sh` starts it, and measures its exposure.
+#[test]
+fn the_unit_has_limits_and_ends() {
+    for needed in [
+        "TimeoutStartSec=",
+        "TimeoutStopSec=",
+        "MemoryMax=",
+        "TasksMax=",
+        "UMask=0077",
+        "CapabilityBoundingSet=CAP_NET_ADMIN",
+        "RestrictAddressFamilies=AF_NETLINK AF_UNIX",
+        "SystemCallArchitectures=native",
+        "SystemCallFilter=@system-service",
+        // A system call that the filter does not know must not kill nicpin between two writes.
+        "SystemCallErrorNumber=EPERM",
+    ] {
+        assert!(unit().iter().any(|line| line.starts_with(needed)), "{needed}");
+    }
+}
+
 #[test]
 fn the_units_commands_apply_and_restore() {
     let machine = Copy::of("two-node");

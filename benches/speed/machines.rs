@@ -1,6 +1,9 @@
 //! Machines of any size, as values and as trees.
 
+use std::path::Path;
+
 use crate::support::machine::{Card, Kernel, MachineSpec, Port};
+use crate::support::tree::put;
 
 /// How large a machine is.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +23,8 @@ pub(crate) struct Size {
 
 /// The first IRQ of a card; below it are the machine's own.
 const FIRST_IRQ: u32 = 128;
+/// Processes of each machine.
+const PROCESSES: u32 = 4000;
 
 impl Size {
     pub(crate) fn new((cpus, nodes, cards, queues): (u32, u32, u32, u32), irq_files: bool) -> Self {
@@ -30,6 +35,15 @@ impl Size {
     /// CPU and card.
     pub(crate) fn decisions(self) -> f64 {
         f64::from(2 * self.vectors() + self.cards * self.cpus)
+    }
+
+    /// Writes the machine as a tree, with the processes of a busy one: nicpin's time must not depend on them.
+    pub(crate) fn write(self, dir: &Path) {
+        self.machine().write(dir);
+        for pid in 1..=PROCESSES {
+            let stat = format!("{pid} (worker) S 1{}", " 0".repeat(48));
+            put(dir, &format!("/proc/{pid}/stat"), &stat);
+        }
     }
 
     /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores of a node, every vector allowed

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The cache of vm-run.sh: QEMU, kernels, the base initramfs and packages for the guest, unpacked below $CACHE and
-# never installed. Sourced; sets QROOT, QLD, BB, KDIR, KV, BASE and OVERLAYS.
+# never installed. Sourced; sets QROOT, QLD, BB, KDIR, KV, BASE, OVERLAYS and IMAGE.
 
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 APT=(-o "Dir::Etc::sourcelist=$CACHE/apt/sources.list" -o "Dir::Etc::sourceparts=$CACHE/apt/none"
@@ -115,7 +115,7 @@ prep_kernel() { # backports|cloud|bookworm
 }
 
 # The base initramfs: busybox and modules (uncompressed: cheaper to boot). What is the run's own comes behind it.
-MODS="virtio_net vmxnet3 e1000e e1000 igb nvme virtio_blk virtio_pci pktgen veth dummy bonding 8021q bridge macvlan ifb"
+MODS="virtio_net vmxnet3 e1000e e1000 igb nvme virtio_blk virtio_pci pktgen veth dummy bonding 8021q bridge macvlan ifb ext4 crc32c_generic"
 
 prep_base() { # SUITE
   BASE=$CACHE/base-$1-$(cksum <<<"$MODS $KV" | cut -d' ' -f1).cpio
@@ -185,4 +185,16 @@ prep_package() { # PKG: its files, and the libraries that its programs need
     rm -rf "$o" "$CACHE/overlay.root"
   fi
   OVERLAYS+=("$ov")
+}
+
+prep_system() { # SUITE[+PKG...]: a root filesystem with systemd, by suite, packages, kernel and how it is built
+  local words
+  IMAGE=$CACHE/system-$1-$(cksum <<<"$KV $(cat "$VM_DIR/system-image.sh")" | cut -d' ' -f1).img
+  [ ! -e "$IMAGE" ] || return 0
+  command -v mmdebstrap >/dev/null || die "--system needs mmdebstrap (apt-get install mmdebstrap)"
+  say "building $IMAGE (a minute)"
+  apt_prep
+  IFS=+ read -r -a words <<<"$1"
+  SOURCES=$CACHE/apt/sources.list "$VM_DIR/system-image.sh" "${words[0]}" "$KDIR" "$IMAGE" "${words[@]:1}" \
+    >"$CACHE/system.log" 2>&1 || { tail -5 "$CACHE/system.log" >&2; die "cannot build the root filesystem of $1"; }
 }

@@ -10,6 +10,8 @@ uptime() { cut -d' ' -f1 /proc/uptime; }
 echo "READY $(uptime)" > /dev/ttyS2
 # shellcheck disable=SC1091
 . /harness/env
+# shellcheck disable=SC1091
+[ ! -e /harness/system ] || . /harness/system   # does not come back
 for m in $MODULES; do modprobe "$m" 2>/dev/null; done
 ip link set dev lo up
 # Names of cards come from the topology: find each by MAC, rename it, set it up.

@@ -39,6 +39,7 @@ TESTS=(
   "run               run       four-node"
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
+  "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
   "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
   "isolated.nohz     isolated  two-node     --kernel-args nohz_full=6-7"
@@ -91,6 +92,7 @@ LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
 install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
 install -m 644 "$VM_DIR/guest/assert.sh" "$LOGS/payload/"
 install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
+install -m 644 "$TOP/dist/systemd/nicpin.service" "$LOGS/payload/"
 chmod 755 "$LOGS/payload"
 
 declare -A NAME=() START=()

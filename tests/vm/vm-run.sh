@@ -18,6 +18,9 @@
 #   --log DIR              keep console.log, out.log, ctl.log, qemu.cmd there
 #   --timeout SEC          wall limit for the whole guest (default 300)
 #   --no-up                leave the cards down (default: all set up, no address)
+#   --system SUITE[+PKG..] boot a Debian root filesystem with its own systemd and udev, and these packages; the script
+#                          runs after multi-user.target. Built once into the cache by system-image.sh, which needs
+#                          mmdebstrap. What the guest writes is thrown away
 #   --qemu-arg ARG         one more QEMU argument (repeatable)
 #   --verbose              kernel console to stderr, and timings
 #   --prepare              only fill the cache
@@ -42,7 +45,7 @@ VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 CACHE=${NICPIN_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/nicpin-vm}
 
 TOPO=two-node SCRIPT='' KARGS='' KSUITE=backports QSUITE=backports OUT='' LOG='' TIMEOUT=300
-UP=1 VERBOSE=0 PREPARE=0 PAYLOAD=() DEBS=() QEXTRA=() SARGS=() OVERLAYS=()
+UP=1 VERBOSE=0 PREPARE=0 SYSTEM='' PAYLOAD=() DEBS=() QEXTRA=() SARGS=() OVERLAYS=()
 die() { echo "vm-run: $*" >&2; exit 125; }
 say() { [ "$VERBOSE" = 0 ] || echo "vm-run: $*" >&2; }
 while [ $# -gt 0 ]; do
@@ -58,6 +61,7 @@ while [ $# -gt 0 ]; do
     --log) LOG=$2; shift 2;;
     --timeout) TIMEOUT=$2; shift 2;;
     --no-up) UP=0; shift;;
+    --system) SYSTEM=$2; shift 2;;
     --qemu-arg) QEXTRA+=("$2"); shift 2;;
     --verbose) VERBOSE=1; shift;;
     --prepare) PREPARE=1; shift;;
@@ -77,6 +81,7 @@ prep_qemu "$QSUITE"
 prep_kernel "$KSUITE"
 prep_base "$KSUITE"
 for p in ${DEBS[@]+"${DEBS[@]}"}; do prep_package "$p"; done
+[ -z "$SYSTEM" ] || prep_system "$SYSTEM"
 flock -u 9; exec 9>&-
 [ $PREPARE = 0 ] || { echo "cache ready in $CACHE: QEMU $QSUITE, kernel $KV"; exit 0; }
 
@@ -105,6 +110,13 @@ while IFS= read -r e; do ! is_dynamic "$e" || copy_libs "" "$e" "$r"; done < <(f
 install -m 755 "$VM_DIR/guest-init.sh" "$r/init"
 install -m 755 "$SCRIPT" "$r/harness/script"
 cp "$VM_DIR/guest-lib.sh" "$r/harness/lib.sh"
+if [ -n "$SYSTEM" ]; then
+  cp "$VM_DIR/guest-system.sh" "$r/harness/system"
+  cp "$VM_DIR/guest-system-start.sh" "$r/harness/start"
+  KARGS="systemd.show_status=0 $KARGS"
+  QA+=(-drive "if=none,id=root,format=raw,file=$IMAGE,snapshot=on,cache=unsafe")
+  QA+=(-device "virtio-blk-pci,bus=pcie.0,drive=root,num-queues=1,romfile=")
+fi
 printf '%s' "$NIC_MAP" > "$r/harness/nics"
 {
   printf 'TOPOLOGY=%q\nNIC_UP=%q\nMODULES=%q\nset --' "$(basename "$TOPO" .sh)" "$UP" "$NIC_MODS"

@@ -163,7 +163,7 @@ expect 0 nicpin restore
 contains "what restore says after stop" "irqbalance is started again" "$OUT"
 runs() { pidof irqbalance >/dev/null; }
 holds "irqbalance after restore" poll 5 runs
-equal "the calls of systemctl" "stop irqbalance.service start irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
+equal "the calls of systemctl" "stop irqbalance.service start --no-block irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
 holds "no other systemctl was run" [ ! -e /tmp/wrong ]
 expect 0 nicpin restore
 contains "a second restore" "nothing to restore" "$OUT"
