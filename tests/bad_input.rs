@@ -373,11 +373,15 @@ fn settings_without_effect_beside_others() {
     for (args, has) in [
         (
             &["--scope", "4-7", "--irq-cores", "2"][..],
-            "`irq-cores` has no effect beside scope 4-7; leave one",
+            "--irq-cores has no effect beside --scope 4-7; leave one",
         ),
-        (&["--per", "l3", "--scope", "4-7"], "`per` has no effect beside scope 4-7; leave one"),
-        (&["--scope", "4-7", "--widen", "package"], "`widen` has no effect beside scope 4-7; leave one"),
-        (&["--scope", "all", "--widen", "package"], "`widen` has no effect beside scope all; leave one"),
+        (&["--per", "l3", "--scope", "4-7"], "--per has no effect beside --scope 4-7; leave one"),
+        (&["--scope", "4-7", "--widen", "package"], "--widen has no effect beside --scope 4-7; leave one"),
+        (
+            &["--scope", "node:1", "--widen", "package"],
+            "--widen has no effect beside --scope node:1; leave one",
+        ),
+        (&["--scope", "all", "--widen", "package"], "--widen has no effect beside --scope all; leave one"),
     ] {
         fails(&machine, &[&["plan"], args].concat(), 64, &[has]);
     }
@@ -387,11 +391,11 @@ fn settings_without_effect_beside_others() {
     for (text, has) in [
         (
             "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
-            "in [defaults], `irq-cores` has no effect beside scope 4-7;",
+            "in [defaults], irq-cores has no effect beside scope 4-7;",
         ),
         (
             "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
-            "in rule 2, `scope` has no effect beside group 4-7;",
+            "in rule 2, scope has no effect beside group 4-7;",
         ),
     ] {
         machine.write("/policy.toml", text);
@@ -404,7 +408,7 @@ fn settings_without_effect_beside_others() {
     );
     let plan = |args: &[&str]| machine.nicpin(&[&["plan", "--config", &at], args].concat());
     assert_eq!((plan(&[]).code, plan(&["--irq-cores", "1"]).code), (0, 0));
-    let has = "`irq-cores` has no effect on nic1 beside scope 4-7 of the policy file; leave it out";
+    let has = "--irq-cores has no effect on nic1 beside scope 4-7 of the policy file; leave it out";
     fails(&machine, &["plan", "--config", &at, "--irq-cores", "1", "nic1"], 64, &[has]);
 }
 

@@ -48,6 +48,9 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
 /// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
 /// file.
 fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) -> CpuSet {
+    if wanted.is_empty() || topology.rps_filter.is_empty() {
+        return wanted.clone();
+    }
     let kept = wanted.difference(&topology.rps_filter.intersection(&topology.isolated_or_nohz()));
     let made = |now: &&CpuSet| {
         !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(&topology.rps_filter)

@@ -43,8 +43,9 @@ impl<'a> Context<'a> {
                 data.add(&work.cpus_of(machine, vector));
             }
         }
+        let mut busy_cores = CpuSet::new();
         let taken = machine.topology.cores.iter().filter(|core| core.intersects(&data));
-        let busy_cores = taken.fold(data.clone(), |all, core| all.union(core));
+        taken.for_each(|core| busy_cores.add(core));
         let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
         Self { machine, locations, selection, works, flow_queues, busy, busy_cores, has_rdma }
     }
@@ -109,7 +110,9 @@ impl<'a> Work<'a> {
     pub(crate) fn irq_cpus(&self, machine: &Machine) -> CpuSet {
         let active =
             self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
-        active.fold(CpuSet::new(), |all, vector| all.union(&self.cpus_of(machine, vector)))
+        let mut cpus = CpuSet::new();
+        active.for_each(|vector| cpus.add(&self.cpus_of(machine, vector)));
+        cpus
     }
 
     /// The CPUs that take a vector under the plan.

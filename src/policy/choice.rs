@@ -49,11 +49,11 @@ impl Policy {
 
     /// Refuses settings without effect beside others of the same place.
     pub fn check_effects(&self) -> Result<(), NoEffect> {
-        self.defaults.check_effects("in [defaults], ")?;
+        self.defaults.check_effects("in [defaults], ", "")?;
         for (number, rule) in (1..).zip(&self.rules) {
-            rule.set.check_effects(&format!("in rule {number}, "))?;
+            rule.set.check_effects(&format!("in rule {number}, "), "")?;
         }
-        self.options.check_effects("")
+        self.options.check_effects("", "--")
     }
 
     /// Refuses an option of the command line that has no effect on any of these interfaces beside what the file sets.
@@ -71,7 +71,7 @@ impl Policy {
         }
         let Some((setting, beside, name)) = found else { return Ok(()) };
         Err(NoEffect(format!(
-            "`{setting}` has no effect on {name} beside {beside} of the policy file; leave it out"
+            "--{setting} has no effect on {name} beside {beside} of the policy file; leave it out"
         )))
     }
 

@@ -36,33 +36,29 @@ impl Settings {
         setting.meaning(self.0.get(setting.key)?)
     }
 
-    /// Refuses a setting without effect beside another one given here. `place` begins the message.
-    pub(crate) fn check_effects(&self, place: &str) -> Result<(), NoEffect> {
+    /// Refuses a setting without effect beside another one given here. `place` begins the message, `dashes` each setting.
+    pub(crate) fn check_effects(&self, place: &str, dashes: &str) -> Result<(), NoEffect> {
         match self.without_effect(self) {
             None => Ok(()),
             Some((setting, beside)) => Err(NoEffect(format!(
-                "{place}`{setting}` has no effect beside {beside}; leave one of them out"
+                "{place}{dashes}{setting} has no effect beside {dashes}{beside}; leave one of them out"
             ))),
         }
     }
 
-    /// A setting given here that has no effect where `all` holds, and what takes its effect.
+    /// A setting given here that has no effect where `all` holds, and what takes its effect, with its value.
     pub(crate) fn without_effect(&self, all: &Self) -> Option<(&'static str, String)> {
-        let scope = self.get(&SCOPE).is_some();
-        let irq_cores = self.get(&IRQ_CORES).flatten().is_some();
-        let per = self.get(&PER) == Some(Per::L3);
-        let widen = self.get(&WIDEN) == Some(Widen::Package);
-        let (without, beside) = match (all.get(&GROUP).flatten(), all.get(&SCOPE)) {
-            (Some(Group::Cpus(cpus)), _) => (
-                vec![("scope", scope), ("irq-cores", irq_cores), ("per", per), ("widen", widen)],
-                format!("group {cpus}"),
-            ),
-            (_, Some(Scope::Cpus(cpus))) => {
-                (vec![("irq-cores", irq_cores), ("per", per), ("widen", widen)], format!("scope {cpus}"))
-            }
-            (_, Some(Scope::All)) => (vec![("widen", widen)], "scope all".to_owned()),
-            (_, Some(Scope::Remote)) => (vec![("widen", widen)], "scope remote".to_owned()),
-            _ => return None,
+        let scope = (SCOPE.key, self.get(&SCOPE).is_some());
+        let irq_cores = (IRQ_CORES.key, self.get(&IRQ_CORES).flatten().is_some());
+        let per = (PER.key, self.get(&PER) == Some(Per::L3));
+        let widen = (WIDEN.key, self.get(&WIDEN) == Some(Widen::Package));
+        let (without, beside) = match (all.get(&GROUP).flatten(), all.get(&SCOPE).unwrap_or(Scope::Local)) {
+            (Some(Group::Cpus(cpus)), _) => (vec![scope, irq_cores, per, widen], format!("group {cpus}")),
+            (_, Scope::Cpus(cpus)) => (vec![irq_cores, per, widen], format!("scope {cpus}")),
+            (_, Scope::Nodes(nodes)) => (vec![widen], format!("scope node:{nodes}")),
+            (_, Scope::All) => (vec![widen], "scope all".to_owned()),
+            (_, Scope::Remote) => (vec![widen], "scope remote".to_owned()),
+            (_, Scope::Local | Scope::Hint) => return None,
         };
         without.into_iter().find(|(_, given)| *given).map(|(key, _)| (key, beside))
     }

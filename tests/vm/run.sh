@@ -29,6 +29,7 @@ TESTS=(
   "apply.irregular   apply     irregular    --kernel bookworm"
   "apply.two-node    apply     two-node"
   "traffic.two-node  traffic   two-node     --deb ethtool"
+  "traffic.one-queue traffic   single-queue --deb ethtool"
   "apply.6.1         apply     two-node     --kernel bookworm"
   "apply.remapping   apply     two-node-ir"
   "apply.flat        apply     flat"
