@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use support::run::Copy;
 
 #[test]
@@ -101,6 +103,23 @@ fn state_files_that_other_users_may_write_are_not_used() {
             );
         }
         assert_eq!(machine.snapshot(), before);
+    }
+}
+
+/// Whoever can open a file can hold a lock on it. The record is for all to read: `check` names its reasons.
+#[test]
+fn only_their_owner_may_open_the_locks() {
+    let machine = Copy::of("two-node");
+    let mode = |path: &str| std::fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o7777;
+    for _ in 0..2 {
+        assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+        assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+        for (path, expected) in
+            [("/run/nicpin/lock", 0o600), ("/run/nicpin/try.lock", 0o600), ("/run/nicpin/state.json", 0o644)]
+        {
+            assert_eq!(mode(path), expected, "{path}");
+            machine.set_mode(path, 0o644);
+        }
     }
 }
 

@@ -94,7 +94,7 @@ impl StateFile {
     /// Replaces the file; a crash leaves either the old or the new one.
     pub(crate) fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
         let saved = serde_json::to_string_pretty(&Versioned { schema: self.schema, value })
-            .map_err(|error| FileError::Io { path: root.outside(&self.path()), answer: error.into() })
+            .map_err(|error| root.io_error(&self.path(), error))
             .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
         saved.map_err(|error| self.save_error(error))
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -20,17 +20,13 @@ use crate::root::faults::{FileAccess, InjectedAnswer};
 use crate::root::pin::Pinned;
 pub(super) use crate::root::recorded::Recorded;
 use crate::root::recorded::Recorder;
+use crate::root::regular::read_bytes;
 #[cfg(feature = "cli")]
 use crate::root::tree::Entry;
 use crate::root::tree::{Tree, TreeFile, resolve};
 
 /// A larger read buffer is freed after use.
 const KEPT_BUFFER: usize = 1 << 16;
-/// Limit in bytes of a file with one value: many times a mask or list of all CPUs.
-const MAX_VALUE: usize = 1 << 20;
-/// Limit in bytes of other files. The record and the plan of a large machine have a few MB; `/proc/interrupts` of one
-/// with 4,096 CPUs has some 40.
-const MAX_TEXT: usize = 64 << 20;
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
@@ -162,6 +158,11 @@ impl Root {
         self.base.join(path.trim_start_matches('/'))
     }
 
+    /// The kernel's error about a file.
+    pub(crate) fn io_error(&self, path: &str, error: impl Into<io::Error>) -> FileError {
+        FileError::Io { path: self.outside(path), answer: error.into() }
+    }
+
     /// An error about a file's content.
     pub(crate) fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
         FileError::Content { path: self.outside(path), reason: reason.into() }
@@ -170,7 +171,7 @@ impl Root {
     /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let file = self.read_file(path);
-        file.map(|file| file.text).map_err(|answer| FileError::Io { path: self.outside(path), answer })
+        file.map(|file| file.text).map_err(|error| self.io_error(path, error))
     }
 
     /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
@@ -203,7 +204,7 @@ impl Root {
         match self.read_directly(path, with_mode, parse) {
             Ok(parsed) => parsed.map(Some),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+            Err(error) => Err(self.io_error(path, error)),
         }
     }
 
@@ -211,7 +212,7 @@ impl Root {
         match self.read_file(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
-            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+            Err(error) => Err(self.io_error(path, error)),
         }
     }
 
@@ -226,7 +227,7 @@ impl Root {
         } else {
             self.open_to_read(path).and_then(|mut file| read(&mut file))
         };
-        result.map_err(|answer| FileError::Io { path: self.outside(path), answer })
+        result.map_err(|error| self.io_error(path, error))
     }
 
     /// The names in a directory, sorted; `None` if it is absent.
@@ -237,7 +238,7 @@ impl Root {
                 Ok(Some(names))
             }
             Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
-            Err(answer) => Err(FileError::Io { path: self.outside(path), answer }),
+            Err(error) => Err(self.io_error(path, error)),
         }
     }
 
@@ -379,51 +380,6 @@ impl Root {
         match &self.backing {
             Backing::Directory { top, .. } => Ok(top),
             Backing::Capture(_) => Err(Errno::EROFS),
-        }
-    }
-}
-
-/// Reads a whole file. Files with one value end with the first short read: sysfs returns at most a page at a time
-/// (`kernfs_file_read_iter`), `/proc/irq` the whole value. Another read for the end would be a third of the work.
-fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
-    const PAGE: usize = 4096;
-    buffer.resize(buffer.len().max(PAGE), 0);
-    let mut length = read_some(file, buffer)?;
-    let has_one_value = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
-    if length == 0 || (has_one_value && length < PAGE) {
-        return Ok(length);
-    }
-    let limit = if has_one_value { MAX_VALUE } else { MAX_TEXT };
-    loop {
-        if length > limit {
-            return Err(io::Error::other(format!(
-                "is larger than {} MiB; is it the right file?",
-                limit >> 20
-            )));
-        }
-        if length == buffer.len() {
-            buffer.resize(2 * length, 0);
-        }
-        match read_some(file, &mut buffer[length..])? {
-            0 => return Ok(length),
-            more => length += more,
-        }
-    }
-}
-
-/// As [`read_bytes`], a text.
-pub(super) fn read_text(file: &mut File, path: &str) -> io::Result<String> {
-    let mut buffer = Vec::new();
-    let length = read_bytes(file, path, &mut buffer)?;
-    buffer.truncate(length);
-    String::from_utf8(buffer).map_err(|_| io::Error::other("is not UTF-8 text"))
-}
-
-fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match file.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
         }
     }
 }

@@ -12,6 +12,7 @@ mod files;
 mod open;
 mod pin;
 pub(crate) mod recorded;
+mod regular;
 pub(crate) mod tree;
 mod trusted;
 

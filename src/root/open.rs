@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
-use nix::sys::stat::{self, FileStat, Mode, SFlag};
+use nix::sys::stat::{self, Mode, SFlag};
 
 use crate::root::Root;
 use crate::root::files::relative;
 use crate::root::pin::DIRECTORY;
+use crate::root::regular::{AT_ONCE, check_readable, check_writable, kind};
 
 /// The kernel's limit before ELOOP.
 const MAX_LINKS: usize = 40;
@@ -117,23 +118,21 @@ impl Root {
         target.ok()?.into_string().ok()
     }
 
-    /// Opens a file to read it. FIFOs and devices are refused; opening them does not block.
+    /// Opens a file to read it.
     pub(super) fn open_to_read(&self, path: &str) -> io::Result<File> {
-        let file = self.open_at(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let file = self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?;
         // The kernel has no others there, and the files are thousands.
         if !(self.is_real() && (path.starts_with("/sys/") || path.starts_with("/proc/"))) {
-            check_regular(&stat::fstat(&file)?)?;
+            check_readable(&stat::fstat(&file)?, path)?;
         }
         Ok(File::from(file))
     }
 
     /// Opens a setting's file to write it.
     pub(super) fn open_to_write(&self, path: &str) -> io::Result<File> {
-        let file = File::from(self.open_at(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?);
+        let file = File::from(self.open_at(path, OFlag::O_WRONLY | AT_ONCE)?);
         if !self.is_real() {
-            let stat = stat::fstat(&file)?;
-            check_regular(&stat)?;
-            check_single(&stat)?;
+            check_writable(&stat::fstat(&file)?)?;
             file.set_len(0)?;
         }
         Ok(file)
@@ -146,25 +145,4 @@ pub(super) fn open_component(directory: impl AsFd, name: &str, flags: OFlag) -> 
     let mode = if flags.contains(OFlag::O_CREAT) { 0o600 } else { 0 };
     let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
-}
-
-pub(super) fn kind(stat: &FileStat) -> SFlag {
-    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
-}
-
-/// An error for other files than regular ones.
-pub(super) fn check_regular(stat: &FileStat) -> io::Result<()> {
-    let what = match kind(stat) {
-        SFlag::S_IFREG => return Ok(()),
-        SFlag::S_IFDIR => return Err(Errno::EISDIR.into()),
-        SFlag::S_IFIFO => "a FIFO",
-        SFlag::S_IFCHR | SFlag::S_IFBLK => "a device",
-        _ => "a socket",
-    };
-    Err(io::Error::other(format!("is {what}, not a regular file")))
-}
-
-/// An error for a file with another name, perhaps outside the root.
-pub(super) fn check_single(stat: &FileStat) -> io::Result<()> {
-    if stat.st_nlink < 2 { Ok(()) } else { Err(io::Error::other("has another name (a hard link)")) }
 }

@@ -14,8 +14,8 @@ use nix::sys::stat::{self, FileStat, Mode, SFlag};
 use nix::unistd::{self, UnlinkatFlags};
 
 use crate::root::faults::FileAction;
-use crate::root::files::read_text;
-use crate::root::open::{check_regular, check_single, kind, open_component};
+use crate::root::open::open_component;
+use crate::root::regular::{AT_ONCE, check_readable, check_writable, kind, read_text};
 use crate::root::{FileError, Root};
 use crate::sys::{self, AclEntry};
 
@@ -24,18 +24,15 @@ const GROUP: u32 = 0o020;
 const OTHERS: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// To read a file, whatever it is.
-const READ: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
-
 impl Root {
     /// Reads a whole file; `None` if it does not exist. An error if other users can write or replace it.
     pub fn read_trusted(&self, path: &str) -> Result<Option<String>, FileError> {
-        if self.is_capture() { self.read_opt(path) } else { self.read_checked(path, READ) }
+        if self.is_capture() { self.read_opt(path) } else { self.read_checked(path, OFlag::empty()) }
     }
 
     /// As [`Root::read_trusted`], for a state file, which must not be a link. Recording leaves it out.
     pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>, FileError> {
-        if self.is_capture() { Ok(None) } else { self.read_checked(path, READ | OFlag::O_NOFOLLOW) }
+        if self.is_capture() { Ok(None) } else { self.read_checked(path, OFlag::O_NOFOLLOW) }
     }
 
     /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
@@ -45,14 +42,14 @@ impl Root {
     }
 
     fn read_checked(&self, path: &str, flags: OFlag) -> Result<Option<String>, FileError> {
-        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        let io = |error: io::Error| self.io_error(path, error);
         self.faults().ask(FileAction::Read, path).map_err(io)?;
-        let file = match self.open_trusted(path, flags) {
+        let file = match self.open_trusted(path, OFlag::O_RDONLY | AT_ONCE | flags) {
             Err(FileError::Io { answer, .. }) if is_missing(&answer) => return Ok(None),
             opened => opened?,
         };
         let read = stat::fstat(&file).map_err(io::Error::from).and_then(|stat| {
-            check_regular(&stat)?;
+            check_readable(&stat, path)?;
             read_text(&mut File::from(file), path)
         });
         read.map(Some).map_err(io)
@@ -60,7 +57,7 @@ impl Root {
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
     pub(crate) fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
-        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        let io = |error: io::Error| self.io_error(path, error);
         for end in path.match_indices('/').skip(1).map(|(end, _)| end).chain([path.len()]) {
             let made = &path[..end];
             if self.exists(made) || !self.faults().ask(FileAction::MakeDir, made).map_err(io)? {
@@ -77,14 +74,14 @@ impl Root {
 
     /// Opens a state file, creating it if needed, with mode 0600.
     pub(crate) fn open_state(&self, path: &str) -> Result<File, FileError> {
-        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        let io = |error: io::Error| self.io_error(path, error);
         self.faults().ask(FileAction::WriteState, path).map_err(io)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | AT_ONCE;
         let file = File::from(open_component(&directory, name, flags).map_err(|errno| io(errno.into()))?);
         self.check(path, &file, false)?;
         let stat = stat::fstat(&file).map_err(|errno| io(errno.into()))?;
-        check_regular(&stat).and_then(|()| check_single(&stat)).map_err(io)?;
+        check_writable(&stat).map_err(io)?;
         // Whoever can open it can hold a lock on it. Earlier versions created it with mode 0644.
         let _ = file.set_permissions(Permissions::from_mode(0o600));
         Ok(file)
@@ -93,7 +90,7 @@ impl Root {
     /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a new
     /// file beside it, syncs and renames it, and syncs the directory.
     pub(crate) fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
-        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        let io = |error: io::Error| self.io_error(path, error);
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let beside = format!(".{name}.{:016x}", RandomState::new().hash_one(path));
         let write = || -> io::Result<()> {
@@ -118,7 +115,7 @@ impl Root {
 
     /// Removes a state file, if it exists.
     pub(crate) fn remove_state(&self, path: &str) -> Result<(), FileError> {
-        let io = |answer: io::Error| FileError::Io { path: self.outside(path), answer };
+        let io = |error: io::Error| self.io_error(path, error);
         if !self.faults().ask(FileAction::RemoveState, path).map_err(io)? {
             return Ok(());
         }
@@ -143,9 +140,7 @@ impl Root {
     /// root.
     fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd, FileError> {
         let mut passed = Vec::new();
-        let opened = self
-            .walk(path, flags, &mut passed)
-            .map_err(|errno| FileError::Io { path: self.outside(path), answer: errno.into() })?;
+        let opened = self.walk(path, flags, &mut passed).map_err(|errno| self.io_error(path, errno))?;
         for (path, file) in &passed {
             self.check(path, file, true)?;
         }
@@ -158,7 +153,7 @@ impl Root {
     /// An error if other users can write the file. In a directory with the sticky bit, such as /tmp, they cannot
     /// replace files of others; that is enough for directories of files whose owner is checked.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
-        let io = |errno: Errno| FileError::Io { path: self.outside(path), answer: errno.into() };
+        let io = |errno: Errno| self.io_error(path, errno);
         let top = if self.is_real() { None } else { Some(stat::fstat(self.top().map_err(io)?).map_err(io)?) };
         match Trusted::below(top.as_ref()).other_writers(file, sticky_is_enough).map_err(io)? {
             None => Ok(()),
