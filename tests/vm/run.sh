@@ -18,7 +18,7 @@ TOP=$(cd "$VM_DIR/../.." && pwd)
 TESTS=(
   "irqbalance        irqbalance two-node    --deb irqbalance --deb netcat-openbsd"
   "apply.wide        apply     wide"
-  "refuse            refuse    four-node"
+  "refuse            refuse    four-node    --deb util-linux"
   "apply.four-node   apply     four-node"
   "events            events    four-node    --deb ethtool"
   "events.6.1        events    four-node    --deb ethtool --kernel bookworm"
