@@ -26,8 +26,7 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
     };
     let (sets, why, note) = rps(context, work);
     let is_on = sets.iter().flatten().any(|cpus| !cpus.is_empty());
-    let (why, without_why): (Arc<str>, Arc<str>) =
-        (why.into(), "off: too few candidate cores without a queue".into());
+    let (why, without_why): (Arc<str>, Arc<str>) = (why.into(), "off: too few cores without a queue".into());
     let mut removed = CpuSet::new();
     let mut plan = |(at, queue): (usize, &RxQueue)| {
         let rps_cpus = sets.as_ref().map(|sets| {
@@ -120,24 +119,22 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
     let others = locations.core_of(&machine.topology, 0).map(|core| free.difference(core));
     let others =
         others.filter(|others| work.choice.get(&AVOID_CPU0) && !others.is_empty() && *others != free);
-    let but_cpu0 = if others.is_some() { " (not that of CPU 0)" } else { "" };
+    let but_cpu0 = if others.is_some() { " (not CPU 0's)" } else { "" };
     free = others.unwrap_or(free);
     // A queue's packets are spread over two CPUs or more. If fewer than half of the queues can have that, none has.
     let cores = locations.cores_in(&free);
     let served = queues.len().min(cores).min(free.len() / 2);
     if served * 2 < queues.len() {
         let queues = queues.len();
-        let why = format!("too few candidate cores without {load}{but_cpu0}: {cores} for {queues} queues");
+        let why = format!("too few cores without {load}{but_cpu0}: {cores} for {queues} queues");
         return off(&why, None);
     }
     let interrupted: Vec<CpuSet> =
         queues[..served].iter().map(|queue| interrupted(machine, work, queue)).collect();
     let mut sets = steer::rps(&machine.topology, locations, &free, &interrupted);
     sets.iter_mut().filter(|cpus| cpus.len() < 2).for_each(|cpus| *cpus = CpuSet::new());
-    let without = if cores == 1 { "core" } else { "cores" };
-    let why = format!(
-        "to {cores} candidate {without} without {load}{but_cpu0}: the device can have no more queues"
-    );
+    let noun = if cores == 1 { "core" } else { "cores" };
+    let why = format!("to {cores} {noun} without {load}{but_cpu0}: the device has no more queues");
     (Some(sets), why, None)
 }
 
