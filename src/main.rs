@@ -1,11 +1,10 @@
 //! The nicpin program: parses the command line, runs the command, returns its exit code.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 use nicpin::cli::Cli;
-use nicpin::commands;
+use nicpin::commands::{self, output};
 use nicpin::report::exit::Exit;
 
 fn main() -> ExitCode {
@@ -39,19 +38,17 @@ fn print(quiet: bool, part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) ->
     let mut out = String::new();
     let result = part(&mut out);
     let out = if quiet { "" } else { &out };
-    let written = std::io::stdout().lock().write_all(out.as_bytes());
-    match (result, written) {
+    match (result, output::print(out.as_bytes())) {
         (Err(error), _) => {
-            let text = format!("{error:#}").replace('\n', " ");
-            let _ = writeln!(std::io::stderr(), "nicpin: {text}");
+            output::say(&format!("{error:#}"));
             Err(commands::exit_of(&error))
         }
-        // The reader, such as `head`, closed the pipe.
-        (Ok(exit), Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(exit as u8),
         (Ok(_), Err(error)) => {
-            let _ = writeln!(std::io::stderr(), "nicpin: standard output: {error}");
+            output::say(&format!("{error:#}"));
             Err(Exit::Failed as u8)
         }
-        (Ok(exit), Ok(())) => Ok(exit),
+        // The reader, such as `head`, closed the pipe.
+        (Ok(exit), Ok(false)) => Err(exit as u8),
+        (Ok(exit), Ok(true)) => Ok(exit),
     }
 }

@@ -159,7 +159,7 @@ fn identity_is_captured_on_request() {
 #[test]
 fn an_interface_named_after_its_address_is_renamed() {
     let machine = Copy::of("two-node");
-    let (own, other) = ("enx525400abcd02", "enx020000000001");
+    let (own, other) = ("enx525400abcd02", "enx0a0000000001");
     let old = std::fs::canonicalize(machine.path("/sys/class/net/nic1")).unwrap();
     std::fs::rename(&old, old.with_file_name(own)).unwrap();
     let link = machine.path("/sys/class/net/nic1");
@@ -177,6 +177,80 @@ fn an_interface_named_after_its_address_is_renamed() {
     assert_eq!(plan_of(&captured.file()), plan_of(&machine.path("/")).replace(own, other));
     let kept = Captured::with(&machine.path("/"), &["--identify"]);
     assert_same_plans(&machine.path("/"), &kept.file());
+}
+
+/// Drivers, buses and sites put addresses, GUIDs and names of people into names and texts.
+#[test]
+fn addresses_within_names_and_the_words_of_a_site_are_replaced() {
+    let machine = Copy::of("two-node");
+    let top = machine.path("/");
+    let interrupts = machine.read("/proc/interrupts").replace("virtio0-input.0", "enx98039ba1b2c9-TxRx-1");
+    machine.write("/proc/interrupts", &interrupts.replace("virtio0-input.1", "ibx98039b0300a1b2c9-2"));
+    put(&top, "/sys/class/net/nic1/address", "00:00:10:29:fe:80:00:00:00:00:00:00:98:03:9b:03:00:a1:b2:ca");
+    let guid = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
+    let device = format!("/sys/devices/VMBUS:00/{guid}");
+    put(&top, &format!("{device}/net/eth9/operstate"), "up");
+    symlink("../../bus/vmbus", machine.path(&format!("{device}/subsystem"))).unwrap();
+    symlink("../..", machine.path(&format!("{device}/net/eth9/device"))).unwrap();
+    let target = format!("../..{}/net/eth9", device.trim_start_matches("/sys"));
+    symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
+    let uevent = "/sys/devices/virtual/net/wg-berlin/uevent";
+    put(&top, uevent, "INTERFACE=wg-berlin\nDEVTYPE=wireguard\nSECRET=rack-12");
+    symlink("../../devices/virtual/net/wg-berlin", machine.path("/sys/class/net/wg-berlin")).unwrap();
+    put(&top, "/proc/812/stat", &format!("812 (irqbalance) S {}", ["7"; 49].join(" ")));
+    put(&top, "/run/irqbalance/irqbalance812.sock", "");
+    let script = "/home/ann/acme/policy";
+    put(&top, "/etc/default/irqbalance", &format!("IRQBALANCE_ARGS=\"--policyscript={script}\" # ask jo"));
+    put(&top, &format!("{script}/nicpin-irqbalance-policy"), "#!/bin/sh");
+    put(&top, "/etc/systemd/network/9.link", "# ask bob\n[Link]\nIRQAffinityPolicy=spread ; bob wants it\n");
+    let captured = Captured::of(&top);
+    let text = captured.text();
+    for secret in ["98039b", guid, "f8b3781a", "rack-12", "ann/", "acme", "ask jo", "ask bob", "bob wants"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    for kept in ["enx0a0000000001-TxRx-1", "DEVTYPE=wireguard", "/left-out/policyscript", "wg-berlin"] {
+        assert!(text.contains(kept), "{kept}");
+    }
+    assert!(
+        captured.run.stderr.contains("irqbalance's policy script is /left-out/policyscript in the capture")
+    );
+    let of = |root: &Path| plan(root, "json");
+    let hidden = of(&top)
+        .replace(guid, "0a000000-0000-0000-0000-000000000001")
+        .replace(script, "/left-out/policyscript")
+        .replace("98039ba1b2c9", "0a0000000001")
+        .replace("98039b0300a1b2c9", "0a00000000000001");
+    let without_hash = |json: &str| json.lines().filter(|line| !line.contains("hash")).collect::<String>();
+    assert_eq!(without_hash(&of(&captured.file())), without_hash(&hidden));
+    // A capture of the capture has nothing more to replace.
+    assert_eq!(Captured::of(&captured.file()).bytes(), captured.bytes());
+}
+
+#[test]
+fn names_are_replaced_on_request() {
+    let machine = identified();
+    let top = machine.path("/");
+    put(&top, "/nicpin/ethtool/nic1/channels", "max_combined 8\ncombined 4");
+    put(&top, "/nicpin/netlink/nic0", "queue rx 0 napi 1\nnapi 1 irq 36");
+    put(&top, "/etc/systemd/network/db7.link", "[Link]\nIRQAffinityPolicy=spread");
+    put(&top, "/etc/nicpin.toml", "[[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }");
+    let captured = Captured::with(&top, &["--redact-names"]);
+    let text = captured.text();
+    for secret in ["nic0", "nic1", "db7"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let same =
+        |text: &str| text.replace("nic0", "if0").replace("nic1", "if1").replace("db7.link", "host.link");
+    let json = |root: &Path| -> String {
+        plan(root, "json").lines().filter(|line| !line.contains("\"hash\"")).collect()
+    };
+    assert_eq!(json(&captured.file()), same(&json(&top)));
+    // A pattern would match other names.
+    put(&top, "/etc/nicpin.toml", "[[rule]]\nmatch = { name = \"nic*\" }\nset = { irq-cores = 2 }");
+    let captured = Captured::with(&top, &["--redact-names"]);
+    assert!(captured.run.stderr.contains("/etc/nicpin.toml is left out: it has patterns of names"));
+    let both = nicpin(&["capture", "--identify", "--redact-names", "--root", top.to_str().unwrap()]);
+    assert_eq!(both.code, 64);
 }
 
 #[test]

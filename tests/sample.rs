@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use nicpin::machine::growth::Growth;
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::growth::{CpuGrowth, Growth};
 use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
 use nicpin::machine::sample::{Softirqs, Softnet, Times};
+use nicpin::machine::{Node, Role, Topology};
+use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
 use proptest::prelude::*;
 
 const ALL: [u32; 3] = [40, 41, 42];
@@ -106,6 +109,44 @@ fn cpus_by_what_they_did() {
     assert_eq!((cpu.busy, cpu.irq, cpu.softirq), (50, 0, 25));
     assert_eq!((cpu.net_rx, cpu.net_tx, cpu.processed, cpu.dropped, cpu.squeezed), (5, 0, 10, 0, 10));
     assert_eq!(growth.cpus_changed.to_string(), "1-2");
+}
+
+/// Counters of a damaged file, or of a driver that counts wrongly.
+#[test]
+fn counters_that_jump_are_measured() {
+    let most = u64::MAX;
+    let cpu = CpuGrowth {
+        busy: most,
+        irq: most,
+        softirq: most,
+        net_rx: most,
+        dropped: most,
+        squeezed: most,
+        ..CpuGrowth::default()
+    };
+    let traffic = InterfaceCounts {
+        rx_bytes: most,
+        tx_bytes: most,
+        rx_dropped: most,
+        tx_dropped: most,
+        ..InterfaceCounts::default()
+    };
+    let mut growth = Growth {
+        elapsed: Duration::from_secs(1),
+        interrupts: ALL.map(|irq| (irq, BTreeMap::from([(0, most), (1, most)]))).into(),
+        cpus: [(0, cpu), (1, cpu)].into(),
+        interfaces: ["eth0", "eth1"].map(|name| (name.to_owned(), traffic)).into(),
+        ..Growth::default()
+    };
+    growth.add(&growth.clone());
+    let vector = |irq| MeasuredVector { irq, role: Role::Combined, queue: Some(0), node: Some(0) };
+    let mut subject = MeasuredInterface::without_device("eth0", "none");
+    subject.vectors = ALL.map(vector).to_vec();
+    let node = Node { cpus: CpuSet::single(0), ..Node::default() };
+    let topology = Topology { online: CpuSet::below(2), nodes: [(0, node)].into(), ..Topology::default() };
+    let measure = Measure::new(&topology, &[subject.clone(), subject], &growth);
+    assert_eq!((measure.machine.dropped, measure.machine.local_interrupts), (most, most));
+    nicpin::render::measure::measure(&measure, true);
 }
 
 /// Random walks of a few counters: how much each grows in each step.

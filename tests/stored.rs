@@ -228,7 +228,7 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
 fn names_in_a_plan_are_not_followed_as_paths() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
-    for name in ["../../../../etc", "/etc", "", ".", "..", "nic0/../nic1", "nic0\u{0}", "x\ny"] {
+    for name in ["../../../../etc", "/etc", "", ".", "..", "nic0/../nic1"] {
         stored.edit(|plan| {
             plan["interfaces"][0]["name"] = name.into();
             plan["writes"] = json!([]);

@@ -286,12 +286,16 @@ pub struct AwaitConfirmArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The file is a gzip-compressed tar archive of the files that nicpin reads. It holds no
-hardware or IP addresses, host name, serial numbers, processes or comments of the policy
-file. All counts in /proc/interrupts are 0: no plan depends on them, and the same machine
+hardware or IP addresses or GUIDs (others are in their places), host name, serial numbers,
+processes, comments of configuration files or places of irqbalance's scripts. It does hold
+the names of interfaces, of tuned profiles and of .link files, the policy with its
+patterns of names, PCI ids and the kernel's release: a class of hardware needs the last
+two. All counts in /proc/interrupts are 0: no plan depends on them, and the same machine
 gives the same bytes. What is left out or renamed is listed on standard error.
 
 Examples:
   nicpin capture -o machine.tar.gz              to attach to a bug report
+  nicpin capture --redact-names -o m.tar.gz     without names that the site gave
   nicpin plan --root machine.tar.gz             the plan of that machine, on any other
   ssh machine nicpin capture > machine.tar.gz   without a file on the machine
   mkdir machine; tar -C machine -xzf machine.tar.gz   to read it, or to make a fixture")]
@@ -307,6 +311,10 @@ pub struct CaptureArgs {
     /// Include host name, hardware addresses and time; rename no interface
     #[arg(long)]
     pub identify: bool,
+
+    /// Also replace the names of interfaces and of the host
+    #[arg(long, conflicts_with = "identify")]
+    pub redact_names: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,13 +1,13 @@
 //! `nicpin capture`: record this machine as one file.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 
 use anyhow::{Result, bail};
 
 use crate::cli::{CaptureArgs, Cli};
 use crate::commands::inputs::CONFIG;
-use crate::commands::output::{print, write_file};
+use crate::commands::output::{print, say, write_file};
 use crate::policy;
 use crate::read::capture::Capture;
 use crate::report::exit::Exit;
@@ -22,7 +22,7 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
     if args.identify {
         capture.identify()?;
     } else {
-        capture.redact(policy::without_comments)?;
+        capture.redact(policy::without_comments, args.redact_names)?;
     }
     let bytes = capture.pack()?;
     match &args.output {
@@ -39,8 +39,7 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
         None => _ = print(&bytes)?,
     }
     for line in left_out(&capture.refused).into_iter().chain(capture.redacted) {
-        // A closed standard error loses this message only.
-        let _ = writeln!(io::stderr(), "nicpin: {line}");
+        say(&line);
     }
     match capture.unreadable {
         Some(error) => bail!("{error}; the capture holds only what was read before this error"),

@@ -18,6 +18,7 @@ use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, sto
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal;
+use crate::commands::output::print;
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::TrialEnd;
@@ -90,8 +91,7 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     let root = open_to_write(cli)?;
     let watch = TrialWatch::begin(&root);
     let answer = watch.as_ref().map_or_else(ToString::to_string, |_| READY.to_owned());
-    let mut stdout = std::io::stdout();
-    writeln!(stdout, "{answer}").and_then(|()| stdout.flush())?;
+    print(format!("{answer}\n").as_bytes())?;
     let watch = watch?;
     let mut message = String::new();
     // The pipe was closed without the message: the apply was killed.
@@ -118,7 +118,10 @@ fn restore_unconfirmed(root: &Root, watch: &TrialWatch) {
                 let left = Trial::load(root).ok().flatten().and_then(|trial| trial.not_restored());
                 if !restored.has_refused() {
                     let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
-                    return journal::note(root, &format!("{NOT_CONFIRMED}; the settings were restored{left}"));
+                    return journal::note(
+                        root,
+                        &format!("{NOT_CONFIRMED}; the settings were restored{left}"),
+                    );
                 }
                 left.unwrap_or_default()
             }

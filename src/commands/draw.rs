@@ -33,6 +33,7 @@ pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> 
         picture = picture.with_one_scene(args.planned);
     }
     let svg = render::svg::picture(&picture);
+    let svg = render::printable(&svg);
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,
         None => out.push_str(&svg),

@@ -98,9 +98,9 @@ impl MeasureSession<'_> {
     fn text(&self, measure: &Measure) -> Result<String> {
         if self.args.report.is_json() {
             // One sample a line.
-            return Ok(serde_json::to_string(measure)? + "\n");
+            return Ok(render::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
         }
-        Ok(render::measure::measure(measure, self.all))
+        Ok(render::printable(&render::measure::measure(measure, self.all)).into_owned())
     }
 
     fn print(&self, text: &str) -> Result<bool> {

@@ -15,14 +15,14 @@ mod journal;
 mod man;
 mod measure;
 mod nodes;
-mod output;
+pub mod output;
 mod plan;
 mod restore;
 mod run;
 mod sampling;
 mod status;
 
-pub use completions::answered;
+use std::borrow::Cow;
 
 use anyhow::Result;
 
@@ -32,9 +32,12 @@ use crate::commands::inputs::UsageError;
 use crate::machine::SelectError;
 use crate::plan::binding::BindingError;
 use crate::policy::{ImpossibleCpu, NoEffect};
+use crate::render;
 use crate::report::exit::Exit;
 
-/// Runs a command; its output goes to `out`.
+pub use completions::answered;
+
+/// Runs a command; its output goes to `out`, made printable.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     match cli.color {
         clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
@@ -42,6 +45,21 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
     }
     .write_global();
+    let result = dispatch(cli, out);
+    // It has colours, and makes its text printable before.
+    if !matches!(cli.command, Command::Status(_)) {
+        make_printable(out);
+    }
+    result
+}
+
+fn make_printable(out: &mut String) {
+    if let Cow::Owned(printable) = render::printable(out) {
+        *out = printable;
+    }
+}
+
+fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
     match &cli.command {
         Command::Status(args) => status::run(cli, args, out),
         Command::Plan(args) => plan::run(cli, args, out),
@@ -65,10 +83,10 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
 /// Runs the part of a command that follows after its output was printed: `apply --try` on a terminal waits for a
 /// confirmation. It may print more and change the exit code.
 pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
-    match &cli.command {
-        Command::Apply(args) => confirm::ask(cli, args, exit, out),
-        _ => Ok(exit),
-    }
+    let Command::Apply(args) = &cli.command else { return Ok(exit) };
+    let exit = confirm::ask(cli, args, exit, out);
+    make_printable(out);
+    exit
 }
 
 /// The exit code of an error, or the status of a command that failed.

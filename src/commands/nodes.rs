@@ -47,7 +47,7 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
             machine.topology.l3_domains.iter().filter(|domain| domain.intersects(&node.cpus)).count();
         let Some(cpu) = node.cpus.first() else { continue };
         let size = l3_size(root, cpu)?;
-        caches = caches.max(size.map(|size| size * domains as u64));
+        caches = caches.max(size.map(|size| size.saturating_mul(domains as u64)));
     }
     let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
     let (pairs, mut progress) = (test.pairs(), Progress::new());

@@ -1,4 +1,5 @@
-//! What commands write: reports in the requested format, and files that the user names, which are not below --root.
+//! What commands write: reports in the requested format, messages, and files that the user names, which are not below
+//! --root. All that a person reads is printed here, without control characters that others could have put into it.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -10,7 +11,7 @@ use nix::libc::O_NOFOLLOW;
 use serde::Serialize;
 
 use crate::cli::ReportArgs;
-use crate::render;
+use crate::render::{self, message, printable};
 use crate::root::errno_words;
 
 /// A report as JSON or as the table that `table` makes.
@@ -22,8 +23,8 @@ pub(super) fn report<T: Serialize>(
     if args.is_json() { Ok(render::json(report)?) } else { Ok(table(report)) }
 }
 
-/// Writes to standard output and flushes; `false` if the reader closed the pipe.
-pub(super) fn print(bytes: &[u8]) -> Result<bool> {
+/// Writes what is printable, or not for people, to standard output and flushes; `false` if the reader closed the pipe.
+pub fn print(bytes: &[u8]) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
@@ -72,4 +73,14 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         .and_then(|()| std::fs::rename(&new, path));
     // The error of the write is reported, not that of the removal.
     written.inspect_err(|_| _ = std::fs::remove_file(&new))
+}
+
+/// Prints a message as one line to standard error; a closed one loses the message only.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "nicpin: {}", message(text));
+}
+
+/// Replaces the last line of standard error, which is a terminal.
+pub(super) fn progress(text: &str) {
+    let _ = write!(io::stderr(), "\r\x1b[K{}", printable(text));
 }

@@ -1,6 +1,5 @@
 //! `nicpin run`: run a command on an interface's node.
 
-use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -10,6 +9,7 @@ use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
 use crate::commands::child::CommandError;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
+use crate::commands::output::say;
 use crate::machine::Selection;
 use crate::plan::binding::Binding;
 use crate::policy::possible_cpus;
@@ -43,8 +43,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };
     let left = apply::bind(&binding)?;
     for note in render::binding::notes(&binding, Some(&left)) {
-        // A closed standard error must not keep the command from running.
-        let _ = writeln!(io::stderr(), "nicpin: {note}");
+        say(&note);
     }
     let error = Command::new(program).args(arguments).exec();
     bail!(CommandError::not_started(program, &error))

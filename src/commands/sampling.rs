@@ -1,8 +1,9 @@
 //! Sampling counters at intervals, with a progress line on standard error.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
+use crate::commands::output::progress;
 use crate::machine::growth::Growth;
 use crate::machine::sample::{CounterSelection, Sample};
 use crate::read::sample;
@@ -78,8 +79,7 @@ impl Progress {
     pub(super) fn say(&mut self, text: &str) {
         if self.terminal {
             self.shown = true;
-            // A closed standard error loses the progress line only.
-            let _ = write!(io::stderr(), "\r\x1b[K{text}");
+            progress(text);
         }
     }
 }
@@ -87,7 +87,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+            progress("");
         }
     }
 }

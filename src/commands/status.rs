@@ -1,5 +1,6 @@
 //! `nicpin status`: one screen on whether interrupts arrive where planned, and whether they will stay there.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -50,10 +51,20 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
-    let every = args.all || cli.verbose || args.select.is_given();
-    let table =
-        |status: &Status| render::status::status(status, args.all || cli.verbose, every, wanted_colour());
-    out.push_str(&output::report(args.report, &status, table)?);
+    let all = args.all || cli.verbose;
+    let every = all || args.select.is_given();
+    let table = |status: &Status| {
+        let show = |paint| render::status::status(status, all, every, paint);
+        let bare = show(Paint(false));
+        // No character is left that could be a colour of somebody else.
+        if matches!(render::printable(&bare), Cow::Borrowed(_)) {
+            show(wanted_colour())
+        } else {
+            render::printable(&bare).into_owned()
+        }
+    };
+    let text = output::report(args.report, &status, table)?;
+    out.push_str(&if args.report.is_json() { render::printable(&text).into_owned() } else { text });
     Ok(if Unplannable::requested(&plan, args.select.is_given()).is_empty() {
         Exit::Planned
     } else {

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use words::Words;
 
+pub(crate) use text::shown;
 pub use text::{CpuSetError, MaskWidth};
 
 /// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set holds

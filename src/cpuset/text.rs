@@ -37,12 +37,20 @@ impl CpuSet {
             return Ok(set);
         }
         let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);
+        let mut named = 0;
         for part in trimmed.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (range, stride) = part.split_once(':').map_or((part, None), |(r, s)| (r, Some(s)));
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last) = (parse_cpu(first).map_err(error)?, parse_cpu(last).map_err(error)?);
             if last < first {
                 return Err(error(format!("{first}-{last} runs downwards")));
+            }
+            // A kernel's list names each CPU once.
+            named += last - first + 1;
+            if named > 2 * MAX_CPUS {
+                return Err(error(format!(
+                    "it names CPUs again and again; no kernel has more than {MAX_CPUS}"
+                )));
             }
             let (used, group) = match stride {
                 None => (1, 1),
@@ -151,7 +159,7 @@ impl CpuSet {
 }
 
 /// The text for an error message: without control characters, at most 60 characters.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(61).flat_map(char::escape_default).collect();
     if shown.len() > 60 {
         shown.truncate(57);
@@ -285,6 +293,8 @@ mod tests {
         {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad:?}");
         }
+        let again = CpuSet::parse_list(&"0-8191:1/2,".repeat(20_000)).unwrap_err().to_string();
+        assert!(again.contains("no kernel has more than 8192"), "{again}");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The limit of each number in the recorded form: drivers keep them in 16 bits.
+const MAX_CHANNELS: u32 = 1 << 16;
+
 /// `struct ethtool_channels`: a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(not(feature = "testing"), non_exhaustive)]
@@ -27,7 +30,7 @@ pub struct Channels {
 impl Channels {
     /// The number of channels that receive.
     pub fn receiving(&self) -> u32 {
-        self.rx + self.combined
+        self.rx.saturating_add(self.combined)
     }
 
     /// Maximum number of channels that receive.
@@ -74,7 +77,7 @@ impl Channels {
         for line in text.lines() {
             let (name, value) = line.split_once(' ')?;
             let at = FIELDS.iter().position(|field| *field == name)?;
-            numbers[at] = value.trim().parse().ok()?;
+            numbers[at] = value.trim().parse().ok().filter(|value| *value <= MAX_CHANNELS)?;
         }
         Some(Self::from_numbers(numbers))
     }
@@ -95,5 +98,7 @@ mod tests {
         assert_eq!((channels.receiving(), channels.max_receiving()), (8, 63));
         assert_eq!(Channels::parse("max_rx x\n"), None);
         assert_eq!(Channels::parse("speed 3\n"), None);
+        assert_eq!(Channels::parse("max_combined 4294967295\n"), None);
+        assert_eq!(Channels { rx: 2, combined: u32::MAX, ..Channels::default() }.receiving(), u32::MAX);
     }
 }

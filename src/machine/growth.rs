@@ -73,11 +73,12 @@ impl Growth {
 
     /// Adds what happened next.
     pub fn add(&mut self, next: &Self) {
-        self.elapsed += next.elapsed;
+        self.elapsed = self.elapsed.saturating_add(next.elapsed);
         for (irq, on) in &next.interrupts {
             let all = self.interrupts.entry(*irq).or_default();
             for (cpu, count) in on {
-                *all.entry(*cpu).or_default() += count;
+                let sum = all.entry(*cpu).or_default();
+                *sum = sum.saturating_add(*count);
             }
         }
         for (cpu, more) in &next.cpus {
@@ -152,15 +153,19 @@ impl Growth {
 
 impl CpuGrowth {
     fn add(&mut self, more: &Self) {
-        self.busy += more.busy;
-        self.irq += more.irq;
-        self.softirq += more.softirq;
-        self.net_rx += more.net_rx;
-        self.net_tx += more.net_tx;
-        self.processed += more.processed;
-        self.dropped += more.dropped;
-        self.squeezed += more.squeezed;
-        self.rps += more.rps;
+        for (sum, more) in [
+            (&mut self.busy, more.busy),
+            (&mut self.irq, more.irq),
+            (&mut self.softirq, more.softirq),
+            (&mut self.net_rx, more.net_rx),
+            (&mut self.net_tx, more.net_tx),
+            (&mut self.processed, more.processed),
+            (&mut self.dropped, more.dropped),
+            (&mut self.squeezed, more.squeezed),
+            (&mut self.rps, more.rps),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 }
 

@@ -14,6 +14,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::cpuset::shown;
+
+/// Queue numbers from here on are refused: drivers keep them in 16 bits.
+const MAX_QUEUES: u32 = 1 << 16;
+
 /// The kernel's answer about one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,7 +84,7 @@ impl Netdev {
     pub fn parse(text: &str) -> Result<Self, NetdevError> {
         let mut answer = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
-            answer.add(text).ok_or_else(|| NetdevError { line, text: text.to_owned() })?;
+            answer.add(text).ok_or_else(|| NetdevError { line, text: shown(text) })?;
         }
         Ok(answer.in_order())
     }
@@ -96,6 +101,7 @@ impl Netdev {
     fn add(&mut self, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let number = |text: &str| text.parse::<u32>().ok();
+        let queue = |text: &str| number(text).filter(|id| *id < MAX_QUEUES);
         match words[..] {
             ["queue", direction, id, ref rest @ ..] => {
                 let direction = match direction {
@@ -108,7 +114,7 @@ impl Netdev {
                     ["napi", napi] => Some(number(napi)?),
                     _ => return None,
                 };
-                self.queues.push(NetdevQueue { direction, id: number(id)?, napi });
+                self.queues.push(NetdevQueue { direction, id: queue(id)?, napi });
             }
             ["napi", id, ref rest @ ..] => {
                 let (irq, pid) = match rest {

@@ -3,26 +3,11 @@
 //! RPS makes up for missing hardware receive queues. XPS divides the online CPUs among the transmit queues by where
 //! completions arrive (`Documentation/networking/scaling.rst`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::plan::place::{CpuLocation, Locations};
-
-/// The distance between CPUs: 0 the same CPU, 1 the same core, 2 the same L3 domain, 3 the same node, else 4 plus the
-/// distance of the nodes.
-pub(crate) fn distance(topology: &Topology, locations: &Locations, from: u32, to: u32) -> u32 {
-    if from == to {
-        return 0;
-    }
-    let (Some(a), Some(b)) = (locations.of(from), locations.of(to)) else { return u32::MAX };
-    match (a.node, b.node) {
-        _ if a.core == b.core => 1,
-        (a_node, b_node) if a_node == b_node => 3 - u32::from(a.domain == b.domain),
-        (Some(a), Some(b)) => 4 + topology.distance(a, b),
-        _ => u32::MAX,
-    }
-}
 
 /// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
 /// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
@@ -87,7 +72,8 @@ impl QueuesByDistance {
         nearby
     }
 
-    /// The queues that complete nearest to a CPU, with their [`distance`]; `None` when none completes on its node.
+    /// The queues that complete nearest to a CPU, and how far: 0 on the CPU, 1 on its core, 2 in its L3 domain, 3 on its
+    /// node; `None` when none completes on its node.
     fn of(&self, cpu: u32, place: CpuLocation) -> Option<(u32, &[usize])> {
         let by_distance = [
             self.on_cpu.get(&cpu),
@@ -141,19 +127,90 @@ pub(crate) fn rps(
     free: &CpuSet,
     interrupted: &[CpuSet],
 ) -> Vec<CpuSet> {
+    // A core's first free CPU stands for it.
     let cores = topology.cores.iter().map(|core| core.intersection(free));
-    let mut left: Vec<CpuSet> = cores.filter(|core| !core.is_empty()).collect();
+    let cores: BTreeMap<u32, CpuSet> = cores.filter_map(|core| Some((core.first()?, core))).collect();
+    let mut left: CpuSet = cores.keys().copied().collect();
+    let places = CandidatesByPlace::new(locations, &left);
+    let near: Vec<Nearest> =
+        interrupted.iter().take(left.len()).map(|own| places.nearest(locations, own)).collect();
     let mut sets = vec![CpuSet::new(); interrupted.len()];
-    let mut turns = (0..interrupted.len()).cycle();
+    let mut turns = (0..near.len()).cycle();
     while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
-        let away = |core: &CpuSet| {
-            let cpus = interrupted[queue].iter().zip(std::iter::repeat(core.first()));
-            cpus.filter_map(|(from, to)| Some(distance(topology, locations, from, to?))).min()
-        };
-        let nearest = (0..left.len()).min_by_key(|&at| (away(&left[at]), left[at].first()));
-        sets[queue].add(&left.swap_remove(nearest.unwrap_or_default()));
+        let Some(first) = near[queue].first(topology, &places, &left) else { break };
+        if let Some(core) = cores.get(&first) {
+            sets[queue].add(core);
+        }
+        left = left.difference(&CpuSet::single(first));
     }
     sets
+}
+
+/// Candidate CPUs by their location.
+#[derive(Default)]
+struct CandidatesByPlace {
+    on_core: BTreeMap<usize, CpuSet>,
+    in_domain: BTreeMap<(Option<u32>, usize), CpuSet>,
+    on_node: BTreeMap<Option<u32>, CpuSet>,
+}
+
+/// The candidate CPUs near some CPUs.
+struct Nearest {
+    /// The CPUs themselves, those of their cores, of their L3 domains, of their nodes.
+    tiers: [CpuSet; 4],
+    /// The nodes of those CPUs.
+    nodes: BTreeSet<Option<u32>>,
+}
+
+impl CandidatesByPlace {
+    fn new(locations: &Locations, candidates: &CpuSet) -> Self {
+        let mut places = Self::default();
+        for cpu in candidates.iter() {
+            let Some(place) = locations.of(cpu) else { continue };
+            places.on_core.entry(place.core).or_default().insert(cpu);
+            places.in_domain.entry((place.node, place.domain)).or_default().insert(cpu);
+            places.on_node.entry(place.node).or_default().insert(cpu);
+        }
+        places
+    }
+
+    fn nearest(&self, locations: &Locations, own: &CpuSet) -> Nearest {
+        let places: Vec<CpuLocation> = own.iter().filter_map(|cpu| locations.of(cpu)).collect();
+        let cores: BTreeSet<usize> = places.iter().map(|place| place.core).collect();
+        let domains: BTreeSet<_> = places.iter().map(|place| (place.node, place.domain)).collect();
+        let nodes: BTreeSet<Option<u32>> = places.iter().map(|place| place.node).collect();
+        let tiers = [
+            own.clone(),
+            all(cores.iter().filter_map(|core| self.on_core.get(core))),
+            all(domains.iter().filter_map(|domain| self.in_domain.get(domain))),
+            all(nodes.iter().filter_map(|node| self.on_node.get(node))),
+        ];
+        Nearest { tiers, nodes }
+    }
+}
+
+impl Nearest {
+    /// The first of the nearest CPUs that are left; of any without CPUs to be near to.
+    fn first(&self, topology: &Topology, places: &CandidatesByPlace, left: &CpuSet) -> Option<u32> {
+        if self.tiers[0].is_empty() {
+            return left.first();
+        }
+        if let Some(cpu) = self.tiers.iter().find_map(|tier| tier.intersection(left).first()) {
+            return Some(cpu);
+        }
+        let away = |from: Option<u32>, to: Option<u32>| Some(topology.distance(from?, to?));
+        let farther = places.on_node.iter().filter_map(|(node, cpus)| {
+            let first = cpus.intersection(left).first()?;
+            let away = self.nodes.iter().filter_map(|from| away(*from, *node)).min();
+            Some((away.unwrap_or(u32::MAX), first))
+        });
+        farther.min().map(|(_, cpu)| cpu).or_else(|| left.first())
+    }
+}
+
+/// The CPUs of all sets.
+fn all<'a>(sets: impl Iterator<Item = &'a CpuSet>) -> CpuSet {
+    sets.fold(CpuSet::new(), |all, cpus| all.union(cpus))
 }
 
 /// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
@@ -167,6 +224,60 @@ pub(crate) fn flow_share(entries: u32, queues: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::machine::Node;
+
+    /// The distance between CPUs: 0 the same CPU, 1 the same core, 2 the same L3 domain, 3 the same node, else 4 plus the
+    /// distance of the nodes.
+    fn distance(topology: &Topology, locations: &Locations, from: u32, to: u32) -> u32 {
+        if from == to {
+            return 0;
+        }
+        let (Some(a), Some(b)) = (locations.of(from), locations.of(to)) else { return u32::MAX };
+        match (a.node, b.node) {
+            _ if a.core == b.core => 1,
+            (a_node, b_node) if a_node == b_node => 3 - u32::from(a.domain == b.domain),
+            (Some(a), Some(b)) => 4 + topology.distance(a, b),
+            _ => u32::MAX,
+        }
+    }
+
+    /// The rule of [`rps`] word by word: each queue in turn takes the nearest core that is left.
+    fn by_turns(
+        topology: &Topology,
+        locations: &Locations,
+        free: &CpuSet,
+        interrupted: &[CpuSet],
+    ) -> Vec<CpuSet> {
+        let cores = topology.cores.iter().map(|core| core.intersection(free));
+        let mut left: Vec<CpuSet> = cores.filter(|core| !core.is_empty()).collect();
+        let mut sets = vec![CpuSet::new(); interrupted.len()];
+        let mut turns = (0..interrupted.len()).cycle();
+        while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
+            let away = |core: &CpuSet| {
+                let to = core.first().unwrap();
+                interrupted[queue].iter().map(|from| distance(topology, locations, from, to)).min()
+            };
+            let nearest = (0..left.len()).min_by_key(|&at| (away(&left[at]), left[at].first())).unwrap();
+            sets[queue].add(&left.remove(nearest));
+        }
+        sets
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn queues_take_the_nearest_cores_in_turn(
+            candidates in proptest::collection::btree_set(0_u32..16, 0..16),
+            interrupted in proptest::collection::vec(proptest::collection::btree_set(0_u32..18, 0..4), 0..5),
+        ) {
+            let machine = machine();
+            let locations = Locations::new(&machine);
+            let candidates: CpuSet = candidates.into_iter().collect();
+            let interrupted: Vec<CpuSet> = interrupted.into_iter().map(|cpus| cpus.into_iter().collect()).collect();
+            proptest::prop_assert_eq!(
+                rps(&machine, &locations, &candidates, &interrupted),
+                by_turns(&machine, &locations, &candidates, &interrupted)
+            );
+        }
+    }
 
     /// Two nodes of four cores, two threads each: CPUs n and n+8 are siblings, node 0 has 0-3 and 8-11.
     fn machine() -> Topology {

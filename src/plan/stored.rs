@@ -69,6 +69,9 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         schema: String,
     }
     let error = |error: serde_json::Error| StoredError::Text(error.to_string());
+    if has_control_character(text) {
+        return Err(StoredError::Text("a text in it has a control character".to_owned()));
+    }
     let Versioned { schema } = serde_json::from_str(text).map_err(error)?;
     if schema != SCHEMA {
         return Err(StoredError::Schema(schema));
@@ -87,6 +90,21 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         check(&wanted, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
     }
     Ok(plan)
+}
+
+/// Whether a string of a JSON text has a control character, which is always escaped.
+fn has_control_character(json: &str) -> bool {
+    let mut rest = json;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        let code = escape.strip_prefix('u').and_then(|code| u32::from_str_radix(code.get(..4)?, 16).ok());
+        if escape.starts_with(['b', 'f', 'n', 'r', 't'])
+            || code.and_then(char::from_u32).is_some_and(char::is_control)
+        {
+            return true;
+        }
+        rest = escape.get(1..).unwrap_or_default();
+    }
+    json.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
 /// Planned settings by interface, kind and file.

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::read::interrupts::{INTERRUPTS, without_counts};
 use crate::read::memory::{is_meminfo, without_use};
 use crate::read::redact::{self, Redacted};
-use crate::read::{Wants, tools};
+use crate::read::{Wants, others, tools};
 use crate::root::archive::SCHEMA;
 use crate::root::recorded::Recorded;
 use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
@@ -95,9 +95,14 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Removes what could identify the machine. `without_comments` is that of a policy file.
-    pub fn redact(&mut self, without_comments: fn(&str) -> Option<String>) -> Result<(), FileError> {
-        let Redacted { tree, changes } = redact::redact(&self.tree, &self.root, without_comments)?;
+    /// Removes what could identify the machine. `without_comments` is that of a policy file; `names`: also the names of
+    /// interfaces and of the host.
+    pub fn redact(
+        &mut self,
+        without_comments: fn(&str) -> Option<String>,
+        names: bool,
+    ) -> Result<(), FileError> {
+        let Redacted { tree, changes } = redact::redact(&self.tree, &self.root, without_comments, names)?;
         self.tree = tree;
         self.redacted = changes;
         Ok(())
@@ -114,7 +119,7 @@ impl Capture {
         }
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         lines += &format!("unix-time {}\n", now.as_secs());
-        self.tree.edit(ABOUT, |text| text.push_str(&lines));
+        self.tree.append(ABOUT, &lines);
         Ok(())
     }
 
@@ -146,7 +151,7 @@ impl Capture {
 }
 
 fn file(mode: u32, text: String) -> Entry {
-    Entry::File(TreeFile { mode, text })
+    Entry::File(TreeFile { mode, text: text.into() })
 }
 
 fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
@@ -156,7 +161,7 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
 /// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
-    let stat = |path: &str| record.files.get(path).map(|file| file.text.as_str());
+    let stat = |path: &str| record.files.get(path).map(|file| &*file.text);
     let strange =
         |path: &str| tools::is_stranger(path, stat) || record.answers.contains_key(path) || path == ABOUT;
     let mut paths: Vec<&String> = record.paths.iter().filter(|path| !strange(path)).collect();
@@ -169,13 +174,15 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         if tree.entry(&place).is_some() || record.unread.contains_key(path) {
             continue;
         }
-        let seen = record.files.get(path).cloned().unwrap_or(TreeFile { mode, text: String::new() });
-        let text = match path.as_str() {
-            INTERRUPTS => without_counts(&seen.text),
-            _ if is_meminfo(path) => without_use(&seen.text),
-            _ => tools::bare(path, &seen.text).unwrap_or(seen.text),
+        let seen =
+            record.files.get(path).cloned().unwrap_or_else(|| TreeFile { mode, ..TreeFile::default() });
+        let changed = match path.as_str() {
+            INTERRUPTS => Some(without_counts(&seen.text)),
+            _ if is_meminfo(path) => Some(without_use(&seen.text)),
+            _ => tools::bare(path, &seen.text).or_else(|| others::bare(path, &seen.text)),
         };
-        add(&mut tree, &place, file(seen.mode, text))?;
+        let text = changed.map_or(seen.text, Into::into);
+        add(&mut tree, &place, Entry::File(TreeFile { mode: seen.mode, text }))?;
     }
     for (path, names) in &record.lists {
         for name in names.iter().filter(|name| is_fact(path, name)) {

@@ -1,14 +1,38 @@
 //! Files that hold one number, CPU list or mask. `None` where the file is absent.
 
-use crate::cpuset::{CpuSet, CpuSetError};
+use crate::cpuset::{CpuSet, CpuSetError, shown};
 use crate::machine::MaskFile;
 use crate::root::{FileError, Root};
+
+/// Ids of NUMA nodes from here on are ignored: the largest `MAX_NUMNODES` of any architecture.
+pub(crate) const MAX_NODES: u32 = 1 << 10;
+/// Numbers of queues from here on are ignored: drivers keep them in 16 bits.
+pub(crate) const MAX_QUEUES: u32 = 1 << 16;
+
+/// N of a directory's name such as `rx-N`, if it is below a limit.
+pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
+    name.strip_prefix(prefix)?.parse().ok().filter(|number| *number < limit)
+}
+
+/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
+pub(crate) fn parse_node(text: &str) -> Option<u32> {
+    numbered(text.trim(), "", MAX_NODES)
+}
+
+/// How much of a text is kept where it is a name, in characters.
+const MAX_NAME: usize = 200;
+
+/// A name in a file: one line of limited length.
+pub(crate) fn name_in(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or_default();
+    line.char_indices().nth(MAX_NAME).map_or(line, |(end, _)| &line[..end])
+}
 
 /// A file that holds one number; `None` if it is absent.
 pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
     root.parse_opt(path, |text| {
         let number = text.trim().parse();
-        number.map_err(|_| root.content_error(path, format!("`{}` is not a number", text.trim())))
+        number.map_err(|_| root.content_error(path, format!("`{}` is not a number", shown(text.trim()))))
     })
 }
 

@@ -4,15 +4,20 @@
 //! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
 //! `sysfs-class-net-queues`).
 
+use crate::cpuset::MAX_CPUS;
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
 use crate::machine::{Channels, Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
 use crate::read::device::{device_path, on_usb};
-use crate::read::files::{name_of, parse_mask_file, read_list, read_number};
+use crate::read::files::{
+    MAX_QUEUES, name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
+};
 use crate::read::{Queues, Wants, ethtool, others, polling};
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
+/// The limit of interfaces with a device: sixteen times the 256 functions of a PCI bus.
+const MAX_INTERFACES: usize = 4096;
 
 /// What `/sys/class/net` lists, each kind by name.
 #[derive(Debug, Default)]
@@ -39,6 +44,11 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
         let lowers: Vec<String> =
             entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
         let device = root.canonical(&format!("{path}/device"));
+        if listed.interfaces.len() >= MAX_INTERFACES {
+            let reason =
+                format!("lists more than {MAX_INTERFACES} interfaces with a device, which no machine has");
+            return Err(root.content_error(NET, reason));
+        }
         if let Some(device) = &device {
             listed.interfaces.extend(read_interface(root, &path, &name, device, wants)?);
         }
@@ -63,7 +73,7 @@ fn read_interface(
     let flags = root
         .read_opt(&format!("{path}/flags"))?
         .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
-    let operstate = match root.read_opt(&format!("{path}/operstate"))?.as_deref().map(str::trim) {
+    let operstate = match root.read_opt(&format!("{path}/operstate"))?.as_deref().map(name_in) {
         Some("unknown") | None => {
             // IFF_UP is bit 0.
             let up = flags.is_some_and(|flags| flags & 1 == 1);
@@ -142,6 +152,7 @@ fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, File
     let mut channels = Vec::new();
     for name in root.list(&format!("{link}/channels"))?.unwrap_or_default() {
         let cpu = read_number(root, &format!("{link}/channels/{name}/cpu"))?;
+        let cpu = cpu.filter(|cpu| *cpu < MAX_CPUS);
         channels.extend(name.parse().ok().zip(cpu).map(|(id, cpu)| VmbusChannel { id, cpu }));
     }
     channels.sort_by_key(|channel| channel.id);
@@ -153,7 +164,7 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
     // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
     let node = |of: &str| -> Result<Option<u32>, FileError> {
         let node = root.read_opt(&format!("{of}/numa_node"))?;
-        Ok(node.and_then(|node| node.trim().parse().ok()))
+        Ok(node.as_deref().and_then(parse_node))
     };
     let parent = root.canonical(&format!("{path}/physfn"));
     Ok(Device {
@@ -173,7 +184,7 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
 fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
     let id = |name: &str| -> Result<Option<String>, FileError> {
         let text = root.read_opt(&format!("{path}/{name}"))?;
-        Ok(text.and_then(|text| text.trim().strip_prefix("0x").map(str::to_lowercase)))
+        Ok(text.and_then(|text| name_in(&text).strip_prefix("0x").map(str::to_lowercase)))
     };
     let Some(vendor) = id("vendor")? else { return Ok(None) };
     Ok(id("device")?.map(|device| format!("{vendor}:{device}")))
@@ -185,9 +196,10 @@ fn read_pcie(root: &Root, path: &str) -> Result<u64, FileError> {
     // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown". A width of 255 is the kernel's "unknown".
     let rate = speed.split_whitespace().next().unwrap_or_default();
     let (whole, tenth) = rate.split_once('.').unwrap_or((rate, "0"));
-    let mtps = whole.parse().unwrap_or(0_u64) * 1000 + tenth.parse().unwrap_or(0_u64).min(9) * 100;
+    let tenths = tenth.parse().unwrap_or(0_u64).min(9);
+    let mtps = whole.parse().unwrap_or(0_u64).saturating_mul(1000).saturating_add(tenths * 100);
     let lanes = width.trim().parse().ok().filter(|&lanes| lanes != 255).unwrap_or(0_u64);
-    Ok(mtps * lanes)
+    Ok(mtps.saturating_mul(lanes))
 }
 
 fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
@@ -214,8 +226,7 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>,
     let steering = wanted == Queues::Steering;
     for name in root.list(&format!("{path}/queues"))?.unwrap_or_default() {
         let queue = format!("{path}/queues/{name}");
-        let index = |way: &str| name.strip_prefix(way).and_then(|index| index.parse().ok());
-        if let Some(index) = index("rx-") {
+        if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
             let mut new = RxQueue { index, ..RxQueue::default() };
             if steering {
                 let last = rx.last().and_then(|last| last.rps_cpus.as_ref());
@@ -224,7 +235,7 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>,
                 new.rps_flow_cnt = read_number(root, &format!("{queue}/rps_flow_cnt"))?;
             }
             rx.push(new);
-        } else if let Some(index) = index("tx-") {
+        } else if let Some(index) = numbered(&name, "tx-", MAX_QUEUES) {
             let mut new = TxQueue { index, ..TxQueue::default() };
             if steering {
                 let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));

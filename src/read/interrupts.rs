@@ -11,6 +11,7 @@ use std::cell::OnceCell;
 use std::io::{self, Read};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
+use crate::read::files::{name_in, numbered};
 use crate::read::torn::again_while;
 use crate::root::{FileError, Root};
 
@@ -45,7 +46,7 @@ pub struct InterruptRow<'a> {
 impl<'a> InterruptRow<'a> {
     /// The names of its handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub fn actions(self) -> impl Iterator<Item = &'a str> {
-        self.names.split(", ").filter(|name| !name.is_empty())
+        self.names.split(", ").map(name_in).filter(|name| !name.is_empty())
     }
 }
 
@@ -86,8 +87,8 @@ impl<'a> Handlers<'a> {
     /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
         let parse = |names: &str| {
-            let names = names.trim_end_matches('\n').split(',').filter(|name| !name.is_empty());
-            Ok(names.map(str::to_owned).collect())
+            let names = names.lines().next().unwrap_or_default().split(',').filter(|name| !name.is_empty());
+            Ok(names.map(|name| name_in(name).to_owned()).collect())
         };
         if let Some(names) = self.root.parse_opt(&format!("{IRQS}/{irq}/actions"), parse)? {
             return Ok(names);
@@ -154,7 +155,7 @@ impl Interrupts {
 
     /// The CPUs in the header of the text: those that were online. Empty without a header.
     pub fn cpus(text: &str) -> CpuSet {
-        columns(text).filter(|&id| id < MAX_CPUS).collect()
+        columns(text).collect()
     }
 
     /// The numbered IRQs, in the file's order, which is that of their numbers.
@@ -181,7 +182,7 @@ impl Interrupts {
 /// The CPU of each column, by the header.
 pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     let header = text.lines().next().unwrap_or_default();
-    header.split_ascii_whitespace().map_while(|word| word.strip_prefix("CPU")?.parse().ok())
+    header.split_ascii_whitespace().map_while(|word| numbered(word, "CPU", MAX_CPUS))
 }
 
 /// What was read of the text so far.

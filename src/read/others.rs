@@ -4,11 +4,13 @@
 use crate::machine::Interface;
 use crate::machine::others::{Rdma, UnusedFunction};
 use crate::read::device::device_path;
-use crate::read::files::name_of;
+use crate::read::files::{name_in, name_of};
 use crate::root::{FileError, Root};
 
 const PCI: &str = "/sys/bus/pci/devices";
 const RDMA: &str = "/sys/class/infiniband";
+/// The only line of `uevent` that is read.
+const DEVTYPE: &str = "DEVTYPE=";
 
 /// The machine's RDMA devices.
 pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
@@ -55,10 +57,17 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
         }
     }
     let uevent = read("uevent")?;
-    if let Some(kind) = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE=")) {
-        return Ok(format!("a virtual interface ({kind})"));
+    if let Some(kind) = uevent.lines().find_map(|line| line.strip_prefix(DEVTYPE)) {
+        return Ok(format!("a virtual interface ({})", name_in(kind)));
     }
     let (own, other) = (read("ifindex")?, read("iflink")?);
     let kind = if own == other { "a virtual interface (dummy or the like)" } else { "a veth or a tunnel" };
     Ok(kind.to_owned())
+}
+
+/// The line of a `uevent` file that is read, which is what a capture keeps of it. `None` for any other file.
+#[cfg(feature = "cli")]
+pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
+    let lines = text.split_inclusive('\n').filter(|line| line.starts_with(DEVTYPE));
+    path.ends_with("/uevent").then(|| lines.collect())
 }

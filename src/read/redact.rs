@@ -1,17 +1,26 @@
-//! Removes what could identify a machine: hardware and IP addresses, host names and serial numbers.
+//! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, and
+//! the places of a site's scripts; on request also the names that a site gives.
 //!
-//! Reading a machine does not open the files that hold them. This is a second safeguard: files about identity are left
-//! out even if they were read, and addresses are replaced in names and texts. Interface
-//! names stay, except for those that are made of a hardware address (`enx0242ac110002`).
+//! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
+//! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod identity;
+mod names;
 
-use crate::root::tree::{Entry, Tree, TreeFile};
+use std::collections::BTreeSet;
+
+use identity::StandIns;
+use names::Names;
+
+use crate::read::tools::irqbalance;
+use crate::root::tree::{Entry, Tree, TreeFile, resolve};
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
 /// Where a site keeps its policy.
 const POLICY: &str = "/etc/nicpin.toml";
+/// The policy script of irqbalance in a capture.
+const SCRIPT: &str = "/left-out/policyscript";
 
 /// Files that identify a machine, by the last component of their path.
 const IDENTITY: [&str; 20] = [
@@ -45,22 +54,25 @@ pub(super) struct Redacted {
     pub(super) changes: Vec<String>,
 }
 
-/// A hardware address as hex digits, and the digits that replace it.
-type StandIn = (Vec<u8>, Vec<u8>);
-
 /// Removes from a tree what could identify the machine. `root` is that machine; `without_comments` gives a policy file
-/// without its comments, or `None` if it is not valid.
+/// without its comments, or `None` if it is not valid; `names`: also the names of interfaces and of the host.
 pub(super) fn redact(
     tree: &Tree,
     root: &Root,
     without_comments: fn(&str) -> Option<String>,
+    names: bool,
 ) -> Result<Redacted, FileError> {
-    let stand_ins = stand_ins(tree, root)?;
-    let hide = |text: &str| {
-        let hide = |text: String, (address, other): &StandIn| replace(&text, address, other);
-        stand_ins.iter().fold(text.to_owned(), hide)
-    };
     let mut redacted = Redacted { tree: Tree::default(), changes: Vec::new() };
+    let moved = without_script(tree, &mut redacted.changes);
+    let tree = moved.as_ref().unwrap_or(tree);
+    let names = if names { Names::of(tree, root)? } else { Names::default() };
+    let texts = tree.iter().flat_map(|(path, entry)| match entry {
+        Entry::Directory(_) => [path, ""],
+        Entry::Link(target) => [path, target],
+        Entry::File(file) => [path, &file.text],
+    });
+    let own: Vec<String> = addresses(root)?.into_iter().map(|(_, address)| address).collect();
+    let stand_ins = StandIns::of(texts, &own);
     for (path, entry) in tree.iter() {
         let name = path.rsplit('/').next().unwrap_or_default();
         if IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
@@ -68,26 +80,34 @@ pub(super) fn redact(
             continue;
         }
         let hidden = match entry {
-            Entry::Directory(_) => Entry::Directory(std::collections::BTreeSet::new()),
-            Entry::Link(target) => Entry::Link(hide(target)),
+            Entry::Directory(_) => Entry::Directory(BTreeSet::new()),
+            Entry::Link(target) => Entry::Link(stand_ins.hide(&names.in_path(target))),
             Entry::File(file) => {
-                let mut file = file.clone();
+                let mut text = file.text.clone();
                 if path == POLICY {
-                    let Some(bare) = without_comments(&file.text) else {
+                    let bare = without_comments(&text);
+                    let Some(bare) = bare else {
                         redacted.changes.push(format!("{path} is left out: it is not a policy"));
                         continue;
                     };
-                    file.text = bare;
+                    let Some(bare) = names.in_policy(&bare) else {
+                        redacted.changes.push(format!("{path} is left out: it has patterns of names"));
+                        continue;
+                    };
+                    text = bare.into();
                 }
-                let text = without_addresses(&hide(&file.text));
-                if text != file.text {
+                let shown = names.in_text(path, &text);
+                let hidden = stand_ins.hide(&shown);
+                if *hidden != *shown {
                     redacted.changes.push(format!("{path} has addresses in it; the capture has others"));
                 }
-                Entry::File(TreeFile { text, ..file })
+                let text = if *hidden == *text { text } else { hidden.into() };
+                Entry::File(TreeFile { text, ..*file })
             }
         };
-        let place = hide(path);
-        if place != path && path.rsplit_once('/').is_some_and(|(above, _)| above == NET) {
+        let renamed = names.in_path(path);
+        let place = stand_ins.hide(&renamed);
+        if place != renamed && path.rsplit_once('/').is_some_and(|(above, _)| above == NET) {
             let new = place.rsplit('/').next().unwrap_or_default();
             redacted.changes.push(format!(
                 "{name} has a hardware address in its name; the capture calls it {new}, and so does its plan"
@@ -106,7 +126,7 @@ pub(super) fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError>
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
         if let Some(address) = root.read_opt(&format!("{NET}/{name}/address"))?
-            && is_hardware_address(address.trim(), ':')
+            && is_hardware_address(address.trim())
         {
             addresses.push((name, address.trim().to_owned()));
         }
@@ -114,143 +134,51 @@ pub(super) fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError>
     Ok(addresses)
 }
 
-fn stand_ins(tree: &Tree, root: &Root) -> Result<Vec<StandIn>, FileError> {
-    let named = tree.list(NET).unwrap_or_default().into_iter().filter_map(|name| {
-        // systemd: `en`, `wl` and so on, `x`, and the address.
-        let digits = name.get(3..).filter(|rest| rest.len() == 12 && name.as_bytes()[2] == b'x')?;
-        Some(digits.to_owned())
-    });
-    let mut found: Vec<String> = addresses(root)?.into_iter().map(|(_, address)| address).collect();
-    found.extend(named);
-    let mut digits: Vec<Vec<u8>> = found
-        .iter()
-        .map(|address| address.bytes().filter(|&b| b != b':').map(|b| b.to_ascii_lowercase()).collect())
-        .filter(|digits: &Vec<u8>| {
-            digits.iter().all(u8::is_ascii_hexdigit) && digits.iter().any(|&b| b != digits[0])
-        })
-        .collect();
-    digits.sort_unstable();
-    digits.dedup();
-    // 02: a locally administered address.
-    let other = |(number, digits): (usize, Vec<u8>)| {
-        let other = format!("02{number:0width$x}", width = digits.len() - 2);
-        (digits, other.into_bytes())
-    };
-    Ok((1..).zip(digits).map(other).collect())
-}
-
-/// The text with a hardware address replaced, however its digits are separated (`02:42:..`, `0242..`, `0242ac-11..`).
-/// Some buses name devices by an address and its beginning again; all of that goes.
-fn replace(text: &str, address: &[u8], other: &[u8]) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    let mut start = 0;
-    while start < bytes.len() {
-        let (mut digits, mut end) = (Vec::new(), start);
-        while let Some(&byte) = bytes.get(end) {
-            let wanted = address[digits.len() % address.len()];
-            if byte.to_ascii_lowercase() == wanted {
-                digits.push(end);
-            } else if digits.is_empty() || !matches!(byte, b':' | b'-') {
-                break;
-            }
-            end += 1;
-        }
-        if digits.len() < address.len() {
-            start += 1;
-            continue;
-        }
-        for (number, at) in digits.into_iter().enumerate() {
-            bytes[at] = other[number % other.len()];
-        }
-        start = end;
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-/// The text with zeros in everything that looks like an address.
-fn without_addresses(text: &str) -> String {
-    let mut done = String::new();
-    for part in words(text, |c| c.is_ascii_alphanumeric() || c == '-') {
-        if is_hardware_address(part, '-') { done += "00-00-00-00-00-00" } else { done += part }
-    }
-    let text = done;
-    let mut done = String::new();
-    for part in words(&text, |c| c.is_ascii_alphanumeric() || c == ':' || c == '.') {
-        let word = part.trim_end_matches(['.', ':']);
-        let ip4 = word.parse::<Ipv4Addr>().is_ok();
-        let ip6 = word.parse::<Ipv6Addr>().is_ok() || part.parse::<Ipv6Addr>().is_ok() && part != "::";
-        match () {
-            () if is_hardware_address(word, ':') => done += "00:00:00:00:00:00",
-            () if ip4 => done += "0.0.0.0",
-            () if ip6 => done += "::",
-            () => done += word,
-        }
-        done += &part[word.len()..];
-    }
-    done
-}
-
-/// A text split into words and the runs between them.
-fn words(text: &str, is_word: fn(char) -> bool) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let first = rest.chars().next()?;
-        let end = rest.find(|c| is_word(c) != is_word(first)).unwrap_or(rest.len());
-        let (part, after) = rest.split_at(end);
-        rest = after;
-        Some(part)
-    })
-}
-
 /// Six or more pairs of hex digits.
-fn is_hardware_address(text: &str, between: char) -> bool {
+fn is_hardware_address(text: &str) -> bool {
     let pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
-    text.split(between).count() >= 6 && text.split(between).all(pair)
+    text.split(':').count() >= 6 && text.split(':').all(pair)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_found_in_every_dress() {
-        let (address, other) = (b"000d3a6e4d4b", b"020000000001");
-        for (text, expected) in [
-            ("00:0d:3a:6e:4d:4b\n", "02:00:00:00:00:01\n"),
-            ("enx000d3a6e4d4b", "enx020000000001"),
-            ("x 00-0D-3A-6E-4D-4B y", "x 02-00-00-00-00-01 y"),
-            ("000d3a6e-4d4b-000d-3a6e-4d4b000d3a6e", "02000000-0001-0200-0000-000102000000"),
-            ("000d3a6e4d4c 0000:0d:3a.6", "000d3a6e4d4c 0000:0d:3a.6"),
-        ] {
-            assert_eq!(replace(text, address, other), expected, "{text}");
+/// The tree with irqbalance's policy script in another place, if it is in one that a site chose; what it answers to
+/// whether the script asks nicpin stays.
+fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
+    let texts = || irqbalance::FILES.iter().filter_map(|(path, _)| Some((*path, tree.file(path).ok()?)));
+    let script = texts().find_map(|(_, file)| file.text.lines().find_map(irqbalance::bare_script))?;
+    if script.starts_with("/usr/") {
+        return None;
+    }
+    let below = format!("{script}/{}", irqbalance::SCRIPT);
+    let is_nicpin = script.rsplit('/').next() == Some(irqbalance::SCRIPT);
+    let place = if is_nicpin { format!("{SCRIPT}/{}", irqbalance::SCRIPT) } else { SCRIPT.to_owned() };
+    // Whatever is on the way to it.
+    let on_the_way = std::cell::RefCell::new(BTreeSet::new());
+    for path in [&*script, &below] {
+        let target = resolve(path, |path| {
+            on_the_way.borrow_mut().insert(path.to_owned());
+            tree.link(path)
+        });
+        on_the_way.borrow_mut().extend(target);
+    }
+    let on_the_way = on_the_way.into_inner();
+    let mut moved = Tree::default();
+    for (path, entry) in tree.iter().filter(|(path, _)| !on_the_way.contains(*path)) {
+        let entry = match entry {
+            Entry::Directory(_) => Entry::Directory(BTreeSet::new()),
+            Entry::File(file) if texts().any(|(of, _)| of == path) => {
+                let text = file.text.replace(&script, &place);
+                Entry::File(TreeFile { text: text.into(), ..*file })
+            }
+            entry => entry.clone(),
+        };
+        // A tree with fewer entries has room for each.
+        moved.add(path, entry).ok()?;
+    }
+    for (old, new) in [(script.clone(), place.clone()), (below, format!("{place}/{}", irqbalance::SCRIPT))] {
+        if let Ok(Entry::File(file)) = tree.get(&old) {
+            moved.add(&new, Entry::File(TreeFile { mode: file.mode, ..TreeFile::default() })).ok()?;
         }
     }
-
-    #[test]
-    fn what_looks_like_an_address_goes() {
-        for (text, expected) in [
-            ("a 52:54:00:12:34:56, b", "a 00:00:00:00:00:00, b"),
-            ("a 52-54-00-12-34-56 b", "a 00-00-00-00-00-00 b"),
-            ("via 192.168.7.12: up", "via 0.0.0.0: up"),
-            ("fe80::5054:ff:fe12:3456%eth0", "::%eth0"),
-            ("2001:db8:0:0:0:0:0:1 x", ":: x"),
-        ] {
-            assert_eq!(without_addresses(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_nicpin_reads_is_no_address() {
-        for text in [
-            "  71:          0          0  IR-PCI-MSIX-0000:82:00.0   1-edge      mlx4-1@0000:82:00.0\n",
-            "00000000,00000000,ffffffff\n",
-            "0-5,12,14-15\n",
-            " 24:  1  0  Hyper-V PCIe MSI 1073741824-edge      mlx5_async0@pci:0002:00:02.0\n",
-            "6.12.43+deb13-amd64\n",
-            "8.0 GT/s PCIe\n",
-            "a::b is no address here, nor is ::\n",
-        ] {
-            assert_eq!(without_addresses(text), text.replace("a::b", "::"), "{text}");
-        }
-    }
+    changes.push(format!("irqbalance's policy script is {place} in the capture"));
+    Some(moved)
 }

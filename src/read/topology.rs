@@ -8,9 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, MAX_CPUS, shown};
 use crate::machine::{Node, Topology};
-use crate::read::files::{read_cpus, read_list, read_number};
+use crate::read::files::{MAX_NODES, numbered, read_cpus, read_list, read_number};
 use crate::read::interrupts::Interrupts;
 use crate::root::{FileError, Root};
 
@@ -65,7 +65,7 @@ fn read_online(root: &Root) -> Result<CpuSet, FileError> {
     }
     let mut online = CpuSet::new();
     for name in root.list(CPU)?.unwrap_or_default() {
-        let Some(cpu) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) else { continue };
+        let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) else { continue };
         let state = root.read_opt(&format!("{CPU}/{name}/online"))?;
         if state.is_none_or(|state| state.trim() != "0") {
             online.insert(cpu);
@@ -160,7 +160,9 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
 #[cfg(feature = "cli")]
 pub(crate) fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
     let text = root.read_opt(&format!("{CPU}/cpu{cpu}/cache/index3/size"))?;
-    Ok(text.and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok()).map(|kib| kib * 1024))
+    Ok(text
+        .and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok())
+        .map(|kib| kib.saturating_mul(1024)))
 }
 
 /// Divides the CPUs into groups, reading once for each group. A CPU that is in two groups stays in the first,
@@ -183,7 +185,7 @@ fn groups(
 fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileError> {
     let mut nodes = BTreeMap::new();
     for name in root.list(NODE)?.unwrap_or_default() {
-        let Some(id) = name.strip_prefix("node").and_then(|id| id.parse().ok()) else { continue };
+        let Some(id) = numbered(&name, "node", MAX_NODES) else { continue };
         let path = format!("{NODE}/{name}");
         // Kernels before 2.6.25 print only the mask.
         let cpus =
@@ -203,13 +205,12 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
         let path = format!("{NODE}/node{id}/distance");
         let Some(text) = root.read_opt(&path)? else { continue };
         for (column, distance) in columns.iter().zip(text.split_whitespace()) {
-            let distance = distance.parse().map_err(|_| {
-                root.content_error(
-                    &path,
-                    format!("`{distance}` is not a distance; expected numbers such as `10 21`"),
-                )
+            // The kernel keeps a distance in a byte.
+            let distance: u8 = distance.parse().map_err(|_| {
+                let reason = "is not a distance; expected numbers up to 255 such as `10 21`";
+                root.content_error(&path, format!("`{}` {reason}", shown(distance)))
             })?;
-            node.distances.insert(*column, distance);
+            node.distances.insert(*column, distance.into());
         }
     }
     Ok(nodes)

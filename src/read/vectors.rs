@@ -11,7 +11,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::netdev::{IrqQueues, Netdev};
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
-use crate::read::files::{parse_mask_file, read_cpus};
+use crate::read::files::{parse_mask_file, parse_node, read_cpus};
 use crate::read::interrupts::{Handlers, InterruptRow};
 use crate::read::mlx4::Parts;
 use crate::read::names::{Dialect, Numbering};
@@ -143,7 +143,7 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
         return Ok(None);
     }
     let node = root.read_opt(&format!("/proc/irq/{irq}/node"))?;
-    Ok(node.and_then(|node| node.trim().parse().ok()))
+    Ok(node.as_deref().and_then(parse_node))
 }
 
 /// The role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes

@@ -9,6 +9,7 @@ pub mod measure;
 pub mod nodes;
 pub mod note;
 mod outcomes;
+mod printable;
 pub mod sh;
 pub mod status;
 pub mod style;
@@ -16,6 +17,8 @@ pub mod svg;
 pub mod table;
 mod text;
 pub mod workers;
+
+pub use printable::{message, printable};
 
 /// A report as indented JSON with a final newline.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {

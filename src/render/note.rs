@@ -347,14 +347,14 @@ pub fn fix(note: &Note) -> Option<String> {
         }
         Note::VectorsShared { owner, planned: false } => format!("nicpin plan {}", word(owner)),
         Note::VmbusChannels { device, .. } => {
-            format!("echo CPU > /sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu")
+            format!("echo CPU > {}", word(&format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu")))
         }
         Note::ChannelsDiffer { interface, wanted, .. } => {
             format!("nicpin apply --channels {wanted} {}", word(interface))
         }
         Note::ThreadedNapi { interface, pids } => match pids.first() {
             Some(pid) => format!("taskset -pc CPU {pid}"),
-            None => format!("echo 0 > /sys/class/net/{interface}/threaded"),
+            None => format!("echo 0 > {}", word(&format!("/sys/class/net/{interface}/threaded"))),
         },
         Note::IrqbalanceUnknown { .. } => "run as root".into(),
         Note::CloudScript { .. } => {

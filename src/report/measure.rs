@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::growth::Growth;
-use crate::machine::sample::CounterSelection;
+use crate::machine::growth::{CpuGrowth, Growth};
+use crate::machine::sample::{CounterSelection, InterfaceCounts};
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
 
@@ -233,14 +233,15 @@ impl Measure {
             subjects.iter().map(|subject| interface(topology, subject, growth, &per_second)).collect();
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for (cpu, count) in growth.interrupts.values().flatten() {
-            *taken.entry(*cpu).or_default() += count;
+            let sum = taken.entry(*cpu).or_default();
+            *sum = sum.saturating_add(*count);
         }
-        let cpu = |(&cpu, grown): (&u32, &crate::machine::growth::CpuGrowth)| CpuRates {
+        let cpu = |(&cpu, grown): (&u32, &CpuGrowth)| CpuRates {
             cpu,
             node: topology.node_of(cpu),
             interrupts_per_second: per_second(taken.get(&cpu).copied().unwrap_or(0)),
             busy: per_second(grown.busy) / 100.0,
-            softirq: per_second(grown.irq + grown.softirq) / 100.0,
+            softirq: per_second(grown.irq.saturating_add(grown.softirq)) / 100.0,
             net_rx_per_second: per_second(grown.net_rx),
             net_tx_per_second: per_second(grown.net_tx),
             packets_per_second: per_second(grown.processed),
@@ -299,9 +300,9 @@ fn interface(
     let (mut local, mut known, mut all) = (0, 0, 0);
     for vector in &subject.vectors {
         let (here, of) = shares(topology, vector, growth);
-        all += of;
-        local += here.unwrap_or(0);
-        known += here.map_or(0, |_| of);
+        all = of.saturating_add(all);
+        local = here.unwrap_or(0).saturating_add(local);
+        known = here.map_or(0, |_| of).saturating_add(known);
     }
     InterfaceRates {
         name: subject.name.clone(),
@@ -319,34 +320,43 @@ fn interface(
 fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Option<u64>, u64) {
     let Some(on) = growth.interrupts.get(&vector.irq) else { return (None, 0) };
     let own = vector.node.map(|node| topology.cpus_near(node));
-    let here = |own: &CpuSet| on.iter().filter(|(cpu, _)| own.contains(**cpu)).map(|(_, count)| count).sum();
-    (own.as_ref().map(here), on.values().sum())
+    let here =
+        |own: &CpuSet| total(on.iter().filter(|(cpu, _)| own.contains(**cpu)).map(|(_, count)| *count));
+    (own.as_ref().map(here), total(on.values().copied()))
+}
+
+/// The sum of counters, which a damaged file may make as large as it likes.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> MachineRates {
     let time = growth.elapsed.as_secs_f64();
-    let measured = || subjects.iter().filter_map(|subject| growth.interfaces.get(&subject.name));
-    let bytes: u64 = measured().map(|traffic| traffic.rx_bytes + traffic.tx_bytes).sum();
+    let of_interfaces = |counts: fn(&InterfaceCounts) -> [u64; 2]| {
+        total(subjects.iter().filter_map(|subject| growth.interfaces.get(&subject.name)).flat_map(counts))
+    };
+    let of_cpus = |count: fn(&CpuGrowth) -> u64| total(growth.cpus.values().map(count));
+    let bytes = of_interfaces(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
     let loopback = growth.interfaces.get(LOOPBACK).map_or(0, |traffic| traffic.rx_packets);
     let gbit = float(bytes) * 8.0 / 1e9;
-    let busy = seconds(growth.cpus.values().map(|cpu| cpu.busy).sum());
-    let softirq = seconds(growth.cpus.values().map(|cpu| cpu.irq + cpu.softirq).sum());
+    let busy = seconds(of_cpus(|cpu| cpu.busy));
+    let softirq = seconds(of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq)));
     let mut machine = MachineRates {
         gbit_per_second: if time > 0.0 { gbit / time } else { 0.0 },
         busy_cpu_seconds: busy,
         softirq_cpu_seconds: softirq,
         gbit_per_busy_cpu_second: (busy > 0.0).then(|| gbit / busy),
         gbit_per_softirq_cpu_second: (softirq > 0.0).then(|| gbit / softirq),
-        dropped: growth.cpus.values().map(|cpu| cpu.dropped).sum::<u64>()
-            + measured().map(|traffic| traffic.rx_dropped + traffic.tx_dropped).sum::<u64>(),
-        squeezed: growth.cpus.values().map(|cpu| cpu.squeezed).sum(),
+        dropped: of_cpus(|cpu| cpu.dropped)
+            .saturating_add(of_interfaces(|traffic| [traffic.rx_dropped, traffic.tx_dropped])),
+        squeezed: of_cpus(|cpu| cpu.squeezed),
         loopback_packets_per_second: if time > 0.0 { float(loopback) / time } else { 0.0 },
         ..MachineRates::default()
     };
     for vector in subjects.iter().flat_map(|subject| &subject.vectors) {
         if let (Some(local), all) = shares(topology, vector, growth) {
-            machine.local_interrupts += local;
-            machine.remote_interrupts += all - local;
+            machine.local_interrupts = machine.local_interrupts.saturating_add(local);
+            machine.remote_interrupts = machine.remote_interrupts.saturating_add(all - local);
         }
     }
     machine

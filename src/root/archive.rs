@@ -11,10 +11,14 @@ use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
 
 /// The first line of that file.
 pub(crate) const SCHEMA: &str = "nicpin.capture/1";
-/// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a tenth of it.
-const LIMIT: u64 = 256 << 20;
+/// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a fifth of it.
+const LIMIT: u64 = 128 << 20;
+/// The maximum size of a file that is not UTF-8, in bytes: its text may be three times as large.
+const NO_TEXT: usize = 1 << 20;
 /// The kernel's `PATH_MAX`.
 const PATH_MAX: usize = 4096;
+/// How much of an entry's name an error has, in characters.
+const SHOWN: usize = 100;
 const TOO_LONG: &str = "is longer than a path may be";
 
 /// Why a file is not read as a capture.
@@ -60,7 +64,7 @@ impl Tree {
         if let Ok(about) = tree.file(ABOUT) {
             let kind = about.text.lines().next().unwrap_or_default();
             if kind != SCHEMA {
-                return Err(ArchiveError::Unsupported(kind.to_owned()));
+                return Err(ArchiveError::Unsupported(kind.chars().take(SHOWN).collect()));
             }
         }
         Ok(tree)
@@ -72,13 +76,20 @@ impl Tree {
         let mut archive = tar::Archive::new(bytes);
         for entry in archive.entries().map_err(damaged)? {
             let mut entry = entry.map_err(damaged)?;
-            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let name = entry.path_bytes();
+            // Before it is copied: it may be as long as the archive.
+            let shown = &name[..name.len().min(4 * SHOWN)];
+            let shown: String = String::from_utf8_lossy(shown).chars().take(SHOWN).collect();
+            let invalid = |reason| ArchiveError::Invalid { entry: shown.clone(), reason };
+            if name.len() > PATH_MAX {
+                return Err(invalid(TOO_LONG));
+            }
+            let name = String::from_utf8_lossy(&name).into_owned();
             let kind = entry.header().entry_type();
             // The first entry of `git archive`.
             if kind == EntryType::XGlobalHeader {
                 continue;
             }
-            let invalid = |reason| ArchiveError::Invalid { entry: name.chars().take(100).collect(), reason };
             let path = tree_path(&name).map_err(invalid)?;
             let added = match kind {
                 _ if path.is_empty() => Ok(()),
@@ -86,14 +97,21 @@ impl Tree {
                 EntryType::Regular => {
                     let mut bytes = Vec::new();
                     entry.read_to_end(&mut bytes).map_err(damaged)?;
-                    let text = String::from_utf8_lossy(&bytes).into_owned();
                     let mode = entry.header().mode().map_err(damaged)? & 0o7777;
-                    tree.add(&path, Entry::File(TreeFile { mode, text }))
+                    let text = match String::from_utf8(bytes) {
+                        Ok(text) => Ok(text),
+                        Err(error) if error.as_bytes().len() > NO_TEXT => Err("is large and not a text"),
+                        Err(error) => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+                    };
+                    text.and_then(|text| tree.add(&path, Entry::File(TreeFile { mode, text: text.into() })))
                 }
                 EntryType::Symlink => {
                     let target = entry.link_name_bytes().unwrap_or_default();
-                    let target = String::from_utf8_lossy(&target).into_owned();
-                    if target.len() > PATH_MAX { Err(TOO_LONG) } else { tree.add(&path, Entry::Link(target)) }
+                    if target.len() > PATH_MAX {
+                        Err(TOO_LONG)
+                    } else {
+                        tree.add(&path, Entry::Link(String::from_utf8_lossy(&target).into_owned()))
+                    }
                 }
                 _ => Err("is not a file, directory or symbolic link"),
             };
@@ -139,9 +157,6 @@ impl Tree {
 
 /// The path in the tree of an archive's entry: `/sys/class` for `./sys/class/`.
 fn tree_path(name: &str) -> Result<String, &'static str> {
-    if name.len() > PATH_MAX {
-        return Err(TOO_LONG);
-    }
     if name.starts_with('/') {
         return Err("is an absolute path");
     }

@@ -171,13 +171,13 @@ impl Root {
     /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let file = self.read_file(path);
-        file.map(|file| file.text).map_err(|error| self.io_error(path, error))
+        file.map(|file| file.text.to_string()).map_err(|error| self.io_error(path, error))
     }
 
     /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
     /// down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
-        Ok(self.read_opt_file(path)?.map(|file| file.text))
+        Ok(self.read_opt_file(path)?.map(|file| file.text.to_string()))
     }
 
     /// Parses a file's text; `None` as for [`Root::read_opt`]. The text is not copied, which matters with thousands of
@@ -250,6 +250,8 @@ impl Root {
         let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
         let entries: Result<Vec<_>, Errno> = dir.iter().collect();
         let names = entries?.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        // No file of a kernel has such a name, which could be taken for a line of its own.
+        let names = names.filter(|name| !name.contains(char::is_control));
         let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").collect();
         names.sort_unstable();
         Ok(names)
@@ -275,7 +277,7 @@ impl Root {
         match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
             SFlag::S_IFDIR => Some(Entry::Directory(std::collections::BTreeSet::new())),
             SFlag::S_IFLNK => self.target(path).map(Entry::Link),
-            _ => Some(Entry::File(TreeFile { mode: stat.st_mode & 0o7777, text: String::new() })),
+            _ => Some(Entry::File(TreeFile { mode: stat.st_mode & 0o7777, ..TreeFile::default() })),
         }
     }
 
@@ -320,7 +322,7 @@ impl Root {
         if let Backing::Capture(tree) = &self.backing {
             return Ok(tree.file(path)?.clone());
         }
-        let of = |text: &str, mode| TreeFile { mode, text: text.to_owned() };
+        let of = |text: &str, mode| TreeFile { mode, text: text.into() };
         self.read_directly(path, self.record.is_on(), of)
     }
 
@@ -355,7 +357,9 @@ impl Root {
     fn target(&self, path: &str) -> Option<String> {
         match &self.backing {
             Backing::Capture(tree) => tree.read_link(path),
-            Backing::Directory { .. } => self.target_of(path),
+            Backing::Directory { .. } => {
+                self.target_of(path).filter(|target| !target.contains(char::is_control))
+            }
         }
     }
 

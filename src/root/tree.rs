@@ -1,16 +1,35 @@
 //! A machine as a tree in memory. Reading it gives the same answers and errors as a directory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
 /// The file that makes a tree a capture.
 pub(crate) const ABOUT: &str = "/nicpin/capture";
 
+/// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs a third of it.
+#[cfg(feature = "cli")]
+const MAX_SIZE: usize = 64 << 20;
+/// What an entry needs beside its path and its text, in bytes: the nodes of two maps and two allocations.
+#[cfg(feature = "cli")]
+const ENTRY_SIZE: usize = 256;
+/// The kernel's `NAME_MAX`, in bytes.
+#[cfg(feature = "cli")]
+const MAX_NAME: usize = 255;
+/// The limit of directories above an entry; sysfs has about 20.
+#[cfg(feature = "cli")]
+const MAX_DEPTH: usize = 64;
+/// The limit of names in a path whose links are resolved: up to the top and down again.
+const MAX_NAMES: usize = 4 * 64;
+
 /// Directories, files and links by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
     entries: BTreeMap<String, Entry>,
+    /// The approximate size in memory, in bytes.
+    #[cfg(feature = "cli")]
+    size: usize,
 }
 
 /// What is at a path.
@@ -29,7 +48,8 @@ pub(crate) enum Entry {
 pub struct TreeFile {
     /// The permission bits; the kernel gives `smp_affinity` of a managed vector no write bits.
     pub mode: u32,
-    pub text: String,
+    /// Shared by all copies: a capture keeps what was read of a capture.
+    pub text: Arc<str>,
 }
 
 impl Tree {
@@ -83,7 +103,7 @@ impl Tree {
 #[cfg(feature = "cli")]
 impl Default for Tree {
     fn default() -> Self {
-        Self { entries: BTreeMap::from([(String::new(), Entry::Directory(BTreeSet::new()))]) }
+        Self { entries: BTreeMap::from([(String::new(), Entry::Directory(BTreeSet::new()))]), size: 0 }
     }
 }
 
@@ -107,6 +127,28 @@ impl Tree {
     /// Adds an entry, which must not exist, and its parent directories.
     pub(crate) fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
         let Some((above, name)) = path.rsplit_once('/') else { return Err("has an empty path") };
+        let text = match &entry {
+            Entry::Directory(_) => "",
+            Entry::File(file) => &file.text,
+            Entry::Link(target) if target.split('/').count() > MAX_NAMES => {
+                return Err("is a link through more directories than any machine has");
+            }
+            Entry::Link(target) => target,
+        };
+        let is_link = matches!(entry, Entry::Link(_));
+        if name.len() > MAX_NAME {
+            return Err("has a name longer than 255 bytes");
+        }
+        if name.contains(char::is_control) || is_link && text.contains(char::is_control) {
+            return Err("has a control character in its name");
+        }
+        if path.matches('/').count() > MAX_DEPTH {
+            return Err("is below more than 64 directories");
+        }
+        let size = path.len() + name.len() + text.len() + ENTRY_SIZE;
+        if self.size + size > MAX_SIZE {
+            return Err("exceeds the limit of 64 MiB for a machine in memory");
+        }
         if self.entries.contains_key(path) {
             return Err("occurs twice");
         }
@@ -118,13 +160,14 @@ impl Tree {
             _ => return Err("is below a file"),
         };
         self.entries.insert(path.to_owned(), entry);
+        self.size += size;
         Ok(())
     }
 
-    /// Changes the text of a file, if it exists.
-    pub(crate) fn edit(&mut self, path: &str, change: impl FnOnce(&mut String)) {
+    /// Adds to the end of a file, if it exists.
+    pub(crate) fn append(&mut self, path: &str, more: &str) {
         if let Some(Entry::File(file)) = self.entries.get_mut(path) {
-            change(&mut file.text);
+            file.text = format!("{}{more}", file.text).into();
         }
     }
 }
@@ -137,6 +180,9 @@ pub(crate) fn resolve(path: &str, link: impl Fn(&str) -> Option<String>) -> Opti
     let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
     let mut done = String::new();
     while let Some(name) = rest.pop() {
+        if rest.len() > MAX_NAMES {
+            return None;
+        }
         match name.as_str() {
             "" | "." => {}
             ".." => done.truncate(done.rfind('/').unwrap_or(0)),
@@ -166,7 +212,7 @@ pub(super) mod tests {
 
     pub(crate) fn tree() -> Tree {
         let mut tree = Tree::default();
-        let file = |mode, text: &str| Entry::File(TreeFile { mode, text: text.to_owned() });
+        let file = |mode, text: &str| Entry::File(TreeFile { mode, text: text.into() });
         tree.add("/sys/devices/card/net/eth0/speed", file(0o444, "1000\n")).unwrap();
         tree.add("/sys/devices/card/driver", Entry::Link("../../bus/pci/drivers/igb".into())).unwrap();
         tree.add("/sys/devices/card/net/eth0/device", Entry::Link("../..".into())).unwrap();
@@ -181,7 +227,7 @@ pub(super) mod tests {
     #[test]
     fn answers_as_a_directory_does() {
         let tree = tree();
-        assert_eq!(tree.file("/sys/class/net/eth0/speed").unwrap().text, "1000\n");
+        assert_eq!(&*tree.file("/sys/class/net/eth0/speed").unwrap().text, "1000\n");
         assert_eq!(tree.file("/sys/absolute/net/eth0/device/net/eth0/speed").unwrap().mode, 0o444);
         assert_eq!(tree.list("/sys/class/net").unwrap(), ["eth0"]);
         assert_eq!(tree.list("/sys/empty").unwrap(), [""; 0]);

@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::cpuset::MAX_CPUS;
 use crate::machine::sample::{Softirqs, Softnet, Times};
+use crate::read::files::numbered;
 use crate::read::interrupts::columns;
 
 pub(super) fn times(stat: &str) -> BTreeMap<u32, Times> {
     let line = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
         // `cpu` alone is the sum of all.
-        let cpu = line.as_bytes().get(3)?.is_ascii_digit().then(|| words.next())??.parse().ok()?;
+        let cpu = line.as_bytes().get(3)?.is_ascii_digit().then(|| words.next())??;
+        let cpu = numbered(cpu, "", MAX_CPUS)?;
         let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
         let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else { return None };
         let busy = [user, nice, system, irq, softirq].into_iter().fold(0, u64::saturating_add);
@@ -36,7 +39,7 @@ pub(super) fn softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
         let hex = |word| u32::from_str_radix(word, 16).ok();
         let words: Vec<u32> = line.split_ascii_whitespace().map_while(hex).collect();
         let [processed, dropped, squeezed, ..] = words[..] else { return None };
-        let cpu = words.get(12).or_else(|| online.get(at)).copied()?;
+        let cpu = words.get(12).or_else(|| online.get(at)).copied().filter(|cpu| *cpu < MAX_CPUS)?;
         Some((cpu, Softnet { processed, dropped, squeezed, rps: words.get(9).copied().unwrap_or(0) }))
     };
     text.lines().enumerate().filter_map(line).collect()

@@ -14,7 +14,7 @@ pub const SCRIPT: &str = "nicpin-irqbalance-policy";
 
 /// The files, each with the variable that it has where it names none: Debian and Ubuntu; Fedora, RHEL and SUSE;
 /// Gentoo.
-const FILES: [(&str, &str); 3] = [
+pub(crate) const FILES: [(&str, &str); 3] = [
     ("/etc/default/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/sysconfig/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/conf.d/irqbalance", "IRQBALANCE_OPTS"),
@@ -130,6 +130,12 @@ pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
         let sign = if comment { "#" } else { "" };
         Some(format!("{sign}{name}=\"{}\"", script.filter(|_| !comment).unwrap_or_default()))
     })
+}
+
+/// The policy script in a line of a capture's file.
+#[cfg(feature = "cli")]
+pub(crate) fn bare_script(line: &str) -> Option<String> {
+    VARIABLES.into_iter().find_map(|name| policy_script(line, name))
 }
 
 #[cfg(test)]

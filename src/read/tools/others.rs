@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::machine::tools::OtherTool;
-use crate::read::files::glance;
+use crate::read::files::{glance, name_in};
 use crate::read::tools::process::{self, Found};
 use crate::root::Root;
 
@@ -57,7 +57,7 @@ fn tuned(root: &Root) -> Option<OtherTool> {
         }
         let Some(text) = profile_text(root, &profile) else { continue };
         if let Some(what) = moves_interrupts(&text) {
-            let (active, setting) = (active.trim().to_owned(), what.to_owned());
+            let (active, setting) = (name_in(&active).to_owned(), what.to_owned());
             return Some(OtherTool::Tuned { active, profile, setting });
         }
         let included = text.lines().filter_map(|line| setting(line, "include"));
@@ -104,7 +104,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
             for file in files.into_iter().filter(|file| seen.insert(file.clone())) {
                 let path = format!("{directory}/{file}");
                 let text = glance(root, &path).unwrap_or_default();
-                let policy = text.lines().filter_map(|line| setting(line, "IRQAffinityPolicy")).next_back();
+                let policy = text.lines().filter_map(affinity_policy).next_back();
                 if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
                     links.push(OtherTool::LinkFile { path, policy: policy.to_owned() });
                 }
@@ -112,6 +112,11 @@ fn links(root: &Root) -> Vec<OtherTool> {
         }
     }
     links
+}
+
+/// The value of `IRQAffinityPolicy=`, a word; what follows it is somebody's comment.
+fn affinity_policy(line: &str) -> Option<&str> {
+    setting(line, "IRQAffinityPolicy").map(|value| value.split_ascii_whitespace().next().unwrap_or_default())
 }
 
 fn names(root: &Root, directory: &str) -> Vec<String> {
@@ -123,17 +128,15 @@ fn names(root: &Root, directory: &str) -> Vec<String> {
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name == "tuned.conf" {
-        return Some(|line| {
-            let keys = ["include", "type"].into_iter().find_map(|key| Some((key, setting(line, key)?)));
-            match keys {
-                Some((key, value)) => Some(format!("{key}={value}")),
-                None if setting(line, "isolated_cores").is_some_and(|value| !value.is_empty()) => {
-                    Some("isolated_cores=(left out)".to_owned())
-                }
-                None => (line.trim() == "[irq]").then(|| line.trim().to_owned()),
+        return Some(|line| match setting(line, "include") {
+            Some(value) => Some(format!("include={}", value.split(['#', ';']).next().unwrap_or_default())),
+            None if setting(line, "type") == Some("irq") => Some("type=irq".to_owned()),
+            None if setting(line, "isolated_cores").is_some_and(|value| !value.is_empty()) => {
+                Some("isolated_cores=(left out)".to_owned())
             }
+            None => (line.trim() == "[irq]").then(|| line.trim().to_owned()),
         });
     }
     let link = LINK_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
-    link.then_some(|line| Some(format!("IRQAffinityPolicy={}", setting(line, "IRQAffinityPolicy")?)))
+    link.then_some(|line| Some(format!("IRQAffinityPolicy={}", affinity_policy(line)?)))
 }
