@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, stopped};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
@@ -156,8 +157,10 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         return Ok(exit);
     }
     let watch = TrialWatch::open(&root)?;
-    // What was typed before the question is no answer to it.
-    tcflush(&stdin, FlushArg::TCIFLUSH)?;
+    // What was typed before the question is no answer to it. In the background, tcflush would stop the process.
+    if tcgetpgrp(&stdin).is_err() || tcgetpgrp(&stdin) == Ok(getpgrp()) {
+        tcflush(&stdin, FlushArg::TCIFLUSH)?;
+    }
     // A closed standard error loses the question only.
     let _ = writeln!(std::io::stderr(), "nicpin: press Enter to keep the settings");
     let mut listening = true;
