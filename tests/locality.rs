@@ -133,10 +133,7 @@ fn rdma_vectors_are_spread_on_the_node_after_all_queues() {
         Some(score)
     };
     assert_eq!((spread.score.rdma.clone(), spread.score_now.rdma.clone()), (score(6, 6, 2), score(6, 0, 6)));
-    assert_eq!(
-        &*of(&spread, "eth0").vectors[2].why,
-        "node 1, local to the device; for RDMA, not counted as a queue"
-    );
+    assert_eq!(&*of(&spread, "eth0").vectors[2].why, "node 1, local to the device; for RDMA");
     assert_eq!(spread.writes.iter().filter(|write| write.path.starts_with("/proc/irq/9")).count(), 6);
     let kept = plan_with(&host, &[("rdma", "keep")], &[]);
     assert_eq!(cpus(of(&kept, "eth0"), Role::Rdma), ["-"; 6]);

@@ -13,7 +13,7 @@ mod properties {
 use std::collections::BTreeSet;
 
 use nicpin::cpuset::{CpuSet, MaskWidth};
-use nicpin::machine::{Machine, MaskFile};
+use nicpin::machine::{Machine, MaskFile, Role, Vector};
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::read::interrupts::Interrupts;
@@ -165,6 +165,32 @@ proptest! {
     #[test]
     fn a_queues_vectors_share_a_cpu(host in machines()) {
         queues_stay_together(&plan(&host))?;
+    }
+
+    /// Rule 5: they follow all queues, which are placed as without them, and so is XPS.
+    #[test]
+    fn rdma_vectors_move_no_queue(host in machines(), count in 1_u32..20) {
+        let mut with_rdma = host.clone();
+        for (at, interface) in (0_u32..).zip(&mut with_rdma.interfaces) {
+            let like = interface.vectors[0].clone();
+            interface.vectors.extend((0..count).map(|n| Vector {
+                irq: 100_000 + at * 100 + n,
+                role: Role::Rdma,
+                queue: Some(n),
+                ..like.clone()
+            }));
+        }
+        let (without, with) = (plan(&host), plan(&with_rdma));
+        for (without, with) in without.interfaces.iter().zip(&with.interfaces) {
+            let (queues, rdma) = with.vectors.split_at(without.vectors.len());
+            prop_assert_eq!(&without.vectors[..], queues);
+            prop_assert_eq!(&without.tx_queues, &with.tx_queues);
+            for vector in rdma {
+                let cpus = vector.cpus.as_ref().unwrap();
+                prop_assert!(cpus.len() == 1 && cpus.is_subset(&with.candidates));
+            }
+        }
+        prop_assert_eq!(without.score.max_vectors_per_core, with.score.max_vectors_per_core);
     }
 
     #[test]

@@ -187,7 +187,7 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         (None, _) => "node unknown".to_owned(),
     };
     let idle = match vector.role {
-        Role::Rdma => "; for RDMA, not counted as a queue",
+        Role::Rdma => "; for RDMA",
         _ if work.interface.is_idle(vector) => "; idle, not counted",
         _ => "",
     };
