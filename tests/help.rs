@@ -317,6 +317,16 @@ fn reports_are_json_or_left_out_on_request() {
         assert_eq!(said(&["-v"]).code, long.code, "{args:?}");
         assert_eq!(said(&["-v", "-q"]).code, 64, "{args:?}");
     }
+    // A capture says how large it is, unless quiet.
+    let capture = |options: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("capture.tar.gz");
+        let run =
+            Copy::of("two-node").nicpin(&[&["capture", "-o", file.to_str().unwrap()], options].concat());
+        (run.code, run.stdout.is_empty(), run.stderr.is_empty(), file.exists())
+    };
+    assert_eq!(capture(&[]), (0, false, true, true));
+    assert_eq!(capture(&["-q"]), (0, true, true, true));
     // A document is printed, a report is not.
     assert_eq!(nicpin(&["-q", "completions", "bash"]).stdout, nicpin(&["completions", "bash"]).stdout);
     let missing = Copy::of("two-node").nicpin(&["-q", "plan", "eth9"]);

@@ -38,7 +38,7 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
         }
         None => _ = print(&bytes)?,
     }
-    for line in left_out(&capture.refused).into_iter().chain(capture.redacted) {
+    for line in left_out(&capture.refused).into_iter().chain(capture.redacted).filter(|_| !cli.quiet) {
         say(&line);
     }
     match capture.unreadable {

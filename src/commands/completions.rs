@@ -2,14 +2,13 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
-use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete};
-use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
+use clap_complete::env::Shells;
 
 use crate::cli::{Cli, CompletionsArgs};
 use crate::machine::Machine;
@@ -21,115 +20,63 @@ use crate::root::Root;
 /// The environment variable that names the shell when its script asks.
 const VARIABLE: &str = "NICPIN_COMPLETE";
 
-const SHELLS: Shells<'static> =
-    Shells(&[&Bash, &Machines(&Elvish), &Machines(&Fish), &Machines(&Powershell), &Machines(&Zsh)]);
+/// The script for bash, which splits words at `:` and `=`, which are within selectors and options, and replaces only the
+/// last part, its second argument. What follows `--` is completed as bash does it by itself.
+const BASH: &str = r#"_nicpin() {
+    local words=("${COMP_WORDS[@]:0:COMP_CWORD+1}")
+    mapfile -t COMPREPLY < <(NICPIN_COMPLETE=bash nicpin -- "$2" "${words[@]}" 2> /dev/null)
+    if [[ ${#COMPREPLY[@]} == 1 && $COMPREPLY == *[=:/] ]]; then
+        compopt -o nospace
+    elif [[ ${#COMPREPLY[@]} == 0 && " ${words[*]} " == *" -- "* ]]; then
+        compopt -o bashdefault -o default
+    fi
+}
+complete -o nosort -F _nicpin nicpin
+"#;
 
 pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
-    let shell = SHELLS.completer(&args.shell.to_string()).context("no such shell")?;
-    let mut script = Vec::new();
+    let (name, mut script) = (args.shell.to_string(), Vec::new());
+    if name == "bash" {
+        out.push_str(BASH);
+        return Ok(Exit::Planned);
+    }
+    let shells = Shells::builtins();
+    let shell = shells.completer(&name).context("no such shell")?;
     shell.write_registration(VARIABLE, "nicpin", "nicpin", "nicpin", &mut script)?;
     out.push_str(&String::from_utf8(script)?);
     Ok(Exit::Planned)
 }
 
 /// Answers the script of a shell, if that is what this process was started for.
-pub fn answered() -> clap::error::Result<bool> {
-    let environment = CompleteEnv::with_factory(Cli::command).var(VARIABLE).shells(SHELLS);
-    environment.try_complete(env::args_os(), env::current_dir().ok().as_deref())
+pub fn answered() -> Result<bool> {
+    let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(false) };
+    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let (directory, mut answer) = (env::current_dir().ok(), Vec::new());
+    if name == "bash" {
+        answer = for_bash(words, directory.as_deref())?;
+    } else {
+        let shells = Shells::builtins();
+        let shell = shells.completer(&name.to_string_lossy()).context("no such shell")?;
+        shell.write_complete(&mut command_line(&words), words, directory.as_deref(), &mut answer)?;
+    }
+    io::stdout().write_all(&answer)?;
+    Ok(true)
 }
 
-/// A shell of `clap_complete`, with the interfaces of the machine among the candidates.
-struct Machines<'a>(&'a dyn EnvCompleter);
-
-impl EnvCompleter for Machines<'_> {
-    fn name(&self) -> &'static str {
-        self.0.name()
+/// The candidates, one a line, for the part that bash replaces. That is the first of `parts`; then come all words.
+fn for_bash(mut parts: Vec<OsString>, directory: Option<&Path>) -> Result<Vec<u8>> {
+    let typed = if parts.is_empty() { OsString::new() } else { parts.remove(0) };
+    let words = joined(parts, &typed);
+    let last = words.len().saturating_sub(1);
+    let kept = words.last().map_or(0, |word| word.len().saturating_sub(typed.len()));
+    let found = complete(&mut command_line(&words), words, last, directory)?;
+    let mut values: Vec<_> = found.iter().map(|candidate| candidate.get_value().to_string_lossy()).collect();
+    // Options only after a dash, unless there is nothing else.
+    if kept == 0 && typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
+        values.retain(|value| !value.starts_with('-'));
     }
-
-    fn is(&self, name: &str) -> bool {
-        self.0.is(name)
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.0.write_registration(var, name, bin, completer, out)
-    }
-
-    fn write_complete(
-        &self,
-        _: &mut Command,
-        words: Vec<OsString>,
-        directory: Option<&Path>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.0.write_complete(&mut command_line(&words), words, directory, out)
-    }
-}
-
-/// bash. It splits words at `:` and `=`, which are within selectors and options, and replaces only the last part.
-struct Bash;
-
-impl EnvCompleter for Bash {
-    fn name(&self) -> &'static str {
-        "bash"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "bash"
-    }
-
-    /// The words of CMD, after `--`, are completed as bash does it by itself.
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        write!(
-            out,
-            r#"_{name}() {{
-    local words=("${{COMP_WORDS[@]:0:COMP_CWORD+1}}")
-    mapfile -t COMPREPLY < <({var}=bash {completer} -- "$2" "${{words[@]}}" 2> /dev/null)
-    if [[ ${{#COMPREPLY[@]}} == 1 && $COMPREPLY == *[=:/] ]]; then
-        compopt -o nospace
-    elif [[ ${{#COMPREPLY[@]}} == 0 && " ${{words[*]}} " == *" -- "* ]]; then
-        compopt -o bashdefault -o default
-    fi
-}}
-complete -o nosort -F _{name} {bin}
-"#
-        )
-    }
-
-    fn write_complete(
-        &self,
-        _: &mut Command,
-        mut parts: Vec<OsString>,
-        directory: Option<&Path>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        // What bash takes for the last word.
-        let typed = parts.remove(0);
-        let words = joined(parts, &typed);
-        let last = words.len().saturating_sub(1);
-        let kept = words.last().map_or(0, |word| word.len() - typed.len());
-        let found = complete(&mut command_line(&words), words, last, directory)?;
-        let mut values: Vec<_> =
-            found.iter().map(|candidate| candidate.get_value().to_string_lossy()).collect();
-        // Options only for a dash, unless there is nothing else.
-        if typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
-            values.retain(|value| !value.starts_with('-') || kept > 0);
-        }
-        values.iter().try_for_each(|value| writeln!(out, "{}", value.get(kept..).unwrap_or(value)))
-    }
+    let lines = values.iter().map(|value| format!("{}\n", value.get(kept..).unwrap_or(value)));
+    Ok(lines.collect::<String>().into_bytes())
 }
 
 /// The words that bash has split; `typed` is the last one up to the cursor, without what is before a separator.

@@ -42,8 +42,8 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     }
     let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };
     let left = apply::bind(&binding)?;
-    for note in render::binding::notes(&binding, Some(&left)) {
-        say(&note);
+    for note in render::binding::notes(&binding, Some(&left)).iter().filter(|_| !cli.quiet) {
+        say(note);
     }
     let error = Command::new(program).args(arguments).exec();
     bail!(CommandError::not_started(program, &error))

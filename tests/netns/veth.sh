@@ -55,7 +55,7 @@ awk -v rate="$(number tx_packets_per_second)" -v time="$(number seconds)" \
 
 expect 0 nicpin measure veth0 -- "$SCRATCH/send" 300
 has "the table" "veth0  a veth or a tunnel; no node; rx 0 bit/s" "$OUT"
-expect 1 nicpin measure veth0 -- sh -c 'exit 3'
+expect 3 nicpin measure veth0 -- sh -c 'exit 3'
 has "the command's failure" "nicpin: sh: exit status: 3" "$ERR"
 has "what was measured all the same" "veth0  a veth" "$OUT"
 
@@ -110,7 +110,7 @@ equal "CPUs of the command, as it says" "$(sed -n 's/^near  node 0, CPUs //p' "$
   "$(sed -n '1s/^Cpus_allowed_list:\t//p' "$ERR")"
 
 # SIGTERM while it runs: the report has the runs that ended.
-nicpin compare --runs 1000 --warmup 0 --near 0 --far 0 veth0 -- echo ended > "$OUT" 2> "$ERR" & compare=$!
+"$NICPIN" compare --runs 1000 --warmup 0 --near 0 --far 0 veth0 -- echo ended > "$OUT" 2> "$ERR" & compare=$!
 until [ "$(grep -c ended "$ERR")" -ge 5 ]; do sleep 0.02; done
 kill -TERM $compare
 CHECKS=$((CHECKS + 1))

@@ -37,7 +37,7 @@ equal "its pages elsewhere" 0 "$(pages '[0124]')"
 # The command is what was started: its status, its signal, its place.
 expect 42 nicpin run nic0 -- sh -c 'exit 42'
 expect 143 nicpin run nic0 -- sh -c 'kill -TERM $$'
-expect 1 nicpin run nic0 -- /no/such/command
+expect 127 nicpin run nic0 -- /no/such/command
 contains "a missing command" "nicpin: /no/such/command: no such file or directory (ENOENT)" "$ERR"
 expect 1 nicpin run nic5 -- true
 contains "a card without a node" "nic5: its node is unknown (numa_node is -1)" "$ERR"
