@@ -309,7 +309,7 @@ fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["8", "12"]);
     assert_eq!(rps_of(&plan, "eth0"), ["9-11", "13-15"], "each the free cores of its own L3 domain");
-    let why = "to 6 cores without a queue: the device has no more queues";
+    let why = "to 6 free cores: the device has no more queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 
@@ -324,9 +324,9 @@ fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "em1")), ["1", "6", "2", "7"]);
     assert_eq!(rps_of(&plan, "em1"), ["3,5,11", "8-9", "4,10", ""]);
-    let why = "to 7 cores without a queue (not CPU 0's): the device has no more queues";
+    let why = "to 7 free cores (not CPU 0's): the device has no more queues";
     assert_eq!(&*of(&plan, "em1").rx_queues[0].why, why);
-    assert_eq!(&*of(&plan, "em1").rx_queues[3].why, "off: too few cores without a queue");
+    assert_eq!(&*of(&plan, "em1").rx_queues[3].why, "off: too few free cores");
 }
 
 /// A driver without the choice has one queue; the kernel has no `xps_cpus` then.
@@ -343,6 +343,12 @@ fn rule_6_a_driver_with_one_queue_gets_rps() {
     for name in ["eth0", "eth1"] {
         assert_eq!(rps_of(&plan, name), ["3,7"], "the one core that takes no queue, but for that of CPU 0");
     }
+    // tg3 has four queues, and one with an INTx line.
+    let everywhere = mask(&host, &host.topology.online);
+    host.interfaces[0].tx_queues[0].xps_cpus = Some(everywhere);
+    assert_eq!(rps_of(&support::host::plan(&host), "eth0"), ["3,7"]);
+    host.interfaces[0].device.irqs = vec![32, 33];
+    assert_eq!(rps_of(&support::host::plan(&host), "eth0"), [""]);
 }
 
 #[test]
@@ -387,7 +393,7 @@ fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
     host.interfaces[0].channels = Some(combined(63, 63));
     let plan = plan(&host);
     assert!(rps_of(&plan, "eth0").iter().all(String::is_empty));
-    let why = "off: too few cores without a queue: 1 for 63 queues";
+    let why = "off: too few free cores: 1 for 63 queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 

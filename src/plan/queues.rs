@@ -26,7 +26,7 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
     };
     let (sets, why, note) = rps(context, work);
     let is_on = sets.iter().flatten().any(|cpus| !cpus.is_empty());
-    let (why, without_why): (Arc<str>, Arc<str>) = (why.into(), "off: too few cores without a queue".into());
+    let (why, without_why): (Arc<str>, Arc<str>) = (why.into(), "off: too few free cores".into());
     let mut removed = CpuSet::new();
     let mut plan = |(at, queue): (usize, &RxQueue)| {
         let rps_cpus = sets.as_ref().map(|sets| {
@@ -126,7 +126,7 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
     let served = queues.len().min(cores).min(free.len() / 2);
     if served * 2 < queues.len() {
         let queues = queues.len();
-        let why = format!("too few cores without {load}{but_cpu0}: {cores} for {queues} queues");
+        let why = format!("too few free cores{but_cpu0}: {cores} for {queues} queues");
         return off(&why, None);
     }
     let interrupted: Vec<CpuSet> =
@@ -134,7 +134,7 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
     let mut sets = steer::rps(&machine.topology, locations, &free, &interrupted);
     sets.iter_mut().filter(|cpus| cpus.len() < 2).for_each(|cpus| *cpus = CpuSet::new());
     let noun = if cores == 1 { "core" } else { "cores" };
-    let why = format!("to {cores} {noun} without {load}{but_cpu0}: the device has no more queues");
+    let why = format!("to {cores} free {noun}{but_cpu0}: the device has no more queues");
     (Some(sets), why, None)
 }
 
@@ -144,10 +144,12 @@ fn is_virtual_function(interface: &Interface) -> bool {
     interface.device.parent.is_some() || interface.driver.as_ref().is_some_and(|name| name.ends_with("vf"))
 }
 
-/// Whether the driver supports a single queue. The kernel then refuses to read `xps_cpus` (`netif_is_multiqueue`).
+/// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
+/// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
 fn has_one_queue(work: &Work<'_>) -> bool {
     let (rx, tx) = (&work.interface.rx_queues, &work.interface.tx_queues);
-    rx.len() == 1 && tx.len() == 1 && tx.iter().all(|queue| queue.xps_cpus.is_none())
+    let is_single = tx.iter().all(|queue| queue.xps_cpus.is_none()) || work.interface.device.irqs.len() == 1;
+    rx.len() == 1 && tx.len() == 1 && is_single
 }
 
 /// The note that RPS is off because the device can have more queues; only if its share of the cores takes more.
