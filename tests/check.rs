@@ -8,6 +8,7 @@ use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use serde_json::Value;
+use support::machine::MachineSpec;
 use support::run::{Copy, Run};
 
 fn applied(name: &str) -> Copy {
@@ -56,7 +57,7 @@ fn moved_by_another() {
     let machine = applied("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
     let table = because(&machine, &[], "moved-by-other", "the last apply set 100");
-    assert!(table.stdout.contains("is 001, planned 100"), "{}", table.stdout);
+    assert!(table.stdout.contains("is 0, planned 8"), "{}", table.stdout);
     // The record keeps what apply has set, also after another apply.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
@@ -234,4 +235,58 @@ fn a_selector_without_an_interface_is_reported() {
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(run.stdout.starts_with("note  no interface matches `nic7`\nsame: "), "{}", run.stdout);
     assert_eq!(json(&machine, &["--if-present", "nic7"])["notes"][0]["code"], "not-present");
+}
+
+/// A machine of which nothing can be seen is not in the planned state; with `--if-present` that is no error.
+#[test]
+fn nothing_is_as_planned_where_nothing_is_seen() {
+    let empty = Copy::build(&MachineSpec::new(&["0-3"]));
+    let no_interfaces = "no interface has a device";
+    let without = |path: &str| {
+        let machine = Copy::of("two-node");
+        machine.remove(path);
+        machine
+    };
+    let functions = Copy::of("two-node");
+    functions.remove("/sys/class/net");
+    std::fs::create_dir(functions.path("/sys/class/net")).unwrap();
+    for (machine, missing) in [
+        (&empty, no_interfaces),
+        (&functions, no_interfaces),
+        (&without("/sys/class/net"), "/sys/class/net does not exist"),
+        (&without("/proc/irq"), "/proc/irq"),
+    ] {
+        for command in ["check", "apply"] {
+            let run = machine.nicpin(&[command]);
+            let text = run.stdout.clone() + &run.stderr;
+            assert!(run.code == 1 && text.contains(missing), "{command}: {} {text}", run.code);
+        }
+    }
+    for machine in [&empty, &functions, &without("/sys/class/net")] {
+        for command in ["check", "apply"] {
+            let run = machine.nicpin(&[command, "--if-present"]);
+            assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}: {}", run.stdout);
+            assert!(run.stdout.contains("note  no interface with a device is up"), "{}", run.stdout);
+        }
+        // A plan of a tree without interfaces is empty, and so is its status.
+        assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    }
+}
+
+/// Vectors that the kernel does not allow to move are no differences, unless they are asked for.
+#[test]
+fn vectors_that_cannot_be_moved_are_differences_to_strict() {
+    let machine = Copy::of("two-node");
+    machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    assert_eq!(machine.nicpin(&["apply", "--strict"]).code, 1);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(run.stdout.starts_with("cannot be moved  nic0: IRQs 36, which the kernel manages\nsame: "));
+    let run = machine.nicpin(&["check", "--strict"]);
+    assert_eq!(run.code, 2, "{}", run.stdout);
+    assert!(run.stdout.contains("\ndiffers: 1 vector cannot be moved; "), "{}", run.stdout);
+    let strict = json(&machine, &["--strict"]);
+    assert_eq!((&strict["verdict"], &strict["unmovable"][0]["irq"]), (&"differs".into(), &36.into()));
+    assert_eq!(machine.nicpin(&["check", "--strict", "nic1"]).code, 0);
 }

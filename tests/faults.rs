@@ -195,6 +195,7 @@ fn the_same_refusals_are_one_message() {
     assert!(done.results.iter().all(|result| result.outcome == Outcome::Refused));
     let report = Applied::new(&done, Some(3600), Vec::new());
     let text = nicpin::render::applied::applied(&report);
+    let text = nicpin::render::screen::Screen::default().fold(&text);
     assert_eq!(text.lines().filter(|line| line.starts_with("refused")).count(), 1, "{text}");
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let files = "refused IRQs 27-34,36-43; nic0 rps_cpus of rx 0-3; nic1 rps_cpus of rx 0-3; nic0 rps_flow_cnt of rx 0-3;";

@@ -91,7 +91,8 @@ interrupts remote     near  0       0 ± 0             0       0
 dropped               near  0       0 ± 0             0       0
                       far   0       0 ± 0             0       0       -
 ";
-    assert_eq!(nicpin::render::compare::compare(&comparison()), expected);
+    let table = nicpin::render::compare::compare(&comparison());
+    assert_eq!(nicpin::render::screen::Screen::default().fold(&table), expected);
 }
 
 #[test]

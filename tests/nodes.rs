@@ -69,18 +69,21 @@ node 1      5116          1             2             371        5042          7
     assert!(json.get("bandwidth").is_none());
 }
 
-/// Sixteen nodes of every sixteenth CPU of 1,024.
 #[test]
 fn long_lists_wrap() {
     let machine = Copy::of("two-node");
-    let every_second = (0..64).filter(|cpu| cpu % 2 == 0).map(|cpu| cpu.to_string()).collect::<Vec<_>>();
-    machine.write("/sys/devices/system/cpu/online", "0-63\n");
-    machine.write("/sys/devices/system/cpu/possible", "0-63\n");
-    machine.write("/sys/devices/system/node/node0/cpulist", &every_second.join(","));
+    let irregular: Vec<u32> = (0..200).filter(|cpu| cpu % 3 == 0 || cpu % 5 == 0).collect();
+    let irregular = support::machine::list(&irregular);
+    machine.write("/sys/devices/system/cpu/online", "0-199\n");
+    machine.write("/sys/devices/system/cpu/possible", "0-199\n");
+    machine.write("/sys/devices/system/node/node0/cpulist", &irregular);
     let run = machine.nicpin(&["nodes"]);
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 100), "{}", run.stdout);
     let shown: String = run.stdout.split_whitespace().collect();
-    assert!(shown.contains(&every_second.join(",")), "{}", run.stdout);
+    assert!(shown.contains(&irregular), "{}", run.stdout);
+    // CPUs at equal distances are short.
+    machine.write("/sys/devices/system/node/node0/cpulist", "0,2,4,6,8,10,12,14,16\n");
+    assert!(machine.nicpin(&["nodes"]).stdout.contains("  0-16:2\n"));
 }
 
 #[test]

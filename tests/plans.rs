@@ -22,19 +22,6 @@ fn every_machine_plans_as_expected() {
     }
 }
 
-#[test]
-fn tables_fit_100_columns() {
-    for name in FIXTURES {
-        let root = fixture(name);
-        for option in [&["--masks"][..], &["--explain"], &["--workers"], &[]] {
-            let run = nicpin(&[&["plan", "--root", root.to_str().unwrap()], option].concat());
-            for line in run.stdout.lines() {
-                assert!(line.chars().count() <= 100, "{name}: {line}");
-            }
-        }
-    }
-}
-
 /// The eight masks of the published study.
 #[test]
 fn x460_in_groups_gives_the_masks_of_the_study() {

@@ -6,7 +6,7 @@ mod support;
 use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::render::applied::applied;
+use nicpin::render::screen::Screen;
 use nicpin::report::applied::Applied;
 use nicpin::report::outcome::ApplyOutcome;
 use nicpin::report::proof::{Evidence, VectorProof};
@@ -79,6 +79,11 @@ impl MachineSpec {
 
 fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
     proof.iter().find(|vector| vector.irq == irq).unwrap()
+}
+
+/// `apply` on a screen.
+fn applied(report: &Applied) -> String {
+    Screen::default().fold(&nicpin::render::applied::applied(report))
 }
 
 #[test]

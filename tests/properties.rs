@@ -247,7 +247,8 @@ proptest! {
 
     #[test]
     fn tables_fit_the_screen(host in machines()) {
-        let table = nicpin::render::table::plan(&plan(&host), false);
+        let table = nicpin::render::table::plan(&plan(&host), false, false);
+        let table = nicpin::render::screen::Screen::default().fold(&table);
         for line in table.lines() {
             prop_assert!(line.chars().count() <= 100, "{}", line);
         }

@@ -12,10 +12,15 @@ use std::time::Duration;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::growth::Growth;
 use nicpin::machine::{Machine, Polling};
-use nicpin::report::status::{InterfaceState, Status, VectorState};
+use nicpin::render::screen::Screen;
+use nicpin::render::status::Detail;
+use nicpin::report::state::{InterfaceState, VectorState};
+use nicpin::report::status::Status;
+use nicpin::root::Root;
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::host::{add, machine, mask, plan, set};
+use support::machines;
 use support::run::{Copy, FIXTURES, fixture, nicpin};
 use support::tree::put;
 
@@ -44,16 +49,99 @@ fn the_json_form_is_as_expected() {
     expect("two-socket-mlx4.status.json", run.stdout);
 }
 
+/// What comes before a command to be copied.
+const COMMANDS: [&str; 5] = ["fix: ", "try: ", "  taskset ", "  numactl ", "  dpdk "];
+
+/// Every screen of every shipped machine at the width of the terminal. Only commands to be copied may be longer.
 #[test]
-fn screens_fit_100_columns() {
-    for name in FIXTURES {
-        let machine = Copy::of(name);
-        for args in [&["status"][..], &["status", "--all"]] {
-            for line in machine.nicpin(args).stdout.lines() {
-                assert!(line.chars().count() <= 100, "{name} {args:?}: {line}");
+fn screens_fit_the_terminal_and_cut_nothing() {
+    let shipped = FIXTURES.map(|name| (name, Copy::of(name)));
+    let screens = [
+        &["status"][..],
+        &["status", "-v"],
+        &["status", "--all"],
+        &["check"],
+        &["check", "-v"],
+        &["plan"],
+        &["plan", "--all", "--masks"],
+        &["plan", "--explain"],
+        &["plan", "--workers"],
+        &["nodes"],
+    ];
+    for (name, machine) in shipped.iter().chain(&[("server", Copy::build(&machines::server()))]) {
+        for args in screens {
+            let widths: &[(u16, usize)] =
+                if *name == "two-socket-mlx4" { &[(80, 80), (20, 60), (250, 200)] } else { &[(80, 80)] };
+            for &(width, fits) in widths {
+                let screen = machine.nicpin_on_terminal(args, width);
+                assert!(!screen.contains("..") && screen.lines().count() > 3, "{name} {args:?}: {screen}");
+                for line in screen.lines().filter(|line| line.chars().count() > fits) {
+                    let is_command = COMMANDS.iter().any(|command| line.contains(command));
+                    assert!(is_command || width == 20, "{name} {args:?} at {width}: {line}");
+                }
             }
         }
     }
+}
+
+/// 112 CPUs and ten interfaces.
+#[test]
+fn a_large_server_is_one_screen() {
+    let machine = Copy::build(&machines::server());
+    let lines = |args: &[&str]| machine.nicpin(args).stdout.lines().count();
+    let status = machine.nicpin(&["status"]).stdout;
+    assert!(status.lines().count() <= 30, "{status}");
+    expect("server.status.txt", status);
+    expect("server.check.txt", machine.nicpin(&["check"]).stdout);
+    expect("server.txt", machine.nicpin(&["plan"]).stdout);
+    assert!(lines(&["status", "-v"]) > 60 && lines(&["status", "--all"]) > 1000);
+    assert!(lines(&["check"]) <= 110 && lines(&["check", "-v"]) > 500);
+    assert!(lines(&["plan"]) <= 250 && lines(&["plan", "--all"]) > 1000);
+}
+
+/// Nothing is wrong with a machine that was never applied and whose vectors are local.
+#[test]
+fn only_what_apply_has_set_can_drift() {
+    let machine = Copy::of("tg3-and-ixgbe");
+    let states = |machine: &Copy| {
+        let status = machine.nicpin(&["status", "--format", "json"]).stdout;
+        let check = machine.nicpin(&["check", "--format", "json"]).stdout;
+        let of = |text: &str| -> BTreeMap<String, String> {
+            let report: serde_json::Value = serde_json::from_str(text).unwrap();
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            let one = |one: &serde_json::Value| (text(&one["name"]), text(&one["state"]));
+            let each = report["interfaces"].as_array().unwrap().iter().map(one);
+            each.chain([("worst".to_owned(), text(&report["state"]))]).collect()
+        };
+        assert_eq!(of(&status), of(&check));
+        of(&status)
+    };
+    assert!(states(&machine).values().all(|state| state == "crowded"), "{:?}", states(&machine));
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert!(states(&machine).values().all(|state| state == "pending"), "{:?}", states(&machine));
+    // XPS of another program: the score stays as it is.
+    machine.write("/sys/class/net/p6p1/queues/tx-3/xps_cpus", "001\n");
+    assert_eq!(states(&machine)["p6p1"], "drifted");
+    let screen = machine.nicpin(&["status"]).stdout;
+    assert!(screen.contains("\np6p1  1 setting not as planned, 1 of them changed since apply"), "{screen}");
+    machine.remove("/run/nicpin/state.json");
+    assert_eq!(states(&machine)["p6p1"], "untuned");
+    assert_eq!(states(&machine)["em1"], "pending");
+}
+
+#[test]
+fn the_last_line_says_what_applying_gains() {
+    let machine = Copy::of("two-socket-mlx4");
+    let last = |machine: &Copy| machine.nicpin(&["status"]).stdout.lines().last().unwrap().to_owned();
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for (irq, cpu) in effective_cpus(&machine) {
+        machine.write(&format!("/proc/irq/{irq}/effective_affinity_list"), &format!("{cpu}\n"));
+    }
+    machine.write("/sys/class/net/eth2/queues/tx-3/xps_cpus", "001\n");
+    assert_eq!(last(&machine), "applying changes 1 setting; the score stays as it is");
+    machine.write("/proc/irq/71/smp_affinity", "001\n");
+    machine.write("/proc/irq/71/effective_affinity_list", "0\n");
+    assert_eq!(last(&machine), "applying changes 2 settings: queue vectors on the local node 90% to 100%");
 }
 
 #[test]
@@ -104,9 +192,9 @@ fn a_watched_tree_has_no_interrupts() {
         machine.write(&format!("/proc/irq/{irq}/effective_affinity"), &format!("{:x}\n", 1 << cpu));
     }
     let not = machine.nicpin(&["status"]).stdout;
-    assert!(not.contains("not proven") && not.contains("no interrupts were watched: not proven"), "{not}");
+    assert!(not.contains("\nunproven: as planned; no interrupts were watched\n"), "{not}");
     let watched = machine.nicpin(&["status", "--seconds", "0.01"]).stdout;
-    assert!(watched.contains("2 interfaces had no interrupt in 0.0 s: not proven"), "{watched}");
+    assert!(watched.contains("unproven: as planned; 2 of 2 interfaces had no interrupt in 0."), "{watched}");
 }
 
 /// The planned vectors of a machine in the planned state, and their CPUs.
@@ -173,7 +261,11 @@ fn seen(counts: &[(u32, u32, u64)]) -> Growth {
 }
 
 fn status(host: &Machine, growth: Option<&Growth>) -> Status {
-    Status::new(host, &plan(host), growth, true, &std::collections::BTreeSet::new())
+    let plan = plan(host);
+    // Without a record: nothing has been applied.
+    let empty = tempfile::tempdir().unwrap();
+    let found = nicpin::apply::differences(&Root::open(empty.path()).unwrap(), host, &plan);
+    Status::new(host, &plan, &found, &[], growth, true, &BTreeSet::new())
 }
 
 fn irqs(host: &Machine) -> Vec<u32> {
@@ -192,34 +284,35 @@ fn all_arrive(host: &Machine) -> Growth {
 fn proof_is_interrupts_where_planned() {
     let host = in_planned_state();
     let text = |status: &Status| {
-        nicpin::render::status::status(status, false, false, nicpin::render::style::Paint::default())
+        let screen = Screen::default();
+        screen.fold(&nicpin::render::status::status(status, Detail::Interfaces, screen))
     };
     let unwatched = status(&host, None);
-    assert_eq!(unwatched.state, Some(InterfaceState::NotProven));
+    assert_eq!(unwatched.state, Some(InterfaceState::Unproven));
     assert_eq!((unwatched.seconds, unwatched.interfaces[0].per_second), (None, None));
 
     let quiet = status(&host, Some(&seen(&irqs(&host).iter().map(|&irq| (irq, 0, 0)).collect::<Vec<_>>())));
-    assert_eq!(quiet.state, Some(InterfaceState::NotProven));
+    assert_eq!(quiet.state, Some(InterfaceState::Unproven));
     assert_eq!((quiet.interfaces[0].per_second, quiet.interfaces[0].proven), (Some(0.0), Some(0)));
-    assert!(text(&quiet).contains("1 interface had no interrupt in 2.0 s: not proven"), "{}", text(&quiet));
+    assert!(
+        text(&quiet).contains("unproven: as planned; 1 of 1 interface had no interrupt in 2.0 s"),
+        "{}",
+        text(&quiet)
+    );
 
     let busy = status(&host, Some(&all_arrive(&host)));
-    assert_eq!(busy.state, Some(InterfaceState::Proven));
+    assert_eq!(busy.state, Some(InterfaceState::Ok));
     let card = &busy.interfaces[0];
     assert_eq!((card.per_second, card.proven, card.local), (Some(20.0), Some(4), Some(4)));
-    assert_eq!((card.max_per_cpu, card.max_per_core, card.on_isolated, card.drift), (1, 1, 0, 0));
-    assert!(text(&busy).contains("\nOK: as planned\n"), "{}", text(&busy));
-    assert!(
-        text(&busy).contains(
-            "4 vectors as planned (--all to list); interrupts arrived there on 4 of 4 queue vectors"
-        )
-    );
+    assert_eq!((card.max_per_cpu, card.max_per_core, card.on_isolated, card.differ), (1, 1, 0, 0));
+    assert!(text(&busy).contains("\nok: as planned, and interrupts arrive there\n"), "{}", text(&busy));
+    assert!(text(&busy).contains("4 vectors as planned; interrupts arrived there on 4 of 4 queue vectors"));
 
     // One queue in use is proven; queues without traffic do not count against it.
     let irq = irqs(&host)[2];
     let cpu = host.interfaces[0].vectors[2].effective.as_ref().unwrap().first().unwrap();
     let one = status(&host, Some(&seen(&[(irq, cpu, 3)])));
-    assert_eq!((one.state, one.interfaces[0].proven), (Some(InterfaceState::Proven), Some(1)));
+    assert_eq!((one.state, one.interfaces[0].proven), (Some(InterfaceState::Ok), Some(1)));
 }
 
 #[test]
@@ -228,7 +321,7 @@ fn interrupts_on_other_cpus_than_planned_are_reported() {
     let mut growth = all_arrive(&host);
     growth.interrupts.get_mut(&irqs(&host)[1]).unwrap().insert(0, 7);
     let status = status(&host, Some(&growth));
-    assert_eq!(status.state, Some(InterfaceState::Elsewhere));
+    assert_eq!(status.state, Some(InterfaceState::Pending));
     let row = &status.interfaces[0].vectors[1];
     assert_eq!(
         (row.state, row.why.as_deref()),
@@ -252,14 +345,14 @@ fn differences_are_reported_with_their_fix() {
     assert_eq!(
         rows,
         [
-            (VectorState::Drift, Some("effective CPU is on node 0")),
+            (VectorState::Differs, Some("effective CPU is on node 0")),
             (VectorState::AsPlanned, None),
-            (VectorState::Drift, Some("affinity has other CPUs, too")),
+            (VectorState::Differs, Some("affinity has other CPUs, too")),
             (VectorState::Pending, Some("on CPU 1 until its next interrupt")),
         ]
     );
     assert_eq!(card.vectors[2].effective, planned);
-    assert_eq!((status.state, card.drift, card.local), (Some(InterfaceState::Drift), 2, Some(2)));
+    assert_eq!((status.state, card.differ, card.local), (Some(InterfaceState::Remote), 2, Some(2)));
     assert_eq!(card.fix.as_deref(), Some("nicpin apply eth2"));
     assert_eq!(status.differ, 2);
 }
@@ -277,8 +370,8 @@ fn vectors_that_cannot_be_moved_are_counted_apart() {
     settle(&mut host);
     let status = status(&host, None);
     let card = &status.interfaces[0];
-    assert_eq!((card.unmovable, card.drift, card.local, &card.fix), (4, 0, Some(0), &None));
-    assert_eq!(status.state, Some(InterfaceState::LeftAlone));
+    assert_eq!((card.unmovable, card.differ, card.local, &card.fix), (4, 0, Some(0), &None));
+    assert_eq!(status.state, Some(InterfaceState::Unproven));
 }
 
 #[test]
@@ -323,10 +416,13 @@ fn polling_is_read_from_the_tree() {
     }
     std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
     machine.write("/proc/sys/net/core/busy_read", "50\n");
-    let screen = machine.nicpin(&["status"]).stdout;
-    for part in
-        ["polled by threads (processes 612)", "taskset -pc CPU 612", "napi_defer_hard_irqs 2", "busy_read"]
-    {
+    let screen = machine.nicpin(&["status", "-v"]).stdout;
+    for part in [
+        "polled by threads (processes 612)",
+        "fix: taskset -pc CPU 612",
+        "napi_defer_hard_irqs 2",
+        "busy_read",
+    ] {
         assert!(screen.contains(part), "no `{part}` in {screen}");
     }
 }
@@ -341,7 +437,7 @@ fn a_running_irqbalance_is_reported() {
         screen.contains("\nirqbalance  runs (process 812)") && screen.contains("by default every 10 s"),
         "{screen}"
     );
-    assert!(screen.contains("\n            nicpin apply\n"), "{screen}");
+    assert!(screen.contains("\n            fix: nicpin apply\n"), "{screen}");
     // The process cannot be seen, nor any other.
     machine.remove("/proc/812");
     let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
@@ -395,23 +491,23 @@ fn options_change_the_plan_and_are_noted() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
     let by_default = machine.nicpin(&["status"]).stdout;
-    assert!(by_default.contains("DRIFT") && !by_default.contains("the same options"), "{by_default}");
+    assert!(!by_default.contains("\npending: ") && !by_default.contains("the same options"), "{by_default}");
     let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
     assert!(
-        !by_options.contains("DRIFT") && by_options.contains("apply needs the same options"),
+        by_options.contains("\npending: ") && by_options.contains("apply needs the same options"),
         "{by_options}"
     );
 }
 
 #[test]
-fn other_channels_than_planned_are_drift() {
+fn other_channels_than_planned_are_a_difference() {
     let screen = Copy::of("dl980").nicpin(&["status", "--channels", "auto", "eth4"]).stdout;
     assert!(
         screen.contains("its channels are not as planned: ")
             && screen.contains("nicpin apply --channels 8 eth4"),
         "{screen}"
     );
-    assert!(screen.contains("DRIFT"), "{screen}");
+    assert!(screen.contains("4 of 4 queue vectors on another node; 9 settings not as planned"), "{screen}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod this_machine {
 }
 
 use std::collections::BTreeSet;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -58,6 +58,11 @@ const TESTS: &[Test] = &[
     ("irqbalance_costs_at_most_five_seconds", &[Need::Root], balancer::costs_at_most_five_seconds),
     ("impostors_of_irqbalance_are_not_asked", &[Need::Root], balancer::impostors_are_not_asked),
     ("a_capture_does_not_go_to_a_terminal", &[Need::Program("script")], programs::a_capture_and_a_terminal),
+    (
+        "a_running_machine_without_sysfs_is_not_planned",
+        &[Need::MountNamespace],
+        programs::a_machine_without_sysfs_is_not_planned,
+    ),
     ("pages_are_good_roff", &[Need::Program("mandoc")], programs::pages_are_good_roff),
     ("bash_completes", &[Need::Program("bash"), Need::Program("setsid")], || {
         programs::completes("bash", &["--norc", "--noprofile", "-i"], "PS1=");
@@ -81,6 +86,8 @@ enum Need {
     Acl,
     /// `get_mempolicy(2)`, which kernels without NUMA and some containers do not have.
     MemoryPolicy,
+    /// A mount namespace of its own, by unshare(1).
+    MountNamespace,
     /// The generic netlink family `netdev`.
     Netdev,
     /// An interface with a device behind it.
@@ -101,6 +108,10 @@ impl Need {
             Self::MemoryPolicy => {
                 sys::allowed_nodes().err().map(|error| format!("memory policy (get_mempolicy: {error})"))
             }
+            Self::MountNamespace => {
+                let made = Command::new("unshare").args(["-rm", "true"]).output();
+                (!made.is_ok_and(|made| made.status.success())).then(|| "a mount namespace".to_owned())
+            }
             Self::Netdev => ask_netdev(0).err().map(|error| format!("netlink family netdev ({error})")),
             Self::Interface => {
                 run::interface().is_none().then(|| "an interface with a device behind it".to_owned())
@@ -119,7 +130,7 @@ impl Need {
             Self::Root | Self::MemoryPolicy => true,
             // Queues and NAPI instances since 6.8.
             Self::Netdev => release() >= Some((6, 8)),
-            Self::Interface | Self::Acl => false,
+            Self::Interface | Self::Acl | Self::MountNamespace => false,
             Self::Program(name) => ["bash", "fish", "mandoc", "script", "setsid", "zsh"].contains(&name),
         }
     }

@@ -1,21 +1,27 @@
 //! Whether the machine is as planned.
 
+use std::collections::BTreeSet;
+
 use crate::apply::reasons::differences;
 use crate::apply::record::Record;
 use crate::machine::Machine;
 use crate::plan::{Note, Plan};
-use crate::report::check::{Check, Unplannable};
+use crate::report::check::{Check, CheckedInterface, Unplannable};
+use crate::report::status::{InterfaceStatus, Status};
 use crate::root::Root;
 
 /// Checks whether the machine is as planned; writes nothing. `asked`: whether the interfaces were selected by name
 /// ([`Selection::asked`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
-    let (differs, fallbacks) = differences(root, machine, plan);
+    let found = differences(root, machine, plan);
     let mut unknown = Unplannable::unknown(plan, requested);
     if !requested {
         unknown.extend(without_recorded_vectors(root, machine, plan));
     }
-    Check::new(plan, differs, fallbacks, unknown, Unplannable::left_alone(plan, requested))
+    let interfaces = Status::new(machine, plan, &found, &unknown, None, false, &BTreeSet::new()).interfaces;
+    let one = |interface: InterfaceStatus| CheckedInterface { name: interface.name, state: interface.state };
+    let interfaces = interfaces.into_iter().map(one).collect();
+    Check::new(plan, found, unknown, Unplannable::left_alone(plan, requested), interfaces)
 }
 
 /// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be

@@ -153,6 +153,10 @@ pub struct PlanArgs {
     #[arg(short, long, conflicts_with = "format")]
     pub json: bool,
 
+    /// List each vector and queue; by default many that are alike share a line
+    #[arg(short, long)]
+    pub all: bool,
+
     /// Also list each file with its current and planned mask in hex (table only)
     #[arg(long)]
     pub masks: bool,
@@ -190,6 +194,10 @@ pub struct CheckArgs {
 
     #[command(flatten)]
     pub report: ReportArgs,
+
+    /// Count vectors that the kernel does not allow to move as differences
+    #[arg(long)]
+    pub strict: bool,
 
     #[command(flatten)]
     pub policy: PolicyArgs,

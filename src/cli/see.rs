@@ -11,16 +11,23 @@ use crate::plan::binding::MemoryBinding;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The worst interface comes first. For each vector: the planned CPU, the affinity (where
-the kernel may deliver the interrupt) and the effective CPU (where it delivers it). OK
-means that interrupts were watched and arrived where planned.
+The worst interface comes first. States, worst first: unknown (vectors that are not
+recognized or cannot be read), isolated (vectors on isolated CPUs), remote (queue vectors
+on another node), drifted (changed since apply set it), crowded (a core has several queues
+while another candidate core has none), untuned (differs from the plan otherwise), pending
+(the kernel moves vectors at their next interrupt), unproven (as planned, no interrupt
+seen), ok. Only the first four are alarming.
+
+Details, of interfaces that are named or with -v, are for each vector the affinity (where
+the kernel may deliver the interrupt), the effective CPU (where it delivers it) and the
+planned CPU.
 
 Exit codes: 0 the state was determined, good or bad; 1 it could not be determined. For an
 exit code that depends on the state, use `check`.
 
 Examples:
   nicpin                             all interfaces; the same as nicpin status
-  nicpin eth2                        one interface
+  nicpin eth2                        one interface, in detail
   nicpin status --all --seconds 0    all vectors, without watching interrupts
   nicpin status --format json        the same facts for programs
   nicpin status --root fixtures/dl980")]
@@ -31,7 +38,7 @@ pub struct StatusArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 
-    /// Also list the vectors that are as planned
+    /// List all vectors, also those that are as planned
     #[arg(short, long)]
     pub all: bool,
 

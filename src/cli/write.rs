@@ -44,6 +44,10 @@ pub struct ApplyArgs {
     #[arg(long, requires = "plan")]
     pub force: bool,
 
+    /// Fail if the kernel does not allow to move a vector of a queue
+    #[arg(long)]
+    pub strict: bool,
+
     /// Stop at the first write that fails, and restore what was written before it
     #[arg(long)]
     pub atomic: bool,

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use crate::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli};
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
+use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
 use crate::commands::plan::exit;
 use crate::commands::{interrupt, output};
 use crate::machine::Machine;
@@ -35,7 +35,11 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
             Some(stored) => fit(root, stored, args.force, &mut changes),
             None => read_and_plan(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default()),
         };
-        with_readable_vectors(root, planned?)
+        let (machine, plan) = planned?;
+        if stored.is_none() {
+            require_interfaces(root, &machine, &plan, &args.select)?;
+        }
+        with_readable_vectors(root, (machine, plan))
     };
     let done = if args.dry_run {
         plan(&root).map(|(_, plan)| Done::DryRun(plan))
@@ -44,7 +48,9 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     };
     let applied = match done {
         Ok(Done::DryRun(plan)) => {
-            out.push_str(&output::report(args.report, &plan, |plan| render::table::plan(plan, false))?);
+            out.push_str(&output::report(args.report, &plan, |plan| {
+                render::table::plan(plan, false, cli.verbose)
+            })?);
             return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
         }
         Ok(Done::Applied(applied)) => applied.with_changes(changes),
@@ -84,7 +90,7 @@ fn apply(
     let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
     let (proof, cut_short) = proof.transpose()?.unzip();
     let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
-    let applied = Applied::new(&done, args.trial, unknown).with_proof(proof);
+    let applied = Applied::new(&done, args.trial, unknown).with_proof(proof).strict(args.strict);
     Ok(applied.cut_short(cut_short.unwrap_or_default()).since(written.elapsed()))
 }
 

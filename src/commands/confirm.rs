@@ -19,7 +19,7 @@ use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, sto
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal;
-use crate::commands::output::print;
+use crate::commands::output::{print, screen};
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::TrialEnd;
@@ -199,6 +199,6 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&render::applied::trial_over(trial.not_restored().as_deref(), ended));
+    out.push_str(&screen().fold(&render::applied::trial_over(trial.not_restored().as_deref(), ended)));
     Ok(Exit::Failed)
 }

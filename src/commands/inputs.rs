@@ -88,6 +88,45 @@ pub(super) fn read_and_plan(
     Ok((machine, plan))
 }
 
+/// Where the kernel lists interfaces, and the affinity of IRQs.
+const INTERFACES: &str = "/sys/class/net";
+const IRQS: &str = "/proc/irq";
+
+/// Refuses to judge a machine of which nothing can be seen. With `--if-present` it may have no interface.
+pub(super) fn require_interfaces(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+    select: &SelectArgs,
+) -> Result<()> {
+    // An interface in the plan whose vectors cannot be read is reported by its name.
+    if select.if_present || !plan.interfaces.is_empty() {
+        return Ok(());
+    }
+    let mut missing: Vec<String> = [INTERFACES, IRQS]
+        .into_iter()
+        .filter(|path| !root.exists(path))
+        .map(|path| format!("{} does not exist", root.outside(path).display()))
+        .collect();
+    if machine.interfaces.is_empty() {
+        missing.push(match machine.others.cards.len() {
+            0 => "no interface has a device".to_owned(),
+            functions => {
+                format!("no interface has a device, and {functions} network functions have no interface")
+            }
+        });
+    }
+    anyhow::ensure!(missing.is_empty(), "nothing can be planned: {}", missing.join("; "));
+    Ok(())
+}
+
+/// Refuses to plan this machine where the kernel's list of interfaces is absent.
+pub(super) fn require_live_interfaces(root: &Root, select: &SelectArgs) -> Result<()> {
+    let missing = root.is_real() && !select.if_present && !root.exists(INTERFACES);
+    anyhow::ensure!(!missing, "nothing can be planned: {INTERFACES} does not exist");
+    Ok(())
+}
+
 /// Reads the policy, and the machine with the facts in `wants`. CPU lists with CPUs that the machine cannot have are
 /// refused: in the policy file with line and column, on the command line as a usage error.
 pub(super) fn read_host(

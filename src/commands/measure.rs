@@ -9,7 +9,7 @@ use crate::cli::{Cli, MeasureArgs, PolicyArgs, SelectArgs};
 use crate::commands::child::{self, ChildExit, CommandError};
 use crate::commands::inputs::{Purpose, read_host};
 use crate::commands::interrupt::Interrupts;
-use crate::commands::output::print;
+use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::machine::growth::Growth;
 use crate::machine::selection::without_device;
@@ -100,7 +100,8 @@ impl MeasureSession<'_> {
             // One sample a line.
             return Ok(render::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
         }
-        Ok(render::printable(&render::measure::measure(measure, self.all)).into_owned())
+        let text = screen().fold(&render::measure::measure(measure, self.all));
+        Ok(render::printable(&text).into_owned())
     }
 
     fn print(&self, text: &str) -> Result<bool> {

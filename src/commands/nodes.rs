@@ -31,7 +31,9 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
     }
-    out.push_str(&output::report(args.report, &nodes, render::nodes::nodes)?);
+    out.push_str(&output::report(args.report, &nodes, |nodes| {
+        render::nodes::nodes(nodes, output::screen().width)
+    })?);
     Ok(Exit::Planned)
 }
 

@@ -11,6 +11,7 @@ use nix::libc::O_NOFOLLOW;
 use serde::Serialize;
 
 use crate::cli::ReportArgs;
+use crate::render::screen::Screen;
 use crate::render::{self, message, printable};
 use crate::root::errno_words;
 
@@ -20,7 +21,16 @@ pub(super) fn report<T: Serialize>(
     report: &T,
     table: impl FnOnce(&T) -> String,
 ) -> Result<String> {
-    if args.is_json() { Ok(render::json(report)?) } else { Ok(table(report)) }
+    if args.is_json() { Ok(render::json(report)?) } else { Ok(screen().fold(&table(report))) }
+}
+
+/// Standard output: 60 to 200 columns of its terminal. Coloured on a terminal, and not where `NO_COLOR` is set.
+pub(super) fn screen() -> Screen {
+    let stdout = io::stdout();
+    let width =
+        terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0).clamp(60, 200));
+    let colour = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+    Screen { width: width.unwrap_or(Screen::default().width), colour }
 }
 
 /// Writes what is printable, or not for people, to standard output and flushes; `false` if the reader closed the pipe.

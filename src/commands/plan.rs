@@ -3,7 +3,8 @@
 use anyhow::{Result, bail};
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
+use crate::commands::output::screen;
 use crate::plan::Plan;
 use crate::read::Wants;
 use crate::render;
@@ -23,10 +24,11 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
             change.interface
         )));
     }
+    require_live_interfaces(&root, &args.select)?;
     out.push_str(&match args.format() {
-        PlanFormat::Table if args.explain => render::explain::plan(&plan),
-        PlanFormat::Table if args.workers => render::workers::plan(&machine, &plan),
-        PlanFormat::Table => render::table::plan(&plan, args.masks),
+        PlanFormat::Table if args.explain => screen().fold(&render::explain::plan(&plan)),
+        PlanFormat::Table if args.workers => screen().fold(&render::workers::plan(&machine, &plan)),
+        PlanFormat::Table => screen().fold(&render::table::plan(&plan, args.masks, args.all)),
         PlanFormat::Json => render::json(&plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),
     });

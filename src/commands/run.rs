@@ -9,7 +9,7 @@ use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
 use crate::commands::child::CommandError;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
-use crate::commands::output::say;
+use crate::commands::output::{say, screen};
 use crate::machine::Selection;
 use crate::plan::binding::Binding;
 use crate::policy::possible_cpus;
@@ -37,7 +37,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
         // Binding this process shows what the kernel would grant; nothing else is affected.
         let left = if root.is_real() { Some(apply::bind(&binding)?) } else { None };
-        out.push_str(&render::binding::binding(&args.interface, &binding, left.as_ref()));
+        out.push_str(&screen().fold(&render::binding::binding(&args.interface, &binding, left.as_ref())));
         return Ok(Exit::Planned);
     }
     let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };

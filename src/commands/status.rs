@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::{Record, irqbalance};
+use crate::apply::{Record, differences, irqbalance};
 use crate::cli::{Cli, StatusArgs};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::machine::SelectError;
@@ -15,7 +15,8 @@ use crate::machine::sample::CounterSelection;
 use crate::plan::Note;
 use crate::read::Wants;
 use crate::render;
-use crate::render::style::Paint;
+use crate::render::screen::Screen;
+use crate::render::status::Detail;
 use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::report::status::Status;
@@ -29,6 +30,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let (machine, plan) =
         read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())
             .map_err(misspelt)?;
+    require_live_interfaces(&root, &args.select)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     let wanted =
         CounterSelection { irqs: vectors.map(|vector| vector.irq).collect(), ..CounterSelection::default() };
@@ -47,29 +49,31 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         .as_ref()
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
-    let mut status = Status::new(&machine, &plan, growth.as_ref(), Record::exists(&root), &banned);
+    let unknown = Unplannable::requested(&plan, args.select.is_given());
+    let found = differences(&root, &machine, &plan);
+    let applied = Record::exists(&root);
+    let mut status = Status::new(&machine, &plan, &found, &unknown, growth.as_ref(), applied, &banned);
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
-    let all = args.all || cli.verbose;
-    let every = all || args.select.is_given();
+    let detail = match (args.all, cli.verbose || args.select.is_given()) {
+        (true, _) => Detail::Vectors,
+        (false, true) => Detail::Interfaces,
+        (false, false) => Detail::Summary,
+    };
     let table = |status: &Status| {
-        let show = |paint| render::status::status(status, all, every, paint);
-        let bare = show(Paint(false));
+        let show = |screen: Screen| screen.fold(&render::status::status(status, detail, screen));
+        let bare = show(Screen { colour: false, ..output::screen() });
         // No character is left that could be a colour of somebody else.
         if matches!(render::printable(&bare), Cow::Borrowed(_)) {
-            show(wanted_colour())
+            show(output::screen())
         } else {
             render::printable(&bare).into_owned()
         }
     };
     let text = output::report(args.report, &status, table)?;
     out.push_str(&if args.report.is_json() { render::printable(&text).into_owned() } else { text });
-    Ok(if Unplannable::requested(&plan, args.select.is_given()).is_empty() {
-        Exit::Planned
-    } else {
-        Exit::Failed
-    })
+    Ok(if unknown.is_empty() { Exit::Planned } else { Exit::Failed })
 }
 
 /// Replaces the error about a selector that matches nothing if the selector resembles a command.
@@ -82,10 +86,4 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
         .into(),
         None => error,
     }
-}
-
-/// Colour on a terminal, and not where `NO_COLOR` is set.
-fn wanted_colour() -> Paint {
-    let choice = anstream::AutoStream::choice(&std::io::stdout());
-    Paint(choice != anstream::ColorChoice::Never)
 }

@@ -28,7 +28,7 @@ impl CpuSetError {
 
 impl CpuSet {
     /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride
-    /// (`0-31:1/2`). White space and a NUL at either end are ignored; so is `(null)`, which `nohz_full`
+    /// (`0-31:1/2`; `0-31:2` is the same). White space and a NUL at either end are ignored; so is `(null)`, which `nohz_full`
     /// prints when it is not in use. Empty text is the empty set.
     pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
@@ -68,6 +68,28 @@ impl CpuSet {
             }
         }
         Ok(set)
+    }
+
+    /// The list form for people: four or more CPUs at equal distances are a range with a stride, such as `0-110:2`.
+    pub fn short(&self) -> String {
+        let runs: Vec<(u32, u32)> = self.runs().collect();
+        let mut parts = Vec::new();
+        let mut rest = runs.as_slice();
+        while let [(first, last), after @ ..] = rest {
+            let step = after.first().map_or(0, |(next, _)| next - first);
+            let equal = rest.windows(2).take_while(|pair| {
+                pair.iter().all(|(first, last)| first == last) && pair[1].0 - pair[0].0 == step
+            });
+            let equal = equal.count();
+            if equal >= 3 {
+                parts.push(format!("{first}-{}:{step}", rest[equal].0));
+                rest = &rest[equal + 1..];
+                continue;
+            }
+            parts.push(if first == last { first.to_string() } else { format!("{first}-{last}") });
+            rest = after;
+        }
+        parts.join(",")
     }
 
     /// Parses the kernel's mask form (`bitmap_parse`): groups of up to eight hex digits, most significant
@@ -219,7 +241,7 @@ fn hex(group: &[u8]) -> Option<u64> {
 
 /// `1/2`: the first CPU of every two.
 fn parse_stride(text: &str) -> Option<(u32, u32)> {
-    let (used, group) = text.split_once('/')?;
+    let (used, group) = text.split_once('/').unwrap_or(("1", text));
     let (used, group) = (used.parse().ok()?, group.parse().ok()?);
     (0 < used && used <= group).then_some((used, group))
 }

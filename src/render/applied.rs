@@ -18,12 +18,7 @@ use crate::render::outcomes::{failures, results};
 pub fn applied(applied: &Applied) -> String {
     let mut out = String::new();
     if let Some(earlier) = &applied.earlier {
-        let (settings, left) = (changed_settings(earlier), unrestored(earlier, "the next apply tries again"));
-        out.push_str(&wrap("restored  ", &format!("{settings} of an unconfirmed apply --try{left}")));
-        out.push_str(&channels(&earlier.channels));
-        out.push_str(&irqbalance(earlier.irqbalance.as_ref()));
-        out.push_str(&failures(&earlier.results));
-        out.push_str(&absent(&earlier.absent, "could not be restored"));
+        out.push_str(&undone(earlier, " of an unconfirmed apply --try", "the next apply tries again"));
     }
     for Change { interface, text, left_out, .. } in &applied.changes {
         let name = if interface.is_empty() { "machine" } else { interface };
@@ -39,15 +34,8 @@ pub fn applied(applied: &Applied) -> String {
     out.push_str(&irqbalance(applied.irqbalance.as_ref()));
     out.push_str(&results(&applied.results));
     if let Some(undone) = &applied.undone {
-        let (settings, left) = (changed_settings(undone), unrestored(undone, "nicpin restore tries again"));
-        out.push_str(&wrap(
-            "restored  ",
-            &format!("{settings}, because not every setting could be written{left}"),
-        ));
-        out.push_str(&channels(&undone.channels));
-        out.push_str(&irqbalance(undone.irqbalance.as_ref()));
-        out.push_str(&failures(&undone.results));
-        out.push_str(&absent(&undone.absent, "could not be restored"));
+        let why = ", because not every setting could be written";
+        out.push_str(&self::undone(undone, why, "nicpin restore tries again"));
     }
     for NoteAbout { interface, note } in &applied.notes {
         let about = if interface.is_empty() { String::new() } else { format!("{interface}: ") };
@@ -108,12 +96,15 @@ fn proof(vectors: &[VectorProof]) -> String {
     for vector in vectors {
         let what = match vector.verdict {
             Evidence::Proven | Evidence::NoTraffic => continue,
-            Evidence::Elsewhere => format!("interrupts arrived on CPU {}", vector.others),
+            Evidence::Elsewhere => format!("interrupts arrived on CPU {}", vector.others.short()),
             Evidence::MovedAway => "its affinity was changed after apply".to_owned(),
             Evidence::Gone => "the vector is gone".to_owned(),
         };
         let VectorProof { interface, irq, cpus, .. } = vector;
-        out.push_str(&wrap("disproved ", &format!("{interface}: IRQ {irq}, planned for CPU {cpus}: {what}")));
+        out.push_str(&wrap(
+            "disproved ",
+            &format!("{interface}: IRQ {irq}, planned for CPU {}: {what}", cpus.short()),
+        ));
     }
     let of = |verdict| vectors.iter().filter(|vector| vector.verdict == verdict).count();
     let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
@@ -183,17 +174,21 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     }
 }
 
-/// How many settings could not be restored, and when that is tried again.
-fn unrestored(undone: &RestoreOutcome, again: &str) -> String {
-    match undone.not_restored {
+/// What was restored and `why`, and what was not. `again`: when that is tried again.
+fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> String {
+    let changed = count(undone.results.iter().filter(|result| result.changed()).count(), "setting");
+    let left = match undone.not_restored {
         0 => String::new(),
-        1 => format!("; 1 setting could not be restored: {again}"),
-        many => format!("; {many} settings could not be restored: {again}"),
-    }
-}
-
-fn changed_settings(undone: &RestoreOutcome) -> String {
-    count(undone.results.iter().filter(|result| result.changed()).count(), "setting")
+        left => format!("; {} could not be restored: {again}", count(left, "setting")),
+    };
+    [
+        wrap("restored  ", &format!("{changed}{why}{left}")),
+        channels(&undone.channels),
+        irqbalance(undone.irqbalance.as_ref()),
+        failures(&undone.results),
+        absent(&undone.absent, "could not be restored"),
+    ]
+    .concat()
 }
 
 fn channels(outcomes: &[ChannelOutcome]) -> String {

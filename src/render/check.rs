@@ -2,36 +2,61 @@
 
 use std::collections::BTreeMap;
 
+use crate::cpuset::CpuSet;
+use crate::plan::{HostSummary, Write, WriteKind};
 use crate::render::note::text;
-use crate::render::text::{columns, count, wrap};
-use crate::report::check::{Check, CheckState, Unplannable};
+use crate::render::status::state;
+use crate::render::text::{columns, count, cpus, wrap};
+use crate::report::check::{Check, CheckState, CheckedInterface, Unplannable};
 use crate::report::difference::{Difference, Fallback, Reason};
 
-pub fn check(check: &Check) -> String {
+/// Settings of a kind that are listed for an interface.
+const MOST_ALIKE: usize = 3;
+
+/// `all`: every setting.
+pub fn check(check: &Check, host: &HostSummary, all: bool) -> String {
     let mut out = String::new();
     let mut reasons: BTreeMap<(&str, Reason), (usize, Option<&str>)> = BTreeMap::new();
+    let mut alike: BTreeMap<(&str, WriteKind), usize> = BTreeMap::new();
     let mut rows = Vec::new();
     for Difference { write, reason, detail } in &check.differs {
-        rows.push(vec![
-            write.interface.to_string(),
-            write.path.clone(),
-            format!("is {}, planned {}", write.current, write.value),
-        ]);
+        let listed = alike.entry((&write.interface, write.kind)).or_default();
+        *listed += 1;
+        if all || *listed <= MOST_ALIKE {
+            rows.push(vec![write.interface.to_string(), setting(write), difference(host, write)]);
+        }
         let (many, first) = reasons.entry((&write.interface, *reason)).or_insert((0, detail.as_deref()));
         *many += 1;
         *first = (*first).filter(|first| Some(*first) == detail.as_deref());
     }
-    out.push_str(&columns(0, &rows, &[15, 48]));
+    out.push_str(&columns(0, &rows));
+    let hidden: usize = if all { 0 } else { alike.values().map(|n| n.saturating_sub(MOST_ALIKE)).sum() };
+    if hidden > 0 {
+        out.push_str(&format!("+{hidden} more, -v\n"));
+    }
     for ((interface, reason), (many, detail)) in reasons {
         let name = if interface.is_empty() { "machine" } else { interface };
+        let found = check.interfaces.iter().find(|found| found.name == interface);
+        let state = found.map(|CheckedInterface { state, .. }| format!(" ({})", self::state(*state)));
         let detail = detail.map(|detail| format!("; {detail}")).unwrap_or_default();
-        let text = format!("{name}: {}: {}{detail}", count(many, "setting"), reason_words(reason));
+        let state = state.unwrap_or_default();
+        let text = format!("{name}{state}: {}: {}{detail}", count(many, "setting"), reason_words(reason));
         out.push_str(&wrap("because  ", &text));
     }
     for Fallback { path, planned, holds } in &check.fallbacks {
         let text =
             format!("{path}: {holds}, planned {planned}: the planned CPU had no free interrupt vector");
         out.push_str(&wrap("fallback  ", &text));
+    }
+    let mut unmovable: BTreeMap<&str, CpuSet> = BTreeMap::new();
+    for vector in &check.unmovable {
+        unmovable.entry(&vector.interface).or_default().insert(vector.irq);
+    }
+    for (interface, irqs) in unmovable {
+        out.push_str(&wrap(
+            "cannot be moved  ",
+            &format!("{interface}: IRQs {irqs}, which the kernel manages"),
+        ));
     }
     for change in &check.channels {
         out.push_str(&wrap(&format!("{}  channels, planned  ", change.interface), &change.command));
@@ -48,23 +73,50 @@ pub fn check(check: &Check) -> String {
     for Unplannable { interface, note } in &check.left_alone {
         out.push_str(&wrap("left alone  ", &format!("{interface}: {}", text(note))));
     }
-    out.push_str(&match check.verdict {
-        CheckState::Same => format!("same: {} as planned\n", count(check.same, "setting")),
+    let differs = check.differs.len() + check.channels.len();
+    let worst =
+        check.state.map(|worst| format!(", the worst interface is {}", state(worst))).unwrap_or_default();
+    let refused = check.differs.iter().all(|difference| difference.reason == Reason::KernelRefused);
+    let (word, text) = match check.verdict {
+        CheckState::Same => ("same: ", format!("{} as planned", count(check.same, "setting"))),
+        CheckState::Differs if differs == 0 => {
+            let unmovable = count(check.unmovable.len(), "vector");
+            ("differs: ", format!("{unmovable} cannot be moved; {} as planned", count(check.same, "setting")))
+        }
         CheckState::Differs => {
-            let differs = check.differs.len() + check.channels.len();
-            let refused = check.differs.iter().all(|difference| difference.reason == Reason::KernelRefused);
             let fix = if refused && check.channels.is_empty() {
                 "the kernel refused what apply wrote"
             } else {
                 "nicpin apply fixes them"
             };
-            format!("differs: {differs} of {} settings; {fix}\n", check.same + differs)
+            ("differs: ", format!("{differs} of {} settings{worst}; {fix}", check.same + differs))
         }
         CheckState::CouldNotBeDetermined => {
-            "could not be determined: not every requested interface can be planned\n".to_owned()
+            ("could not be determined: ", "not every requested interface can be planned".to_owned())
         }
-    });
-    out
+    };
+    out + &wrap(word, &text)
+}
+
+/// The file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
+fn setting(write: &Write) -> String {
+    let parts: Vec<&str> = write.path.rsplitn(3, '/').collect();
+    match (write.kind, parts.as_slice()) {
+        (WriteKind::Vector, [file, irq, ..]) => format!("IRQ {irq} {file}"),
+        (WriteKind::Rps | WriteKind::RpsFlow | WriteKind::Xps, [file, queue, ..]) => {
+            format!("{queue} {file}")
+        }
+        _ => write.path.clone(),
+    }
+}
+
+/// A setting as it is and as it is planned: CPUs as lists.
+fn difference(host: &HostSummary, write: &Write) -> String {
+    let shown = |value: &str| match CpuSet::parse_kernel_mask(value) {
+        Ok(set) if write.kind.is_mask() => cpus(host, &set),
+        _ => value.to_owned(),
+    };
+    format!("is {}, planned {}", shown(&write.current), shown(&write.value))
 }
 
 /// A reason: its word in JSON, and its meaning.

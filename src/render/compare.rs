@@ -6,7 +6,7 @@ use crate::report::compare::{Comparison, Figure, Side, Spread};
 
 pub fn compare(comparison: &Comparison) -> String {
     let side = |name: &str, side: &Side| {
-        wrap(&format!("{name:<5} "), &format!("node {}, CPUs {}", side.nodes, side.cpus))
+        wrap(&format!("{name:<5} "), &format!("node {}, CPUs {}", side.nodes, side.cpus.short()))
     };
     let mut out = wrap(&format!("{}  ", comparison.interface), &what(comparison));
     out.push_str(&side("near", &comparison.near));
@@ -14,7 +14,7 @@ pub fn compare(comparison: &Comparison) -> String {
     out.push('\n');
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     rows.extend(comparison.figures.iter().flat_map(figure));
-    out.push_str(&columns(0, &rows, &[24, 4, 10, 24, 10, 10]));
+    out.push_str(&columns(0, &rows));
     for note in &comparison.notes {
         out.push_str(&self::note("", note));
     }

@@ -1,8 +1,7 @@
 //! A measurement as tables: interfaces with their vectors, CPUs, and the machine.
 
-use crate::machine::Role;
 use crate::render::note::note;
-use crate::render::text::{columns, rate, wrap};
+use crate::render::text::{columns, queue, rate, wrap};
 use crate::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
 
 /// CPUs listed without `--all`.
@@ -67,28 +66,37 @@ fn interface(interface: &InterfaceRates, all: bool) -> String {
     }
     let mut rows = vec![["queue", "IRQ", "irq/s", "local", "by CPU"].map(str::to_owned).to_vec()];
     rows.extend(shown.into_iter().map(vector));
-    out.push_str(&columns(2, &rows, &[7, 6, 7, 5]));
+    out.push_str(&columns(2, &rows));
     out
 }
 
 fn vector(vector: &VectorRates) -> Vec<String> {
-    let queue = match (vector.queue, vector.role) {
-        (Some(queue), Role::Rx) => format!("rx {queue}"),
-        (Some(queue), Role::Tx) => format!("tx {queue}"),
-        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
-        (Some(queue), _) => queue.to_string(),
-        (None, _) => "control".to_owned(),
-    };
     let on: Vec<String> =
         vector.cpus.iter().map(|on| format!("{}: {}", on.cpu, rate(on.per_second))).collect();
     vec![
-        queue,
+        queue(vector.role, vector.queue),
         vector.irq.to_string(),
         rate(vector.per_second),
         vector.local.map_or("-".to_owned(), percent),
         on.join("  "),
     ]
 }
+
+type Cell = fn(&CpuRates) -> String;
+
+const COLUMNS: [(&str, Cell); 11] = [
+    ("CPU", |cpu| cpu.cpu.to_string()),
+    ("node", |cpu| cpu.node.map_or("-".to_owned(), |node| node.to_string())),
+    ("busy", |cpu| percent(cpu.busy)),
+    ("soft", |cpu| percent(cpu.softirq)),
+    ("irq/s", |cpu| rate(cpu.interrupts_per_second)),
+    ("rx/s", |cpu| rate(cpu.net_rx_per_second)),
+    ("tx/s", |cpu| rate(cpu.net_tx_per_second)),
+    ("pkt/s", |cpu| rate(cpu.packets_per_second)),
+    ("rps/s", |cpu| rate(cpu.rps_per_second)),
+    ("dropped", |cpu| cpu.dropped.to_string()),
+    ("squeeze", |cpu| cpu.squeezed.to_string()),
+];
 
 fn cpus(cpus: &[CpuRates], all: bool) -> String {
     let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
@@ -103,37 +111,12 @@ fn cpus(cpus: &[CpuRates], all: bool) -> String {
     if shown.is_empty() {
         return "no CPU took interrupts or packets\n".to_owned();
     }
-    let heads = [
-        "CPU",
-        "node",
-        "busy",
-        "softirq",
-        "irq/s",
-        "NET_RX/s",
-        "NET_TX/s",
-        "packets/s",
-        "rps/s",
-        "dropped",
-        "squeezed",
-    ];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    rows.extend(shown.into_iter().map(|cpu| {
-        vec![
-            cpu.cpu.to_string(),
-            cpu.node.map_or("-".to_owned(), |node| node.to_string()),
-            percent(cpu.busy),
-            percent(cpu.softirq),
-            rate(cpu.interrupts_per_second),
-            rate(cpu.net_rx_per_second),
-            rate(cpu.net_tx_per_second),
-            rate(cpu.packets_per_second),
-            rate(cpu.rps_per_second),
-            cpu.dropped.to_string(),
-            cpu.squeezed.to_string(),
-        ]
-    }));
-    let more = if hidden > 0 { format!("+{hidden} less busy CPUs (--all to list)\n") } else { String::new() };
-    columns(0, &rows, &[5, 4, 5, 7, 7, 8, 8, 9, 7, 8, 8]) + &more
+    let mut rows = vec![COLUMNS.map(|(head, _)| head.to_owned()).to_vec()];
+    rows.extend(shown.into_iter().map(|cpu| COLUMNS.map(|(_, cell)| cell(cpu)).to_vec()));
+    let more = if hidden > 0 { format!("+{hidden} less busy CPUs, --all\n") } else { String::new() };
+    let legend = "soft: time in interrupts and softirqs; rx, tx: NET_RX and NET_TX softirqs; pkt: packets taken; rps: wakeups \
+                  by RPS; dropped: packets, because the backlog was full; squeeze: polls that ended with work left";
+    columns(0, &rows) + &wrap("", legend) + &more
 }
 
 fn machine(machine: &MachineRates, seconds: f64) -> String {

@@ -1,16 +1,17 @@
 //! The nodes of a machine as tables.
 
 use crate::machine::memory::Rate;
-use crate::render::text::{WIDTH, columns, count, wrap};
+use crate::render::text::{columns, count, wrap};
 use crate::report::nodes::{NodeInterface, NodeReport, Nodes};
 
-/// Memory, CPUs and interfaces of each node, distances, page counters and, if measured, memory bandwidth.
-pub fn nodes(nodes: &Nodes) -> String {
+/// Memory, CPUs and interfaces of each node, distances, page counters and, if measured, memory bandwidth. `width`: that
+/// of the screen, which decides how many columns are side by side.
+pub fn nodes(nodes: &Nodes, width: usize) -> String {
     let cpus = nodes.nodes.iter().map(|node| node.cpus.len()).sum();
     let mut out = format!("machine  {}, {}\n\n", count(cpus, "CPU"), count(nodes.nodes.len(), "node"));
     let mut rows = vec![["node", "memory", "free", "CPUs"].map(str::to_owned).to_vec()];
     rows.extend(nodes.nodes.iter().map(node));
-    out.push_str(&table(&rows));
+    out.push_str(&columns(0, &rows));
     out.push('\n');
     for node in nodes.nodes.iter().filter(|node| !node.interfaces.is_empty()) {
         out.push_str(&wrap(&format!("on node {}  ", node.node), &interfaces(&node.interfaces)));
@@ -20,33 +21,22 @@ pub fn nodes(nodes: &Nodes) -> String {
     }
     for node in nodes.nodes.iter().filter(|node| !node.kept_free.is_empty()) {
         let what = format!("isolated or nohz_full on node {}  CPUs ", node.node);
-        out.push_str(&wrap(&what, &node.kept_free.to_string()));
+        out.push_str(&wrap(&what, &node.kept_free.short()));
     }
     out.push('\n');
-    out.push_str(&distances(nodes));
+    out.push_str(&distances(nodes, width));
     out.push('\n');
-    out.push_str(&pages(nodes));
+    out.push_str(&pages(nodes, width));
     if let Some(rates) = &nodes.bandwidth {
         out.push('\n');
-        out.push_str(&bandwidth(rates));
+        out.push_str(&bandwidth(rates, width));
     }
     out
 }
 
 fn node(node: &NodeReport) -> Vec<String> {
-    let cpus = if node.cpus.is_empty() { "none".to_owned() } else { node.cpus.to_string() };
+    let cpus = if node.cpus.is_empty() { "none".to_owned() } else { node.cpus.short() };
     vec![node.node.to_string(), size(node.memory_kib), size(node.usage.free_kib), cpus]
-}
-
-/// Aligned columns; the last wraps, because the CPU list of a node can be long.
-fn table(rows: &[Vec<String>]) -> String {
-    let fixed: Vec<Vec<String>> = rows.iter().map(|row| row[..row.len() - 1].to_vec()).collect();
-    let lines = columns(0, &fixed, &[WIDTH; 3]);
-    let width = lines.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let line = |(line, row): (&str, &Vec<String>)| {
-        wrap(&format!("{line:<width$}  "), row.last().map_or("", String::as_str))
-    };
-    lines.lines().zip(rows).map(line).collect()
 }
 
 fn interfaces(interfaces: &[NodeInterface]) -> String {
@@ -67,27 +57,22 @@ pub(super) fn size(kib: Option<u64>) -> String {
     }
 }
 
-fn distances(nodes: &Nodes) -> String {
+fn distances(nodes: &Nodes, width: usize) -> String {
     let distance =
         |from: &NodeReport, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
-    matrix("distance", nodes, |from, to| distance(from, to.node))
-}
-
-/// A table with a row and a column for each node.
-fn matrix(what: &str, nodes: &Nodes, cell: impl Fn(&NodeReport, &NodeReport) -> String) -> String {
-    let mut rows = vec![vec![what.to_owned()]];
+    let mut rows = vec![vec!["distance".to_owned()]];
     rows[0].extend(nodes.nodes.iter().map(|to| format!("to {}", to.node)));
     for from in &nodes.nodes {
         let mut row = vec![format!("from {}", from.node)];
-        row.extend(nodes.nodes.iter().map(|to| cell(from, to)));
+        row.extend(nodes.nodes.iter().map(|to| distance(from, to.node)));
         rows.push(row);
     }
-    right(&rows)
+    right(&rows, width)
 }
 
 /// Columns aligned to the right, except the first. Columns that do not fit the screen follow below, again after the
 /// first.
-fn right(rows: &[Vec<String>]) -> String {
+fn right(rows: &[Vec<String>], screen: usize) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -95,7 +80,7 @@ fn right(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let (mut out, mut begin) = (String::new(), 1);
     while begin < columns || begin == 1 {
-        let (mut end, mut room) = (begin, WIDTH.saturating_sub(width(0)));
+        let (mut end, mut room) = (begin, screen.saturating_sub(width(0)));
         while end < columns && (end == begin || width(end) + 2 <= room) {
             room = room.saturating_sub(width(end) + 2);
             end += 1;
@@ -121,7 +106,7 @@ fn right(rows: &[Vec<String>]) -> String {
 const COUNTERS: [&str; 6] =
     ["numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"];
 
-fn pages(nodes: &Nodes) -> String {
+fn pages(nodes: &Nodes, width: usize) -> String {
     if nodes.nodes.iter().all(|node| node.usage.pages.is_none()) {
         return "pages  -\n".to_owned();
     }
@@ -135,10 +120,10 @@ fn pages(nodes: &Nodes) -> String {
         });
         rows.push(row);
     }
-    right(&rows)
+    right(&rows, width)
 }
 
-fn bandwidth(rates: &[Rate]) -> String {
+fn bandwidth(rates: &[Rate], width: usize) -> String {
     let mut memory: Vec<u32> = rates.iter().map(|rate| rate.memory_of).collect();
     memory.sort_unstable();
     memory.dedup();
@@ -157,5 +142,5 @@ fn bandwidth(rates: &[Rate]) -> String {
         }));
         rows.push(cells);
     }
-    right(&rows)
+    right(&rows, width)
 }

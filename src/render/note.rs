@@ -1,5 +1,7 @@
 //! The text of a note, and the command that fixes it.
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 
 use crate::machine::paths::queue_file;
@@ -32,14 +34,26 @@ pub(crate) fn note(indent: &str, note: &Note) -> String {
 /// The same with `about`, the name of an interface, before the text.
 pub(crate) fn lines(indent: &str, about: &str, note: &Note) -> String {
     let mut out = wrap(&format!("{indent}note  "), &format!("{about}{}", text(note)));
-    if let Some(fix) = fix(note) {
-        out.push_str(&format!("{indent}      {fix}\n"));
+    if let Some((kind, command)) = advice(note) {
+        out.push_str(&format!("{indent}      {kind}: {command}\n"));
     }
     out
 }
 
 /// What advice on channels costs.
 const FLAP: &str = "The change takes the link down for a moment; restore undoes it";
+/// What follows from a note: a `fix` for what is wrong, or something to `try`.
+pub(crate) fn advice(note: &Note) -> Option<(&'static str, String)> {
+    let kind = match note {
+        Note::QueuesExceedCores { .. }
+        | Note::MoreQueuesPossible { .. }
+        | Note::TinyMachine { .. }
+        | Note::VmbusChannels { .. }
+        | Note::VectorsShared { .. } => "try",
+        _ => "fix",
+    };
+    Some((kind, fix(note)?))
+}
 
 /// The text, without its fix.
 #[allow(clippy::too_many_lines)] // one entry for each note
@@ -69,25 +83,29 @@ pub fn text(note: &Note) -> String {
             format!("node {nodes} of the policy's scope has no usable CPU; the local node is used")
         }
         Note::NoUsableCpu { online } => {
-            format!("every online CPU ({online}) is isolated, nohz_full or excluded; all of them are used")
+            format!("every online CPU ({}) is isolated, nohz_full or excluded; all of them are used", online.short())
         }
         Note::NoRemoteNode => "there is no remote node with a usable CPU; the local node is used".into(),
         Note::CpusUnusable { wanted, missing, used_for: UsedFor::Interrupts } if wanted == missing => {
-            format!("none of the CPUs {wanted} that the policy names can be used; those of the local node are used")
+            format!("none of the CPUs {} that the policy names can be used; those of the local node are used", wanted.short())
         }
         Note::CpusUnusable { wanted, missing, used_for } => {
             let what = match used_for {
                 UsedFor::Interrupts => "for interrupts",
                 UsedFor::Rps => "for RPS",
             };
-            format!("of the CPUs {wanted} that the policy names {what}, {missing} are offline or excluded")
+            format!(
+                "of the CPUs {} that the policy names {what}, {} are offline or excluded",
+                wanted.short(),
+                missing.short()
+            )
         }
         Note::Widened { queues, cores, node, to } => format!(
             "node {node} has {cores} cores for {queues} queues: widened to node {} of the same package",
             numbers(to)
         ),
         Note::IsolatedCpusUsed { cpus } => {
-            format!("CPUs {cpus} take interrupts although they are isolated or nohz_full")
+            format!("CPUs {} take interrupts although they are isolated or nohz_full", cpus.short())
         }
         Note::Skipped => "the policy leaves this interface alone".into(),
         Note::VectorsUnreadable { missing: Some(missing), .. } => format!(
@@ -189,12 +207,6 @@ pub fn text(note: &Note) -> String {
             "xps_rxqs is set on {}, and takes precedence over xps_cpus for flows with a receive queue",
             count(queues.len(), "transmit queue")
         ),
-        note => about_machine(note),
-    }
-}
-
-fn about_machine(note: &Note) -> String {
-    match note {
         Note::NotPresent { selector } => format!("no interface matches `{selector}`"),
         Note::NoDevice { selector, what } => format!("`{selector}` {what}"),
         Note::RuleUnmatched { rule, conditions } => {
@@ -207,8 +219,7 @@ fn about_machine(note: &Note) -> String {
                 let down: Vec<&str> = down.iter().map(String::as_str).collect();
                 parts.push(format!("{} (down, no vectors requested)", few(&down)));
             }
-            let mut by_driver: std::collections::BTreeMap<Option<&str>, Vec<&str>> =
-                std::collections::BTreeMap::default();
+            let mut by_driver: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
             for function in functions {
                 by_driver.entry(function.driver.as_deref()).or_default().push(&function.address);
             }
@@ -258,10 +269,10 @@ fn about_machine(note: &Note) -> String {
             "compared with a plan by the given options; apply needs the same options to fix it".into()
         }
         Note::CpusChanged { cpus, left_out: true } => {
-            format!("CPUs {cpus} went online or offline; their figures for that time are not counted")
+            format!("CPUs {} went online or offline; their figures for that time are not counted", cpus.short())
         }
         Note::CpusChanged { cpus, .. } => {
-            format!("CPUs {cpus} went online or offline while interrupts were watched")
+            format!("CPUs {} went online or offline while interrupts were watched", cpus.short())
         }
         Note::Short => {
             "the time is too short for shares of CPU time, which the kernel counts in ticks of 10 ms".into()
@@ -287,18 +298,17 @@ fn about_machine(note: &Note) -> String {
             let word = if runs.len() == 1 { "run" } else { "runs" };
             format!("{side}, {word} {}: the {what} is far from that of the others; {why}", list.join(", "))
         }
-        note => about_irqbalance(note),
+        Note::IrqbalanceRunning { pid, action, irqs, left_alone, lasts, .. } => {
+            irqbalance(*pid, *action, *irqs, *left_alone, *lasts)
+        }
     }
 }
 
-fn about_irqbalance(note: &Note) -> String {
-    let Note::IrqbalanceRunning { pid, action, irqs: planned, left_alone, lasts, .. } = note else {
-        return String::new();
-    };
+fn irqbalance(pid: i32, action: Balancer, planned: usize, left_alone: usize, lasts: bool) -> String {
     let who = format!("irqbalance runs (process {pid})");
-    let irqs = count(*planned, "planned IRQ");
+    let irqs = count(planned, "planned IRQ");
     match action {
-        Balancer::Ban if *lasts => format!(
+        Balancer::Ban if lasts => format!(
             "{who} and moves vectors: apply has it leave the {irqs} alone, also after it restarts, because its policy \
              script asks nicpin"
         ),
@@ -310,7 +320,7 @@ fn about_irqbalance(note: &Note) -> String {
             "{who} and would move the {irqs}: apply stops its service until the next boot, and restore starts it \
              again"
         ),
-        Balancer::Ignore if *left_alone > 0 => {
+        Balancer::Ignore if left_alone > 0 => {
             let rest = match planned - left_alone {
                 0 => String::new(),
                 rest => format!("; it will move the other {rest}"),

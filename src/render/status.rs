@@ -1,146 +1,207 @@
-//! The status as one screen: one line for each interface, then what differs from the plan, with the fix.
+//! The status: a line for each interface, the worst ones in a sentence, and what applying would gain. On request the
+//! details of each interface.
 
-use crate::cpuset::CpuSet;
 use crate::machine::Role;
 use crate::plan::{NodeSource, Note};
-use crate::render::note::{fix, text};
-use crate::render::style::{Paint, Tone};
-use crate::render::text::{columns, count, ranges, rate, short_speed, wrap};
+use crate::render::note::{advice, fix, text};
+use crate::render::score::gain;
+use crate::render::screen::{Screen, Tone};
+use crate::render::text::{columns, count, cpus, queue, ranges, rate, short_speed, wrap};
+use crate::report::state::{InterfaceState, VectorState};
 use crate::report::status::{
-    InterfaceState, InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, VectorState,
-    VectorStatus,
+    InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, VectorStatus,
 };
 
-/// Rows listed without `--all`: of a single interface, and of each of several.
-const MOST_ROWS: (usize, usize) = (8, 3);
+/// How much is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// One screen: a line for each interface, and the worst.
+    Summary,
+    /// Also each interface, with vectors that are not as planned.
+    Interfaces,
+    /// Also all vectors.
+    Vectors,
+}
 
-/// The screen. `all`: every vector. `every`: also interfaces that have nothing to add to their line in the summary.
-pub fn status(status: &Status, all: bool, every: bool, paint: Paint) -> String {
-    let mut out = summary(status, paint);
-    let only = status.interfaces.len() == 1;
-    let most = match (all, only) {
-        (true, _) => usize::MAX,
-        (false, true) => MOST_ROWS.0,
-        (false, false) => MOST_ROWS.1,
-    };
-    for interface in &status.interfaces {
-        let quiet = interface.state <= InterfaceState::NotProven && interface.notes.is_empty();
-        if all || every || only || !quiet {
-            out.push('\n');
-            out.push_str(&self::interface(interface, all, most, paint));
-        }
-    }
+/// Interfaces, findings and notes on one screen.
+const MOST_INTERFACES: usize = 12;
+const MOST_FINDINGS: usize = 3;
+const MOST_NOTES: usize = 2;
+
+/// Vectors listed with the details of an interface.
+const MOST_VECTORS: usize = 8;
+
+pub fn status(status: &Status, detail: Detail, screen: Screen) -> String {
+    let mut out = String::new();
     if !status.interfaces.is_empty() {
+        out.push_str(&summary(status, detail, screen));
         out.push('\n');
     }
-    for note in &status.notes {
-        out.push_str(&self::note("", note, paint));
+    if detail == Detail::Summary {
+        out.push_str(&findings(status));
+    } else {
+        for interface in &status.interfaces {
+            out.push_str(&self::interface(status, interface, detail, screen));
+            out.push('\n');
+        }
     }
-    out.push_str(&irqbalance(status, paint));
-    out.push_str(&last_line(status, paint));
+    let mut notes: Vec<(&str, &Note)> = status.notes.iter().map(|note| ("", note)).collect();
+    let mut shown = notes.len();
+    if detail == Detail::Summary {
+        for interface in &status.interfaces {
+            notes.extend(interface.notes.iter().map(|note| (interface.name.as_str(), note)));
+        }
+        shown = MOST_NOTES;
+    }
+    for (about, note) in notes.iter().take(shown) {
+        out.push_str(&self::note("", about, note, screen));
+    }
+    if notes.len() > shown {
+        out.push_str(&format!("+{}, -v\n", count(notes.len() - shown, "more note")));
+    }
+    out.push_str(&irqbalance(&status.irqbalance, screen));
+    out.push_str(&verdict(status, detail, screen));
     out
 }
 
-/// One line for each interface.
-fn summary(status: &Status, paint: Paint) -> String {
-    if status.interfaces.is_empty() {
-        return String::new();
-    }
-    let heads = [
-        "interface",
-        "state",
-        "node",
-        "link",
-        "queues",
-        "local",
-        "cpu/core",
-        "isolated",
-        "drift",
-        "fixed",
-        "irq/s",
-    ];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+type Cell = fn(&InterfaceStatus) -> String;
+
+/// The columns of the summary: the head, what it means if that is not obvious, and the cell.
+const COLUMNS: [(&str, &str, Cell); 9] = [
+    ("interface", "", |i| i.name.clone()),
+    ("state", "", |i| state(i.state).to_owned()),
+    ("node", "", |i| i.node.map_or("?".to_owned(), |node| node.to_string())),
+    ("link", "", |i| i.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &i.link),
+    ("queues", "in use/possible", |i| {
+        i.queues.to_string() + &i.max_queues.map_or(String::new(), |most| format!("/{most}"))
+    }),
+    ("local", "vectors on the node/all", |i| {
+        i.local.map_or("?".to_owned(), |local| format!("{local}/{}", i.queue_vectors))
+    }),
+    ("per core", "most queues", |i| i.max_per_core.to_string()),
+    ("differ", "settings", |i| i.differ.to_string()),
+    ("irq/s", "", |i| i.per_second.map_or("-".to_owned(), rate)),
+];
+
+fn summary(status: &Status, detail: Detail, screen: Screen) -> String {
+    let shown = match status.interfaces.len() {
+        many if detail == Detail::Summary && many > MOST_INTERFACES => MOST_INTERFACES,
+        all => all,
+    };
+    let mut rows = vec![COLUMNS.map(|(head, ..)| head.to_owned()).to_vec()];
     let mut tones = vec![Tone::Plain];
-    for interface in &status.interfaces {
-        let link =
-            interface.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &interface.link;
-        let most = interface.max_queues.map_or(String::new(), |most| format!("/{most}"));
-        let of_all = |number: usize| format!("{number}/{}", interface.queue_vectors);
-        rows.push(vec![
-            interface.name.clone(),
-            word(interface.state).to_owned(),
-            interface.node.map_or("?".to_owned(), |node| node.to_string()),
-            link,
-            format!("{}{most}", interface.queues),
-            interface.local.map_or("?".to_owned(), of_all),
-            format!("{}/{}", interface.max_per_cpu, interface.max_per_core),
-            interface.on_isolated.to_string(),
-            interface.drift.to_string(),
-            interface.unmovable.to_string(),
-            interface.per_second.map_or("-".to_owned(), rate),
-        ]);
+    for interface in &status.interfaces[..shown] {
+        rows.push(COLUMNS.map(|(.., cell)| cell(interface)).to_vec());
         tones.push(tone(interface.state));
     }
-    paint.lines(&columns(0, &rows, &[15, 10, 4, 12, 8, 7, 8, 8, 5, 5, 6]), &tones)
+    let mut out = screen.lines(&columns(0, &rows), &tones);
+    let hidden = &status.interfaces[shown..];
+    if !hidden.is_empty() {
+        let by_state = hidden.chunk_by(|a, b| a.state == b.state);
+        let each: Vec<String> =
+            by_state.map(|alike| format!("{} {}", alike.len(), state(alike[0].state))).collect();
+        out.push_str(&format!("+{} more ({}), -v\n", hidden.len(), each.join(", ")));
+    }
+    let legend = COLUMNS.iter().filter(|(_, meaning, _)| !meaning.is_empty());
+    let legend: Vec<String> = legend.map(|(head, meaning, _)| format!("{head}: {meaning}")).collect();
+    out + &wrap("", &legend.join("; "))
 }
 
-fn word(verdict: InterfaceState) -> &'static str {
-    match verdict {
-        InterfaceState::Proven => "OK",
-        InterfaceState::LeftAlone => "left alone",
-        InterfaceState::NotProven => "not proven",
+pub(crate) fn state(state: InterfaceState) -> &'static str {
+    match state {
+        InterfaceState::Ok => "ok",
+        InterfaceState::Unproven => "unproven",
+        InterfaceState::Pending => "pending",
+        InterfaceState::Untuned => "untuned",
+        InterfaceState::Crowded => "crowded",
+        InterfaceState::Drifted => "drifted",
+        InterfaceState::Remote => "remote",
+        InterfaceState::Isolated => "isolated",
         InterfaceState::Unknown => "unknown",
-        InterfaceState::Pending => "moving",
-        InterfaceState::Elsewhere => "ELSEWHERE",
-        InterfaceState::Drift => "DRIFT",
     }
 }
 
-fn tone(verdict: InterfaceState) -> Tone {
-    match verdict {
-        InterfaceState::Proven => Tone::Good,
-        InterfaceState::LeftAlone => Tone::Plain,
-        InterfaceState::NotProven | InterfaceState::Unknown | InterfaceState::Pending => Tone::Doubtful,
-        InterfaceState::Elsewhere | InterfaceState::Drift => Tone::Bad,
+fn tone(state: InterfaceState) -> Tone {
+    match state {
+        InterfaceState::Ok => Tone::Good,
+        InterfaceState::Crowded => Tone::Warning,
+        state if state.is_alarming() => Tone::Alarm,
+        _ => Tone::Plain,
     }
 }
 
-fn interface(interface: &InterfaceStatus, all: bool, most: usize, paint: Paint) -> String {
-    let node = match (interface.node, interface.node_source) {
-        (Some(node), NodeSource::NumaNode | NodeSource::SingleNode) => format!("node {node}"),
-        (Some(node), NodeSource::Nearest) => format!("node {node} (nearest)"),
-        (Some(node), NodeSource::LocalCpulist) => format!("node {node} (by local_cpulist)"),
-        (Some(node), _) => format!("node {node} (by policy)"),
-        (None, _) => "node unknown".to_owned(),
+/// The worst interfaces, a sentence each.
+fn findings(status: &Status) -> String {
+    let worth = status.interfaces.iter().filter(|interface| interface.state >= InterfaceState::Untuned);
+    let rows: Vec<Vec<String>> =
+        worth.take(MOST_FINDINGS).map(|i| vec![i.name.clone(), finding(i)]).collect();
+    columns(0, &rows)
+}
+
+/// The state of an interface in a sentence.
+fn finding(interface: &InterfaceStatus) -> String {
+    let what = match interface.state {
+        InterfaceState::Unknown => {
+            return "its queue vectors are not recognized or cannot be read".to_owned();
+        }
+        InterfaceState::Isolated => {
+            format!("{} on isolated CPUs; ", count(interface.on_isolated, "vector"))
+        }
+        InterfaceState::Remote => {
+            let remote = interface.queue_vectors - interface.local.unwrap_or(0);
+            format!("{remote} of {} on another node; ", count(interface.queue_vectors, "queue vector"))
+        }
+        InterfaceState::Crowded => {
+            let queues = count(interface.max_per_core, "queue");
+            format!("{queues} on a core while another candidate core has none; ")
+        }
+        InterfaceState::Drifted | InterfaceState::Untuned => String::new(),
+        InterfaceState::Pending => {
+            return "set as planned; the kernel moves vectors at their next interrupt".to_owned();
+        }
+        InterfaceState::Unproven => return "as planned; no interrupt was seen".to_owned(),
+        InterfaceState::Ok => return "as planned; interrupts arrive there".to_owned(),
     };
+    let drifted = match interface.drifted {
+        0 => String::new(),
+        drifted => format!(", {drifted} of them changed since apply"),
+    };
+    format!("{what}{} not as planned{drifted}", count(interface.differ, "setting"))
+}
+
+fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail, screen: Screen) -> String {
     let driver = interface.driver.as_deref().unwrap_or("(no driver)");
-    let text = format!("{driver} {}  {node}  CPUs {}", interface.device, interface.candidates);
-    let mut out = wrap(&format!("{}  ", interface.name), &text);
+    let candidates = cpus(&status.host, &interface.candidates);
+    let node = node(interface.node, interface.node_source);
+    let mut out = wrap(
+        &format!("{}  ", interface.name),
+        &format!("{driver} {}  {node}  candidate CPUs: {candidates}", interface.device),
+    );
     let versions = versions(interface);
-    if all && !versions.is_empty() {
+    if !versions.is_empty() {
         out.push_str(&wrap("  ", &versions));
     }
-
+    out.push_str(&wrap("  ", &format!("{}: {}", state(interface.state), finding(interface))));
+    let all = detail == Detail::Vectors;
     let is_bad = |row: &&VectorStatus| row.why.is_some();
     let bad = interface.vectors.iter().filter(is_bad).count();
     let mut shown: Vec<&VectorStatus> = interface.vectors.iter().filter(|row| all || is_bad(row)).collect();
     if !all {
         shown.sort_by_key(|row| row.local != Some(false));
-        shown.truncate(most);
+        shown.truncate(MOST_VECTORS);
     }
     if !shown.is_empty() {
-        out.push_str(&rows(&shown, paint));
+        out.push_str(&rows(status, &shown, screen));
     }
-    let hidden = if all { 0 } else { bad - shown.len() };
-    if hidden > 0 {
-        out.push_str(&format!("  +{hidden} more like these (--all to list)\n"));
+    if !all && bad > shown.len() {
+        out.push_str(&format!("  +{} more, --all\n", bad - shown.len()));
     }
-    out.push_str(&wrap("  ", &good(interface, all)));
+    out.push_str(&wrap("  ", &good(interface)));
     if let Some(fix) = &interface.fix {
-        out.push_str(&format!("  fix  {}\n", paint.paint(Tone::Fix, fix)));
+        out.push_str(&format!("  fix: {}\n", screen.paint(Tone::Fix, fix)));
     }
     for note in &interface.notes {
-        out.push_str(&self::note("  ", note, paint));
+        out.push_str(&self::note("  ", "", note, screen));
     }
     out
 }
@@ -156,61 +217,61 @@ fn versions(interface: &InterfaceStatus) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-fn rows(shown: &[&VectorStatus], paint: Paint) -> String {
-    let heads = ["queue", "IRQ", "planned", "affinity", "effective", "node", "irq/s", ""];
+/// The node of an interface, and how it was determined if not by `numa_node`.
+pub(crate) fn node(node: Option<u32>, source: NodeSource) -> String {
+    let Some(node) = node else { return "node unknown".to_owned() };
+    let by = match source {
+        NodeSource::NumaNode => "",
+        NodeSource::SingleNode => " (the only node)",
+        NodeSource::Nearest => " (nearest)",
+        NodeSource::LocalCpulist => " (by local_cpulist)",
+        _ => " (by policy)",
+    };
+    format!("node {node}{by}")
+}
+
+fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
+    let heads = ["queue", "IRQ", "affinity", "effective", "planned", "node", "irq/s", ""];
     let mut cells = vec![heads.map(str::to_owned).to_vec()];
     let mut tones = vec![Tone::Plain];
     for row in shown {
         let (word, tone) = match row.state {
-            VectorState::AsPlanned if row.is_proven() => ("OK", Tone::Plain),
+            VectorState::AsPlanned if row.is_proven() => ("ok", Tone::Plain),
             VectorState::AsPlanned if row.idle => ("as planned; not in use", Tone::Plain),
             VectorState::AsPlanned => ("as planned", Tone::Plain),
             VectorState::LeftAlone => ("left alone", Tone::Plain),
-            VectorState::Unmovable => ("unmovable", Tone::Plain),
-            VectorState::Pending => ("moving", Tone::Doubtful),
-            VectorState::Elsewhere => ("ELSEWHERE", Tone::Bad),
-            VectorState::Drift => ("DRIFT", Tone::Bad),
+            VectorState::Unmovable => ("cannot be moved", Tone::Plain),
+            VectorState::Pending => ("pending", Tone::Plain),
+            VectorState::Elsewhere => ("elsewhere", Tone::Warning),
+            VectorState::Differs if row.on_isolated || row.local == Some(false) => ("differs", Tone::Alarm),
+            VectorState::Differs => ("differs", Tone::Plain),
         };
-        let why = row.why.as_ref().map_or(String::new(), |why| format!("  {why}"));
+        let why = row.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let list = |set: Option<&_>| set.map_or("-".to_owned(), |set| cpus(&status.host, set));
         cells.push(vec![
-            queue(row),
+            queue(row.role, row.queue),
             row.irq.to_string(),
-            list(row.planned.as_ref()),
-            row.affinity.to_string(),
+            cpus(&status.host, &row.affinity),
             list(row.effective.as_ref()),
+            list(row.planned.as_ref()),
             row.node.map_or("-".to_owned(), |node| node.to_string()),
             row.per_second.map_or("-".to_owned(), rate),
             format!("{word}{why}"),
         ]);
         tones.push(tone);
     }
-    paint.lines(&columns(2, &cells, &[7, 6, 12, 14, 9, 4, 6]), &tones)
-}
-
-fn queue(row: &VectorStatus) -> String {
-    match (row.queue, row.role) {
-        (Some(queue), Role::Rx) => format!("rx {queue}"),
-        (Some(queue), Role::Tx) => format!("tx {queue}"),
-        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
-        (Some(queue), _) => queue.to_string(),
-        (None, _) => "control".to_owned(),
-    }
-}
-
-fn list(cpus: Option<&CpuSet>) -> String {
-    cpus.map_or("-".to_owned(), CpuSet::to_string)
+    screen.lines(&columns(2, &cells), &tones)
 }
 
 /// What is as planned or left alone, in short.
-fn good(interface: &InterfaceStatus, all: bool) -> String {
+fn good(interface: &InterfaceStatus) -> String {
     let of = |state: VectorState| interface.vectors.iter().filter(move |row| row.state == state);
     let mut parts = Vec::new();
     let planned = of(VectorState::AsPlanned).count();
     if interface.vectors.is_empty() {
         parts.push("no vectors".to_owned());
     } else if planned > 0 {
-        let hint = if all { "" } else { " (--all to list)" };
-        parts.push(format!("{} as planned{hint}", count(planned, "vector")));
+        parts.push(format!("{} as planned", count(planned, "vector")));
     }
     if let (Some(proven), true) = (interface.proven, planned > 0) {
         parts.push(format!(
@@ -242,17 +303,18 @@ fn steering(what: &str, steering: Steering) -> String {
     }
 }
 
-fn note(indent: &str, note: &Note, paint: Paint) -> String {
-    let mut out = wrap(&format!("{indent}note  "), &text(note));
-    if let Some(fix) = fix(note) {
-        out.push_str(&format!("{indent}      {}\n", paint.paint(Tone::Fix, &fix)));
+/// `about`: the name of an interface, or nothing.
+fn note(indent: &str, about: &str, note: &Note, screen: Screen) -> String {
+    let about = if about.is_empty() { String::new() } else { format!("{about}: ") };
+    let mut out = wrap(&format!("{indent}note  "), &format!("{about}{}", text(note)));
+    if let Some((kind, command)) = advice(note) {
+        out.push_str(&format!("{indent}      {kind}: {}\n", screen.paint(Tone::Fix, &command)));
     }
     out
 }
 
-fn irqbalance(status: &Status, paint: Paint) -> String {
-    let indent = "irqbalance  ";
-    let IrqbalanceStatus { pid, state, irqs, note } = &status.irqbalance;
+fn irqbalance(irqbalance: &IrqbalanceStatus, screen: Screen) -> String {
+    let IrqbalanceStatus { pid, state, irqs, note } = irqbalance;
     let who = pid.map(|pid| format!("runs (process {pid})")).unwrap_or_default();
     let lasting_fix = || note.as_ref().and_then(fix);
     let (what, fix) = match state {
@@ -267,50 +329,33 @@ fn irqbalance(status: &Status, paint: Paint) -> String {
             (what, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { lasting_fix() })
         }
     };
-    let mut out = wrap(indent, &what);
-    if let Some(fix) = fix {
-        out.push_str(&format!(
-            "{:width$}{}
-",
-            "",
-            paint.paint(Tone::Fix, &fix),
-            width = indent.len()
-        ));
-    }
-    out
+    let fix = fix.map(|fix| format!("            fix: {}\n", screen.paint(Tone::Fix, &fix)));
+    wrap("irqbalance  ", &what) + &fix.unwrap_or_default()
 }
 
-/// The worst state of all interfaces, in a sentence.
-fn last_line(status: &Status, paint: Paint) -> String {
-    let Some(verdict) = status.state else { return String::new() };
-    let of = |verdict: InterfaceState| status.interfaces.iter().filter(move |i| i.state == verdict).count();
-    let not_proven = |out: &mut String| match status.seconds {
-        _ if of(InterfaceState::NotProven) == 0 => {}
-        Some(seconds) => {
-            let which = count(of(InterfaceState::NotProven), "interface");
-            out.push_str(&format!("; {which} had no interrupt in {seconds:.1} s: not proven"));
+/// The worst state of all interfaces in a sentence, and what applying would gain.
+fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
+    let Some(worst) = status.state else { return String::new() };
+    let alike = status.interfaces.iter().filter(|interface| interface.state == worst).count();
+    let of_all = format!("{alike} of {}", count(status.interfaces.len(), "interface"));
+    let text = match (worst, status.seconds) {
+        (InterfaceState::Unproven, None) => "as planned; no interrupts were watched".to_owned(),
+        (InterfaceState::Unproven, Some(seconds)) => {
+            format!("as planned; {of_all} had no interrupt in {seconds:.1} s")
         }
-        None => out.push_str("; no interrupts were watched: not proven"),
+        (InterfaceState::Ok, _) => "as planned, and interrupts arrive there".to_owned(),
+        _ => of_all,
     };
-    let mut text = match verdict {
-        InterfaceState::Drift => {
-            let differ =
-                format!("{} of {} settings are not as planned", status.differ, status.same + status.differ);
-            let since =
-                if status.applied { "changed since nicpin apply" } else { "nicpin apply has not run yet" };
-            format!("{differ} ({since})")
+    let lines = wrap(&format!("{}: ", state(worst)), &text);
+    let mut out = screen.lines(&lines, &[tone(worst)]);
+    if status.differ > 0 {
+        if detail == Detail::Summary {
+            let kind = if worst >= InterfaceState::Crowded { "fix" } else { "try" };
+            out.push_str(&format!("{kind}: {}\n", screen.paint(Tone::Fix, "nicpin apply")));
         }
-        InterfaceState::Elsewhere => "set as planned, but interrupts arrive elsewhere".to_owned(),
-        InterfaceState::Pending => "set as planned; some vectors move at their next interrupt".to_owned(),
-        InterfaceState::Unknown => "the queue vectors of some interfaces could not be determined".to_owned(),
-        InterfaceState::NotProven | InterfaceState::Proven => "as planned".to_owned(),
-        InterfaceState::LeftAlone => "nothing is planned for these interfaces".to_owned(),
-    };
-    not_proven(&mut text);
-    if verdict == InterfaceState::Drift {
-        text.push_str("; nicpin apply fixes them");
+        let settings = count(status.differ, "setting");
+        let gain = gain(&status.score_now, &status.score);
+        out.push_str(&wrap("", &format!("applying changes {settings}{gain}")));
     }
-    let head = format!("{}: ", word(verdict));
-    let lines = wrap(&head, &text);
-    paint.lines(&lines, &vec![tone(verdict); lines.lines().count()])
+    out
 }

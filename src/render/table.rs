@@ -1,33 +1,33 @@
-//! A plan as a table: at most 100 columns, CPUs as lists, one line for each vector.
+//! A plan as a table: CPUs as lists, and one line for each vector and queue or, where many are alike, for all of them.
 
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
-use crate::plan::{NodeSource, Plan, PlannedInterface, PlannedVector};
-use crate::render::explain;
+use crate::plan::{HostSummary, Plan, PlannedInterface, PlannedVector};
 use crate::render::note::note;
-use crate::render::text::{WIDTH, columns, count, ranges, speed, wrap};
+use crate::render::score;
+use crate::render::status::node;
+use crate::render::text::{columns, count, cpus, queue, ranges, speed, wrap};
 
-/// The whole plan; with `masks`, also each file with the mask to write and the current one.
-pub fn plan(plan: &Plan, masks: bool) -> String {
+/// Vectors or queues that share their reason have a line each up to this number, and one for all beyond it.
+const MOST_ALIKE: usize = 8;
+
+/// The whole plan. `masks`: also each file with the mask to write and the current one. `all`: a line for each vector and
+/// queue.
+pub fn plan(plan: &Plan, masks: bool, all: bool) -> String {
     let mut out = machine(plan);
     for interface in &plan.interfaces {
         out.push('\n');
-        out.push_str(&self::interface(interface));
+        out.push_str(&self::interface(&plan.host, interface, all));
     }
     if masks && !plan.writes.is_empty() {
         out.push_str("\nmasks\n");
         for write in &plan.writes {
-            let line = format!("  {}  {}  (now {})\n", write.path, write.value, write.current);
-            if line.len() <= WIDTH {
-                out.push_str(&line);
-            } else {
-                // Both masks of a large machine do not fit one line.
-                let (path, now) = (format!("  {}  ", write.path), " ".repeat(write.path.len() - 1));
-                out.push_str(&wrap(&path, &write.value));
-                out.push_str(&wrap(&format!("{now}(now "), &format!("{})", write.current)));
-            }
+            out.push_str(&wrap(
+                &format!("  {}  ", write.path),
+                &format!("{}  (now {})", write.value, write.current),
+            ));
         }
     }
     out.push('\n');
@@ -49,7 +49,7 @@ fn machine(plan: &Plan) -> String {
         .nodes
         .iter()
         .map(|node| {
-            let cpus = if node.cpus.is_empty() { "no CPU".to_owned() } else { node.cpus.to_string() };
+            let cpus = if node.cpus.is_empty() { "no CPU".to_owned() } else { node.cpus.short() };
             format!("{} = {cpus}", node.node)
         })
         .collect();
@@ -61,36 +61,56 @@ fn machine(plan: &Plan) -> String {
     );
     for (what, cpus) in [("isolated", &plan.host.isolated), ("nohz_full", &plan.host.nohz_full)] {
         if !cpus.is_empty() {
-            text.push_str(&format!("; {what} {cpus}"));
+            text.push_str(&format!("; {what} {}", cpus.short()));
         }
     }
-    wrap("machine  ", &text)
+    let legend = "affinity: CPUs to which the kernel may deliver the interrupt; effective: the one to which it does; \
+                  planned -: left alone";
+    wrap("machine  ", &text) + &wrap("", legend)
 }
 
-fn interface(interface: &PlannedInterface) -> String {
-    let mut out = heading(interface);
+fn interface(host: &HostSummary, interface: &PlannedInterface, all: bool) -> String {
+    let mut out = heading(host, interface);
     let mut rows = Vec::new();
     if !interface.vectors.is_empty() {
         rows.push(["IRQ", "queue", "affinity", "effective", "planned", "why"].map(str::to_owned).to_vec());
     }
-    rows.extend(interface.vectors.iter().map(vector));
-    out.push_str(&columns(2, &rows, &[6, 12, 18, 9, 18]));
-    out.push_str(&columns(2, &queues(interface), &[14, 34]));
+    for alike in groups(&interface.vectors, |vector| (vector.role, reason(vector))) {
+        let most = if alike[0].role.is_queue() { MOST_ALIKE } else { 1 };
+        if all || alike.len() <= most {
+            rows.extend(alike.into_iter().map(|vector| vectors(host, &[vector], &vector.why)));
+        } else {
+            rows.push(vectors(host, &alike, reason(alike[0])));
+        }
+    }
+    out.push_str(&columns(2, &rows));
+    out.push_str(&columns(2, &queues(host, interface, all)));
     for about in &interface.notes {
         out.push_str(&note("  ", about));
     }
     out
 }
 
-fn heading(interface: &PlannedInterface) -> String {
-    let node = match (interface.node, interface.node_source) {
-        (Some(node), NodeSource::NumaNode) => format!("node {node}"),
-        (Some(node), NodeSource::SingleNode) => format!("node {node} (the only node)"),
-        (Some(node), NodeSource::Nearest) => format!("node {node} (nearest)"),
-        (Some(node), NodeSource::LocalCpulist) => format!("node {node} (by local_cpulist)"),
-        (Some(node), _) => format!("node {node} (by policy)"),
-        (None, _) => "node unknown".to_owned(),
-    };
+/// What decided on a vector's CPUs, without the other queues there.
+fn reason(vector: &PlannedVector) -> &str {
+    match vector.role {
+        Role::Control => &vector.why,
+        _ => vector.why.split("; ").next().unwrap_or_default(),
+    }
+}
+
+/// The items by key, in the order of the first of each.
+fn groups<'a, T, K: Ord>(items: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
+    let mut groups: BTreeMap<K, (usize, Vec<&T>)> = BTreeMap::new();
+    for (at, item) in items.iter().enumerate() {
+        groups.entry(key(item)).or_insert((at, Vec::new())).1.push(item);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by_key(|(first, _)| *first);
+    groups.into_iter().map(|(_, items)| items).collect()
+}
+
+fn heading(host: &HostSummary, interface: &PlannedInterface) -> String {
     let speed = interface.speed_mbps.map(|mbps| format!(" {}", speed(mbps))).unwrap_or_default();
     let rules = match interface.rules.as_slice() {
         [] => String::new(),
@@ -104,75 +124,101 @@ fn heading(interface: &PlannedInterface) -> String {
         via => format!("  via {}", via.join(", ")),
     };
     let text = format!(
-        "{} {}{parent}  {node}  {}{speed}  {} rx, {} tx  CPUs {}{rules}{via}",
+        "{} {}{parent}  {}  {}{speed}  {} rx, {} tx  candidate CPUs: {}{rules}{via}",
         interface.driver.as_deref().unwrap_or("(no driver)"),
         interface.device,
+        node(interface.node, interface.node_source),
         interface.link,
         interface.rx_queues.len(),
         interface.tx_queues.len(),
-        interface.candidates
+        cpus(host, &interface.candidates)
     );
     wrap(&format!("{}  ", interface.name), &text)
 }
 
-fn vector(vector: &PlannedVector) -> Vec<String> {
-    let queue = match (vector.queue, vector.role) {
-        (Some(queue), Role::Combined) => format!("{queue}"),
-        (Some(queue), Role::Rx) => format!("rx {queue}"),
-        (Some(queue), Role::Tx) => format!("tx {queue}"),
-        (Some(vector), Role::Rdma) => format!("rdma {vector}"),
-        _ => "control".to_owned(),
+/// One line for vectors that share role and reason.
+fn vectors(host: &HostSummary, alike: &[&PlannedVector], why: &str) -> Vec<String> {
+    let of = |cpus: fn(&PlannedVector) -> Option<&CpuSet>| {
+        let sets: Vec<&CpuSet> = alike.iter().filter_map(|vector| cpus(vector)).collect();
+        sets_of(host, &sets)
     };
+    let irqs: Vec<u32> = alike.iter().map(|vector| vector.irq).collect();
+    let numbers: Vec<u32> = alike.iter().filter_map(|vector| vector.queue).collect();
+    let role = queue(alike[0].role, None);
     vec![
-        vector.irq.to_string(),
-        queue,
-        vector.affinity.to_string(),
-        list(vector.effective.as_ref()),
-        list(vector.cpus.as_ref()),
-        vector.why.to_string(),
+        ranges(&irqs),
+        format!("{role} {}", ranges(&numbers)).trim().to_owned(),
+        of(|vector| Some(&vector.affinity)),
+        of(|vector| vector.effective.as_ref()),
+        of(|vector| vector.cpus.as_ref()),
+        why.to_owned(),
     ]
 }
 
-fn list(cpus: Option<&CpuSet>) -> String {
-    match cpus {
-        None => "-".to_owned(),
-        Some(cpus) if cpus.is_empty() => "none".to_owned(),
-        Some(cpus) => cpus.to_string(),
+/// The CPUs of several vectors or queues in short.
+fn sets_of(host: &HostSummary, sets: &[&CpuSet]) -> String {
+    let Some(first) = sets.first() else { return "-".to_owned() };
+    if sets.iter().all(|set| set == first) {
+        return cpus(host, first);
     }
+    let together = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
+    let each = match sets.iter().map(|set| set.len()).max() {
+        Some(1) => "one",
+        _ => "some",
+    };
+    format!("{each} of {}", cpus(host, &together).trim_start_matches("all of "))
 }
 
-/// Queues with the same plan share a line.
-fn queues(interface: &PlannedInterface) -> Vec<Vec<String>> {
-    let rps = |cpus: Option<&CpuSet>| match cpus {
-        None => "rps unchanged".to_owned(),
-        Some(cpus) if cpus.is_empty() => "rps off".to_owned(),
-        Some(cpus) => format!("rps {cpus}"),
-    };
-    let xps = |cpus: Option<&CpuSet>| match cpus {
-        None => "xps unchanged".to_owned(),
-        Some(cpus) if cpus.is_empty() => "xps off".to_owned(),
-        Some(cpus) => format!("xps {cpus}"),
-    };
+/// A queue with its planned setting and the reason.
+struct Queue<'a> {
+    number: u32,
+    what: &'static str,
+    cpus: Option<&'a CpuSet>,
+    more: String,
+    why: &'a str,
+}
+
+/// Queues with the same plan share a line; so do many with the same reason.
+fn queues(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Vec<Vec<String>> {
     let rx = interface.rx_queues.iter().map(|rx| {
-        let flow = rx.rps_flow_cnt.map(|flows| format!(", {flows} flows")).unwrap_or_default();
-        ("rx", rx.queue, rps(rx.rps_cpus.as_ref()) + &flow, &*rx.why)
+        let more = rx.rps_flow_cnt.map(|flows| format!(", {flows} flows")).unwrap_or_default();
+        Queue { number: rx.queue, what: "rps", cpus: rx.rps_cpus.as_ref(), more, why: &rx.why }
     });
-    let tx = interface.tx_queues.iter().map(|tx| ("tx", tx.queue, xps(tx.xps_cpus.as_ref()), &*tx.why));
-    let mut groups: BTreeMap<(&str, String, &str), (usize, Vec<u32>)> = BTreeMap::new();
-    for (kind, queue, what, why) in rx.chain(tx) {
-        let seen = groups.len();
-        groups.entry((kind, what, why)).or_insert((seen, Vec::new())).1.push(queue);
+    let tx = interface.tx_queues.iter().map(|tx| {
+        let more = String::new();
+        Queue { number: tx.queue, what: "xps", cpus: tx.xps_cpus.as_ref(), more, why: &tx.why }
+    });
+    let mut rows = Vec::new();
+    for (way, queues) in [("rx", rx.collect::<Vec<_>>()), ("tx", tx.collect())] {
+        for alike in groups(&queues, |queue| (queue.cpus.is_some(), &queue.more, queue.why)) {
+            let mut same: Vec<Vec<&Queue>> = Vec::new();
+            for queue in &alike {
+                match same.iter_mut().find(|same| same[0].cpus == queue.cpus) {
+                    Some(same) => same.push(queue),
+                    None => same.push(vec![queue]),
+                }
+            }
+            let lines = if all || same.len() <= MOST_ALIKE { same } else { vec![alike] };
+            rows.extend(lines.iter().map(|line| queue_line(host, way, line)));
+        }
     }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, (first_seen, _))| *first_seen);
-    let row = |((kind, what, why), (_, queues)): ((&str, String, &str), (usize, Vec<u32>))| {
-        vec![format!("{kind} {}", ranges(&queues)), what, why.to_owned()]
+    rows
+}
+
+fn queue_line(host: &HostSummary, way: &str, alike: &[&Queue]) -> Vec<String> {
+    let numbers: Vec<u32> = alike.iter().map(|queue| queue.number).collect();
+    let sets: Vec<&CpuSet> = alike.iter().filter_map(|queue| queue.cpus).collect();
+    let Queue { what, more, why, .. } = alike[0];
+    let setting = match sets.first() {
+        None => "unchanged".to_owned(),
+        Some(_) if sets.iter().all(|set| set.is_empty()) => "off".to_owned(),
+        Some(_) => sets_of(host, &sets),
     };
-    groups.into_iter().map(row).collect()
+    vec![format!("{way} {}", ranges(&numbers)), format!("{what} {setting}{more}"), (*why).to_owned()]
 }
 
 fn summary(plan: &Plan) -> String {
-    let mut out = explain::score(&plan.score_now, &plan.score);
+    let mut out = score::table(&plan.score_now, &plan.score);
     let todo = match plan.writes.len() {
         0 => "nothing to write".to_owned(),
         writes => format!("{} to write", count(writes, "setting")),

@@ -1,99 +1,58 @@
-//! Fits text to the width of a screen.
+//! Lines, columns and numbers, as all screens have them.
 
-use std::borrow::Cow;
-
+use crate::cpuset::CpuSet;
+use crate::machine::Role;
+use crate::plan::HostSummary;
+use crate::render::screen::length;
 pub(crate) use crate::report::wording::{count, speed};
 
-/// The width of a screen, in columns.
-pub(crate) const WIDTH: usize = 100;
-
-/// The text, cut to a width; a cut is marked by two dots.
-pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
-    if length(text) <= width {
-        return Cow::Borrowed(text);
-    }
-    let kept: String = text.chars().take(width.saturating_sub(2)).collect();
-    Cow::Owned(kept + "..")
-}
-
-/// The number of characters.
-fn length(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.chars().count() }
-}
-
-/// The text in lines of at most [`WIDTH`], the first after `first`, the others after as many blanks. A word that is
-/// longer than a line, such as the list of every other CPU, is broken after a comma.
+/// A line that continues below `text` when the screen is too narrow for it.
 pub(crate) fn wrap(first: &str, text: &str) -> String {
-    let indent = " ".repeat(first.chars().count());
-    let room = WIDTH.saturating_sub(indent.len()).max(20);
-    let (mut out, mut line) = (String::new(), first.to_owned());
-    let mut empty = true;
-    for word in text.split_whitespace().flat_map(|word| broken(word, room)) {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            out.push_str(&line);
-            out.push('\n');
-            line.clone_from(&indent);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    out + &line + "\n"
+    format!("{first}\t{}\n", text.replace(['\n', '\t'], " "))
 }
 
-/// The word in pieces of at most `room`, each but the last ending in a comma; a word without commas as it is.
-fn broken(word: &str, room: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = word;
-    while rest.len() > room {
-        let Some(at) = rest.char_indices().take_while(|&(at, _)| at < room).filter(|&(_, c)| c == ',').last()
-        else {
-            break;
-        };
-        let (piece, after) = rest.split_at(at.0 + 1);
-        pieces.push(piece);
-        rest = after;
+/// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
+pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
+    let node = host.nodes.iter().find(|node| node.cpus == *cpus).filter(|_| host.nodes.len() > 1);
+    match (cpus.len(), node) {
+        (0, _) => "none".to_owned(),
+        (1, _) => cpus.to_string(),
+        (_, Some(node)) => format!("all of node {}", node.node),
+        _ if host.online.is_subset(cpus) => "all CPUs".to_owned(),
+        _ => cpus.short(),
     }
-    pieces.push(rest);
-    pieces
 }
 
-/// Rows as aligned columns, each as wide as its widest cell up to a limit; the last column takes what is left
-/// of the screen. No blanks at the ends of lines.
-pub(crate) fn columns(indent: usize, rows: &[Vec<String>], limits: &[usize]) -> String {
-    let width = |column: usize| {
-        let widest = rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell)).max();
-        widest.unwrap_or(0).min(limits.get(column).copied().unwrap_or(WIDTH))
+/// The queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`; its role where it has none.
+pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
+    let role = match role {
+        Role::Combined => "",
+        Role::Rx => "rx",
+        Role::Tx => "tx",
+        Role::Rdma => "rdma",
+        Role::Control => "control",
     };
-    let widths: Vec<usize> = (0..limits.len()).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let start = out.len();
-        let mut at = indent;
-        blanks(&mut out, indent);
-        for (column, cell) in row.iter().enumerate() {
-            let left = WIDTH.saturating_sub(at);
-            let width = widths.get(column).copied().unwrap_or(left).min(left);
-            let cell = fit(cell, width);
-            out.push_str(&cell);
-            at += length(&cell);
-            if column + 1 < row.len() {
-                let gap = width - length(&cell) + 2;
-                blanks(&mut out, gap);
-                at += gap;
-            }
-        }
-        out.truncate(start + out[start..].trim_end().len());
-        out.push('\n');
-    }
-    out
+    let queue = queue.map(|queue| queue.to_string()).unwrap_or_default();
+    format!("{role} {queue}").trim().to_owned()
 }
 
-fn blanks(out: &mut String, count: usize) {
-    out.extend(std::iter::repeat_n(' ', count));
+/// Cells wider than this do not widen their column.
+const WIDEST: usize = 48;
+
+/// Rows as aligned columns, each as wide as its widest cell. The last cell of a row continues below itself.
+pub(crate) fn columns(indent: usize, rows: &[Vec<String>]) -> String {
+    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| length(&row[column]));
+        cells.filter(|&cell| cell <= WIDEST).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..most).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let Some((last, cells)) = row.split_last() else { return String::new() };
+        let cells = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}  "));
+        wrap(&format!("{:indent$}{}", "", cells.collect::<String>()), last)
+    };
+    rows.iter().map(line).collect()
 }
 
 /// A link's speed in few characters: `40G`, `2.5G`, `100M`.
@@ -158,15 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn text_fits() {
-        assert_eq!(fit("0-3,8", 5), "0-3,8");
-        assert_eq!(fit("0,2,4,6,8", 6), "0,2,..");
-        let wrapped = wrap("  note  ", &"word ".repeat(40));
-        assert!(wrapped.lines().all(|line| line.len() <= WIDTH) && wrapped.lines().count() == 3, "{wrapped}");
-        let rows =
-            vec![vec!["a".to_owned(), "long text ".repeat(20)], vec!["bbb".to_owned(), "x".to_owned()]];
-        let out = columns(2, &rows, &[8]);
-        assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
-        assert!(out.ends_with("  bbb  x\n"), "{out}");
+    fn columns_are_aligned() {
+        let row = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>();
+        let rows = [row(&["a", "b", "the end"]), row(&["bbb", &"2,".repeat(30), "x"]), row(&["alone"])];
+        let expected = format!("  a    b  \tthe end\n  bbb  {}  \tx\n  \talone\n", "2,".repeat(30));
+        assert_eq!(columns(2, &rows), expected);
     }
 }

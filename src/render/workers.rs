@@ -20,7 +20,7 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
                 line(what, "none");
                 continue;
             }
-            line(what, &format!("{cpus}  mask {}", mask(cpus, plan.host.possible)));
+            line(what, &format!("{}  mask {}", cpus.short(), mask(cpus, plan.host.possible)));
         }
         let workers = &interface.worker_cpus;
         if !workers.is_empty() {
@@ -30,14 +30,15 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
             ] {
                 let cpus = cpus.intersection(workers);
                 if !cpus.is_empty() {
-                    line("note", &format!("CPUs {cpus} {what}"));
+                    line("note", &format!("CPUs {} {what}", cpus.short()));
                 }
             }
-            line("taskset", &format!("taskset -c {workers} COMMAND"));
+            let mut command = |what: &str, text: &str| out.push_str(&format!("  {what:<12}{text}\n"));
+            command("taskset", &format!("taskset -c {} COMMAND", workers.short()));
             let memory = interface.node.map(|node| format!(" --membind={}", machine.memory_near(node)));
             let memory = memory.unwrap_or_default();
-            line("numactl", &format!("numactl --physcpubind={workers}{memory} COMMAND"));
-            line("dpdk", &format!("-l {workers}"));
+            command("numactl", &format!("numactl --physcpubind={workers}{memory} COMMAND"));
+            command("dpdk", &format!("-l {workers}"));
         }
     }
     out

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::plan::Note;
 use crate::plan::stored::Change;
-use crate::report::check::Unplannable;
+use crate::report::check::{UnmovableVector, Unplannable};
 use crate::report::exit::Exit;
 use crate::report::outcome::{
     ApplyOutcome, ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult,
@@ -53,6 +53,9 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// Whether nothing was written because a stored plan does not fit.
     pub misfit: bool,
+    /// Whether vectors that the kernel does not allow to move count as failures.
+    #[serde(skip)]
+    pub strict: bool,
     /// Requested interfaces that cannot be planned.
     pub unknown: Vec<Unplannable>,
     /// The plan's notes.
@@ -100,7 +103,7 @@ impl Applied {
             hash: plan.hash.clone(),
             changed: if stays { changed } else { 0 },
             already: plan.unchanged + of(Outcome::Already),
-            managed: of(Outcome::Managed),
+            managed: of(Outcome::Managed) + UnmovableVector::of(plan).len(),
             refused: of(Outcome::Refused)
                 + channels.iter().filter(|c| c.refused.is_some()).count()
                 + usize::from(irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed)),
@@ -118,6 +121,7 @@ impl Applied {
             proof_cut_short: false,
             changes: Vec::new(),
             misfit: false,
+            strict: false,
             unknown,
         }
     }
@@ -146,6 +150,7 @@ impl Applied {
             proof_cut_short: false,
             changes,
             misfit: true,
+            strict: false,
             unknown: Vec::new(),
         }
     }
@@ -168,6 +173,12 @@ impl Applied {
         Self { proof_cut_short: cut_short, ..self }
     }
 
+    /// Whether vectors that the kernel does not allow to move count as failures.
+    #[must_use]
+    pub fn strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
     /// Adds the time of the trial that is left, `written` after the writes.
     #[must_use]
     pub fn since(self, written: Duration) -> Self {
@@ -179,6 +190,12 @@ impl Applied {
         let mut proof = self.proof.iter().flatten();
         let disproved = proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic));
         let left_out = self.changes.iter().any(|change| change.left_out);
-        self.refused + self.vanished > 0 || !self.unknown.is_empty() || self.misfit || left_out || disproved
+        let unmoved = self.strict && self.managed > 0;
+        unmoved
+            || self.refused + self.vanished > 0
+            || !self.unknown.is_empty()
+            || self.misfit
+            || left_out
+            || disproved
     }
 }

@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 
-use crate::plan::{ChannelChange, Note, Plan};
+use crate::cpuset::CpuSet;
+use crate::machine::Role;
+use crate::plan::{ChannelChange, Note, Plan, PlannedInterface, PlannedVector};
 use crate::report::difference::{Difference, Fallback};
 use crate::report::exit::Exit;
+use crate::report::state::InterfaceState;
 
 /// The result of `check`; its JSON form is `nicpin.check/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -12,6 +15,10 @@ use crate::report::exit::Exit;
 pub struct Check {
     pub schema: &'static str,
     pub verdict: CheckState,
+    /// The worst state of all interfaces; `None` without interfaces.
+    pub state: Option<InterfaceState>,
+    /// Worst first.
+    pub interfaces: Vec<CheckedInterface>,
     /// The plan's hash.
     pub hash: String,
     /// The number of settings that are as planned.
@@ -24,10 +31,47 @@ pub struct Check {
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<Unplannable>,
-    /// Notes about selectors that match nothing.
+    /// Vectors of queues that the kernel does not allow to move.
+    pub unmovable: Vec<UnmovableVector>,
+    /// Notes about selectors that match nothing, and about a machine without interfaces.
     pub notes: Vec<Note>,
     /// Interfaces that are up, were not requested by name and cannot be planned.
     pub left_alone: Vec<Unplannable>,
+}
+
+/// The state of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CheckedInterface {
+    pub name: String,
+    pub state: InterfaceState,
+}
+
+/// A vector of a queue that the kernel does not allow to move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UnmovableVector {
+    pub interface: String,
+    pub irq: u32,
+    /// `smp_affinity`.
+    pub affinity: CpuSet,
+}
+
+impl UnmovableVector {
+    /// Those of a plan.
+    #[doc(hidden)]
+    pub fn of(plan: &Plan) -> Vec<Self> {
+        let of_interface = |interface: &PlannedInterface| {
+            let vectors = interface.vectors.iter().filter(|v| !v.movable && v.role != Role::Control);
+            let one = |vector: &PlannedVector| Self {
+                interface: interface.name.clone(),
+                irq: vector.irq,
+                affinity: vector.affinity.clone(),
+            };
+            vectors.map(one).collect::<Vec<_>>()
+        };
+        plan.interfaces.iter().flat_map(of_interface).collect()
+    }
 }
 
 /// An interface that cannot be planned, with the reason.
@@ -99,31 +143,45 @@ impl Check {
         }
     }
 
-    /// The verdict on a plan, from the settings that differ and the interfaces that cannot be planned.
+    /// The verdict on a plan, from the settings that differ, the interfaces that cannot be planned, and the states of
+    /// the interfaces.
     #[doc(hidden)]
     pub fn new(
         plan: &Plan,
-        differs: Vec<Difference>,
-        fallbacks: Vec<Fallback>,
+        (differs, fallbacks): (Vec<Difference>, Vec<Fallback>),
         unknown: Vec<Unplannable>,
         left_alone: Vec<Unplannable>,
+        interfaces: Vec<CheckedInterface>,
     ) -> Self {
         let verdict = match (differs.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
             (_, false) => CheckState::CouldNotBeDetermined,
             (true, true) => CheckState::Same,
             (false, true) => CheckState::Differs,
         };
+        let notes = plan.notes.iter().filter(|note| note.is_absent() || **note == Note::NothingToDo);
         Self {
             schema: "nicpin.check/1",
             verdict,
+            state: interfaces.first().map(|worst| worst.state),
+            interfaces,
             hash: plan.hash.clone(),
             same: plan.unchanged + fallbacks.len(),
             differs,
             fallbacks,
             channels: plan.channels.clone(),
             unknown,
-            notes: plan.notes.iter().filter(|note| note.is_absent()).cloned().collect(),
+            unmovable: UnmovableVector::of(plan),
+            notes: notes.cloned().collect(),
             left_alone,
         }
+    }
+
+    /// The stricter verdict, by which vectors that cannot be moved are differences.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        if self.verdict == CheckState::Same && !self.unmovable.is_empty() {
+            self.verdict = CheckState::Differs;
+        }
+        self
     }
 }

@@ -25,6 +25,13 @@ pub enum Reason {
     PlanChanged,
 }
 
+impl Reason {
+    /// Whether apply has set it, and it has changed since.
+    pub fn is_change_since_apply(self) -> bool {
+        !matches!(self, Self::NotApplied | Self::KernelRefused | Self::PlanChanged)
+    }
+}
+
 /// A setting that differs from the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]

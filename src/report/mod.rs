@@ -15,6 +15,6 @@ pub mod outcome;
 pub mod picture;
 pub mod proof;
 pub mod restored;
-#[cfg(feature = "cli")]
+pub mod state;
 pub mod status;
 pub(crate) mod wording;

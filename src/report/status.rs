@@ -7,7 +7,7 @@
 
 mod vectors;
 
-pub use vectors::{VectorState, VectorStatus};
+pub use vectors::VectorStatus;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,11 @@ use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
 use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling};
-use crate::plan::{ChannelChange, NodeSource, Note, Plan, PlannedInterface, WriteKind};
+use crate::plan::{ChannelChange, HostSummary, NodeSource, Note, Plan, PlannedInterface, Score, WriteKind};
 use crate::policy::Balancer;
+use crate::report::check::Unplannable;
+use crate::report::difference::{Difference, Fallback};
+use crate::report::state::{InterfaceState, VectorState};
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.status/1";
@@ -40,31 +43,17 @@ pub struct Status {
     pub seconds: Option<f64>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
+    /// CPUs and nodes of the machine.
+    pub host: HostSummary,
+    /// The score of the planned state.
+    pub score: Score,
+    /// The score of the current state.
+    pub score_now: Score,
     /// Worst first.
     pub interfaces: Vec<InterfaceStatus>,
     pub irqbalance: IrqbalanceStatus,
     /// Notes about the whole machine.
     pub notes: Vec<Note>,
-}
-
-/// The state of an interface, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InterfaceState {
-    /// As planned, and interrupts arrived where planned.
-    Proven,
-    /// Nothing is planned for it: the kernel or the policy decides.
-    LeftAlone,
-    /// As planned; no interrupt arrived.
-    NotProven,
-    /// It has no queue vectors, or they are not recognized or cannot be read.
-    Unknown,
-    /// Set as planned; the kernel moves some vectors at their next interrupt.
-    Pending,
-    /// Set as planned, but interrupts arrived on other CPUs.
-    Elsewhere,
-    /// Some settings are not as planned.
-    Drift,
 }
 
 /// The status of an interface.
@@ -99,14 +88,16 @@ pub struct InterfaceStatus {
     pub queue_vectors: usize,
     /// Those with a local effective CPU; `None` when no node is known.
     pub local: Option<usize>,
-    /// The most queues on one CPU.
+    /// The most of its queues on one CPU.
     pub max_per_cpu: usize,
-    /// The most queues on one core.
+    /// The most queues, of all interfaces, on a core that takes one of its queues.
     pub max_per_core: usize,
     /// Vectors with an isolated or `nohz_full` effective CPU.
     pub on_isolated: usize,
-    /// Vectors whose affinity is not as planned.
-    pub drift: usize,
+    /// Settings that are not as planned, a change of channels included.
+    pub differ: usize,
+    /// Those of them that have changed since apply set them.
+    pub drifted: usize,
     /// Vectors that the kernel does not allow to move.
     pub unmovable: usize,
     /// Interrupts of its vectors per second, if they were watched.
@@ -171,20 +162,28 @@ pub enum IrqbalanceState {
 }
 
 impl Status {
-    /// The status of a machine, from its plan and the watched interrupts. `banned`: the IRQs that irqbalance leaves alone
-    /// on request.
+    /// The status of a machine, from its plan, what differs from it, and the watched interrupts. `unknown`: interfaces
+    /// whose state could not be determined. `banned`: the IRQs that irqbalance leaves alone on request.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
+        found: &(Vec<Difference>, Vec<Fallback>),
+        unknown: &[Unplannable],
         watched: Option<&Growth>,
         applied: bool,
         banned: &BTreeSet<u32>,
     ) -> Self {
         let watched = watched.filter(|watched| watched.seconds() > 0.0);
-        let mut interfaces: Vec<InterfaceStatus> =
-            plan.interfaces.iter().map(|interface| of_interface(machine, plan, interface, watched)).collect();
+        let loads = queues_by_core(machine);
+        let of = |planned| of_interface(machine, plan, planned, found, &loads, watched);
+        let mut interfaces: Vec<InterfaceStatus> = plan.interfaces.iter().map(of).collect();
+        for interface in &mut interfaces {
+            if unknown.iter().any(|unknown| unknown.interface == interface.name) {
+                interface.state = InterfaceState::Unknown;
+            }
+        }
         let remote = |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
-        interfaces.sort_by_key(|interface| Reverse((interface.state, remote(interface))));
+        interfaces.sort_by_key(|interface| Reverse((interface.state, remote(interface), interface.differ)));
         let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
             plan.notes.iter().cloned().partition(|note| {
                 matches!(note, Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. })
@@ -192,18 +191,21 @@ impl Status {
         if machine.sockets_poll {
             notes.push(Note::SocketsPoll);
         }
-        if watched.is_some_and(|watched| !watched.cpus_changed.is_empty()) {
-            let cpus = watched.map(|watched| watched.cpus_changed.clone()).unwrap_or_default();
-            notes.push(Note::CpusChanged { cpus, left_out: false });
+        if let Some(watched) = watched.filter(|watched| !watched.cpus_changed.is_empty()) {
+            notes.push(Note::CpusChanged { cpus: watched.cpus_changed.clone(), left_out: false });
         }
+        let (differences, fallbacks) = found;
         Self {
             schema: SCHEMA,
             state: interfaces.first().map(|worst| worst.state),
             hash: plan.hash.clone(),
-            same: plan.unchanged,
-            differ: plan.writes.len() + plan.channels.len(),
+            same: plan.unchanged + fallbacks.len(),
+            differ: differences.len() + plan.channels.len(),
             seconds: watched.map(Growth::seconds),
             applied,
+            host: plan.host.clone(),
+            score: plan.score.clone(),
+            score_now: plan.score_now.clone(),
             interfaces,
             irqbalance: irqbalance(plan, banned, about_irqbalance.into_iter().next()),
             notes,
@@ -231,32 +233,33 @@ fn of_interface(
     machine: &Machine,
     plan: &Plan,
     planned: &PlannedInterface,
+    (differences, fallbacks): &(Vec<Difference>, Vec<Fallback>),
+    loads: &[usize],
     watched: Option<&Growth>,
 ) -> InterfaceStatus {
     let interface = machine.interface(&planned.name);
-    let vectors: Vec<VectorStatus> =
-        planned.vectors.iter().map(|vector| vectors::of(machine, planned, vector, watched)).collect();
+    let vectors: Vec<VectorStatus> = planned
+        .vectors
+        .iter()
+        .map(|vector| vectors::of(machine, planned, vector, fallbacks, watched))
+        .collect();
     let count = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
-    let active = |row: &VectorStatus| row.role.is_queue() && !row.idle;
-    let writes = |kinds: &[WriteKind]| {
-        plan.writes.iter().filter(|w| *w.interface == *planned.name && kinds.contains(&w.kind)).count()
+    let differences: Vec<&Difference> =
+        differences.iter().filter(|one| *one.write.interface == *planned.name).collect();
+    let of_kinds =
+        |kinds: &[WriteKind]| differences.iter().filter(|one| kinds.contains(&one.write.kind)).count();
+    let steering = |planned: &mut dyn Iterator<Item = &CpuSet>, kinds: &[WriteKind]| {
+        let planned: Vec<&CpuSet> = planned.collect();
+        let on = planned.iter().filter(|cpus| !cpus.is_empty()).count();
+        Steering { planned: planned.len(), on, differ: of_kinds(kinds) }
     };
-    let rps = Steering {
-        planned: planned.rx_queues.iter().filter(|rx| rx.rps_cpus.is_some()).count(),
-        on: planned.rx_queues.iter().filter(|rx| is_on(rx.rps_cpus.as_ref())).count(),
-        differ: writes(&[WriteKind::Rps, WriteKind::RpsFlow]),
-    };
-    let xps = Steering {
-        planned: planned.tx_queues.iter().filter(|tx| tx.xps_cpus.is_some()).count(),
-        on: planned.tx_queues.iter().filter(|tx| is_on(tx.xps_cpus.as_ref())).count(),
-        differ: writes(&[WriteKind::Xps]),
-    };
+    let rps = &mut planned.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
+    let xps = &mut planned.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref());
     let channels: Vec<&ChannelChange> =
         plan.channels.iter().filter(|change| change.interface == planned.name).collect();
-    let differs = !channels.is_empty() || rps.differ + xps.differ > 0;
-    let polling = interface.map(|interface| interface.polling).unwrap_or_default();
-    let (max_per_cpu, max_per_core) = most_queues(machine, &vectors);
-    let rates: Option<f64> = watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum());
+    let differ = differences.len() + channels.len();
+    let drifted = differences.iter().filter(|one| one.reason.is_change_since_apply()).count();
+    let (max_per_cpu, max_per_core) = most_queues(machine, &vectors, loads);
     let mut notes: Vec<Note> =
         planned.notes.iter().filter(|note| !matches!(note, Note::KernelManaged { .. })).cloned().collect();
     notes.extend(channels.into_iter().map(|change| Note::ChannelsDiffer {
@@ -267,7 +270,7 @@ fn of_interface(
     notes.extend(interface.into_iter().flat_map(polling_notes));
     InterfaceStatus {
         name: planned.name.clone(),
-        state: state(planned, &vectors, differs),
+        state: state(machine, planned, &vectors, (differ, drifted), loads),
         driver: planned.driver.clone(),
         driver_version: interface.and_then(|interface| interface.driver_version.clone()),
         firmware: interface.and_then(|interface| interface.firmware.clone()),
@@ -280,62 +283,92 @@ fn of_interface(
         link: planned.link.clone(),
         queues: planned.rx_queues.len().max(planned.tx_queues.len()),
         max_queues: planned.channels.map(|channels| channels.max_receiving()),
-        queue_vectors: count(&active),
+        queue_vectors: count(&VectorStatus::is_active),
         local: vectors
             .iter()
             .any(|row| row.local.is_some())
-            .then(|| count(&|row| active(row) && row.local == Some(true))),
+            .then(|| count(&|row| row.is_active() && row.local == Some(true))),
         max_per_cpu,
         max_per_core,
         on_isolated: count(&|row| row.on_isolated),
-        drift: count(&|row| row.state == VectorState::Drift),
+        differ,
+        drifted,
         unmovable: count(&|row| row.state == VectorState::Unmovable),
-        per_second: rates,
-        proven: watched.map(|_| count(&|row| active(row) && row.is_proven())),
-        fix: (differs || count(&|row| row.state == VectorState::Drift) > 0)
-            .then(|| format!("nicpin apply {}", word(&planned.name))),
+        per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
+        proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
+        fix: (differ > 0).then(|| format!("nicpin apply {}", word(&planned.name))),
+        rps: steering(rps, &[WriteKind::Rps, WriteKind::RpsFlow]),
+        xps: steering(xps, &[WriteKind::Xps]),
         vectors,
-        rps,
-        xps,
-        polling,
+        polling: interface.map(|interface| interface.polling).unwrap_or_default(),
         notes,
     }
 }
 
-fn is_on(cpus: Option<&CpuSet>) -> bool {
-    cpus.is_some_and(|cpus| !cpus.is_empty())
-}
-
-fn state(planned: &PlannedInterface, vectors: &[VectorStatus], differs: bool) -> InterfaceState {
-    let any = |state: VectorState| vectors.iter().any(|row| row.state == state);
-    if differs || any(VectorState::Drift) {
-        InterfaceState::Drift
-    } else if any(VectorState::Elsewhere) {
-        InterfaceState::Elsewhere
-    } else if any(VectorState::Pending) {
-        InterfaceState::Pending
-    } else if planned.notes.iter().any(Note::is_unplannable) {
+/// `differ`: the settings that are not as planned, and those of them that changed since apply. `loads`: the queues of all
+/// interfaces on each core.
+fn state(
+    machine: &Machine,
+    planned: &PlannedInterface,
+    vectors: &[VectorStatus],
+    (differ, drifted): (usize, usize),
+    loads: &[usize],
+) -> InterfaceState {
+    let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
+    let moves = |row: &VectorStatus| row.state == VectorState::Differs;
+    let cores = || machine.topology.cores.iter().zip(loads);
+    let is_crowded = |row: &VectorStatus| {
+        row.cpu().is_some_and(|cpu| cores().any(|(core, &load)| load > 1 && core.contains(cpu)))
+    };
+    if planned.notes.iter().any(|note| note.is_unplannable() && !matches!(note, Note::NoVectors { .. })) {
         InterfaceState::Unknown
-    } else if !any(VectorState::AsPlanned) {
-        InterfaceState::LeftAlone
-    } else if vectors.iter().any(VectorStatus::is_proven) {
-        InterfaceState::Proven
+    } else if any(&|row| moves(row) && row.on_isolated) {
+        InterfaceState::Isolated
+    } else if any(&|row| moves(row) && row.is_active() && row.local == Some(false)) {
+        InterfaceState::Remote
+    } else if drifted > 0 {
+        InterfaceState::Drifted
+    } else if any(&|row| moves(row) && row.is_active() && is_crowded(row))
+        && cores().any(|(core, &load)| load == 0 && core.intersects(&planned.candidates))
+    {
+        InterfaceState::Crowded
+    } else if differ > 0 {
+        InterfaceState::Untuned
+    } else if any(&|row| matches!(row.state, VectorState::Pending | VectorState::Elsewhere)) {
+        InterfaceState::Pending
+    } else if any(&|row| row.is_active() && row.has_arrived()) {
+        InterfaceState::Ok
     } else {
-        InterfaceState::NotProven
+        InterfaceState::Unproven
     }
 }
 
-/// The most queues in use on one CPU, and on one core. A queue's receive and transmit vectors on one CPU count once.
-fn most_queues(machine: &Machine, vectors: &[VectorStatus]) -> (usize, usize) {
+/// The queues in use of all interfaces on each core. A queue's receive and transmit vectors on one core count once.
+fn queues_by_core(machine: &Machine) -> Vec<usize> {
+    let mut on_cpu: BTreeMap<u32, BTreeSet<(usize, Option<u32>)>> = BTreeMap::new();
+    for (at, interface) in machine.interfaces.iter().enumerate() {
+        for vector in interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v)) {
+            let cpu = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first();
+            cpu.map(|cpu| on_cpu.entry(cpu).or_default().insert((at, vector.queue)));
+        }
+    }
+    let on_core = |core: &CpuSet| {
+        core.iter().filter_map(|cpu| on_cpu.get(&cpu)).flatten().collect::<BTreeSet<_>>().len()
+    };
+    machine.topology.cores.iter().map(on_core).collect()
+}
+
+/// The most queues on one CPU, of this interface, and on one core, of all interfaces.
+fn most_queues(machine: &Machine, vectors: &[VectorStatus], loads: &[usize]) -> (usize, usize) {
     let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for row in vectors.iter().filter(|row| row.role.is_queue() && !row.idle) {
-        if let (Some(queue), Some(cpu)) = (row.queue, row.effective.as_ref().and_then(CpuSet::first)) {
+    for row in vectors.iter().filter(|row| row.is_active()) {
+        if let (Some(queue), Some(cpu)) = (row.queue, row.cpu()) {
             on_cpu.entry(cpu).or_default().insert(queue);
         }
     }
-    let on = |cpu: u32| on_cpu.get(&cpu).map_or(0, BTreeSet::len);
-    let cores = machine.topology.cores.iter().map(|core| core.iter().map(on).sum());
-    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), cores.max().unwrap_or(0))
+    let taken = machine.topology.cores.iter().zip(loads);
+    let taken = taken.filter(|(core, _)| core.iter().any(|cpu| on_cpu.contains_key(&cpu)));
+    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), taken.map(|(_, &load)| load).max().unwrap_or(0))
 }
 
 /// Notes about settings by which packets are not received on the vector's CPU, or not at its interrupt.

@@ -149,7 +149,8 @@ fn plan(data: &[u8]) {
     let printed = render::json(&plan).expect("a plan can be printed");
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
     assert_eq!(render::json(&back).expect("a plan can be printed"), printed);
-    let texts = [render::table::plan(&plan, true), render::explain::plan(&plan), render::sh::plan(&plan)];
+    let texts =
+        [render::table::plan(&plan, true, true), render::explain::plan(&plan), render::sh::plan(&plan)];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
     assert!(render::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty());
 }

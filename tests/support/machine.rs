@@ -85,6 +85,8 @@ pub struct Card {
     pub local_cpus: Option<Cpus>,
     /// `max_link_speed` and `max_link_width`; `None` for a card that is not PCI Express.
     pub max_link: Option<(String, u32)>,
+    /// The address of the physical function, for a virtual one on the same bridge.
+    pub physical: Option<String>,
     /// N of the `virtioN` between the function and its interface.
     pub virtio: Option<u32>,
     /// Whether it has MSI-X vectors; otherwise one line of an I/O APIC.
@@ -205,6 +207,7 @@ impl Card {
             node,
             local_cpus: None,
             max_link: Some((speed.to_owned(), width)),
+            physical: None,
             virtio: None,
             msi: true,
             ports: vec![],

@@ -155,6 +155,74 @@ pub fn dl980() -> MachineSpec {
     machine
 }
 
+/// 112 CPUs dealt to two nodes by turns, CPU n and n + 56 on one core, and ten interfaces: four ports of ice, each with
+/// 112 queues and RDMA, two of them with interrupts on both nodes; two ports of mlx5 with 63 queues; four virtual
+/// functions. Not shipped as a tree, which would be 8,000 files.
+pub fn server() -> MachineSpec {
+    let list = |first: u32| (first..112).step_by(2).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
+    let mut machine = MachineSpec::new(&[&list(0), &list(1)]);
+    machine.kernel = Kernel::V4_2;
+    machine.remapping = true;
+    machine.irq_digits = 4;
+    machine.cores = machine.groups(|cpu| cpu % 56);
+    machine.set_distances(|from, to| if from == to { 10 } else { 21 });
+    let local = |node: usize| cpus(&list(u32::try_from(node).unwrap()));
+    let all = cpus("0-111");
+    let mut first = 200;
+    let mut next = |vectors: u32| {
+        first += vectors;
+        first - vectors
+    };
+
+    for (bus, root, node) in [("31", "30", 0), ("b1", "b0", 1)] {
+        for port in 0..2 {
+            let address = format!("0000:{bus}:00.{port}");
+            let name = format!("ens{}f{port}", if node == 0 { 1 } else { 3 });
+            let serving = if node == 0 { local(0) } else { all.clone() };
+            let parent = format!("pci0000:{root}/0000:{root}:02.0");
+            let netdev = Port::new(&name, 25_000, 112, 112)
+                .xps((0..112).map(|cpu| vec![cpu]))
+                .channels([112, 112, 1, 112], [0, 0, 1, 112]);
+            machine.cards.push(
+                Card::new("ice", &parent, &address, i32::try_from(node).unwrap(), "16.0 GT/s PCIe", 16)
+                    .port(netdev)
+                    .vectors(next(1), [format!("ice-{address}:misc")], &local(node), &local(node)[..1])
+                    .vectors(
+                        next(112),
+                        numbered(&format!("ice-{name}-TxRx-"), 0..112, ""),
+                        &local(node),
+                        &serving,
+                    )
+                    .vectors(next(1), [format!("irdma-{address}-AEQ")], &all, &[0])
+                    .vectors(next(112), numbered(&format!("irdma-{address}-CEQ-"), 0..112, ""), &[], &all),
+            );
+        }
+    }
+    for port in 0..2 {
+        let address = format!("0000:19:00.{port}");
+        let netdev = Port::new(&format!("enp25s0f{port}"), 100_000, 63, 63)
+            .xps((0..63).map(|queue| vec![2 * queue % 112]))
+            .channels([0, 0, 0, 63], [0, 0, 0, 63]);
+        machine.cards.push(
+            Card::new("mlx5_core", "pci0000:17/0000:17:00.0", &address, 0, "8.0 GT/s PCIe", 16)
+                .port(netdev)
+                .vectors(next(1), [format!("mlx5_async@pci:{address}")], &all, &[0])
+                .vectors(next(63), numbered("mlx5_comp", 0..63, &format!("@pci:{address}")), &[], &local(0)),
+        );
+    }
+    for function in 0..4 {
+        let address = format!("0000:31:02.{function}");
+        let name = format!("ens1f0v{function}");
+        let mut card = Card::new("iavf", "pci0000:30/0000:30:02.0", &address, 0, "16.0 GT/s PCIe", 16)
+            .port(Port::new(&name, 25_000, 4, 4).channels([0, 0, 1, 4], [0, 0, 1, 4]))
+            .vectors(next(1), [format!("iavf-{address}:mbx")], &local(0), &[2])
+            .vectors(next(4), numbered(&format!("iavf-{name}-TxRx-"), 0..4, ""), &local(0), &local(0));
+        card.physical = Some("0000:31:00.0".to_owned());
+        machine.cards.push(card);
+    }
+    machine
+}
+
 /// `eth0-TxRx-0`, `eth0-TxRx-1` and so on.
 fn numbered(before: &str, numbers: Range<u32>, after: &str) -> Vec<String> {
     numbers.map(|number| format!("{before}{number}{after}")).collect()

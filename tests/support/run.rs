@@ -1,10 +1,11 @@
 //! Running the binary, on shipped trees and on copies of them.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::tree::Entry;
 
@@ -53,6 +54,13 @@ impl Copy {
         Self { dir }
     }
 
+    /// A machine that is not shipped as a tree.
+    pub fn build(machine: &super::machine::MachineSpec) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        machine.write(dir.path());
+        Self { dir }
+    }
+
     /// A copy in memory, where fsync is fast, for tests that apply hundreds of times.
     pub fn in_memory(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
@@ -75,6 +83,23 @@ impl Copy {
     pub fn nicpin(&self, args: &[&str]) -> Run {
         let root = self.dir.path().to_str().unwrap();
         nicpin(&[args, &["--root", root]].concat())
+    }
+
+    /// What the binary prints on a terminal of this width.
+    pub fn nicpin_on_terminal(&self, args: &[&str], columns: u16) -> String {
+        let size = nix::pty::Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let terminal = nix::pty::openpty(Some(&size), None).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        command.args(args).arg("--root").arg(self.dir.path()).env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::from(terminal.slave)).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        // The terminal ends when no process has it open.
+        drop(command);
+        let mut output = Vec::new();
+        let end = std::fs::File::from(terminal.master).read_to_end(&mut output);
+        assert!(end.is_ok() || end.is_err_and(|error| error.raw_os_error() == Some(nix::libc::EIO)));
+        assert!(child.wait().unwrap().code().is_some());
+        String::from_utf8(output).unwrap().replace("\r\n", "\n")
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

@@ -87,6 +87,9 @@ impl MachineSpec {
         if !self.nodes.is_empty() {
             put(dir, &format!("{path}/numa_node"), &card.node.to_string());
         }
+        if let Some(physical) = &card.physical {
+            link(dir, &format!("{path}/physfn"), &format!("../{physical}"));
+        }
         if let Some((speed, width)) = &card.max_link {
             put(dir, &format!("{path}/max_link_speed"), speed);
             put(dir, &format!("{path}/max_link_width"), &width.to_string());

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
 use crate::support::captured::{Captured, plan};
-use crate::support::run::{fixture, nicpin};
+use crate::support::run::{copied_binary, fixture, nicpin};
 
 /// Whether a program accepts a text, and its output.
 fn asked(program: &str, args: &[&str], text: &str) -> (bool, String) {
@@ -158,4 +158,17 @@ pub fn a_capture_plans_as_this_machine() {
     for format in ["json", "sh", "table"] {
         assert_eq!(plan(&captured.file(), format), plan(Path::new("/"), format));
     }
+}
+
+/// Where `/sys` is empty, no command is content.
+pub fn a_machine_without_sysfs_is_not_planned() {
+    let (_dir, binary) = copied_binary();
+    let script = format!(
+        "mount -t tmpfs none /sys; for command in plan status check apply; do {} $command; echo $?; done",
+        binary.display()
+    );
+    let run = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
+    let (out, errors) = (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
+    assert_eq!(out, "1\n1\n1\n1\n", "{errors}");
+    assert_eq!(errors.matches("/sys/class/net does not exist").count(), 4, "{errors}");
 }

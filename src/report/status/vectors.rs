@@ -6,8 +6,11 @@ use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
+use crate::machine::paths::affinity_file;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedVector};
+use crate::report::difference::Fallback;
+use crate::report::state::VectorState;
 
 /// The status of a vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,28 +45,24 @@ pub struct VectorStatus {
     pub why: Option<String>,
 }
 
-/// The state of a vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VectorState {
-    /// Affinity and, if reported, effective affinity are as planned.
-    AsPlanned,
-    /// Nothing is planned for it.
-    LeftAlone,
-    /// The kernel does not allow to move it.
-    Unmovable,
-    /// The affinity is as planned; the kernel moves the vector at its next interrupt.
-    Pending,
-    /// As planned, but interrupts arrived on other CPUs.
-    Elsewhere,
-    /// The affinity is not as planned.
-    Drift,
-}
-
 impl VectorStatus {
     /// Whether interrupts arrived, all of them where planned.
     pub fn is_proven(&self) -> bool {
-        self.state == VectorState::AsPlanned && self.arrived.as_ref().is_some_and(|cpus| !cpus.is_empty())
+        self.state == VectorState::AsPlanned && self.has_arrived()
+    }
+
+    /// The CPU for which it counts: the effective one, or the first of the affinity where that is not reported.
+    pub(super) fn cpu(&self) -> Option<u32> {
+        self.effective.as_ref().unwrap_or(&self.affinity).first()
+    }
+
+    pub(super) fn has_arrived(&self) -> bool {
+        self.arrived.as_ref().is_some_and(|cpus| !cpus.is_empty())
+    }
+
+    /// Whether it is of a queue in use.
+    pub(super) fn is_active(&self) -> bool {
+        self.role.is_queue() && !self.idle
     }
 }
 
@@ -71,6 +70,7 @@ pub(super) fn of(
     machine: &Machine,
     interface: &PlannedInterface,
     vector: &PlannedVector,
+    fallbacks: &[Fallback],
     watched: Option<&Growth>,
 ) -> VectorStatus {
     let topology = &machine.topology;
@@ -78,7 +78,9 @@ pub(super) fn of(
     let own = vector.node.or(interface.local_node()).map(|node| topology.cpus_near(node));
     let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
-    let (state, why) = judge(topology, vector, effective, arrived.as_ref());
+    let path = affinity_file(vector.irq);
+    let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
+    let (state, why) = judge(topology, vector, on_fallback, arrived.as_ref());
     VectorStatus {
         irq: vector.irq,
         action: vector.action.clone(),
@@ -112,36 +114,40 @@ fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
-    effective: &CpuSet,
+    on_fallback: bool,
     arrived: Option<&CpuSet>,
 ) -> (VectorState, Option<String>) {
     let Some(planned) = &vector.cpus else {
         let left = vector.movable || vector.role == Role::Control;
         return (if left { VectorState::LeftAlone } else { VectorState::Unmovable }, None);
     };
-    if vector.affinity != *planned {
-        return (VectorState::Drift, Some(drift(topology, vector, planned, effective)));
+    let wanted = if on_fallback { &vector.affinity } else { planned };
+    if vector.affinity != *wanted {
+        return (VectorState::Differs, Some(difference(topology, vector, planned)));
     }
-    if vector.effective.as_ref().is_some_and(|effective| !effective.is_subset(planned)) {
-        return (VectorState::Pending, Some(format!("on CPU {effective} until its next interrupt")));
+    if let Some(effective) = vector.effective.as_ref().filter(|effective| !effective.is_subset(wanted)) {
+        return (
+            VectorState::Pending,
+            Some(format!("on CPU {} until its next interrupt", effective.short())),
+        );
     }
-    if let Some(other) = arrived.map(|cpus| cpus.difference(planned)).filter(|other| !other.is_empty()) {
-        return (VectorState::Elsewhere, Some(format!("interrupts arrived on CPU {other}")));
+    if let Some(other) = arrived.map(|cpus| cpus.difference(wanted)).filter(|other| !other.is_empty()) {
+        return (VectorState::Elsewhere, Some(format!("interrupts arrived on CPU {}", other.short())));
     }
     (VectorState::AsPlanned, None)
 }
 
 /// How a vector's affinity differs from the plan, in words.
-fn drift(topology: &Topology, vector: &PlannedVector, planned: &CpuSet, effective: &CpuSet) -> String {
-    if vector.effective.is_none() {
+fn difference(topology: &Topology, vector: &PlannedVector, planned: &CpuSet) -> String {
+    let Some(effective) = &vector.effective else {
         return "affinity differs; effective CPU not reported".to_owned();
-    }
+    };
     if effective.intersects(&topology.isolated_or_nohz()) {
-        return format!("effective CPU {effective} is isolated");
+        return format!("effective CPU {} is isolated", effective.short());
     }
     match (node_of(topology, effective), node_of(topology, planned)) {
         (Some(now), Some(then)) if now != then => format!("effective CPU is on node {now}"),
         _ if effective.is_subset(planned) => "affinity has other CPUs, too".to_owned(),
-        _ => format!("effective CPU is {effective}"),
+        _ => format!("effective CPU is {}", effective.short()),
     }
 }
