@@ -4,6 +4,7 @@ use crate::machine::{Interface, Machine};
 use crate::policy::rule::Rule;
 use crate::policy::setting::{NoEffect, Setting};
 use crate::policy::settings::Settings;
+#[cfg(feature = "cli")]
 use crate::policy::table::{SCOPE, Scope};
 
 /// A policy: the file's settings and the command line's.
@@ -42,6 +43,7 @@ pub(crate) struct Choice {
 
 impl Policy {
     /// Whether any scope in it is `hint`.
+    #[cfg(feature = "cli")]
     pub(crate) fn wants_hints(&self) -> bool {
         let rules = self.rules.iter().map(|rule| &rule.set);
         rules.chain([&self.defaults, &self.options]).any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))

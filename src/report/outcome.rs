@@ -145,6 +145,7 @@ impl RestoreOutcome {
     }
 
     /// Whether the kernel refused to restore a setting, which may succeed later.
+    #[cfg(feature = "cli")]
     pub(crate) fn has_refused(&self) -> bool {
         !self.refused.is_empty()
     }
