@@ -49,7 +49,7 @@ section "somebody moves an interrupt"
 irq=$(vectors $P | awk '$2 == "nic1" && $4 == 3 {print $1}')
 echo 8000 > "/proc/irq/$irq/smp_affinity"
 expect 2 nicpin check
-contains "what check names" "/proc/irq/$irq/smp_affinity" "$OUT"
+contains "what check names" "IRQ $irq smp_affinity" "$OUT"
 contains "whose it is" nic1 "$OUT"
 expect 0 nicpin apply
 equal "values changed" 1 "$(number changed)"
