@@ -36,14 +36,20 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
 }
 
 /// The number of receiving channels with which an interface takes its share of the cores: interfaces with candidate
-/// cores in common divide them evenly, and none takes more than its device can have.
+/// cores in common divide them evenly, and none takes more than its device can have. An interface that has all these
+/// candidates and more is not counted.
 pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
     let most = |work: &Work<'_>| match work.interface.channels {
         Some(channels) if !work.skip && !work.interface.channels_fixed => channels.max_receiving() as usize,
         _ => active_queues(work.interface),
     };
+    let own_cpus = &work.candidates.cpus;
+    // An interface with more candidates than these, such as one whose node is unknown, has other cores to take.
     let takes_part = |other: &&Work<'_>| {
-        active_queues(other.interface) > 0 && other.candidates.cpus.intersects(&work.candidates.cpus)
+        let cpus = &other.candidates.cpus;
+        active_queues(other.interface) > 0
+            && cpus.intersects(own_cpus)
+            && (cpus == own_cpus || !own_cpus.is_subset(cpus))
     };
     let sharers: Vec<(usize, usize)> =
         context.works.iter().filter(takes_part).map(|other| (other.turn, most(other))).collect();
