@@ -146,13 +146,25 @@ fn vectors(host: &HostSummary, alike: &[&PlannedVector], why: &str) -> Vec<Strin
     let numbers: Vec<u32> = alike.iter().filter_map(|vector| vector.queue).collect();
     let role = queue(alike[0].role, None);
     vec![
-        ranges(&irqs),
-        format!("{role} {}", ranges(&numbers)).trim().to_owned(),
+        numbers_in_short(&irqs),
+        format!("{role} {}", numbers_in_short(&numbers)).trim().to_owned(),
         of(|vector| Some(&vector.affinity)),
         of(|vector| vector.effective.as_ref()),
         of(|vector| vector.cpus.as_ref()),
         why.to_owned(),
     ]
+}
+
+/// Texts of folded rows that are longer than this become a count; `--all` has every number.
+const LONGEST: usize = 24;
+
+/// `3-7,12`, or how many there are, and from which to which.
+fn numbers_in_short(numbers: &[u32]) -> String {
+    let text = ranges(numbers);
+    match (text.len() > LONGEST, numbers.iter().min(), numbers.iter().max()) {
+        (true, Some(first), Some(last)) => format!("{} from {first} to {last}", numbers.len()),
+        _ => text,
+    }
 }
 
 /// The CPUs of several vectors or queues in short.
@@ -166,7 +178,13 @@ fn sets_of(host: &HostSummary, sets: &[&CpuSet]) -> String {
         Some(1) => "one",
         _ => "some",
     };
-    format!("{each} of {}", cpus(host, &together).trim_start_matches("all of "))
+    let text = cpus(host, &together);
+    if text.len() <= LONGEST {
+        return format!("{each} of {}", text.trim_start_matches("all of "));
+    }
+    let node = host.nodes.iter().find(|node| together.is_subset(&node.cpus));
+    let of = node.map(|node| format!(" of node {}", node.node)).unwrap_or_default();
+    format!("{each} of {} CPUs{of}", together.len())
 }
 
 /// A queue with its planned setting and the reason.
@@ -225,4 +243,33 @@ fn summary(plan: &Plan) -> String {
     };
     out.push_str(&format!("plan {}: {todo}, {} already as planned\n", plan.hash, plan.unchanged));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::NodeSummary;
+
+    #[test]
+    fn many_numbers_are_counted() {
+        assert_eq!(numbers_in_short(&[7, 5, 6, 12]), "5-7,12");
+        let every_fifth: Vec<u32> = (0..20).map(|at| 273 + 5 * at).collect();
+        assert_eq!(numbers_in_short(&every_fifth), "20 from 273 to 368");
+    }
+
+    #[test]
+    fn scattered_cpus_are_counted() {
+        let set = |list| CpuSet::parse_list(list).unwrap();
+        let nodes = [(0, "0-31"), (1, "32-63")].map(|(node, cpus)| NodeSummary { node, cpus: set(cpus) });
+        let (online, possible, nodes) = (set("0-63"), 64, nodes.to_vec());
+        let none = CpuSet::new();
+        let host = HostSummary { online, possible, isolated: none.clone(), nohz_full: none, nodes };
+        let of = |cpus: &[u32]| {
+            let sets: Vec<CpuSet> = cpus.iter().map(|&cpu| CpuSet::single(cpu)).collect();
+            sets_of(&host, &sets.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[3, 5]), "one of 3,5");
+        assert_eq!(of(&[1, 2, 5, 6, 9, 10, 13, 14, 21, 22, 29]), "one of 11 CPUs of node 0");
+        assert_eq!(of(&[1, 2, 5, 6, 9, 10, 13, 14, 21, 22, 59]), "one of 11 CPUs");
+    }
 }
