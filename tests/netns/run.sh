@@ -48,8 +48,8 @@ NICPIN=$(readlink -f "$BINARY")
 passed=0 failed=0 skipped=0
 count() { if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi; }
 count unshare -rnm bash "$DIR/veth.sh"
-device=$(ls -d /sys/class/net/*/device 2>/dev/null | head -1)
-if [ -n "$device" ]; then
+devices=(/sys/class/net/*/device) device=${devices[0]}
+if [ -e "$device" ]; then
   name=$(basename "$(dirname "$device")")
   "$NICPIN" plan --format json "$name" > "$SCRATCH/outside" 2>&1
   count unshare -rnm bash "$DIR/names.sh" "$name"
