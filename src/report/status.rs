@@ -234,7 +234,7 @@ fn of_interface(
     plan: &Plan,
     planned: &PlannedInterface,
     (differences, fallbacks): &(Vec<Difference>, Vec<Fallback>),
-    loads: &[usize],
+    loads: &BTreeMap<u32, usize>,
     watched: Option<&Growth>,
 ) -> InterfaceStatus {
     let interface = machine.interface(&planned.name);
@@ -259,7 +259,7 @@ fn of_interface(
         plan.channels.iter().filter(|change| change.interface == planned.name).collect();
     let differ = differences.len() + channels.len();
     let drifted = differences.iter().filter(|one| one.reason.is_change_since_apply()).count();
-    let (max_per_cpu, max_per_core) = most_queues(machine, &vectors, loads);
+    let (max_per_cpu, max_per_core) = most_queues(&vectors, loads);
     let mut notes: Vec<Note> =
         planned.notes.iter().filter(|note| !matches!(note, Note::KernelManaged { .. })).cloned().collect();
     notes.extend(channels.into_iter().map(|change| Note::ChannelsDiffer {
@@ -270,7 +270,7 @@ fn of_interface(
     notes.extend(interface.into_iter().flat_map(polling_notes));
     InterfaceStatus {
         name: planned.name.clone(),
-        state: state(machine, planned, &vectors, (differ, drifted), loads),
+        state: state(planned, &vectors, (differ, drifted), loads),
         driver: planned.driver.clone(),
         driver_version: interface.and_then(|interface| interface.driver_version.clone()),
         firmware: interface.and_then(|interface| interface.firmware.clone()),
@@ -306,20 +306,17 @@ fn of_interface(
 }
 
 /// `differ`: the settings that are not as planned, and those of them that changed since apply. `loads`: the queues of all
-/// interfaces on each core.
+/// interfaces on the core of each CPU.
 fn state(
-    machine: &Machine,
     planned: &PlannedInterface,
     vectors: &[VectorStatus],
     (differ, drifted): (usize, usize),
-    loads: &[usize],
+    loads: &BTreeMap<u32, usize>,
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let moves = |row: &VectorStatus| row.state == VectorState::Differs;
-    let cores = || machine.topology.cores.iter().zip(loads);
-    let is_crowded = |row: &VectorStatus| {
-        row.cpu().is_some_and(|cpu| cores().any(|(core, &load)| load > 1 && core.contains(cpu)))
-    };
+    let is_crowded =
+        |row: &VectorStatus| row.cpu().and_then(|cpu| loads.get(&cpu)).is_some_and(|&load| load > 1);
     if planned.notes.iter().any(|note| note.is_unplannable() && !matches!(note, Note::NoVectors { .. })) {
         InterfaceState::Unknown
     } else if any(&|row| moves(row) && row.on_isolated) {
@@ -329,7 +326,7 @@ fn state(
     } else if drifted > 0 {
         InterfaceState::Drifted
     } else if any(&|row| moves(row) && row.is_active() && is_crowded(row))
-        && cores().any(|(core, &load)| load == 0 && core.intersects(&planned.candidates))
+        && planned.candidates.iter().any(|cpu| loads.get(&cpu) == Some(&0))
     {
         InterfaceState::Crowded
     } else if differ > 0 {
@@ -343,8 +340,9 @@ fn state(
     }
 }
 
-/// The queues in use of all interfaces on each core. A queue's receive and transmit vectors on one core count once.
-fn queues_by_core(machine: &Machine) -> Vec<usize> {
+/// The queues in use of all interfaces on the core of each CPU. A queue's receive and transmit vectors on one core count
+/// once.
+fn queues_by_core(machine: &Machine) -> BTreeMap<u32, usize> {
     let mut on_cpu: BTreeMap<u32, BTreeSet<(usize, Option<u32>)>> = BTreeMap::new();
     for (at, interface) in machine.interfaces.iter().enumerate() {
         for vector in interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v)) {
@@ -355,20 +353,24 @@ fn queues_by_core(machine: &Machine) -> Vec<usize> {
     let on_core = |core: &CpuSet| {
         core.iter().filter_map(|cpu| on_cpu.get(&cpu)).flatten().collect::<BTreeSet<_>>().len()
     };
-    machine.topology.cores.iter().map(on_core).collect()
+    let mut loads = BTreeMap::new();
+    for core in &machine.topology.cores {
+        let load = on_core(core);
+        loads.extend(core.iter().map(|cpu| (cpu, load)));
+    }
+    loads
 }
 
 /// The most queues on one CPU, of this interface, and on one core, of all interfaces.
-fn most_queues(machine: &Machine, vectors: &[VectorStatus], loads: &[usize]) -> (usize, usize) {
+fn most_queues(vectors: &[VectorStatus], loads: &BTreeMap<u32, usize>) -> (usize, usize) {
     let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for row in vectors.iter().filter(|row| row.is_active()) {
         if let (Some(queue), Some(cpu)) = (row.queue, row.cpu()) {
             on_cpu.entry(cpu).or_default().insert(queue);
         }
     }
-    let taken = machine.topology.cores.iter().zip(loads);
-    let taken = taken.filter(|(core, _)| core.iter().any(|cpu| on_cpu.contains_key(&cpu)));
-    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), taken.map(|(_, &load)| load).max().unwrap_or(0))
+    let on_core = on_cpu.keys().filter_map(|cpu| loads.get(cpu)).max();
+    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), on_core.copied().unwrap_or(0))
 }
 
 /// Notes about settings by which packets are not received on the vector's CPU, or not at its interrupt.
