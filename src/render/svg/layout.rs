@@ -104,9 +104,7 @@ impl Layout {
     /// Panels in rows, all of one width, each row as high as its highest panel.
     fn arrange(drafts: &[Draft], panel: i32) -> Self {
         let count = i32::try_from(drafts.len()).unwrap_or(i32::MAX).max(1);
-        let most = ((WIDEST + MARGIN) / (panel + MARGIN)).clamp(1, count);
-        let rows = (count + most - 1) / most;
-        let in_row = usize::try_from((count + rows - 1) / rows).unwrap_or(1);
+        let in_row = usize::try_from(per_row(count, panel, MARGIN, WIDEST)).unwrap_or(1);
         let mut layout = Self::default();
         let mut y = 0;
         for (row, in_this) in (0_i32..).zip(drafts.chunks(in_row)) {
@@ -205,6 +203,13 @@ impl Draft {
     }
 }
 
+/// How many of `count` boxes are in a row: there are as few rows as have room for them, and they are filled evenly.
+fn per_row(count: i32, width: i32, gap: i32, room: i32) -> i32 {
+    let most = ((room + gap) / (width + gap)).clamp(1, count);
+    let rows = (count + most - 1) / most;
+    (count + rows - 1) / rows
+}
+
 /// How many interfaces are in a row of a panel, and how wide each is: as many as have room for their text.
 fn chip_columns(cards: &[(usize, &InterfacePicture)], inner: i32) -> (usize, i32) {
     let characters = |card: &InterfacePicture| {
@@ -213,17 +218,15 @@ fn chip_columns(cards: &[(usize, &InterfacePicture)], inner: i32) -> (usize, i32
     let widest = cards.iter().map(|(_, card)| characters(card)).max().unwrap_or(0);
     let least = i32::try_from(widest).unwrap_or(0) * CHARACTER + 2 * GROUP_PAD;
     let count = i32::try_from(cards.len()).unwrap_or(1);
-    let most = ((inner + CHIP_GAP) / (least + CHIP_GAP)).clamp(1, count);
-    let rows = (count + most - 1) / most;
-    let columns = (count + rows - 1) / rows;
+    let columns = per_row(count, least, CHIP_GAP, inner);
     (usize::try_from(columns).unwrap_or(1), (inner + CHIP_GAP) / columns - CHIP_GAP)
 }
 
 /// An interface, high enough for its queues, which are spread over its width.
 fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     let (room, count) = (rect.w - 2 * GROUP_PAD, i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1));
-    let rows = (count + room / DOTS.0 - 1) / (room / DOTS.0);
-    let per_row = (count + rows - 1) / rows;
+    let per_row = per_row(count, DOTS.0, 0, room);
+    let rows = (count + per_row - 1) / per_row;
     let step = (room / per_row).clamp(DOTS.0, DOTS.1);
     let dots = (0_i32..).zip(&card.queues).map(|(at, &queue)| {
         let x = rect.x + GROUP_PAD + step / 2 + at % per_row * step;
