@@ -150,6 +150,7 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         return "carries no packets; moved off an isolated CPU".to_owned();
     }
     let taken = placement(work, vector);
+    let on = || cpus.first().and_then(|cpu| machine.topology.node_of(cpu));
     let node = match (work.candidates.node, work.candidates.source) {
         _ if work.group.is_some() => "a group of CPUs, by the policy".to_owned(),
         _ if taken.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint)) => {
@@ -161,8 +162,8 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         _ if work.choice.get(&SCOPE) == Scope::All => "any node, by the policy".to_owned(),
         _ if work.choice.get(&SCOPE) == Scope::Remote => "another node, by the policy".to_owned(),
         _ if matches!(work.choice.get(&SCOPE), Scope::Nodes(_)) => {
-            let on = cpus.first().and_then(|cpu| machine.topology.node_of(cpu)).unwrap_or_default();
-            format!("node {on}, by the policy")
+            let node = on().unwrap_or_default();
+            format!("node {node}, by the policy")
         }
         _ if vector.node.is_some() => {
             let node = vector.node.unwrap_or_default();
@@ -171,13 +172,12 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
             format!("{near}node {node}, that of the vector's device")
         }
         (Some(node), _) if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) => {
-            let other = cpus.first().and_then(|cpu| machine.topology.node_of(cpu));
-            let other = other.map_or("another node".to_owned(), |other| format!("node {other}"));
+            let other = on().map_or("another node".to_owned(), |other| format!("node {other}"));
             format!("{other} of the same package: no core of node {node} has fewer queues")
         }
         (Some(_), NodeSource::Nearest) if work.candidates.tied => {
-            let on = cpus.first().and_then(|cpu| machine.topology.node_of(cpu)).unwrap_or_default();
-            format!("node {on}, one of the nearest to the device's node")
+            let node = on().unwrap_or_default();
+            format!("node {node}, one of the nearest to the device's node")
         }
         (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the device's node"),
         (Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),
