@@ -1,8 +1,7 @@
-//! nicpin and other tools on machines of many shapes: the table of the README.
+//! nicpin and other tools on machines of many shapes: the table of docs/performance.md.
 //!
 //! The writes of the other tools are recorded, see [`compare::recorded`]. `cargo test --test compare -- --nocapture`
-//! prints
-//! the whole table; `SNAPSHOTS=overwrite cargo test --test compare` rewrites the part in the README.
+//! prints the whole table; `SNAPSHOTS=overwrite cargo test --test compare` rewrites the part in docs/performance.md.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 #![allow(clippy::print_stdout)] // the table
 
@@ -23,7 +22,7 @@ use std::sync::LazyLock;
 
 use compare::table::Table;
 
-/// The machines that the README shows.
+/// The machines that docs/performance.md shows.
 const SHOWN: [&str; 3] =
     ["two cards on one node, siblings n and n+32", "half of the node isolated", "12 queues on 4 cores"];
 
@@ -43,17 +42,15 @@ fn the_table_fits_100_columns() {
 }
 
 #[test]
-fn the_readme_shows_this_table() {
-    const BEGIN: &str = "<!-- SNAPSHOTS=overwrite cargo test --test compare -->\n\n";
-    const END: &str = "\n<!-- end of the table -->\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once(BEGIN).unwrap();
+fn the_page_on_performance_shows_this_table() {
+    const BEGIN: &str = "<!-- SNAPSHOTS=overwrite cargo test --test compare -->\n\n```text\n";
+    const END: &str = "```\n\n<!-- end of the table -->\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
     let (kept, after) = rest.split_once(END).unwrap();
     let lines = format!("{}\n{}", TABLE.of_machines(&SHOWN), TABLE.summary());
-    let indented =
-        lines.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") });
-    let printed: String = indented.collect();
+    let printed = format!("{}\n", lines.trim_end());
     if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
         std::fs::write(&path, [before, BEGIN, &printed, END, after].concat()).unwrap();
     } else {

@@ -1,0 +1,108 @@
+//! The command lines of nicpin in a line for a shell.
+
+/// Programs that run another one, whose name stands after options of theirs.
+const RUNNERS: [&str; 14] = [
+    "ssh",
+    "clush",
+    "pdsh",
+    "docker",
+    "podman",
+    "kubectl",
+    "chroot",
+    "timeout",
+    "systemd-run",
+    "nsenter",
+    "ip",
+    "xargs",
+    "sudo",
+    "watch",
+];
+
+/// The arguments of each nicpin that a line starts.
+pub fn commands(line: &str) -> Vec<Vec<String>> {
+    let all = simple_commands(line);
+    let of_loop = all.iter().find(|words| words.first().is_some_and(|word| word == "for") && words.len() > 3);
+    let variable = of_loop.map(|words| (format!("${}", words[1]), words[3].clone()));
+    let value = |word: String| match &variable {
+        Some((name, value)) if *name == word => value.clone(),
+        _ => word,
+    };
+    let started = all.iter().filter_map(|words| arguments(words));
+    started.map(|words| words.into_iter().map(value).collect()).collect()
+}
+
+/// The arguments of nicpin, if a simple command starts it.
+fn arguments(words: &[String]) -> Option<Vec<String>> {
+    let is_before = |word: &String| {
+        ["do", "then", "else", "if", "while", "until", "!", "time", "exec", "env", "$"]
+            .contains(&word.as_str())
+            || word
+                .split_once('=')
+                .is_some_and(|(name, _)| name.chars().all(|sign| sign.is_ascii_uppercase() || sign == '_'))
+    };
+    let at = words.iter().position(|word| !is_before(word))?;
+    let words = &words[at..];
+    let is_nicpin = |word: &String| word == "nicpin" || word.ends_with("/nicpin");
+    let first = words.first()?;
+    if is_nicpin(first) {
+        Some(words[1..].to_vec())
+    } else if first == "cargo"
+        && words.get(1).is_some_and(|word| word == "run")
+        && !words.contains(&"--example".to_owned())
+    {
+        let end = words.iter().position(|word| word == "--")?;
+        Some(words[end + 1..].to_vec())
+    } else if RUNNERS.contains(&first.as_str()) {
+        // `sudo install target/release/nicpin /usr/bin/nicpin` starts no nicpin.
+        let at = words.iter().position(is_nicpin)?;
+        let other = words[1..at].iter().any(|word| {
+            ["install", "rm", "apt", "apt-get", "dnf", "systemctl", "cp", "journalctl"]
+                .contains(&word.as_str())
+        });
+        (!other).then(|| words[at + 1..].to_vec())
+    } else {
+        None
+    }
+}
+
+/// The words of each simple command of a line, without quotes, comments and the files of redirections.
+fn simple_commands(line: &str) -> Vec<Vec<String>> {
+    let mut all = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut to_file = false;
+    let mut signs = line.chars();
+    while let Some(sign) = signs.next() {
+        match (quote, sign) {
+            (Some(open), _) if sign == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(sign);
+                word.get_or_insert_default();
+            }
+            (None, '\\') => word.get_or_insert_default().extend(signs.next()),
+            (None, '#') if word.is_none() => break,
+            (None, ' ' | '\t' | ';' | '|' | '&' | '(' | ')' | '<' | '>') => {
+                if let Some(done) = word.take()
+                    && !std::mem::take(&mut to_file)
+                    // `2>` names a descriptor.
+                    && !(sign == '>' && done.chars().all(|one| one.is_ascii_digit()))
+                {
+                    all.last_mut().unwrap().push(done);
+                }
+                match sign {
+                    '<' | '>' => to_file = true,
+                    ' ' | '\t' => {}
+                    // `2>&1`
+                    '&' if to_file => {}
+                    _ => all.push(Vec::new()),
+                }
+            }
+            _ => word.get_or_insert_default().push(sign),
+        }
+    }
+    if let Some(done) = word.filter(|_| !to_file) {
+        all.last_mut().unwrap().push(done);
+    }
+    all.retain(|words| !words.is_empty());
+    all
+}
