@@ -528,9 +528,9 @@ fn files_for_output() {
         assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(target));
         std::fs::remove_file(&link).unwrap();
     }
-    symlink(&other, path("nicpin.1")).unwrap();
+    symlink(&other, path("nicpin.8")).unwrap();
     let run = machine.nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
-    assert!(run.code == 1 && run.stderr.contains("nicpin.1: is a symbolic link"), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains("nicpin.8: is a symbolic link"), "{}", run.stderr);
     assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
     let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")));

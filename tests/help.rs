@@ -133,24 +133,24 @@ fn plain(page: &str) -> String {
 fn pages_have_every_command_and_option() {
     let main = plain(&nicpin(&["man"]).stdout);
     for option in options(&defined()) {
-        assert!(main.contains(&option), "nicpin(1) lacks {option}");
+        assert!(main.contains(&option), "nicpin(8) lacks {option}");
     }
     for command in commands() {
         let name = command.get_name();
-        assert!(main.contains(&format!("nicpin-{name}(1)")), "nicpin(1) lacks {name}");
+        assert!(main.contains(&format!("nicpin-{name}(8)")), "nicpin(8) lacks {name}");
         let run = nicpin(&["man", name]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
         let page = plain(&run.stdout);
         for option in options(&command) {
-            assert!(page.contains(&option), "nicpin-{name}(1) lacks {option}");
+            assert!(page.contains(&option), "nicpin-{name}(8) lacks {option}");
         }
         for example in examples(&command) {
-            assert!(page.contains(&example), "nicpin-{name}(1) lacks {example}");
+            assert!(page.contains(&example), "nicpin-{name}(8) lacks {example}");
         }
         for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "SEE ALSO"] {
             assert!(
                 page.replace('"', "").contains(&format!(".SH {section}\n")),
-                "nicpin-{name}(1): {section}"
+                "nicpin-{name}(8): {section}"
             );
         }
     }
@@ -176,16 +176,16 @@ fn all_pages_at_once_are_the_same_pages() {
         assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
     }
     let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
-    assert_eq!(page("nicpin.1"), nicpin(&["man"]).stdout);
+    assert_eq!(page("nicpin.8"), nicpin(&["man"]).stdout);
     for command in commands() {
         let name = command.get_name();
-        assert_eq!(page(&format!("nicpin-{name}.1")), nicpin(&["man", name]).stdout);
+        assert_eq!(page(&format!("nicpin-{name}.8")), nicpin(&["man", name]).stdout);
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), commands().len() + 1);
     let run = nicpin(&["man", "--into", "/no/such/directory"]);
     assert_eq!(run.code, 1);
     assert!(
-        run.stderr.contains("/no/such/directory/nicpin.1: no such file or directory (ENOENT)"),
+        run.stderr.contains("/no/such/directory/nicpin.8: no such file or directory (ENOENT)"),
         "{}",
         run.stderr
     );

@@ -1,30 +1,32 @@
 //! Manual pages: one for nicpin and one for each command, made from the definitions of the command line, and one for
-//! the
-//! policy file, made from the table of settings.
+//! the policy file, made from the table of settings.
 //!
-//! The text after the options in `--help` goes to two sections of a page: the part before the line `Examples:` to
-//! DESCRIPTION, the lines after it to EXAMPLES.
+//! The text after the options in `--help` goes to three sections of a page: the paragraph that begins with `Exit codes: `
+//! to EXIT STATUS, the lines after `Examples:` to EXAMPLES, and the rest to DESCRIPTION.
 
 use std::io;
 
 use clap::Command;
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use crate::policy::SETTINGS;
 use crate::policy::example::{CONDITIONS, POLICY, RULES};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The command or the file that the page describes; `None` for nicpin(1).
+    /// The command or the file that the page describes; `None` for nicpin(8).
     pub command: Option<String>,
-    /// File name: `nicpin-plan.1`.
+    /// File name: `nicpin-plan.8`.
     pub file: String,
     /// roff source.
     pub text: String,
 }
 
-/// The section FILES of all pages.
+/// The section of the manual for commands of system administration.
+const SECTION: u8 = 8;
+
+/// The section FILES of the pages of commands that read a machine.
 const FILES: [(&str, &str); 2] = [
     ("/etc/nicpin.toml", "The policy; see nicpin.toml(5)."),
     (
@@ -33,12 +35,12 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// All pages of section 1, nicpin(1) first.
+/// All pages of section 8, nicpin(8) first.
 pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let statuses = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let statuses = parts(&statuses).0.to_owned();
+    let statuses = exit_codes(parts(&statuses).0).0.unwrap_or_default().to_owned();
     let all: Vec<&Command> = command.get_subcommands().filter(|command| !command.is_hide_set()).collect();
     let names: Vec<String> = all.iter().map(|command| page_name(command)).collect();
     let others = |own: &str| -> Vec<String> {
@@ -55,12 +57,21 @@ pub fn pages(command: Command) -> io::Result<Vec<Page>> {
 /// Name of the page of section 5.
 pub const POLICY_PAGE: &str = "nicpin.toml";
 
+/// What nicpin.toml(5) says before the parts of a policy.
+const ABOUT_POLICY: &str = "\
+The policy says where the vectors, RPS and XPS of interfaces go. It is a TOML file, read by every command that plans:
+from /etc/nicpin.toml if that exists, or from the file of --config. An unknown key or a wrong value is an error that names
+line and column. apply and restore refuse a file that a user other than root and the one who runs nicpin may write or
+replace.";
+
 /// nicpin.toml(5).
 pub fn policy_page() -> Page {
     let mut roff = Roff::new();
     roff.control("SH", ["NAME"]).text([roman(format!("{POLICY_PAGE} - the policy of nicpin"))]);
     roff.control("SH", ["SYNOPSIS"]).text([roman("/etc/nicpin.toml")]);
     roff.control("SH", ["DESCRIPTION"]);
+    roff.extend([paragraphs(ABOUT_POLICY)]);
+    roff.control("PP", []);
     roff.extend([paragraphs(POLICY)]);
     for (title, for_interfaces) in [("SETTINGS OF INTERFACES", true), ("SETTINGS OF THE MACHINE", false)] {
         roff.control("SH", [title]);
@@ -84,7 +95,8 @@ pub fn policy_page() -> Page {
         roff.text([roman(line.trim_start_matches(['#', ' ']))]);
     }
     roff.control("fi", []);
-    roff.control("SH", ["SEE ALSO"]).text([roman("nicpin(1), nicpin-plan(1), nicpin-apply(1)")]);
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([roman("nicpin(8), nicpin-plan(8), nicpin-apply(8), nicpin-check(8)")]);
     let text = title(POLICY_PAGE, 5) + &roff.to_roff();
     Page { command: Some(POLICY_PAGE.to_owned()), file: format!("{POLICY_PAGE}.5"), text }
 }
@@ -101,22 +113,38 @@ fn page_name(command: &Command) -> String {
 
 fn page(command: &Command, about: Option<String>, statuses: &str, others: &[String]) -> io::Result<Page> {
     let name = page_name(command);
-    let man = Man::new(command.clone());
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (prose, examples) = parts(&after);
-    let mut text = title(&name, 1).into_bytes();
-    man.render_name_section(&mut text)?;
-    synopsis(command).to_writer(&mut text)?;
-    man.render_description_section(&mut text)?;
-    if about.is_some() && !prose.is_empty() {
-        Roff::new().control("PP", []).to_writer(&mut text)?;
-        paragraphs(prose).to_writer(&mut text)?;
+    let (own_statuses, prose) = exit_codes(prose);
+    let does = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = title(&name, SECTION).into_bytes();
+    let mut head = Roff::new();
+    head.control("SH", ["NAME"]).text([roman(format!("{name} - {}", lower_first(&does)))]);
+    head.extend([synopsis(command)]);
+    head.control("SH", ["DESCRIPTION"]);
+    head.text([roman(format!("{does}."))]);
+    if !prose.is_empty() {
+        head.control("PP", []);
+        head.extend([paragraphs(&prose)]);
     }
+    head.extend([positionals(command)]);
+    head.to_writer(&mut text)?;
+    // They have a section of their own, before the options.
+    let with_options = command.clone().mut_args(|arg| if arg.is_positional() { arg.hide(true) } else { arg });
+    let man = Man::new(with_options).section(SECTION.to_string());
     man.render_options_section(&mut text)?;
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
     let mut rest = Roff::new();
+    rest.control("SH", ["EXIT STATUS"]);
+    rest.extend([list_of_codes(own_statuses.unwrap_or(statuses))]);
+    if !["completions", "man"].contains(&command.get_name()) {
+        rest.control("SH", ["FILES"]);
+        for (file, what) in FILES {
+            rest.control("TP", []).text([roman(file)]).text([roman(what)]);
+        }
+    }
     if !examples.is_empty() {
         rest.control("SH", ["EXAMPLES"]).control("nf", []);
         for line in examples.lines() {
@@ -124,19 +152,58 @@ fn page(command: &Command, about: Option<String>, statuses: &str, others: &[Stri
         }
         rest.control("fi", []);
     }
-    rest.control("SH", ["EXIT STATUS"]);
-    rest.extend([paragraphs(statuses.strip_prefix("Exit codes: ").unwrap_or(statuses))]);
-    rest.control("SH", ["FILES"]);
-    for (file, what) in FILES {
-        rest.control("TP", []).text([roman(file)]).text([roman(what)]);
-    }
     rest.control("SH", ["SEE ALSO"]);
-    let mut others: Vec<String> = others.iter().map(|other| format!("{other}(1)")).collect();
+    let mut others: Vec<String> = others.iter().map(|other| format!("{other}({SECTION})")).collect();
     others.push(format!("{POLICY_PAGE}(5)"));
     rest.text([roman(others.join(", "))]);
     rest.to_writer(&mut text)?;
     let text = String::from_utf8(text).map_err(io::Error::other)?;
-    Ok(Page { command: about, file: format!("{name}.1"), text })
+    Ok(Page { command: about, file: format!("{name}.{SECTION}"), text })
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// ARGUMENTS: what is not an option.
+fn positionals(command: &Command) -> Roff {
+    let mut roff = Roff::new();
+    for arg in command.get_positionals().filter(|arg| !arg.is_hide_set()) {
+        if roff == Roff::new() {
+            roff.control("SH", ["ARGUMENTS"]);
+        }
+        let name = arg.get_value_names().map_or_else(|| arg.get_id().as_str(), |names| names[0].as_str());
+        let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+        roff.control("TP", []).text([italic(name)]).text([roman(format!("{help}."))]);
+    }
+    roff
+}
+
+/// The paragraph about exit codes of a text, without its first words, and the other paragraphs.
+fn exit_codes(prose: &str) -> (Option<&str>, String) {
+    let codes = prose.split("\n\n").find_map(|paragraph| paragraph.strip_prefix("Exit codes: "));
+    let others = prose.split("\n\n").filter(|paragraph| !paragraph.starts_with("Exit codes: "));
+    (codes, others.collect::<Vec<_>>().join("\n\n"))
+}
+
+/// `0 this; 1 that. And more.` as a list of codes, and a paragraph.
+fn list_of_codes(text: &str) -> Roff {
+    let text = text.replace('\n', " ");
+    let (codes, more) = text.split_once(". ").unwrap_or((text.trim_end_matches('.'), ""));
+    let mut roff = Roff::new();
+    for item in codes.split("; ") {
+        match item.split_once(' ').filter(|(code, _)| code.parse::<u8>().is_ok()) {
+            Some((code, means)) => {
+                roff.control("TP", []).text([bold(code)]).text([roman(format!("{means}."))])
+            }
+            None => roff.text([roman(format!("{item}."))]),
+        };
+    }
+    if !more.is_empty() {
+        roff.control("PP", []).text([roman(more)]);
+    }
+    roff
 }
 
 /// The text before and after the line `Examples:`.

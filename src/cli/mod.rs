@@ -35,7 +35,7 @@ Examples:
   sudo nicpin restore                restore the settings from before the first apply
   nicpin plan --help                 options and examples of a command";
 
-/// Puts the interrupts and packet steering of network cards on their own NUMA node: plan, prove, undo.
+/// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
 #[derive(Debug, Parser)]
 #[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND")]
@@ -239,11 +239,12 @@ pub struct CaptureArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-CMD replaces nicpin (exec), so signals reach CMD and the exit status is CMD's; 127 if
-there is no such command, 126 if it cannot be executed, 1 if the interface has no such
-node, 64 for a usage error. CMD gets the CPUs of the node to which the plan sends no
-interrupts if they are at least half of its CPUs, else all of them; isolated CPUs only if
---cpus names them.
+CMD replaces nicpin (exec), so signals reach CMD and the exit status is CMD's. CMD gets
+the CPUs of the node to which the plan sends no interrupts if they are at least half of its
+CPUs, else all of them; isolated CPUs only if --cpus names them.
+
+Exit codes: 1 the interface has no such node; 64 usage error; 126 CMD cannot be executed;
+127 there is no such command. Otherwise the status is CMD's.
 
 Examples:
   nicpin run eth2 -- iperf3 -s                  on eth2's node, on CPUs without interrupts

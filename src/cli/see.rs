@@ -22,8 +22,8 @@ Details, of interfaces that are named or with -v, are for each vector the affini
 the kernel may deliver the interrupt), the effective CPU (where it delivers it) and the
 planned CPU.
 
-Exit codes: 0 the state was determined, good or bad; 1 it could not be determined. For an
-exit code that depends on the state, use `check`.
+Exit codes: 0 the state was determined, good or bad; 1 it could not be determined; 64
+usage error. For an exit code that depends on the state, use `check`.
 
 Examples:
   nicpin                             all interfaces; the same as nicpin status
@@ -80,9 +80,9 @@ With CMD and --seconds there is one every N seconds, then one of the whole run, 
 
 Ctrl-C ends the measurement with the report so far.
 
-Exit codes: 0 measured; 1 could not be measured. With CMD the status is CMD's: 127 if there
-is no such command, 126 if it cannot be executed, 128 and the number of the signal that
-killed it.
+Exit codes: 0 measured; 1 could not be measured; 64 usage error. With CMD the status is
+CMD's: 127 if there is no such command, 126 if it cannot be executed, 128 and the number
+of the signal that killed it.
 
 Examples:
   nicpin measure eth2                        one second of eth2
@@ -129,7 +129,7 @@ deviation. The order is near, far, far, near, near and so on: what changes with 
 on both. Ctrl-C ends the comparison with the report of the runs that have ended.
 
 Exit codes: 0 compared; 1 could not be compared (such as without a far node), CMD failed,
-or interrupted; 127 there is no such command; 126 it cannot be executed.
+or interrupted; 64 usage error; 126 CMD cannot be executed; 127 there is no such command.
 
 Examples:
   nicpin compare eth2 -- iperf3 -c server            five runs on each node, in turn

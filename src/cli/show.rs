@@ -90,19 +90,19 @@ pub struct CompletionsArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Pages are made from the same definitions as --help. The page of a command is nicpin-COMMAND(1).
+Pages are made from the same definitions as --help. The page of a command is nicpin-COMMAND(8).
 
 Examples:
   nicpin man | man -l -                          the page of nicpin
   nicpin man plan | man -l -                     the page of nicpin plan
   nicpin man nicpin.toml | man -l -              the page of the policy file
-  nicpin man --into /usr/local/share/man/man1    all pages of section 1")]
+  nicpin man --into /usr/local/share/man/man8    all pages of section 8")]
 pub struct ManArgs {
     /// A command, or nicpin.toml; by default nicpin itself
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
 
-    /// Write all pages of section 1 to this directory; existing ones are replaced
+    /// Write all pages of section 8 to this directory; existing ones are replaced
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub into: Option<PathBuf>,
 }
