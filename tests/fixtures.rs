@@ -1,9 +1,9 @@
 //! The trees in `fixtures/`: built ones are as the builder writes them, and no tree has more files than nicpin reads.
 //!
-//! `NICPIN_UPDATE=1 cargo test --test fixtures` writes the built trees again, then compares.
+//! `NICPIN_UPDATE=1 cargo test --test fixtures` writes the built trees and the packed one again, then compares.
 
 // The trees belong to the test; a failed step fails the test.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod support;
 
@@ -16,12 +16,12 @@ use nicpin::root::Root;
 
 use support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use support::machines;
-use support::tree::{Entry, entries, names};
+use support::tree::{Entry, entries, names, pack, unpack};
 
 /// Trees that were taken from running kernels.
 const CAPTURED: [&str; 3] = ["four-node", "two-node", "wide"];
 /// Other entries of the directory.
-const BESIDE: [&str; 3] = ["README.md", "expected", "policies"];
+const BESIDE: [&str; 4] = ["README.md", "expected", "policies", "server.tar.gz"];
 
 /// The directory, with the built trees written again if requested.
 static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -34,6 +34,9 @@ static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
             }
             machine.write(&dir);
         }
+        let server = tempfile::tempdir().unwrap();
+        machines::server().write(server.path());
+        std::fs::write(folder.join("server.tar.gz"), pack(server.path())).unwrap();
     }
     folder
 });
@@ -48,6 +51,16 @@ fn built_trees_are_what_the_builder_writes() {
         let differences = compare(&written, &entries(&FIXTURES.join(name)));
         assert!(differences.is_empty(), "fixtures/{name}, NICPIN_UPDATE=1 writes it anew: {differences}");
     }
+}
+
+/// The large server has thousands of files, and is shipped as an archive.
+#[test]
+fn the_packed_server_is_what_the_builder_writes() {
+    let (written, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    machines::server().write(written.path());
+    unpack(&FIXTURES.join("server.tar.gz"), kept.path());
+    let differences = compare(&entries(written.path()), &entries(kept.path()));
+    assert!(differences.is_empty(), "fixtures/server.tar.gz, NICPIN_UPDATE=1 writes it anew: {differences}");
 }
 
 /// The builder writes `two-node`, which was captured from a running kernel, with the same bytes, except the counts in

@@ -20,7 +20,6 @@ use nicpin::root::Root;
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 use support::host::{add, machine, mask, plan, set};
-use support::machines;
 use support::run::{Copy, FIXTURES, fixture, nicpin};
 use support::tree::put;
 
@@ -68,7 +67,7 @@ fn screens_fit_the_terminal_and_cut_nothing() {
         &["plan", "--workers"],
         &["nodes"],
     ];
-    for (name, machine) in shipped.iter().chain(&[("server", Copy::build(&machines::server()))]) {
+    for (name, machine) in shipped.iter().chain(&[("server", Copy::unpacked("server.tar.gz"))]) {
         for args in screens {
             let widths: &[(u16, usize)] =
                 if *name == "two-socket-mlx4" { &[(80, 80), (20, 60), (250, 200)] } else { &[(80, 80)] };
@@ -87,7 +86,7 @@ fn screens_fit_the_terminal_and_cut_nothing() {
 /// 112 CPUs and ten interfaces.
 #[test]
 fn a_large_server_is_one_screen() {
-    let machine = Copy::build(&machines::server());
+    let machine = Copy::unpacked("server.tar.gz");
     let lines = |args: &[&str]| machine.nicpin(args).stdout.lines().count();
     let status = machine.nicpin(&["status"]).stdout;
     assert!(status.lines().count() <= 30, "{status}");

@@ -54,10 +54,17 @@ impl Copy {
         Self { dir }
     }
 
-    /// A machine that is not shipped as a tree.
+    /// A machine that is not shipped.
     pub fn build(machine: &super::machine::MachineSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         machine.write(dir.path());
+        Self { dir }
+    }
+
+    /// A copy of a machine that is shipped as an archive.
+    pub fn unpacked(name: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        super::tree::unpack(&fixture(name), dir.path());
         Self { dir }
     }
 

@@ -52,6 +52,35 @@ pub fn entries(dir: &Path) -> BTreeMap<String, Entry> {
     found
 }
 
+/// A tree as a compressed archive; the same bytes for the same tree.
+pub fn pack(dir: &Path) -> Vec<u8> {
+    let mut archive =
+        tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best()));
+    for (path, entry) in entries(dir) {
+        let path = path.trim_start_matches('/');
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        match entry {
+            Entry::File(text) => {
+                header.set_size(text.len() as u64);
+                archive.append_data(&mut header, path, text.as_bytes()).unwrap();
+            }
+            Entry::Link(target) => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_size(0);
+                archive.append_link(&mut header, path, target).unwrap();
+            }
+        }
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}
+
+/// Unpacks an archive of [`pack`].
+pub fn unpack(archive: &Path, dir: &Path) {
+    let file = fs::File::open(archive).unwrap_or_else(|error| panic!("{}: {error}", archive.display()));
+    tar::Archive::new(flate2::read::GzDecoder::new(file)).unpack(dir).unwrap();
+}
+
 /// Copies a tree, links as links.
 pub fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
