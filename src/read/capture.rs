@@ -227,7 +227,7 @@ fn walk(
         }
         let next = format!("{done}/{name}");
         let entry = match tree.entry(&next) {
-            Some(entry @ (Entry::Directory(_) | Entry::Link(_))) => Some(entry.clone()),
+            Some(entry @ (Entry::Directory(_) | Entry::Link(_))) => Some(entry.without_names()),
             _ => root.look(&next),
         };
         match entry {

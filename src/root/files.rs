@@ -267,11 +267,11 @@ impl Root {
         }
     }
 
-    /// The entry at a path; links are not followed and nothing is recorded.
+    /// The entry at a path, a directory without its names; links are not followed and nothing is recorded.
     #[cfg(feature = "cli")]
     pub(crate) fn look(&self, path: &str) -> Option<Entry> {
         if let Backing::Capture(tree) = &self.backing {
-            return tree.entry(path).cloned();
+            return tree.entry(path).map(Entry::without_names);
         }
         let file = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
         let stat = stat::fstat(&file).ok()?;

@@ -8,9 +8,10 @@ use nix::errno::Errno;
 /// The file that makes a tree a capture.
 pub(crate) const ABOUT: &str = "/nicpin/capture";
 
-/// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs a third of it.
+/// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs half of it. Whatever is made of a tree of this
+/// size fits into 256 MiB.
 #[cfg(feature = "cli")]
-const MAX_SIZE: usize = 64 << 20;
+const MAX_SIZE: usize = 48 << 20;
 /// What an entry needs beside its path and its text, in bytes: the nodes of two maps and two allocations.
 #[cfg(feature = "cli")]
 const ENTRY_SIZE: usize = 256;
@@ -50,6 +51,17 @@ pub struct TreeFile {
     pub mode: u32,
     /// Shared by all copies: a capture keeps what was read of a capture.
     pub text: Arc<str>,
+}
+
+#[cfg(feature = "cli")]
+impl Entry {
+    /// A copy without the names in a directory, which may be thousands.
+    pub(crate) fn without_names(&self) -> Self {
+        match self {
+            Self::Directory(_) => Self::Directory(BTreeSet::new()),
+            entry => entry.clone(),
+        }
+    }
 }
 
 impl Tree {
@@ -147,7 +159,7 @@ impl Tree {
         }
         let size = path.len() + name.len() + text.len() + ENTRY_SIZE;
         if self.size + size > MAX_SIZE {
-            return Err("exceeds the limit of 64 MiB for a machine in memory");
+            return Err("exceeds the limit of 48 MiB for a machine in memory");
         }
         if self.entries.contains_key(path) {
             return Err("occurs twice");
