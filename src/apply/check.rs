@@ -19,8 +19,23 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
         unknown.extend(without_recorded_vectors(root, machine, plan));
     }
     let interfaces = Status::new(machine, plan, &found, &unknown, None, false, &BTreeSet::new()).interfaces;
-    let one = |interface: InterfaceStatus| CheckedInterface { name: interface.name, state: interface.state };
-    let interfaces = interfaces.into_iter().map(one).collect();
+    let one = |status: InterfaceStatus| {
+        let planned = plan.interfaces.iter().find(|planned| planned.name == status.name)?;
+        Some(CheckedInterface {
+            name: status.name,
+            state: status.state,
+            driver: status.driver,
+            device: status.device,
+            pci_id: planned.pci_id.clone(),
+            node: status.node,
+            candidates: status.candidates,
+            rx_queues: planned.rx_queues.len(),
+            tx_queues: planned.tx_queues.len(),
+            queue_vectors: status.queue_vectors,
+            local: status.local,
+        })
+    };
+    let interfaces = interfaces.into_iter().filter_map(one).collect();
     Check::new(plan, found, unknown, Unplannable::left_alone(plan, requested), interfaces)
 }
 

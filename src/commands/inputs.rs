@@ -84,7 +84,8 @@ pub(super) fn read_and_plan(
     if queues == Queues::Numbers {
         read::read_queue_settings(root, &mut machine, &selection.names)?;
     }
-    let plan = crate::plan::plan(&machine, &policy, &selection);
+    let mut plan = crate::plan::plan(&machine, &policy, &selection);
+    plan.host.name = read::host_name(root)?;
     Ok((machine, plan))
 }
 

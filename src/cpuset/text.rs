@@ -274,6 +274,11 @@ impl MaskWidth {
         Self { digits: cpus.div_ceil(4).max(1) }
     }
 
+    /// How many hexadecimal digits it has.
+    pub fn digits(self) -> u32 {
+        self.digits
+    }
+
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
         CpuSet::parse_mask(mask).ok().and_then(|_| Self::of_valid(mask))

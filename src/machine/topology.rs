@@ -40,6 +40,8 @@ pub struct Topology {
 pub struct Node {
     /// The online CPUs; empty for a node with memory only.
     pub cpus: CpuSet,
+    /// Whether the kernel reports that it has no memory: such as when all of its DIMMs are missing.
+    pub without_memory: bool,
     /// ACPI SLIT distance to each node, itself included (10 is itself). Empty if not reported.
     pub distances: BTreeMap<u32, u32>,
 }

@@ -1,13 +1,13 @@
 //! Makes a plan: places the queues, then decides on the target of each vector and queue, the reason, and the writes.
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, NodeSource, Role, Selection, Vector};
+use crate::machine::{Machine, Node, NodeSource, Role, Selection, Vector};
 use crate::plan::assign::assign;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::differences::WriteList;
-use crate::plan::hash::hash;
+use crate::plan::hash::{class, hash};
 use crate::plan::place::Locations;
 use crate::plan::work::{Context, Work, works};
 use crate::plan::{channels, irqbalance, notes, queues, score};
@@ -39,6 +39,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
+        class: class(machine),
         score: score::score(machine, locations, &interfaces, score::planned),
         score_now: score::score(machine, locations, &interfaces, score::now),
         host: summary,
@@ -55,14 +56,19 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
 
 /// CPUs and nodes of the machine.
 pub(crate) fn summary(machine: &Machine) -> HostSummary {
+    let summary = |(&node, facts): (&u32, &Node)| NodeSummary {
+        node,
+        cpus: facts.cpus.clone(),
+        without_memory: facts.without_memory,
+    };
     HostSummary {
+        name: None,
+        cores: machine.topology.cores.len(),
         online: machine.topology.online.clone(),
         possible: machine.topology.possible,
         isolated: machine.topology.isolated.clone(),
         nohz_full: machine.topology.nohz_full.clone(),
-        nodes: (machine.topology.nodes.iter())
-            .map(|(&id, node)| NodeSummary { node: id, cpus: node.cpus.clone() })
-            .collect(),
+        nodes: machine.topology.nodes.iter().map(summary).collect(),
     }
 }
 
@@ -81,6 +87,7 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
         name: interface.name.clone(),
         driver: interface.driver.clone(),
         device: interface.device.address.clone(),
+        pci_id: interface.device.pci_id.clone(),
         parent: interface.device.parent.clone(),
         via: selection.via.get(&interface.name).cloned().unwrap_or_default(),
         node: work.candidates.node,

@@ -22,6 +22,10 @@ pub struct Plan {
     pub schema: String,
     /// Equal for equal plans on machines of one class: IRQ numbers and current settings do not count.
     pub hash: String,
+    /// The hardware class: equal for machines with the same CPUs, nodes, mask width and interfaces, whatever the names,
+    /// slots and IRQ numbers of these. Empty in plans of earlier versions.
+    #[serde(default)]
+    pub class: String,
     pub host: HostSummary,
     /// The selected interfaces, by name.
     pub interfaces: Vec<PlannedInterface>,
@@ -78,7 +82,13 @@ pub struct ChannelChange {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HostSummary {
+    /// The host name, where the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
     pub online: CpuSet,
+    /// Physical cores with an online CPU; 0 in plans of earlier versions.
+    #[serde(default)]
+    pub cores: usize,
     /// The kernel's `nr_cpu_ids`.
     pub possible: u32,
     /// `/sys/devices/system/cpu/isolated`.
@@ -96,6 +106,9 @@ pub struct NodeSummary {
     pub node: u32,
     /// Online CPUs.
     pub cpus: CpuSet,
+    /// Whether the kernel reports that it has no memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub without_memory: bool,
 }
 
 /// The plan for one interface.
@@ -106,6 +119,9 @@ pub struct PlannedInterface {
     pub driver: Option<String>,
     /// Address of the bus device behind it, for PCI as `0000:3b:00.0`.
     pub device: String,
+    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
+    #[serde(default)]
+    pub pci_id: Option<String>,
     /// The physical function, for a virtual one.
     pub parent: Option<String>,
     /// The selectors that matched it other than its name: a bond above it, an RDMA device.

@@ -1,10 +1,12 @@
-//! The hash that is equal for plans with the same targets. It must not change between releases or architectures.
+//! Two hashes that must not change between releases or architectures: that of a plan, equal for plans with the same
+//! targets, and the hardware class of a machine.
 
 use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
+use crate::machine::{Interface, Machine, Role};
 use crate::plan::data::{HostSummary, PlannedInterface};
 
 /// The hash of the planned targets, without what differs between boots: IRQ numbers, current settings, link states and
@@ -41,7 +43,51 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
             hash.sets(&tx.xps_cpus);
         }
     }
-    format!("{:016x}", hash.finish())
+    hash.finish()
+}
+
+/// The hardware class of a machine: CPUs, cores, caches, nodes, the width of its masks, and of each interface PCI id,
+/// driver, node, and role and number of queues. Names, addresses, slots, IRQ numbers, current settings and the policy do
+/// not count, nor do SR-IOV virtual functions of this machine, which come and go.
+pub(crate) fn class(machine: &Machine) -> String {
+    let topology = &machine.topology;
+    let mut hash = PlanHasher::default();
+    hash.numbers([topology.possible]);
+    let masks = machine.interfaces.iter().flat_map(|interface| &interface.vectors);
+    hash.numbers(masks.map(|vector| vector.affinity.width.digits()).max());
+    for groups in [&topology.cores, &topology.l3_domains, &topology.packages, &topology.speed_classes] {
+        hash.text("groups");
+        hash.sets(groups);
+    }
+    for (&id, node) in &topology.nodes {
+        hash.text("node");
+        hash.numbers([id, u32::from(node.without_memory)]);
+        hash.sets([&node.cpus]);
+        hash.numbers(node.distances.iter().flat_map(|(&to, &distance)| [to, distance]));
+    }
+    let physical = machine.interfaces.iter().filter(|interface| interface.device.parent.is_none());
+    let mut interfaces: Vec<_> = physical.map(|interface| of_interface(machine, interface)).collect();
+    interfaces.sort();
+    for (texts, nodes, counts) in interfaces {
+        hash.text("interface");
+        for text in texts {
+            hash.text(text);
+        }
+        hash.numbers(nodes);
+        hash.numbers(counts);
+    }
+    hash.finish()
+}
+
+/// What an interface adds to the class: texts, nodes, and the numbers of its queues and of its vectors of each role.
+fn of_interface<'a>(machine: &Machine, interface: &'a Interface) -> ([&'a str; 2], Vec<u32>, Vec<u32>) {
+    let of_role = |role| interface.vectors.iter().filter(|vector| vector.role == role).count();
+    let roles = [Role::Combined, Role::Rx, Role::Tx, Role::Rdma].map(of_role);
+    let queues = [interface.rx_queues.len(), interface.tx_queues.len()];
+    let counts = queues.into_iter().chain(roles).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let text = |text: &'a Option<String>| text.as_deref().unwrap_or("-");
+    let texts = [text(&interface.device.pci_id), text(&interface.driver)];
+    (texts, machine.nodes_of(interface).iter().collect(), counts.collect())
 }
 
 /// Hashes values one after another so that different sequences have different bytes, independent of byte order.
@@ -87,8 +133,8 @@ impl PlanHasher {
         }
     }
 
-    fn finish(mut self) -> u64 {
+    fn finish(mut self) -> String {
         self.hasher.write(&self.bytes);
-        self.hasher.finish()
+        format!("{:016x}", self.hasher.finish())
     }
 }

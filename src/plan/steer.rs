@@ -282,7 +282,7 @@ mod tests {
     /// Two nodes of four cores, two threads each: CPUs n and n+8 are siblings, node 0 has 0-3 and 8-11.
     fn machine() -> Topology {
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
-        let node = |cpus: &str| Node { cpus: set(cpus), distances: BTreeMap::new() };
+        let node = |cpus: &str| Node { cpus: set(cpus), ..Node::default() };
         Topology {
             online: set("0-15"),
             possible: 16,

@@ -13,7 +13,7 @@ use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
 };
 use crate::plan::differences::WriteList;
-use crate::plan::hash::hash;
+use crate::plan::hash::{class, hash};
 use crate::plan::irqbalance;
 
 /// The text is not a plan, or the plan cannot be applied by itself.
@@ -149,7 +149,8 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     }
     let (writes, unchanged) = settings.in_order();
     let hash = hash(&now, &interfaces);
-    let mut plan = Plan { hash, host: now, interfaces, writes, unchanged, ..stored.clone() };
+    let mut plan =
+        Plan { hash, class: class(machine), host: now, interfaces, writes, unchanged, ..stored.clone() };
     let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
     irqbalance::add(machine, balancer.unwrap_or_default(), &mut plan);
     Fitted { plan, changes: changes.list }

@@ -10,6 +10,7 @@ use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{self, Handlers, INTERRUPTS};
 use crate::read::wants::Wants;
 use crate::read::{memory, netlink, others, polling, tools, topology, vectors};
+use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
 
 /// Reads the machine below a root: what is always needed, and what else is wanted.
@@ -67,6 +68,18 @@ pub fn read_queue_settings(
 ) -> Result<(), FileError> {
     let wanted = machine.interfaces.iter_mut().filter(|interface| names.contains(&interface.name));
     wanted.into_iter().try_for_each(|interface| interfaces::read_queue_settings(root, interface))
+}
+
+/// The host name; `None` where the machine reports none, as in a capture that does not identify it.
+pub fn host_name(root: &Root) -> Result<Option<String>, FileError> {
+    let identity = root.read_opt(ABOUT)?;
+    let captured =
+        identity.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("host ")));
+    let name = match captured {
+        Some(name) => Some(name.to_owned()),
+        None => root.read_opt("/proc/sys/kernel/hostname")?,
+    };
+    Ok(name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()))
 }
 
 /// Whether the directories of IRQs are absent or masked by an empty directory, as in a container.

@@ -29,5 +29,5 @@ pub mod vectors;
 mod wants;
 
 pub(crate) use live::settings;
-pub use live::{machine, read_queue_settings};
+pub use live::{host_name, machine, read_queue_settings};
 pub use wants::{Queues, Wants};

@@ -184,16 +184,20 @@ fn groups(
 
 fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileError> {
     let mut nodes = BTreeMap::new();
+    // Kernels before 2.6.24 do not report it.
+    let with_memory = read_list(root, &format!("{NODE}/has_memory"))?.filter(|nodes| !nodes.is_empty());
     for name in root.list(NODE)?.unwrap_or_default() {
         let Some(id) = numbered(&name, "node", MAX_NODES) else { continue };
         let path = format!("{NODE}/{name}");
         // Kernels before 2.6.25 print only the mask.
         let cpus =
             read_cpus(root, &format!("{path}/cpulist"), &format!("{path}/cpumap"))?.unwrap_or_default();
-        nodes.insert(id, Node { cpus: cpus.intersection(online), distances: BTreeMap::new() });
+        let without_memory = with_memory.as_ref().is_some_and(|with| !with.contains(id));
+        nodes
+            .insert(id, Node { cpus: cpus.intersection(online), without_memory, distances: BTreeMap::new() });
     }
     if nodes.is_empty() {
-        nodes.insert(0, Node { cpus: online.clone(), distances: BTreeMap::new() });
+        nodes.insert(0, Node { cpus: online.clone(), ..Node::default() });
         return Ok(nodes);
     }
     // Column k of a distance file is the k-th online node, not node k.

@@ -260,10 +260,22 @@ mod tests {
     #[test]
     fn scattered_cpus_are_counted() {
         let set = |list| CpuSet::parse_list(list).unwrap();
-        let nodes = [(0, "0-31"), (1, "32-63")].map(|(node, cpus)| NodeSummary { node, cpus: set(cpus) });
+        let nodes = [(0, "0-31"), (1, "32-63")].map(|(node, cpus)| NodeSummary {
+            node,
+            cpus: set(cpus),
+            without_memory: false,
+        });
         let (online, possible, nodes) = (set("0-63"), 64, nodes.to_vec());
         let none = CpuSet::new();
-        let host = HostSummary { online, possible, isolated: none.clone(), nohz_full: none, nodes };
+        let host = HostSummary {
+            name: None,
+            online,
+            cores: 64,
+            possible,
+            isolated: none.clone(),
+            nohz_full: none,
+            nodes,
+        };
         let of = |cpus: &[u32]| {
             let sets: Vec<CpuSet> = cpus.iter().map(|&cpu| CpuSet::single(cpu)).collect();
             sets_of(&host, &sets.iter().collect::<Vec<_>>())

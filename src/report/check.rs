@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
-use crate::plan::{ChannelChange, Note, Plan, PlannedInterface, PlannedVector};
+use crate::plan::{ChannelChange, HostSummary, Note, Plan, PlannedInterface, PlannedVector};
 use crate::report::difference::{Difference, Fallback};
 use crate::report::exit::Exit;
 use crate::report::state::InterfaceState;
@@ -21,6 +21,10 @@ pub struct Check {
     pub interfaces: Vec<CheckedInterface>,
     /// The plan's hash.
     pub hash: String,
+    /// The hardware class of the machine.
+    pub class: String,
+    /// CPUs and nodes of the machine.
+    pub host: HostSummary,
     /// The number of settings that are as planned.
     pub same: usize,
     /// Settings that are not as planned.
@@ -33,18 +37,46 @@ pub struct Check {
     pub unknown: Vec<Unplannable>,
     /// Vectors of queues that the kernel does not allow to move.
     pub unmovable: Vec<UnmovableVector>,
+    /// Other tools on the machine that set affinity: `irqbalance`, unless it leaves the planned IRQs alone for good;
+    /// `tuned`, `systemd-udevd` and scripts by their paths.
+    pub other_tools: Vec<String>,
     /// Notes about selectors that match nothing, and about a machine without interfaces.
     pub notes: Vec<Note>,
     /// Interfaces that are up, were not requested by name and cannot be planned.
     pub left_alone: Vec<Unplannable>,
 }
 
-/// The state of an interface.
+/// The state of an interface, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CheckedInterface {
     pub name: String,
     pub state: InterfaceState,
+    pub driver: Option<String>,
+    /// Address of the bus device behind it.
+    pub device: String,
+    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
+    pub pci_id: Option<String>,
+    /// The local node; `None` when unknown.
+    pub node: Option<u32>,
+    /// The candidate CPUs of its vectors.
+    pub candidates: CpuSet,
+    /// Receive and transmit queues in use.
+    pub rx_queues: usize,
+    pub tx_queues: usize,
+    /// Vectors of queues in use.
+    pub queue_vectors: usize,
+    /// Those with a local effective CPU; `None` when no node is known.
+    pub local: Option<usize>,
+}
+
+impl CheckedInterface {
+    /// The share of its queue vectors that are local, 0 to 1; `None` without any, or when no node is known.
+    #[allow(clippy::cast_precision_loss)] // counts of vectors
+    pub fn local_share(&self) -> Option<f64> {
+        let local = self.local.filter(|_| self.queue_vectors > 0)?;
+        Some(local as f64 / self.queue_vectors as f64)
+    }
 }
 
 /// A vector of a queue that the kernel does not allow to move.
@@ -134,6 +166,17 @@ pub enum CheckState {
     CouldNotBeDetermined,
 }
 
+fn other_tools(plan: &Plan) -> Vec<String> {
+    let irqbalance = plan.irqbalance.iter().filter(|running| !running.lasts).map(|_| "irqbalance".to_owned());
+    let others = plan.notes.iter().filter_map(|note| match note {
+        Note::TunedRunning { .. } => Some("tuned".to_owned()),
+        Note::LinkIrqAffinity { .. } => Some("systemd-udevd".to_owned()),
+        Note::CloudScript { path, .. } => Some(path.clone()),
+        _ => None,
+    });
+    irqbalance.chain(others).collect()
+}
+
 impl Check {
     pub fn exit(&self) -> Exit {
         match self.verdict {
@@ -165,12 +208,15 @@ impl Check {
             state: interfaces.first().map(|worst| worst.state),
             interfaces,
             hash: plan.hash.clone(),
+            class: plan.class.clone(),
+            host: plan.host.clone(),
             same: plan.unchanged + fallbacks.len(),
             differs,
             fallbacks,
             channels: plan.channels.clone(),
             unknown,
             unmovable: UnmovableVector::of(plan),
+            other_tools: other_tools(plan),
             notes: notes.cloned().collect(),
             left_alone,
         }

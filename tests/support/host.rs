@@ -1,7 +1,5 @@
 //! Machines in memory, for tests of the planner.
 
-use std::collections::BTreeMap;
-
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Selection;
 use nicpin::machine::{
@@ -32,9 +30,7 @@ pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
         cores: (0..total).map(core).collect(),
         l3_domains: domains.map(|(from, to)| union(from, to)).collect(),
         nodes: (0..nodes)
-            .map(|node| {
-                (node, Node { cpus: union(node * cores, (node + 1) * cores), distances: BTreeMap::new() })
-            })
+            .map(|node| (node, Node { cpus: union(node * cores, (node + 1) * cores), ..Node::default() }))
             .collect(),
         ..Topology::default()
     };
