@@ -25,7 +25,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("read", &["cpuset", "machine", "root", "sys"]),
     ("apply", &["cpuset", "machine", "policy", "plan", "report", "root", "sys", "read"]),
     ("testing", &["cpuset", "machine", "plan", "root", "sys", "read", "apply"]),
-    ("cli", &["cpuset", "machine", "policy", "plan"]),
+    ("cli", &["cpuset", "machine", "policy", "plan", "report"]),
     (
         "commands",
         &["cpuset", "machine", "policy", "plan", "report", "render", "root", "sys", "read", "apply", "cli"],

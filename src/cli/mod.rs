@@ -1,5 +1,6 @@
 //! The command line: every option and its help text, in one place.
 
+mod check;
 mod default;
 pub mod manual;
 mod policy;
@@ -7,6 +8,7 @@ mod see;
 mod show;
 mod write;
 
+pub use check::{CheckArgs, CheckFormat};
 pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
@@ -26,6 +28,7 @@ Exit codes: 0 in the planned state; 1 it could not be reached, or could not be
 determined; 2 check: the machine differs from the plan (with --detailed-exitcode:
 plan would change something, apply changed something); 64 usage error. run and measure
 end with the status of the command that they run; 127 or 126 if it cannot be started.
+check --format nagios ends with the codes of monitoring plugins: 0 to 3.
 
 Examples:
   nicpin                             do interrupts arrive on the interfaces' own nodes
@@ -181,26 +184,6 @@ impl PlanArgs {
     pub fn format(&self) -> PlanFormat {
         if self.json { PlanFormat::Json } else { self.format }
     }
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  nicpin check || nicpin apply       apply again what something else has changed
-  nicpin check -q eth2               for scripts: the exit code only")]
-pub struct CheckArgs {
-    #[command(flatten)]
-    pub select: SelectArgs,
-
-    #[command(flatten)]
-    pub report: ReportArgs,
-
-    /// Count vectors that the kernel does not allow to move as differences
-    #[arg(long)]
-    pub strict: bool,
-
-    #[command(flatten)]
-    pub policy: PolicyArgs,
 }
 
 #[derive(Debug, Args)]

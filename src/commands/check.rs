@@ -1,27 +1,70 @@
 //! `nicpin check`: compare the machine with the plan.
 
-use anyhow::Result;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
 
 use crate::apply;
-use crate::cli::{CheckArgs, Cli};
-use crate::commands::inputs::{Purpose, read_and_plan, require_interfaces};
+use crate::cli::{CheckArgs, CheckFormat, Cli};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_interfaces};
 use crate::commands::output;
 use crate::read::Wants;
 use crate::render;
-use crate::report::check::Check;
+use crate::report::check::{Check, CheckState};
 use crate::report::exit::Exit;
+use crate::report::metrics::Metrics;
+use crate::report::plugin::{Plugin, Thresholds};
 use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
+    if args.output.is_some() && args.format() != CheckFormat::Prometheus {
+        bail!(UsageError::new("--output is for --format prometheus"));
+    }
+    let thresholds = Thresholds { warning: args.warning, critical: args.critical };
+    if thresholds != Thresholds::default() && args.format() != CheckFormat::Nagios {
+        bail!(UsageError::new("--warning and --critical are for --format nagios"));
+    }
+    let checked = checked(cli, args);
+    if args.format() == CheckFormat::Nagios {
+        let plugin = match checked {
+            Ok(check) => Plugin::new(&check, thresholds),
+            Err(error) => Plugin::failed(format!("{error:#}")),
+        };
+        out.push_str(&render::plugin::line(&plugin));
+        return Ok(plugin.status.into());
+    }
+    let check = checked?;
+    match args.format() {
+        CheckFormat::Json => out.push_str(&render::json(&check)?),
+        CheckFormat::Prometheus => metrics(&check, args.output.as_deref(), out)?,
+        CheckFormat::Table | CheckFormat::Nagios => {
+            out.push_str(&output::screen().fold(&render::check::check(&check, cli.verbose)));
+        }
+    }
+    Ok(check.exit())
+}
+
+fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
     let (machine, plan) =
         read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())?;
     require_interfaces(&root, &machine, &plan, &args.select)?;
-    let mut check = apply::check(&root, &machine, &plan, args.select.is_given());
-    if args.strict {
-        check = check.strict();
+    let check = apply::check(&root, &machine, &plan, args.select.is_given());
+    Ok(if args.strict { check.strict() } else { check })
+}
+
+/// Prints metrics, or replaces a file with them. The file keeps the time of the last success.
+fn metrics(check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
+    let mut metrics = Metrics::of(check);
+    metrics.last_success = match check.verdict {
+        CheckState::Same => SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs()),
+        _ => file.and_then(output::published).and_then(|text| render::prometheus::last_success(&text)),
+    };
+    let text = render::prometheus::metrics(&metrics);
+    if let Some(file) = file {
+        return output::publish(file, text.as_bytes());
     }
-    let table = |check: &Check| render::check::check(check, &plan.host, cli.verbose);
-    out.push_str(&output::report(args.report, &check, table)?);
-    Ok(check.exit())
+    out.push_str(&text);
+    Ok(())
 }

@@ -2,8 +2,8 @@
 //! --root. All that a person reads is printed here, without control characters that others could have put into it.
 
 use std::fs::{OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -55,18 +55,39 @@ pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Writes a file; an existing one is replaced only with `force`.
+/// Writes a file; an existing one is replaced only with `force`, and keeps its mode.
 ///
 /// A regular file is complete or as it was before: it is written beside its name first. A device or a FIFO is written
 /// to, and never removed. A symbolic link is an error.
 pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     check_new(path, force)?;
+    write(path, bytes, path.symlink_metadata().ok().map(|found| found.permissions()))
+}
+
+/// Writes a file for other users to read, mode 0644; an existing one is replaced as [`write_file`] does it.
+pub(super) fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
+    check_new(path, true)?;
+    write(path, bytes, Some(Permissions::from_mode(0o644)))
+}
+
+/// What [`publish`] wrote to a file before, if that can be read.
+pub(super) fn published(path: &Path) -> Option<String> {
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok().filter(|_| is_file)?;
+    let mut text = String::new();
+    file.take(MOST_PUBLISHED).read_to_string(&mut text).is_ok().then_some(text)
+}
+
+/// Much more than the metrics of the largest machine.
+const MOST_PUBLISHED: u64 = 16 << 20;
+
+fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
     let written = match path.symlink_metadata() {
         Ok(found) if !found.is_file() => {
             let opened = OpenOptions::new().write(true).custom_flags(O_NOFOLLOW).open(path);
             opened.and_then(|mut file| file.write_all(bytes))
         }
-        found => replace(path, bytes, found.ok().map(|found| found.permissions())),
+        _ => replace(path, bytes, permissions),
     };
     written.map_err(|error| anyhow!("{}: {}", path.display(), errno_words(&error)))
 }

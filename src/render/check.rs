@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::cpuset::CpuSet;
 use crate::plan::{HostSummary, Write, WriteKind};
 use crate::render::note::text;
-use crate::render::status::state;
 use crate::render::text::{columns, count, cpus, wrap};
 use crate::report::check::{Check, CheckState, CheckedInterface, Unplannable};
 use crate::report::difference::{Difference, Fallback, Reason};
@@ -14,7 +13,7 @@ use crate::report::difference::{Difference, Fallback, Reason};
 const MOST_ALIKE: usize = 3;
 
 /// `all`: every setting.
-pub fn check(check: &Check, host: &HostSummary, all: bool) -> String {
+pub fn check(check: &Check, all: bool) -> String {
     let mut out = String::new();
     let mut reasons: BTreeMap<(&str, Reason), (usize, Option<&str>)> = BTreeMap::new();
     let mut alike: BTreeMap<(&str, WriteKind), usize> = BTreeMap::new();
@@ -23,7 +22,7 @@ pub fn check(check: &Check, host: &HostSummary, all: bool) -> String {
         let listed = alike.entry((&write.interface, write.kind)).or_default();
         *listed += 1;
         if all || *listed <= MOST_ALIKE {
-            rows.push(vec![write.interface.to_string(), setting(write), difference(host, write)]);
+            rows.push(vec![write.interface.to_string(), setting(write), difference(&check.host, write)]);
         }
         let (many, first) = reasons.entry((&write.interface, *reason)).or_insert((0, detail.as_deref()));
         *many += 1;
@@ -37,10 +36,15 @@ pub fn check(check: &Check, host: &HostSummary, all: bool) -> String {
     for ((interface, reason), (many, detail)) in reasons {
         let name = if interface.is_empty() { "machine" } else { interface };
         let found = check.interfaces.iter().find(|found| found.name == interface);
-        let state = found.map(|CheckedInterface { state, .. }| format!(" ({})", self::state(*state)));
+        let state = found.map(|CheckedInterface { state, .. }| format!(" ({})", state.name()));
         let detail = detail.map(|detail| format!("; {detail}")).unwrap_or_default();
         let state = state.unwrap_or_default();
-        let text = format!("{name}{state}: {}: {}{detail}", count(many, "setting"), reason_words(reason));
+        let text = format!(
+            "{name}{state}: {}: {}: {}{detail}",
+            count(many, "setting"),
+            reason.name(),
+            meaning(reason)
+        );
         out.push_str(&wrap("because  ", &text));
     }
     for Fallback { path, planned, holds } in &check.fallbacks {
@@ -75,7 +79,7 @@ pub fn check(check: &Check, host: &HostSummary, all: bool) -> String {
     }
     let differs = check.differs.len() + check.channels.len();
     let worst =
-        check.state.map(|worst| format!(", the worst interface is {}", state(worst))).unwrap_or_default();
+        check.state.map(|worst| format!(", the worst interface is {}", worst.name())).unwrap_or_default();
     let refused = check.differs.iter().all(|difference| difference.reason == Reason::KernelRefused);
     let (word, text) = match check.verdict {
         CheckState::Same => ("same: ", format!("{} as planned", count(check.same, "setting"))),
@@ -119,19 +123,14 @@ fn difference(host: &HostSummary, write: &Write) -> String {
     format!("is {}, planned {}", shown(&write.current), shown(&write.value))
 }
 
-/// A reason: its word in JSON, and its meaning.
-fn reason_words(reason: Reason) -> &'static str {
+fn meaning(reason: Reason) -> &'static str {
     match reason {
-        Reason::NotApplied => "not-applied: no apply has set it yet",
-        Reason::MovedByOther => {
-            "moved-by-other: changed since the last apply by another program, the driver or the kernel"
-        }
-        Reason::QueueCountChanged => {
-            "queue-count-changed: the number of queues has changed since the last apply"
-        }
-        Reason::KernelRefused => "kernel-refused: the kernel refused it at the last apply",
-        Reason::CpuOffline => "cpu-offline: its CPU went offline",
-        Reason::IrqRecreated => "irq-recreated: the driver has allocated its vectors again",
-        Reason::PlanChanged => "plan-changed: the machine or the policy has changed since the last apply",
+        Reason::NotApplied => "no apply has set it yet",
+        Reason::MovedByOther => "changed since the last apply by another program, the driver or the kernel",
+        Reason::QueueCountChanged => "the number of queues has changed since the last apply",
+        Reason::KernelRefused => "the kernel refused it at the last apply",
+        Reason::CpuOffline => "its CPU went offline",
+        Reason::IrqRecreated => "the driver has allocated its vectors again",
+        Reason::PlanChanged => "the machine or the policy has changed since the last apply",
     }
 }

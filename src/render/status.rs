@@ -69,7 +69,7 @@ type Cell = fn(&InterfaceStatus) -> String;
 /// The columns of the summary: the head, what it means if that is not obvious, and the cell.
 const COLUMNS: [(&str, &str, Cell); 9] = [
     ("interface", "", |i| i.name.clone()),
-    ("state", "", |i| state(i.state).to_owned()),
+    ("state", "", |i| i.state.name().to_owned()),
     ("node", "", |i| i.node.map_or("?".to_owned(), |node| node.to_string())),
     ("link", "", |i| i.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &i.link),
     ("queues", "in use/possible", |i| {
@@ -99,26 +99,12 @@ fn summary(status: &Status, detail: Detail, screen: Screen) -> String {
     if !hidden.is_empty() {
         let by_state = hidden.chunk_by(|a, b| a.state == b.state);
         let each: Vec<String> =
-            by_state.map(|alike| format!("{} {}", alike.len(), state(alike[0].state))).collect();
+            by_state.map(|alike| format!("{} {}", alike.len(), alike[0].state.name())).collect();
         out.push_str(&format!("+{} more ({}), -v\n", hidden.len(), each.join(", ")));
     }
     let legend = COLUMNS.iter().filter(|(_, meaning, _)| !meaning.is_empty());
     let legend: Vec<String> = legend.map(|(head, meaning, _)| format!("{head}: {meaning}")).collect();
     out + &wrap("", &legend.join("; "))
-}
-
-pub(crate) fn state(state: InterfaceState) -> &'static str {
-    match state {
-        InterfaceState::Ok => "ok",
-        InterfaceState::Unproven => "unproven",
-        InterfaceState::Pending => "pending",
-        InterfaceState::Untuned => "untuned",
-        InterfaceState::Crowded => "crowded",
-        InterfaceState::Drifted => "drifted",
-        InterfaceState::Remote => "remote",
-        InterfaceState::Isolated => "isolated",
-        InterfaceState::Unknown => "unknown",
-    }
 }
 
 fn tone(state: InterfaceState) -> Tone {
@@ -181,7 +167,7 @@ fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail, scree
     if !versions.is_empty() {
         out.push_str(&wrap("  ", &versions));
     }
-    out.push_str(&wrap("  ", &format!("{}: {}", state(interface.state), finding(interface))));
+    out.push_str(&wrap("  ", &format!("{}: {}", interface.state.name(), finding(interface))));
     let all = detail == Detail::Vectors;
     let is_bad = |row: &&VectorStatus| row.why.is_some();
     let bad = interface.vectors.iter().filter(is_bad).count();
@@ -346,7 +332,7 @@ fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
         (InterfaceState::Ok, _) => "as planned, and interrupts arrive there".to_owned(),
         _ => of_all,
     };
-    let lines = wrap(&format!("{}: ", state(worst)), &text);
+    let lines = wrap(&format!("{}: ", worst.name()), &text);
     let mut out = screen.lines(&lines, &[tone(worst)]);
     if status.differ > 0 {
         if detail == Detail::Summary {

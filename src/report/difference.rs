@@ -26,6 +26,29 @@ pub enum Reason {
 }
 
 impl Reason {
+    pub const ALL: [Self; 7] = [
+        Self::NotApplied,
+        Self::MovedByOther,
+        Self::QueueCountChanged,
+        Self::KernelRefused,
+        Self::CpuOffline,
+        Self::IrqRecreated,
+        Self::PlanChanged,
+    ];
+
+    /// The word in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotApplied => "not-applied",
+            Self::MovedByOther => "moved-by-other",
+            Self::QueueCountChanged => "queue-count-changed",
+            Self::KernelRefused => "kernel-refused",
+            Self::CpuOffline => "cpu-offline",
+            Self::IrqRecreated => "irq-recreated",
+            Self::PlanChanged => "plan-changed",
+        }
+    }
+
     /// Whether apply has set it, and it has changed since.
     pub fn is_change_since_apply(self) -> bool {
         !matches!(self, Self::NotApplied | Self::KernelRefused | Self::PlanChanged)

@@ -11,6 +11,8 @@ pub enum Exit {
     Failed = 1,
     /// Differs from the plan, or was changed with `--detailed-exitcode`.
     Differs = 2,
+    /// Unknown, of `check --format nagios`, whose codes are those of monitoring plugins: 1 is a warning, 2 is critical.
+    PluginUnknown = 3,
     /// The command line is not valid.
     Usage = 64,
 }

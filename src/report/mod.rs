@@ -9,10 +9,14 @@ pub mod exit;
 #[cfg(feature = "cli")]
 pub mod measure;
 #[cfg(feature = "cli")]
+pub mod metrics;
+#[cfg(feature = "cli")]
 pub mod nodes;
 pub mod outcome;
 #[cfg(feature = "cli")]
 pub mod picture;
+#[cfg(feature = "cli")]
+pub mod plugin;
 pub mod proof;
 pub mod restored;
 pub mod state;

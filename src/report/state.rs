@@ -28,6 +28,34 @@ pub enum InterfaceState {
 }
 
 impl InterfaceState {
+    /// Best first; the number of a state is its place.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Unproven,
+        Self::Pending,
+        Self::Untuned,
+        Self::Crowded,
+        Self::Drifted,
+        Self::Remote,
+        Self::Isolated,
+        Self::Unknown,
+    ];
+
+    /// The word in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unproven => "unproven",
+            Self::Pending => "pending",
+            Self::Untuned => "untuned",
+            Self::Crowded => "crowded",
+            Self::Drifted => "drifted",
+            Self::Remote => "remote",
+            Self::Isolated => "isolated",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whether somebody should look at it now.
     pub fn is_alarming(self) -> bool {
         self >= Self::Drifted
