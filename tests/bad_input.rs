@@ -109,7 +109,7 @@ fn proc_interrupts_empty_torn_or_missing() {
         &machine,
         &["apply"],
         1,
-        &["/proc/interrupts: no such file or directory (ENOENT)", "/proc and /sys mounted"],
+        &["/proc/interrupts: no such file or directory (ENOENT)", "fix: mount /proc and /sys"],
     );
 }
 
@@ -189,7 +189,7 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
             run.stdout
         );
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
-        let has = [&*format!("{gone}: no such file or directory (ENOENT)"), "/proc and /sys mounted"];
+        let has = [&*format!("{gone}: no such file or directory (ENOENT)"), "fix: mount /proc and /sys"];
         fails(&machine, &["apply"], 1, &has);
         fails(&machine, &["apply", "eth2"], 1, &has);
     }
@@ -229,7 +229,7 @@ fn a_root_that_is_not_a_machine() {
         (empty.path().to_str().unwrap(), "sys/devices/system/cpu/online: no such file or directory (ENOENT)"),
         ("/no/such/root", "/no/such/root: no such file or directory"),
         (env!("CARGO_BIN_EXE_nicpin"), "not a capture: it is not compressed with gzip"),
-        ("/dev/null", "--root takes a directory or a capture file"),
+        ("/dev/null", "name a directory or a capture with --root"),
     ] {
         let run = nicpin(&["plan", "--root", root]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{root}");

@@ -64,7 +64,7 @@ fn apply_to(root: &Root, atomic: bool) -> ApplyOutcome {
 fn changed(results: &[WriteResult]) -> usize {
     let left_out = results.iter().filter(|result| !result.changed());
     for result in left_out {
-        assert_eq!(result.detail.as_deref(), Some("not written: ended by SIGTERM; run again"));
+        assert_eq!(result.detail.as_deref(), Some("not written: ended by SIGTERM; fix: run again"));
     }
     results.iter().filter(|result| result.changed()).count()
 }
@@ -136,7 +136,7 @@ fn a_signal_to_the_program_is_such_a_request() {
         }
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
-            said.replace("\n          ", " ").contains("not written: ended by SIGTERM; run again"),
+            said.replace("\n          ", " ").contains("not written: ended by SIGTERM; fix: run again"),
             "{said}"
         );
         assert_eq!(texts(&machine), before);

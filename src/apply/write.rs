@@ -62,7 +62,7 @@ pub(crate) fn write_plan(
 
 /// Why a write was not performed after [`stop`](super::stop::stop).
 pub(crate) fn left_out(why: &str) -> String {
-    format!("not written: {why}; run again")
+    format!("not written: {why}; fix: run again")
 }
 
 /// Whether the error concerns all vectors and not only this one. EPERM for a kernel-managed vector concerns only that;
@@ -86,7 +86,8 @@ fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
     let more = if all.iter().any(WriteResult::changed) { " more" } else { "" };
     let Some(last) = all.last_mut() else { return };
     let detail = last.detail.take().unwrap_or_default();
-    let why = format!("{detail}; nothing{more} was written after {} was refused", last.path);
+    let (what, fix) = detail.split_once("; fix: ").unwrap_or((&detail, "run again"));
+    let why = format!("{what}; nothing{more} was written after {} was refused; fix: {fix}", last.path);
     last.detail = Some(why.clone());
     all.extend(rest.iter().map(|write| WriteResult::not_done(write, why.clone())));
 }
@@ -129,7 +130,7 @@ impl WriteResult {
     }
 
     fn vanished(mut self, what: &str) -> Self {
-        self.judge(Outcome::Vanished, format!("{what}; run again"));
+        self.judge(Outcome::Vanished, format!("{what}; fix: run again"));
         self
     }
 
@@ -195,8 +196,8 @@ impl WriteResult {
         self.judge(
             Outcome::Refused,
             format!(
-                "{words}: no candidate CPU of the node has a free interrupt vector; use fewer queues (nicpin apply --channels N), or \
-                 a wider --scope"
+                "{words}: no candidate CPU of the node has a free interrupt vector; fix: use fewer queues (nicpin apply \
+                 --channels N), or a wider --scope"
             ),
         );
     }
@@ -214,10 +215,13 @@ impl WriteResult {
             }
             Ok(Some(text)) => self.judge(
                 Outcome::Refused,
-                format!("the kernel accepted the write, but the file holds {}; run again", text.trim()),
+                format!("the kernel accepted the write, but the file holds {}; fix: run again", text.trim()),
             ),
             Ok(None) => {
-                self.judge(Outcome::Vanished, "the file disappeared after the write; run again".to_owned());
+                self.judge(
+                    Outcome::Vanished,
+                    "the file disappeared after the write; fix: run again".to_owned(),
+                );
             }
             Err(error) => self.judge(Outcome::Refused, error.to_string()),
         }
@@ -278,7 +282,7 @@ pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
 /// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
 fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outcome, String) {
     let words = errno_words(error);
-    let refused = |fix: &str| (Outcome::Refused, format!("{words}: {fix}"));
+    let refused = |why: &str| (Outcome::Refused, format!("{words}{why}"));
     match (kind, errno(error)) {
         // EPERM since 6.12, where the file has no write bits; EIO before, and also for an IRQ that was freed while the
         // file was open.
@@ -294,30 +298,30 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
         }
         (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(path) => (
             Outcome::Vanished,
-            format!("{words}: an interface with one transmit queue has no XPS; run again"),
+            format!("{words}: an interface with one transmit queue has no XPS; fix: run again"),
         ),
         (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::EIO)) => {
-            (Outcome::Vanished, format!("{words}: the file no longer exists; run again"))
+            (Outcome::Vanished, format!("{words}: the file no longer exists; fix: run again"))
         }
         (WriteKind::Vector, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused("run as root, outside any container")
+            refused("; fix: run as root, outside any container")
         }
         (_, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused("CAP_NET_ADMIN is needed: run as root, outside any container")
+            refused(": CAP_NET_ADMIN is needed; fix: run as root, outside any container")
         }
         (_, Some(Errno::EROFS)) => refused(
-            "the file is mounted read-only; run outside the container, or without ProtectKernelTunables= in the unit",
+            ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit",
         ),
         (WriteKind::Rps, Some(Errno::EINVAL)) => {
-            refused("the kernel takes no isolated or nohz_full CPU for RPS, and no other was named")
+            refused(": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named")
         }
-        (_, Some(Errno::EINVAL)) => refused("perhaps none of the CPUs is online now; run again"),
-        (_, Some(Errno::EOVERFLOW)) => refused("the mask has more CPUs than this kernel; run again"),
+        (_, Some(Errno::EINVAL)) => refused(": perhaps none of the CPUs is online now; fix: run again"),
+        (_, Some(Errno::EOVERFLOW)) => refused(": the mask has more CPUs than this kernel; fix: run again"),
         (_, Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) => {
-            refused("an earlier change is still pending; run again")
+            refused(": an earlier change is still pending; fix: run again")
         }
-        (_, Some(Errno::ENOMEM)) => refused("the kernel is out of memory; run again later"),
-        _ => refused("run again, and report it if it happens again"),
+        (_, Some(Errno::ENOMEM)) => refused(": the kernel is out of memory; fix: run again later"),
+        _ => refused("; fix: run again, and report it if it happens again"),
     }
 }
 

@@ -128,7 +128,7 @@ pub fn restored(restored: &Restored) -> String {
     out.push_str(&absent(&restored.absent, "kept for the next restore"));
     if restored.staying > 0 {
         let text = format!(
-            "{}: the affinity is restored, the effective CPU is not: the kernel moves no vector back by itself",
+            "{}: the affinity is restored, the effective CPU is not: the kernel moves a vector only when its effective CPU is not in its affinity",
             count(restored.staying, "vector")
         );
         out.push_str(&wrap("staying   ", &text));

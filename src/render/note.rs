@@ -101,7 +101,8 @@ pub fn text(note: &Note) -> String {
             )
         }
         Note::Widened { queues, cores, node, to } => format!(
-            "node {node} has {cores} cores for {queues} queues: widened to node {} of the same package",
+            "node {node} has {} for {queues} queues: widened to node {} of the same package",
+            count(*cores, "core"),
             numbers(to)
         ),
         Note::IsolatedCpusUsed { cpus } => {
@@ -174,12 +175,13 @@ pub fn text(note: &Note) -> String {
             let more = match (fixed, advised) {
                 (true, _) => "; the driver does not allow another number of queues".to_owned(),
                 (false, Some(advised)) if (*advised as usize) < *cores => {
-                    format!(": its share is {advised}. {FLAP}")
+                    format!("; its share of the cores is {advised}. {FLAP}")
                 }
                 (false, Some(_)) => format!(". {FLAP}"),
                 (false, None) => String::new(),
             };
-            format!("{queues} queues share {cores} candidate cores{on}, so some cores take more than one{more}")
+            let cores = count(*cores, "candidate core");
+            format!("{queues} queues share {cores}{on}, so some cores take more than one{more}")
         }
         Note::MoreQueuesPossible { queues, cores, channels, .. } => format!(
             "{} on {}, and the device can have {}; RPS stays off, because hardware queues cost less CPU time. {FLAP}",

@@ -60,11 +60,11 @@ pub fn errno_words(error: &io::Error) -> String {
 fn fix(path: &Path, error: &io::Error) -> &'static str {
     let is_kernel_file = path.iter().any(|part| part == "proc" || part == "sys");
     match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EACCES | Errno::EPERM) => ": run as root, or as a user who may read it",
-        Some(Errno::ENOENT) if !is_kernel_file => ": name an existing one",
-        Some(Errno::ENOENT) => ": is this the root of a Linux machine, with its /proc and /sys mounted?",
-        Some(Errno::EISDIR) => ": name a file, not a directory",
-        Some(Errno::ENOTDIR) => ": --root takes a directory or a capture file",
+        Some(Errno::EACCES | Errno::EPERM) => "; fix: run as root, or as a user who may read it",
+        Some(Errno::ENOENT) if !is_kernel_file => "; fix: name a file that exists",
+        Some(Errno::ENOENT) => "; fix: mount /proc and /sys, or name the root of a machine that has them",
+        Some(Errno::EISDIR) => "; fix: name a file, not a directory",
+        Some(Errno::ENOTDIR) => "; fix: name a directory or a capture with --root",
         _ => "",
     }
 }

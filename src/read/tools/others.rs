@@ -10,10 +10,10 @@ use crate::root::Root;
 
 /// Scripts that cloud images run at boot, and what they write.
 const SCRIPTS: [(&str, &str); 4] = [
-    ("/usr/bin/google_set_multiqueue", "vectors and XPS of Google's cards"),
-    ("/usr/sbin/google_set_multiqueue", "vectors and XPS of Google's cards"),
-    ("/usr/bin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio cards"),
-    ("/usr/sbin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio cards"),
+    ("/usr/bin/google_set_multiqueue", "vectors and XPS of Google's interfaces"),
+    ("/usr/sbin/google_set_multiqueue", "vectors and XPS of Google's interfaces"),
+    ("/usr/bin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio interfaces"),
+    ("/usr/sbin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio interfaces"),
 ];
 
 /// Where systemd-udevd looks for `.link` files; a name in an earlier one hides it in the later ones.
