@@ -35,6 +35,22 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
+/// What nicpin(8) says beside the text of `--help`.
+const DESCRIPTION: &str = "\
+nicpin reads the machine from /proc, /sys, netlink and ethtool, and plans where the interrupts of network interfaces
+arrive: on the interface's own NUMA node, one queue for each core before any core takes a second, on no isolated CPU. RPS
+and XPS follow. The same machine gives the same plan.
+
+nicpin plan prints the plan. nicpin apply writes what differs from it, reads each setting back and reports the result.
+nicpin check says whether the machine is still as planned, and why not. nicpin restore restores the settings that the
+first apply found. Without a command, nicpin is nicpin status, which shows all of this on one screen.
+
+Only apply, restore and confirm write and need root. The plan does not survive a reboot: see nicpin.service in the
+distribution.";
+
+/// The exit codes of a command that has none of its own in its `--help`.
+const CODES: &str = "0 success; 1 failure; 64 usage error.";
+
 /// All pages of section 8, nicpin(8) first.
 pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
@@ -49,7 +65,7 @@ pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     };
     let mut pages = vec![page(&command, None, &statuses, &others(&page_name(&command)))?];
     for (command, name) in all.iter().zip(&names) {
-        pages.push(page(command, Some(command.get_name().to_owned()), &statuses, &others(name))?);
+        pages.push(page(command, Some(command.get_name().to_owned()), CODES, &others(name))?);
     }
     Ok(pages)
 }
@@ -115,7 +131,10 @@ fn page(command: &Command, about: Option<String>, statuses: &str, others: &[Stri
     let name = page_name(command);
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (prose, examples) = parts(&after);
-    let (own_statuses, prose) = exit_codes(prose);
+    let (own_statuses, mut prose) = exit_codes(prose);
+    if about.is_none() {
+        prose = [DESCRIPTION, &prose].join("\n\n");
+    }
     let does = command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut text = title(&name, SECTION).into_bytes();
     let mut head = Roff::new();

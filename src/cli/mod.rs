@@ -137,6 +137,9 @@ impl SelectArgs {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 #[command(after_help = "\
+Exit codes: 0 planned; 1 the machine cannot be read or planned; 2 with --detailed-exitcode:
+something would be changed; 64 usage error.
+
 Examples:
   nicpin plan                        all interfaces, as a table
   nicpin plan --masks eth2           also each file with its mask in hex

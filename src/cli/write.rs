@@ -13,6 +13,9 @@ Privileges of a user other than root: CAP_DAC_OVERRIDE for /proc/irq and /run/ni
 which belong to root; CAP_NET_ADMIN for RPS, RFS, XPS and channels. plan, check and
 capture need none.
 
+Exit codes: 0 in the planned state, changed or not; 1 it could not be reached; 2 with
+--detailed-exitcode: reached, and something was changed; 64 usage error.
+
 Examples:
   nicpin apply                       all interfaces; a second run writes nothing
   nicpin apply --dry-run eth2        what that would write
@@ -72,6 +75,9 @@ pub struct ApplyArgs {
 Restores the affinity (smp_affinity). The kernel moves an interrupt only when its
 effective CPU is not in the new affinity: a vector may stay on its present CPU.
 
+Exit codes: 0 restored, but for settings that no longer exist; 1 a setting could not be
+restored; 64 usage error.
+
 Examples:
   nicpin restore                     restore the settings from before the first apply
   nicpin restore --format json       for provisioning: see `changed` in the output")]
@@ -85,6 +91,9 @@ pub struct RestoreArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Exit codes: 0 the settings stay; 1 there was nothing to confirm, or they could not be kept;
+64 usage error.
+
 Examples:
   nicpin confirm                     keep what `apply --try` has set
   nicpin apply --try 60 < /dev/null && ping -c 3 192.0.2.1 && nicpin confirm
