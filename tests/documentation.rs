@@ -21,7 +21,7 @@ use documentation::page::Page;
 use documentation::shell::commands;
 use nicpin::cli::Cli;
 use nicpin::policy::Policy;
-use support::run::{Copy, Run};
+use support::run::{Copy, Run, fixture, nicpin};
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -192,6 +192,23 @@ fn command_lines_are_valid() {
     let complaints: Vec<String> = pages().iter().flat_map(|page| wrong_commands(page, &mut runs)).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     assert!(runs.count > 50, "only {} command lines were run", runs.count);
+}
+
+/// Lines of output in a page are those that the program prints; `...` stands for others.
+#[test]
+fn outputs_are_those_of_the_program() {
+    let machine = fixture("two-socket-mlx4");
+    let root = machine.to_str().unwrap();
+    for (path, args) in
+        [("README.md", &["plan", "--root", root][..]), ("docs/how-it-decides.md", &["--root", root, "eth2"])]
+    {
+        let printed = nicpin(args).stdout;
+        let page = read(&repository().join(path));
+        let shown = page.blocks("text").into_iter().next().unwrap();
+        let lines = shown.lines().filter(|line| line.trim() != "...");
+        let absent: Vec<&str> = lines.filter(|line| !printed.lines().any(|other| other == *line)).collect();
+        assert!(absent.is_empty(), "{path}: {absent:#?}");
+    }
 }
 
 #[test]
