@@ -228,3 +228,29 @@ fn names_that_are_swapped_during_a_restore() {
     }
     assert!(step > 100, "{step}");
 }
+
+/// `restore --dry-run` names what restore then writes, and writes nothing itself.
+#[test]
+fn a_dry_run_of_restore_names_what_restore_writes() {
+    let machine = Copy::of("two-node");
+    let paths = |json: &str, key: &str| -> Vec<String> {
+        let report: serde_json::Value = serde_json::from_str(json).unwrap();
+        let path = |entry: &serde_json::Value| entry["path"].as_str().unwrap().to_owned();
+        report[key].as_array().unwrap().iter().map(path).collect()
+    };
+    let untouched = texts(&machine);
+    let nothing = "would be restored: 0; already: 0";
+    assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
+    assert_eq!(texts(&machine), untouched);
+    good(&machine, &["apply"]);
+    let applied = texts(&machine);
+    let dry = paths(&good(&machine, &["restore", "--dry-run", "--json"]), "writes");
+    let table = good(&machine, &["restore", "-n"]);
+    assert_eq!(texts(&machine), applied);
+    let restored = paths(&good(&machine, &["restore", "--json"]), "results");
+    assert!(!dry.is_empty());
+    assert_eq!(dry, restored);
+    assert!(dry.iter().all(|path| table.contains(path.as_str())), "{table}");
+    assert!(table.contains(&format!("would be restored: {}; ", dry.len())), "{table}");
+    assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
+}

@@ -39,6 +39,6 @@ pub use state::StateError;
 pub use stop::stop;
 pub use stop::stopped;
 pub use trial::Trial;
-pub use undo::{confirm, end_trial, end_watched_trial, restore};
+pub use undo::{confirm, end_trial, end_watched_trial, restore, to_restore};
 pub use watch::TrialWatch;
 pub use write::write_all;

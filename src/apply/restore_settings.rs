@@ -14,6 +14,7 @@ use crate::machine::{Channels, Machine};
 use crate::plan::Write;
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, RestoreOutcome, WriteResult};
+use crate::report::restored::ToRestore;
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
@@ -75,6 +76,19 @@ fn restore_pinned(
     }
     channels.append(&mut outcome.channels);
     Ok(RestoreOutcome { channels, ..outcome })
+}
+
+/// What [`restore_settings`] would write.
+pub(crate) fn settings_to_restore(root: &Root, texts: &Texts, why: &str) -> Result<ToRestore, ApplyError> {
+    let RestorePlan { channels, writes, outcome } =
+        RestorePlan::new(texts, &read_settings(root, texts)?.0, why);
+    Ok(ToRestore {
+        channels: channels.into_iter().map(|c| (c.interface, c.recorded.difference(&c.now))).collect(),
+        writes: writes.into_iter().map(|(_, write)| write).collect(),
+        unchanged: outcome.unchanged,
+        absent: outcome.absent,
+        ..ToRestore::default()
+    })
 }
 
 /// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a

@@ -6,12 +6,13 @@ use crate::apply::error::ApplyError;
 use crate::apply::irqbalance::{self, IrqbalanceRecord};
 use crate::apply::lock::Lock;
 use crate::apply::record::Record;
-use crate::apply::restore_settings::restore_settings;
+use crate::apply::restore_settings::{restore_settings, settings_to_restore};
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
 use crate::apply::watch::TrialWatch;
 use crate::report::outcome::RestoreOutcome;
+use crate::report::restored::ToRestore;
 use crate::root::Root;
 
 /// Restores the settings before the first apply; `None` if there is no record of an apply. Settings whose device or
@@ -30,6 +31,17 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, Ap
     Ok(Some(restored))
 }
 
+/// What [`restore`] would restore; nothing is written. The record is that of `apply`, which only root can read.
+pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
+    let texts = if Record::exists(root) { Record::load(root)?.first_seen } else { Texts::default() };
+    let to_restore =
+        if texts.is_empty() { ToRestore::default() } else { settings_to_restore(root, &texts, BEFORE)? };
+    Ok(ToRestore { irqbalance: irqbalance::has_something_to_undo(root), ..to_restore })
+}
+
+/// The reason of each write.
+const BEFORE: &str = "as it was before the first apply";
+
 /// Restores the record's original settings, under the lock; also returns those that could not be restored.
 /// `end_trial` is called after that: if this process dies earlier, the process that watches a trial still ends it.
 fn restore_original(
@@ -37,7 +49,7 @@ fn restore_original(
     end_trial: impl FnOnce() -> Result<(), StateError>,
 ) -> Result<(Texts, RestoreOutcome), ApplyError> {
     let mut record = Record::load(root)?;
-    let mut restored = restore_settings(root, &record.first_seen, "as it was before the first apply", true)?;
+    let mut restored = restore_settings(root, &record.first_seen, BEFORE, true)?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
     end_trial()?;
     let mut left = record.first_seen.clone();

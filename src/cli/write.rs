@@ -82,6 +82,10 @@ Examples:
   nicpin restore                     restore the settings from before the first apply
   nicpin restore --format json       for provisioning: see `changed` in the output")]
 pub struct RestoreArgs {
+    /// Print what would be restored and write nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
     #[command(flatten)]
     pub report: ReportArgs,
 

@@ -11,8 +11,14 @@ use crate::commands::{interrupt, output};
 use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::Restored;
+use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
+    if args.dry_run {
+        let to_restore = apply::to_restore(&Root::open(&cli.root)?)?;
+        out.push_str(&output::report(args.report, &to_restore, render::applied::to_restore)?);
+        return Ok(Exit::Planned);
+    }
     let root = open_to_write(cli)?;
     interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))?;
     let undone = restore(&root, Duration::from_secs(args.lock.wait))?;

@@ -10,7 +10,7 @@ use crate::render::text::{count, ranges, wrap};
 use crate::report::applied::{Applied, NoteAbout};
 use crate::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, RestoreOutcome};
 use crate::report::proof::{Evidence, VectorProof};
-use crate::report::restored::{Restored, TrialEnd};
+use crate::report::restored::{Restored, ToRestore, TrialEnd};
 
 use crate::render::outcomes::{failures, results};
 
@@ -139,6 +139,28 @@ pub fn restored(restored: &Restored) -> String {
         restored.already,
         restored.refused,
         restored.absent.len()
+    ));
+    out
+}
+
+/// `restore --dry-run` as text.
+pub fn to_restore(to_restore: &ToRestore) -> String {
+    let mut out = String::new();
+    for (interface, channels) in &to_restore.channels {
+        out.push_str(&wrap("restore   ", &format!("channels of {interface}: {channels}")));
+    }
+    for write in &to_restore.writes {
+        let text = format!("{} {} (now {})", write.path, write.value, write.current.trim());
+        out.push_str(&wrap("restore   ", &text));
+    }
+    if to_restore.irqbalance {
+        out.push_str(&wrap("restore   ", "what irqbalance was asked to do"));
+    }
+    out.push_str(&absent(&to_restore.absent, "kept for the next restore"));
+    out.push_str(&format!(
+        "would be restored: {}; already: {}\n",
+        to_restore.channels.len() + to_restore.writes.len() + usize::from(to_restore.irqbalance),
+        to_restore.unchanged
     ));
     out
 }

@@ -1,9 +1,43 @@
 //! The result of `restore`, and how a trial ended.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use crate::plan::Write;
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult};
+
+/// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ToRestore {
+    pub schema: &'static str,
+    /// Recorded channels that differ from the current ones, as `ethtool -L` takes them, by interface. They are restored
+    /// first.
+    pub channels: BTreeMap<String, String>,
+    /// Settings that differ from the recorded ones.
+    pub writes: Vec<Write>,
+    /// The number of settings that are as recorded.
+    pub unchanged: usize,
+    /// Recorded settings whose files are absent now.
+    pub absent: Vec<String>,
+    /// Whether something that was done about irqbalance would be undone.
+    pub irqbalance: bool,
+}
+
+impl Default for ToRestore {
+    fn default() -> Self {
+        Self {
+            schema: "nicpin.to-restore/1",
+            channels: BTreeMap::new(),
+            writes: Vec::new(),
+            unchanged: 0,
+            absent: Vec::new(),
+            irqbalance: false,
+        }
+    }
+}
 
 /// The result of `restore`; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
