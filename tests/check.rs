@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use serde_json::Value;
 use support::machine::MachineSpec;
 use support::run::{Copy, Run};
+use support::tree::put;
 
 fn applied(name: &str) -> Copy {
     let machine = Copy::of(name);
@@ -62,6 +63,24 @@ fn moved_by_another() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     because(&machine, &[], "moved-by-other", "the last apply set ");
+}
+
+/// Who may have moved it: the tools on the machine, irqbalance with its version.
+#[test]
+fn other_tools_are_named() {
+    let machine = applied("two-socket-mlx4");
+    put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
+    let stat = "812 (irqbalance) S 1 812 812 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 100 1000000 100 \
+                18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
+    put(&machine.path("/"), "/proc/812/stat", stat);
+    std::fs::create_dir_all(machine.path("/usr/sbin")).unwrap();
+    let program = b"\x7fELF\xff\0usage\0irqbalance version 1.9.4\n\0\xfe";
+    std::fs::write(machine.path("/usr/sbin/irqbalance"), program).unwrap();
+    assert_eq!(json(&machine, &[])["other_tools"], serde_json::json!(["irqbalance"]));
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    assert_eq!(json(&machine, &[])["other_tools"], serde_json::json!(["irqbalance 1.9.4"]));
+    machine.remove("/usr/sbin/irqbalance");
+    assert_eq!(json(&machine, &[])["other_tools"], serde_json::json!(["irqbalance"]));
 }
 
 /// Settings that nicpin restored were not moved by another program.

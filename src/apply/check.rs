@@ -6,7 +6,9 @@ use crate::apply::reasons::differences;
 use crate::apply::record::Record;
 use crate::machine::Machine;
 use crate::plan::{Note, Plan};
+use crate::read::tools::irqbalance;
 use crate::report::check::{Check, CheckedInterface, Unplannable};
+use crate::report::difference::Reason;
 use crate::report::status::{InterfaceStatus, Status};
 use crate::root::Root;
 
@@ -36,7 +38,15 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
         })
     };
     let interfaces = interfaces.into_iter().filter_map(one).collect();
-    Check::new(plan, found, unknown, Unplannable::left_alone(plan, requested), interfaces)
+    let mut check = Check::new(plan, found, unknown, Unplannable::left_alone(plan, requested), interfaces);
+    // For the question who moved a vector, and only for that.
+    if check.differs.iter().any(|difference| difference.reason == Reason::MovedByOther)
+        && let Some(name) = check.other_tools.iter_mut().find(|tool| *tool == "irqbalance")
+        && let Some(version) = irqbalance::version(root)
+    {
+        *name = format!("irqbalance {version}");
+    }
+    check
 }
 
 /// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be

@@ -2,6 +2,7 @@
 
 mod check;
 mod default;
+mod fleet;
 pub mod manual;
 mod policy;
 mod see;
@@ -9,6 +10,7 @@ mod show;
 mod write;
 
 pub use check::{CheckArgs, CheckFormat};
+pub use fleet::FleetArgs;
 pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
@@ -93,6 +95,8 @@ pub enum Command {
     Run(RunArgs),
     /// Show the nodes: CPUs, memory, distances and the interfaces on each
     Nodes(NodesArgs),
+    /// Report on many machines: classes of hardware, their plans, and why hosts are not as planned
+    Fleet(FleetArgs),
     /// Draw the machine as SVG: nodes, cores, interfaces, and the CPU of each queue, now and planned
     Draw(DrawArgs),
     /// Print the completion script for a shell

@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod confirm;
 mod draw;
+mod fleet;
 mod inputs;
 mod interrupt;
 mod irqbalance_policy;
@@ -73,6 +74,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Run(args) => run::run(cli, args, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Draw(args) => draw::run(cli, args, out),
+        Command::Fleet(args) => fleet::run(cli, args, out),
         Command::Man(args) => man::run(args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),
         Command::IrqbalancePolicy(args) => irqbalance_policy::run(cli, args, out),

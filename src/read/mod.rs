@@ -6,8 +6,12 @@ pub mod bandwidth;
 pub mod capture;
 pub mod counts;
 mod device;
+#[cfg(feature = "cli")]
+pub mod documents;
 pub mod ethtool;
 mod files;
+#[cfg(feature = "cli")]
+pub mod fleet;
 pub mod interfaces;
 pub mod interrupts;
 mod live;

@@ -5,6 +5,7 @@ pub mod binding;
 pub mod check;
 pub mod compare;
 pub mod explain;
+pub mod fleet;
 pub mod measure;
 pub mod nodes;
 pub mod note;

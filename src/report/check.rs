@@ -1,6 +1,6 @@
 //! The result of `check`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
@@ -8,6 +8,9 @@ use crate::plan::{ChannelChange, HostSummary, Note, Plan, PlannedInterface, Plan
 use crate::report::difference::{Difference, Fallback};
 use crate::report::exit::Exit;
 use crate::report::state::InterfaceState;
+
+/// The name and version of the JSON form.
+pub const SCHEMA: &str = "nicpin.check/1";
 
 /// The result of `check`; its JSON form is `nicpin.check/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,8 +40,8 @@ pub struct Check {
     pub unknown: Vec<Unplannable>,
     /// Vectors of queues that the kernel does not allow to move.
     pub unmovable: Vec<UnmovableVector>,
-    /// Other tools on the machine that set affinity: `irqbalance`, unless it leaves the planned IRQs alone for good;
-    /// `tuned`, `systemd-udevd` and scripts by their paths.
+    /// Other tools on the machine that set affinity: `irqbalance`, unless it leaves the planned IRQs alone for good, with
+    /// its version if it may have moved something; `tuned`, `systemd-udevd` and scripts by their paths.
     pub other_tools: Vec<String>,
     /// Notes about selectors that match nothing, and about a machine without interfaces.
     pub notes: Vec<Note>,
@@ -154,7 +157,7 @@ impl Unplannable {
 }
 
 /// The verdicts of `check`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CheckState {
@@ -203,7 +206,7 @@ impl Check {
         };
         let notes = plan.notes.iter().filter(|note| note.is_absent() || **note == Note::NothingToDo);
         Self {
-            schema: "nicpin.check/1",
+            schema: SCHEMA,
             verdict,
             state: interfaces.first().map(|worst| worst.state),
             interfaces,

@@ -1,11 +1,11 @@
 //! Settings that differ from a plan, with reasons.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::Write;
 
 /// Why a setting differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {

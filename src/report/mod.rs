@@ -7,6 +7,8 @@ pub mod compare;
 pub mod difference;
 pub mod exit;
 #[cfg(feature = "cli")]
+pub mod fleet;
+#[cfg(feature = "cli")]
 pub mod measure;
 #[cfg(feature = "cli")]
 pub mod metrics;

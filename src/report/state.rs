@@ -1,9 +1,9 @@
 //! The states of vectors and interfaces. Every report judges by these.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The state of an interface, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum InterfaceState {

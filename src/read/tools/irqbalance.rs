@@ -23,6 +23,10 @@ pub(crate) const FILES: [(&str, &str); 3] = [
 /// services do not look at it.
 const VARIABLES: [&str; 3] = ["IRQBALANCE_ARGS", "IRQBALANCE_OPTS", "OPTIONS"];
 
+/// Where distributions install it.
+const PROGRAMS: [&str; 2] = ["/usr/sbin/irqbalance", "/usr/bin/irqbalance"];
+const LONGEST_VERSION: usize = 32;
+
 /// The name of its process and of its service.
 const NAME: &str = "irqbalance";
 /// Where it makes its socket: `irqbalance812.sock` with its process id, by version 1.6 and later, and 1.5.
@@ -47,6 +51,16 @@ pub(crate) fn find(root: &Root) -> Found {
         }
         pids.sort_unstable();
         pids
+    })
+}
+
+/// The version of the installed irqbalance, which its program holds as a text; `None` where that cannot be read.
+pub(crate) fn version(root: &Root) -> Option<String> {
+    PROGRAMS.iter().find_map(|path| {
+        let program = glance(root, path)?;
+        let (_, after) = program.split_once("irqbalance version ")?;
+        let version = after.split(|c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c)).next()?;
+        (!version.is_empty() && version.len() <= LONGEST_VERSION).then(|| version.to_owned())
     })
 }
 

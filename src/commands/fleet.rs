@@ -1,0 +1,118 @@
+//! `nicpin fleet`: many machines, from what they printed or from their captures.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::apply;
+use crate::cli::{Cli, FleetArgs, PolicyArgs, SelectArgs};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_interfaces};
+use crate::commands::output;
+use crate::read::Wants;
+use crate::read::fleet::{Input, inputs};
+use crate::render;
+use crate::report::exit::Exit;
+use crate::report::fleet::{Host, Tally};
+use crate::root::Root;
+
+pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit> {
+    if cli.root != Path::new("/") {
+        bail!(UsageError::new("fleet reads the files that it is given; name a tree or a capture as FILE"));
+    }
+    let tally = read(cli, args);
+    let fleet = tally.report();
+    for failed in &fleet.failed {
+        output::say(&format!("{}: {}", failed.source, failed.error));
+    }
+    // Not appended, which would copy the names of all hosts.
+    *out =
+        if args.report.is_json() { render::json(&fleet)? } else { render::fleet::fleet(&fleet, cli.verbose) };
+    Ok(fleet.exit())
+}
+
+/// Reads all hosts: this thread finds and splits the inputs, one thread for each CPU reads them.
+fn read(cli: &Cli, args: &FleetArgs) -> Tally {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    // A worker that is done finds the next input waiting, and no more than that is in memory.
+    let (give, take) = mpsc::sync_channel::<Input>(workers);
+    let take = Mutex::new(take);
+    thread::scope(|scope| {
+        let work = || {
+            let mut tally = Tally::default();
+            loop {
+                let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                match next {
+                    Ok(input) => add(cli, input, &mut tally),
+                    Err(mpsc::RecvError) => return tally,
+                }
+            }
+        };
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let printed: BTreeMap<String, String> = inputs(&args.files, &mut |input| {
+            // The workers end when there are no more inputs, not before.
+            let _ = give.send(input);
+        });
+        drop(give);
+        let mut all = Tally::default();
+        for worker in workers {
+            match worker.join() {
+                Ok(tally) => all.merge(tally),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all.fail_unread(printed);
+        all
+    })
+}
+
+fn add(cli: &Cli, input: Input, tally: &mut Tally) {
+    match input {
+        Input::Failed { source, error } => tally.fail(source, error),
+        Input::Document(document) => match Host::parse(&document.text) {
+            Ok((host, named)) => {
+                let file = || match document.source.rsplit_once(':') {
+                    Some((file, _)) if document.alone => stem(Path::new(file)),
+                    _ => document.source.clone(),
+                };
+                tally.add(&document.host.or(named).unwrap_or_else(file), host);
+            }
+            Err(error) => tally.fail(document.host.unwrap_or(document.source), error),
+        },
+        Input::Machine(path) => match machine(cli, &path) {
+            Ok((host, named)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
+            Err(error) => {
+                let text = format!("{error:#}");
+                let source = path.display().to_string();
+                // Most errors begin with the path.
+                let error = text.strip_prefix(&format!("{source}: ")).map(str::to_owned).unwrap_or(text);
+                tally.fail(source, error);
+            }
+        },
+    }
+}
+
+/// Checks a copy of a machine.
+fn machine(cli: &Cli, path: &Path) -> Result<(Host, Option<String>)> {
+    let root = Root::open(path)?;
+    if root.is_real() {
+        return Err(anyhow!("is this machine, not a copy of one; use the output of `nicpin check --json`"));
+    }
+    let select = SelectArgs { selectors: Vec::new(), if_present: false };
+    let (machine, plan) =
+        read_and_plan(Purpose::Look, cli, &root, &select, &PolicyArgs::default(), Wants::default())?;
+    require_interfaces(&root, &machine, &plan, &select)?;
+    let check = apply::check(&root, &machine, &plan, false);
+    Ok((Host::of(&check), plan.host.name))
+}
+
+/// The name of a file without the extensions of captures and JSON.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_else(|| path.display().to_string());
+    let ends = [".tar.gz", ".tgz", ".json", ".jsonl"];
+    let stem = ends.iter().find_map(|end| name.strip_suffix(end)).filter(|stem| !stem.is_empty());
+    stem.map(str::to_owned).unwrap_or(name)
+}

@@ -1,0 +1,120 @@
+#!/bin/bash
+# tests/fleet.sh - `nicpin fleet` behind a real clush: its exec worker checks 200 trees, and nodeset takes the lists of
+# hosts. Then the memory and the time for 10,000 hosts, and the time for a capture. Needs clush and nodeset (Debian:
+# clustershell), and python3, which clush is written in. NICPIN is the binary; the limits of time are for a release build,
+# ten times of them for a debug build.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+nicpin=$(readlink -f "${NICPIN:-target/debug/nicpin}")
+for tool in clush nodeset python3; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "skipped: $tool is missing (Debian: clustershell)" >&2
+    exit 77
+  fi
+done
+dir=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+slower=1
+case $nicpin in */debug/*) slower=10 ;; esac
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# value EXPRESSION FILE: of a report in JSON, which is `f`
+value() { python3 -c 'import json, sys; f = json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$@"; }
+
+echo "== 200 trees by clush"
+# The trees share their files. What differs in a tree is a file of its own.
+cp -a fixtures/two-node "$dir/planned"
+"$nicpin" apply -q --root "$dir/planned"
+mkdir "$dir/trees"
+for host in $(seq 200); do cp -al "$dir/planned" "$dir/trees/h$host"; done
+# own HOST PATH TEXT: gives a tree a file of its own
+own() {
+  mkdir -p "$(dirname "$dir/trees/$1$2")"
+  rm -f "$dir/trees/$1$2"
+  echo "$3" >"$dir/trees/$1$2"
+}
+irq=$(basename "$(dirname "$(find "$dir/planned/proc/irq" -name smp_affinity | sort | tail -n 1)")")
+for host in h3 h17 h120; do own "$host" "/proc/irq/$irq/smp_affinity" ff; done
+own h42 /sys/devices/system/node/has_memory 0
+own h77 /sys/devices/system/cpu/online 0-6
+rm -r "$dir/trees/h200/sys/class/net"
+check="$nicpin check --json --root $dir/trees/%h"
+clush -w 'h[1-200]' -f 8 --worker=exec "$check" 2>"$dir/clush.err" | "$nicpin" fleet --json - >"$dir/fleet.json" && status=0 || status=$?
+cat >"$dir/expected" <<'END'
+199
+195
+h3,h17,h120
+h42
+h77
+END
+{
+  value 'f["hosts"]' "$dir/fleet.json"
+  value 'f["planned"]' "$dir/fleet.json"
+  value '",".join(h for d in f["drift"] for h in d["hosts"] if d["reason"] == "moved-by-other")' "$dir/fleet.json"
+  value '[",".join(c["plans"][0]["hosts"]) for c in f["classes"] for d in c["deviations"] if d["code"] == "node-without-memory"][0]' "$dir/fleet.json"
+  value '[",".join(c["plans"][0]["hosts"]) for c in f["classes"] for d in c["deviations"] if d["code"] == "cpus"][0]' "$dir/fleet.json"
+} >"$dir/found"
+diff "$dir/expected" "$dir/found" || fail "clush | nicpin fleet"
+[ "$status" = 2 ] || fail "exit code $status"
+moved=$(sed -n 3p "$dir/found")
+nodeset -f "$moved"
+[ "$(nodeset -f "$moved")" = 'h[3,17,120]' ] || fail "nodeset does not take $moved"
+# clush names the host without an answer on standard error; with both, fleet does.
+clush -w 'h[1-2,200]' -f 8 --worker=exec "$check" 2>&1 | "$nicpin" fleet - >"$dir/fleet.txt" 2>"$dir/fleet.err" && status=0 || status=$?
+cat "$dir/fleet.err"
+grep -q '^nicpin: h200: ' "$dir/fleet.err" || fail "the host that cannot be checked is not named"
+[ "$status" = 1 ] || fail "exit code $status"
+grep '^2 hosts, ' "$dir/fleet.txt"
+
+echo "== 10,000 hosts"
+# Twelve classes, hosts of each in four states.
+python3 - "$dir" "$nicpin" <<'END'
+import copy, json, random, subprocess, sys
+dir, nicpin = sys.argv[1:]
+def check(root):
+    return json.loads(subprocess.run([nicpin, "check", "--json", "--root", root], stdout=subprocess.PIPE).stdout)
+bases = [check(dir + "/planned"), check("fixtures/two-node"), check("fixtures/two-socket-mlx4"), check("fixtures/dl980")]
+documents = []
+for kind in range(12):
+    base = copy.deepcopy(bases[kind % len(bases)])
+    base["class"], base["hash"] = "c%015x" % kind, "d%015x" % kind
+    documents.append(base)
+random.seed(1)
+with open(dir + "/stream", "w") as out:
+    for host in range(10000):
+        document = random.choice(documents[:4] if host % 50 else documents)
+        document["host"]["name"] = "node%05d" % host
+        out.write(json.dumps(document) + "\n")
+END
+head -n 100 "$dir/stream" >"$dir/few"
+stat -c '%s bytes: %n' "$dir/stream" "$dir/few"
+# used COMMAND...: prints memory in KiB, wall and CPU time in ms
+used() {
+  python3 - "$@" <<'END'
+import resource, subprocess, sys, time
+begun = time.monotonic()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(usage.ru_maxrss, int((time.monotonic() - begun) * 1000), int((usage.ru_utime + usage.ru_stime) * 1000))
+END
+}
+for format in table json; do
+  read -r few _ _ <<<"$(used "$nicpin" fleet --format "$format" "$dir/few")"
+  read -r many time _ <<<"$(used "$nicpin" fleet --format "$format" "$dir/stream")"
+  echo "$format: 100 hosts $few KiB; 10,000 hosts $many KiB in $time ms"
+  [ $((many * 100)) -le $((few * 120)) ] || fail "10,000 hosts take $many KiB, 100 hosts $few KiB"
+  [ "$time" -lt $((10000 * slower)) ] || fail "10,000 hosts take $time ms"
+done
+
+echo "== 100 captures"
+mkdir "$dir/captures"
+"$nicpin" capture --root fixtures/dl980 -o "$dir/captures/h1.tar.gz" 2>/dev/null
+for host in $(seq 2 100); do cp "$dir/captures/h1.tar.gz" "$dir/captures/h$host.tar.gz"; done
+read -r _ time cpu <<<"$(used "$nicpin" fleet "$dir/captures")"
+echo "100 captures of 128 CPUs: $time ms, $cpu ms of CPU time"
+[ $((cpu / 100)) -lt $((20 * slower)) ] || fail "a capture takes $((cpu / 100)) ms of CPU time"
+echo "fleet: everything passed in $SECONDS s"
