@@ -129,7 +129,7 @@ fn proc_interrupts_cut_at_any_byte() {
     }
     let in_a_name = whole.find("mlx4-3@").unwrap();
     for (cut, has) in [
-        (header - 9, "/proc/interrupts: ends within line 1; run again"),
+        (header - 9, "/proc/interrupts: ends within line 1; fix: run again"),
         (header, "/proc/interrupts: has no row below its header"),
         (in_a_name + 4, "/proc/interrupts: ends within line "),
         (whole.len() - 1, "/proc/interrupts: ends within line "),
@@ -513,7 +513,7 @@ fn files_for_output() {
     std::fs::hard_link(&file, &other).unwrap();
     let draw = |args: &[&str]| machine.nicpin(&[&["draw", "-o"], args].concat());
     let run = draw(&[&file]);
-    assert!(run.code == 1 && run.stderr.contains("file exists; use --force to replace it"), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains("file exists; fix: use --force to replace it"), "{}", run.stderr);
     assert_eq!(draw(&[&file, "--force"]).code, 0);
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

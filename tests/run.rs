@@ -83,7 +83,7 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
             "four-node",
             &["nic5"][..],
             1,
-            "nic5: its node is unknown (numa_node is -1); choose one with --node",
+            "nic5: its node is unknown (numa_node is -1); fix: choose one with --node",
         ),
         (
             "tg3-and-ixgbe",

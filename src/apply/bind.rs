@@ -28,7 +28,7 @@ pub enum BindError {
     },
     /// The kernel refused to bind the memory.
     #[error(
-        "cannot bind memory to node {nodes}: {}; use `--memory local` to leave memory unbound",
+        "cannot bind memory to node {nodes}: {}; fix: use `--memory local` to leave memory unbound",
         refusal(answer, "the node has no memory, or this process's cpuset does not contain it")
     )]
     Memory {

@@ -59,7 +59,7 @@ fn change_interface(root: &Root, interface: &str, wanted: Channels) -> Result<()
             nix::libc::EINVAL => {
                 "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
             }
-            nix::libc::EBUSY => "the device is busy; run again",
+            nix::libc::EBUSY => "the device is busy; fix: run again",
             _ => "the driver does not accept this number of channels",
         };
         format!("{}: {fix}", errno_words(&error))

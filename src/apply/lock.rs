@@ -38,7 +38,7 @@ pub enum LockError {
     #[error(transparent)]
     NotTrusted(FileError),
     /// Another process holds it.
-    #[error("{}: locked by {holder} for more than {seconds} s; wait until it ends, or use --wait SECONDS", path.display())]
+    #[error("{}: locked by {holder} for more than {seconds} s; fix: wait until it ends, or use --wait SECONDS", path.display())]
     Held {
         /// The lock file, the root included.
         path: PathBuf,

@@ -42,7 +42,7 @@ pub enum StateError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The file does not hold what it should.
-    #[error("{}: not {what} ({reason}); {not_done}; move the file away and run again", path.display())]
+    #[error("{}: not {what} ({reason}); {not_done}; fix: move the file away and run again", path.display())]
     Content {
         /// The file, the root included.
         path: PathBuf,

@@ -15,7 +15,7 @@ use crate::report::exit::Exit;
 pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {
         bail!(
-            "a capture is binary and is not printed on a terminal; name a file with -o FILE, or redirect standard output"
+            "a capture is binary and is not printed on a terminal; fix: name a file with -o FILE, or redirect standard output"
         );
     }
     let mut capture = Capture::read(&cli.root, &[CONFIG])?;
@@ -58,7 +58,7 @@ fn left_out(refused: &[String]) -> Vec<String> {
             1 => "is".to_owned(),
             count => format!("and {} others are", count - 1),
         };
-        format!("{} {others} left out: permission denied; run as root to include them", paths[0])
+        format!("{} {others} left out: permission denied; fix: run as root to include them", paths[0])
     };
     kinds.into_values().map(line).collect()
 }

@@ -103,7 +103,7 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
     let virtual_kind = without_device(machine, &args.interface);
     if let (Some(kind), None, _) | (Some(kind), _, None) = (&virtual_kind, args.near, args.far) {
         bail!(
-            "`{}` is {kind} and has no node; name the nodes to compare with --near N --far N",
+            "`{}` is {kind} and has no node; fix: name the nodes to compare with --near N --far N",
             args.interface
         );
     }

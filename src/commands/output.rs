@@ -47,9 +47,9 @@ pub fn print(bytes: &[u8]) -> Result<bool> {
 pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
     let name = path.display();
     match path.symlink_metadata() {
-        Ok(_) if !force => bail!("{name}: file exists; use --force to replace it"),
+        Ok(_) if !force => bail!("{name}: file exists; fix: use --force to replace it"),
         Ok(found) if found.is_symlink() => {
-            bail!("{name}: is a symbolic link, which is not replaced; name the file that it leads to")
+            bail!("{name}: is a symbolic link, which is not replaced; fix: name the file that it leads to")
         }
         _ => Ok(()),
     }

@@ -63,7 +63,7 @@ pub struct Binding {
 pub enum BindingError {
     /// The selector stands for interfaces on several nodes.
     #[error(
-        "`{selector}` stands for interfaces on different nodes ({found}): name one of them, or a node with --node"
+        "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
     )]
     SeveralNodes {
         /// As it was typed.
@@ -72,7 +72,7 @@ pub enum BindingError {
         found: String,
     },
     /// The interface's node is unknown.
-    #[error("{interface}: its node is unknown (numa_node is -1); choose one with --node N")]
+    #[error("{interface}: its node is unknown (numa_node is -1); fix: choose one with --node N")]
     NodeUnknown { interface: String },
     /// There is no other node.
     #[error("node {node} is the only node with CPUs: no node is remote from {interface}")]

@@ -38,10 +38,10 @@ pub enum CaptureError {
     #[error(transparent)]
     TreeFile(#[from] FileError),
     /// Reading the capture gives another machine.
-    #[error("{}: the capture does not match what was read; the machine may have changed meanwhile, run again", .0.display())]
+    #[error("{}: the capture does not match what was read; the machine may have changed meanwhile; fix: run again", .0.display())]
     Changed(std::path::PathBuf),
     /// The record has two entries for one path.
-    #[error("{path}: {reason}; it may have changed while it was read, run again")]
+    #[error("{path}: {reason}; it may have changed while it was read; fix: run again")]
     Place {
         /// The path of the machine.
         path: String,

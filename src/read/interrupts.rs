@@ -60,14 +60,14 @@ pub enum InterruptsError {
     #[error("has no row below its header; is /proc an incomplete copy?")]
     NoRow,
     /// The last line has no newline.
-    #[error("ends within line {line}; run again, or copy /proc again if it is a copy")]
+    #[error("ends within line {line}; fix: run again, or copy /proc again if it is a copy")]
     CutOff {
         /// The line number, from 1.
         line: usize,
     },
     /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
     #[error(
-        "line {line} has {found} counts for {expected} CPUs; a CPU changed state while the file was read, run again"
+        "line {line} has {found} counts for {expected} CPUs; a CPU changed state while the file was read; fix: run again"
     )]
     Torn {
         /// The line number, from 1.

@@ -113,10 +113,9 @@ pub(super) fn redact(
                 "{name} has a hardware address in its name; the capture calls it {new}, and so does its plan"
             ));
         }
-        redacted
-            .tree
-            .add(&place, hidden)
-            .map_err(|reason| root.content_error(path, format!("{reason} when renamed; use --identify")))?;
+        redacted.tree.add(&place, hidden).map_err(|reason| {
+            root.content_error(path, format!("{reason} when renamed; fix: use --identify"))
+        })?;
     }
     Ok(redacted)
 }

@@ -26,7 +26,7 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&wrap("differs   ", &format!("{name}: {text}{left_out}")));
     }
     if applied.misfit {
-        let text = "nothing was written: the machine has changed since the plan was made. Make a new plan, or write \
+        let text = "nothing was written: the machine has changed since the plan was made; fix: make a new plan, or write \
                     what still fits with --force";
         out.push_str(&wrap("misfit    ", text));
     }

@@ -91,7 +91,7 @@ pub fn check(check: &Check, all: bool) -> String {
             let fix = if refused && check.channels.is_empty() {
                 "the kernel refused what apply wrote"
             } else {
-                "nicpin apply fixes them"
+                "fix: nicpin apply"
             };
             ("differs: ", format!("{differs} of {} settings{worst}; {fix}", check.same + differs))
         }

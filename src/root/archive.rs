@@ -24,15 +24,15 @@ const TOO_LONG: &str = "is longer than a path may be";
 /// Why a file is not read as a capture.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
-    #[error("not a capture: {0}; name a directory, or a file made by `nicpin capture`")]
+    #[error("not a capture: {0}; fix: name a directory, or a file made by `nicpin capture`")]
     NotCapture(&'static str),
-    #[error("damaged or truncated ({0}); copy or capture it again")]
+    #[error("damaged or truncated ({0}); fix: copy or capture it again")]
     Damaged(String),
-    #[error("larger than {} MB uncompressed, which no machine needs; capture it again", LIMIT >> 20)]
+    #[error("larger than {} MB uncompressed, which no machine needs; fix: capture it again", LIMIT >> 20)]
     TooLarge,
-    #[error("not a valid capture: `{entry}` {reason}; capture it again")]
+    #[error("not a valid capture: `{entry}` {reason}; fix: capture it again")]
     Invalid { entry: String, reason: &'static str },
-    #[error("the format `{0}` is not supported; use the version of nicpin that made the capture")]
+    #[error("the format `{0}` is not supported; fix: use the version of nicpin that made the capture")]
     Unsupported(String),
 }
 

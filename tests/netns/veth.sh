@@ -125,7 +125,7 @@ expect 0 nicpin compare --runs 3 --near 0 --far 0 --export-json "$SCRATCH/runs.j
 has "what is exported" '"schema": "nicpin.compare/1"' "$SCRATCH/runs.json"
 has "the table" '| wall s | near |' "$SCRATCH/table.md"
 expect 1 nicpin compare --near 0 --far 0 --export-json "$SCRATCH/runs.json" veth0 -- false
-has "no run before the file is known to be new" "runs.json: file exists; use --force" "$ERR"
+has "no run before the file is known to be new" "runs.json: file exists; fix: use --force" "$ERR"
 
 # --- the status of a machine without cards
 expect 0 nicpin status --seconds 0

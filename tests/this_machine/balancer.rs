@@ -165,7 +165,7 @@ pub fn costs_at_most_five_seconds() {
         ("drips", "did not answer within 5 s"),
         ("full", "did not answer within 5 s"),
         ("endless", "does not answer as irqbalance does (more than 1 MiB)"),
-        ("closes", "does not answer: it closed the connection; run again"),
+        ("closes", "does not answer: it closed the connection; fix: run again"),
         ("dies", "does not answer"),
     ];
     std::thread::scope(|scope| {

@@ -37,7 +37,7 @@ enum Failure {
     Service(String),
     #[error("{0}")]
     NotKept(#[from] StateError),
-    #[error("irqbalance reports only {held} of {requested} IRQs as banned; run again")]
+    #[error("irqbalance reports only {held} of {requested} IRQs as banned; fix: run again")]
     NotHeld { held: usize, requested: usize },
 }
 

@@ -85,7 +85,7 @@ pub enum SocketError {
     Copy,
     /// There is no socket of that process.
     #[error(
-        "process {pid} has no socket ({}): it may be built without one; use `nicpin irqbalance-policy` as its policy \
+        "process {pid} has no socket ({}): it may be built without one; fix: use `nicpin irqbalance-policy` as its policy \
          script, or --irqbalance stop or ignore",
         errno_words(answer)
     )]
@@ -100,7 +100,7 @@ pub enum SocketError {
     Impostor { pid: i32, peer: i32, user: u32 },
     /// irqbalance did not answer in time.
     #[error(
-        "process {pid} did not answer within {} s: it is stopped, or scans the machine; run again, or restart irqbalance",
+        "process {pid} did not answer within {} s: it is stopped, or scans the machine; fix: run again, or restart irqbalance",
         TIMEOUT.as_secs()
     )]
     Silent { pid: i32 },
@@ -118,7 +118,7 @@ pub enum SocketError {
     /// The list of IRQs is longer than a request may be.
     #[error(
         "process {pid} cannot read a request with {count} IRQs ({LONGEST_REQUEST} bytes up to version 1.9.4) and would \
-         ban only some of them: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
+         ban only some of them; fix: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
     )]
     TooLong {
         /// The process id of irqbalance.
@@ -192,7 +192,7 @@ impl<'a> Daemon<'a> {
         let runs = tools::irqbalance::started(self.root, self.pid).is_some();
         let because = match (runs, geteuid().is_root()) {
             (false, _) => "it has ended",
-            (true, true) => "it closed the connection; run again",
+            (true, true) => "it closed the connection; fix: run again",
             (true, false) => "it closed the connection, and only root can use its socket",
         };
         SocketError::Closed { pid: self.pid, because }
