@@ -150,7 +150,7 @@ fn a_vector_without_files_is_named() {
     let note = &plan["interfaces"][0]["notes"][0];
     assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
     let text = note["text"].as_str().unwrap();
-    assert!(text.contains(": 73 (mlx4-3@0000:82:00.0); run again to plan them"), "{text}");
+    assert!(text.contains(": 73 (mlx4-3@0000:82:00.0); fix: run again"), "{text}");
     // Without any vector nothing can be proven, whether a selector is given or not.
     for irq in [71, 72, 74, 75, 76] {
         machine.remove(&format!("/proc/irq/{irq}"));
@@ -513,7 +513,11 @@ fn files_for_output() {
     std::fs::hard_link(&file, &other).unwrap();
     let draw = |args: &[&str]| machine.nicpin(&[&["draw", "-o"], args].concat());
     let run = draw(&[&file]);
-    assert!(run.code == 1 && run.stderr.contains("file exists; fix: use --force to replace it"), "{}", run.stderr);
+    assert!(
+        run.code == 1 && run.stderr.contains("file exists; fix: use --force to replace it"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(draw(&[&file, "--force"]).code, 0);
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

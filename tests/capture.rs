@@ -286,7 +286,9 @@ fn unreadable_files_are_left_out_and_named_without_root() {
     let run = machine.nicpin_as_nobody(&["capture", "-o", file.to_str().unwrap()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let expected = ["affinity_hint and 2 others are", "effective_affinity_list is"].map(|files| {
-        format!("nicpin: /proc/irq/36/{files} left out: permission denied; fix: run as root to include them\n")
+        format!(
+            "nicpin: /proc/irq/36/{files} left out: permission denied; fix: run as root to include them\n"
+        )
     });
     assert_eq!(run.stderr, expected.concat());
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
@@ -377,7 +379,10 @@ fn an_existing_file_is_replaced_only_with_force() {
     let args = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
     let run = nicpin(&args);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert_eq!(run.stderr, format!("nicpin: {}: file exists; fix: use --force to replace it\n", file.display()));
+    assert_eq!(
+        run.stderr,
+        format!("nicpin: {}: file exists; fix: use --force to replace it\n", file.display())
+    );
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     let run = nicpin(&[&args[..], &["--force"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));

@@ -354,7 +354,11 @@ fn an_existing_picture_is_replaced_only_with_force() {
     assert_eq!(written, machine.nicpin(&["draw"]).stdout);
     let run = machine.nicpin(&["draw", "-o", file, "nic1"]);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("two-node.svg: file exists; fix: use --force to replace it"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("two-node.svg: file exists; fix: use --force to replace it"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(machine.read("/two-node.svg"), written);
     assert_eq!(machine.nicpin(&["draw", "--force", "-o", file, "nic1"]).code, 0);
     assert_ne!(machine.read("/two-node.svg"), written);

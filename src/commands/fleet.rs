@@ -20,7 +20,9 @@ use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     if cli.root != Path::new("/") {
-        bail!(UsageError::new("fleet reads the files that it is given; name a tree or a capture as FILE"));
+        bail!(UsageError::new(
+            "fleet reads the files that it is given; fix: name a tree or a capture as FILE"
+        ));
     }
     let tally = read(cli, args);
     let fleet = tally.report();
@@ -98,7 +100,9 @@ fn add(cli: &Cli, input: Input, tally: &mut Tally) {
 fn machine(cli: &Cli, path: &Path) -> Result<(Host, Option<String>)> {
     let root = Root::open(path)?;
     if root.is_real() {
-        return Err(anyhow!("is this machine, not a copy of one; use the output of `nicpin check --json`"));
+        return Err(anyhow!(
+            "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
+        ));
     }
     let select = SelectArgs { selectors: Vec::new(), if_present: false };
     let (machine, plan) =

@@ -110,11 +110,11 @@ pub fn text(note: &Note) -> String {
         }
         Note::Skipped => "the policy leaves this interface alone".into(),
         Note::VectorsUnreadable { missing: Some(missing), .. } => format!(
-            "its vectors are unknown, because there is no {missing} below this root; mount it, or include it in the \
+            "its vectors are unknown, because there is no {missing} below this root; fix: mount it, or include it in the \
              copy"
         ),
         Note::VectorsUnreadable { missing: None, vectors } => format!(
-            "none of its queue vectors can be read: their files in /proc/irq are absent, for {}; run again, or include \
+            "none of its queue vectors can be read: their files in /proc/irq are absent, for {}; fix: run again, or include \
              them in the copy",
             named(vectors)
         ),
@@ -127,7 +127,7 @@ pub fn text(note: &Note) -> String {
             format!("left alone, because their names are not recognized: {}", named(vectors))
         }
         Note::VectorsVanished { vectors } => format!(
-            "vectors vanished while they were read, or have no /proc/irq files: {}; run again to plan them",
+            "vectors vanished while they were read, or have no /proc/irq files: {}; fix: run again",
             named(vectors)
         ),
         Note::NoVectors { because } => match because {
