@@ -5,7 +5,7 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use support::run::Copy;
+use support::run::{Copy, nicpin};
 
 fn unit() -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/systemd/nicpin.service");
@@ -65,6 +65,25 @@ fn the_units_commands_apply_and_restore() {
         assert_eq!(machine.nicpin(&args).code, 0, "{command}");
         assert_eq!(machine.read("/proc/irq/36/smp_affinity").trim(), expected, "{command}");
     }
+}
+
+#[test]
+fn units_name_pages_that_exist() {
+    let pages = tempfile::tempdir().unwrap();
+    assert_eq!(nicpin(&["man", "--into", pages.path().to_str().unwrap()]).code, 0);
+    let mut named = 0;
+    for unit in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/dist/systemd")).unwrap() {
+        let unit = std::fs::read_to_string(unit.unwrap().path()).unwrap();
+        let documents = unit.lines().filter_map(|line| line.strip_prefix("Documentation="));
+        for page in
+            documents.flat_map(str::split_whitespace).filter_map(|word| word.strip_prefix("man:nicpin"))
+        {
+            let file = format!("nicpin{}", page.replace('(', ".").replace(')', ""));
+            assert!(file == "nicpin.toml.5" || pages.path().join(&file).exists(), "there is no {file}");
+            named += 1;
+        }
+    }
+    assert!(named > 0);
 }
 
 /// irqbalance runs the script with `exec SCRIPT DEVICE IRQ` in a shell; exit code 1 means no policy.
