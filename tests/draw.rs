@@ -23,13 +23,25 @@ use support::host::{add, machine};
 use support::machine::{Card, MachineSpec, Port, cpus};
 use support::run::{Copy, FIXTURES, fixture, nicpin};
 
-/// Two sockets of 64 cores with two threads, an L3 cache for every eight cores, and four cards of up to 64 queues.
-fn two_large_sockets() -> MachineSpec {
-    let mut machine = MachineSpec::new(&["0-63,128-191", "64-127,192-255"]);
+/// Two sockets of 64 cores with two threads, each divided into as many nodes (NPS1, NPS4), an L3 cache for every eight
+/// cores, and four cards of up to 64 queues.
+fn two_large_sockets(nodes_per_socket: u32) -> MachineSpec {
+    let (nodes, cores) = (2 * nodes_per_socket, 64 / nodes_per_socket);
+    let threads = |node: u32| {
+        let (first, last) = (node * cores, (node + 1) * cores - 1);
+        format!("{first}-{last},{}-{}", first + 128, last + 128)
+    };
+    let cpus_by_node: Vec<String> = (0..nodes).map(threads).collect();
+    let mut machine = MachineSpec::new(&cpus_by_node.iter().map(String::as_str).collect::<Vec<_>>());
     machine.cores = machine.groups(|cpu| cpu % 128);
     machine.l3 = machine.groups(|cpu| cpu % 128 / 8);
-    machine.set_distances(|from, to| if from == to { 10 } else { 32 });
-    for (at, (node, queues)) in (0..).zip([(0, 63), (1, 63), (1, 32), (0, 4)]) {
+    machine.set_distances(|from, to| match (from == to, from / nodes_per_socket == to / nodes_per_socket) {
+        (true, _) => 10,
+        (_, true) => 12,
+        _ => 32,
+    });
+    let last = i32::try_from(nodes - 1).unwrap();
+    for (at, (node, queues)) in (0..).zip([(0, 63), (last, 63), (last, 32), (0, 4)]) {
         let (name, bus) = (format!("ens{at}f0np0"), format!("{:02x}", 0x21 + 0x20 * at));
         let parent = format!("pci0000:{bus}/0000:{bus}:00.1");
         let address = format!("0000:{:02x}:00.0", 0x22 + 0x20 * at);
@@ -67,11 +79,16 @@ fn ten_cards() -> MachineSpec {
 /// Every machine that is drawn, with the tree that it is in.
 fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
     let mut all: Vec<_> = FIXTURES.iter().map(|&name| (name.to_owned(), fixture(name), None)).collect();
-    for (name, machine) in [("two-large-sockets", two_large_sockets()), ("ten-cards", ten_cards())] {
+    for (name, machine) in [
+        ("two-large-sockets", two_large_sockets(1)),
+        ("two-large-sockets-nps4", two_large_sockets(4)),
+        ("ten-cards", ten_cards()),
+    ] {
         let tree = tempfile::tempdir().unwrap();
         machine.write(tree.path());
         all.push((name.to_owned(), tree.path().to_owned(), Some(tree)));
     }
+    all.push(("server".to_owned(), fixture("server.tar.gz"), None));
     all
 }
 
@@ -123,7 +140,7 @@ fn every_cpu_and_every_queue_is_in_the_picture() {
             let titles_by_cpu = tooltips(scene);
             assert_eq!(titles_by_cpu.keys().copied().collect::<BTreeSet<_>>(), online, "{name}");
             for interface in &plan.interfaces {
-                for vector in interface.vectors.iter().filter(|v| v.queue.is_some() && !v.idle) {
+                for vector in interface.vectors.iter().filter(|v| v.role.is_queue() && !v.idle) {
                     let stays = vector.effective.as_ref();
                     let cpus = if then { vector.cpus.as_ref().or(stays) } else { stays };
                     let queue = vector.queue.unwrap().to_string();

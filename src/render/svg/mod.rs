@@ -164,9 +164,15 @@ fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Qu
     out.push_str("</g>\n");
 }
 
-/// The queues of a CPU in the five characters that its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
+/// The queues of a CPU as far as its cell has room for: `A3`, `A3,7`, `A3 B7`, `A×4`, `ABC`, `9 if`.
 fn short(picture: &Picture, places: &[&QueueMark]) -> String {
-    const ROOM: usize = 5;
+    /// Five digits, each of which is four units wide.
+    const ROOM: usize = 20;
+    let width = |letter: char| match letter {
+        'A'..='Z' => 5,
+        ' ' | ',' => 2,
+        _ => 4,
+    };
     let cards = cards_of(places);
     let key = |card: &usize| picture.cards.get(*card).map_or("", |card| card.key.as_str());
     let of = |card: usize| labels(places.iter().filter(move |place| place.card == card).copied());
@@ -178,7 +184,7 @@ fn short(picture: &Picture, places: &[&QueueMark]) -> String {
         [card] => format!("{}\u{d7}{}", key(card), of(*card).len()),
         cards => cards.iter().map(key).collect(),
     };
-    let fits = |text: &String| text.chars().count() <= ROOM;
+    let fits = |text: &String| text.chars().map(width).sum::<usize>() <= ROOM;
     [all(), counted()].into_iter().find(fits).unwrap_or_else(|| format!("{} if", cards.len()))
 }
 
