@@ -464,9 +464,10 @@ fn bans_that_end_with_irqbalance_are_reported() {
     put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
     std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
-    for (started, said) in
-        [(100, "leaves the 16 planned IRQs alone until it restarts"), (101, "by default every 10 s")]
-    {
+    for (started, state, said) in [
+        (100, "banned", "leaves the 16 planned IRQs alone until it restarts"),
+        (101, "moves", "by default every 10 s"),
+    ] {
         machine.write("/proc/812/stat", &irqbalance_since(started));
         let record = serde_json::json!({
             "schema": "nicpin.irqbalance/1", "process": [812, 100], "banned": [], "planned": planned, "stopped": false
@@ -474,6 +475,9 @@ fn bans_that_end_with_irqbalance_are_reported() {
         machine.write("/run/nicpin/irqbalance.json", &record.to_string());
         let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
         assert!(screen.contains(said), "{screen}");
+        let json = machine.nicpin(&["status", "--format", "json"]).stdout;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["irqbalance"]["state"], state);
     }
 }
 

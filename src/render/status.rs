@@ -307,7 +307,7 @@ fn irqbalance(irqbalance: &IrqbalanceStatus, screen: Screen) -> String {
         IrqbalanceState::Absent => ("is not running".to_owned(), None),
         IrqbalanceState::Unknown => (note.as_ref().map(text).unwrap_or_default(), lasting_fix()),
         IrqbalanceState::AsksNicpin => (format!("{who} and asks nicpin which IRQs to leave alone"), None),
-        IrqbalanceState::Told => {
+        IrqbalanceState::Banned => {
             (format!("{who} and leaves the {irqs} planned IRQs alone until it restarts"), lasting_fix())
         }
         IrqbalanceState::Moves { fixed_by_apply } => {

@@ -153,7 +153,7 @@ pub enum IrqbalanceState {
     /// Its policy script asks nicpin which IRQs to leave alone.
     AsksNicpin,
     /// It leaves them alone on request, until it restarts.
-    Told,
+    Banned,
     /// It moves them.
     Moves {
         /// Whether apply, by the policy, has it leave them alone.
@@ -222,7 +222,7 @@ fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> Irqbal
     let state = if running.lasts {
         IrqbalanceState::AsksNicpin
     } else if running.irqs.iter().all(|irq| banned.contains(irq)) {
-        IrqbalanceState::Told
+        IrqbalanceState::Banned
     } else {
         IrqbalanceState::Moves { fixed_by_apply: running.action == Balancer::Ban }
     };
