@@ -166,7 +166,9 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
         let node = root.read_opt(&format!("{of}/numa_node"))?;
         Ok(node.as_deref().and_then(parse_node))
     };
-    let parent = root.canonical(&format!("{path}/physfn"));
+    let function = format!("{path}/physfn");
+    let parent_name = root.link_name(&function);
+    let parent = parent_name.as_ref().and_then(|_| root.canonical(&function));
     Ok(Device {
         address: name_of(&path).to_owned(),
         pci_id: read_pci_id(root, &path)?,
@@ -176,7 +178,7 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
         },
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: read_pcie(root, &path)?,
-        parent: root.link_name(&format!("{path}/physfn")),
+        parent: parent_name,
         irqs: if on_usb(root, link) { Vec::new() } else { read_irqs(root, &path)? },
     })
 }
@@ -221,11 +223,19 @@ pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Res
     Ok(())
 }
 
-fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<(Vec<RxQueue>, Vec<TxQueue>), FileError> {
+type RxTxQueues = (Vec<RxQueue>, Vec<TxQueue>);
+
+/// Reads an interface's queues, all of the same one if it is renamed meanwhile.
+fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQueues, FileError> {
+    let path = format!("{path}/queues");
+    root.with_pinned([path.clone()], || read_pinned_queues(root, &path, wanted))
+}
+
+fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQueues, FileError> {
     let (mut rx, mut tx): (Vec<RxQueue>, Vec<TxQueue>) = (Vec::new(), Vec::new());
     let steering = wanted == Queues::Steering;
-    for name in root.list(&format!("{path}/queues"))?.unwrap_or_default() {
-        let queue = format!("{path}/queues/{name}");
+    for name in root.list(path)?.unwrap_or_default() {
+        let queue = format!("{path}/{name}");
         if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
             let mut new = RxQueue { index, ..RxQueue::default() };
             if steering {

@@ -21,7 +21,7 @@ use crate::root::faults::{FileAccess, InjectedAnswer};
 use crate::root::pin::Pinned;
 pub(super) use crate::root::recorded::Recorded;
 use crate::root::recorded::Recorder;
-use crate::root::regular::read_bytes;
+use crate::root::regular::{check_readable, read_bytes};
 #[cfg(feature = "cli")]
 use crate::root::tree::Entry;
 use crate::root::tree::{Tree, TreeFile, resolve};
@@ -226,7 +226,10 @@ impl Root {
         let result = if self.record.is_on() || self.is_capture() {
             self.read_file(path).and_then(|file| read(&mut file.text.as_bytes()))
         } else {
-            self.open_to_read(path).and_then(|mut file| read(&mut file))
+            self.open_to_read(path).and_then(|mut file| {
+                check_readable(&file, path)?;
+                read(&mut file)
+            })
         };
         result.map_err(|error| self.io_error(path, error))
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
@@ -10,8 +10,8 @@ use nix::sys::stat::{self, Mode, SFlag};
 
 use crate::root::Root;
 use crate::root::files::relative;
-use crate::root::pin::DIRECTORY;
-use crate::root::regular::{AT_ONCE, check_readable, check_writable, kind};
+use crate::root::pin::{DIRECTORY, open_component};
+use crate::root::regular::{AT_ONCE, check_writable, kind};
 
 /// The kernel's limit before ELOOP.
 const MAX_LINKS: usize = 40;
@@ -35,17 +35,21 @@ impl Root {
         }
     }
 
-    /// Does some work, during which these directories, and all files below them, are those that have these paths now.
-    /// Directories that are absent now are found by their paths.
+    /// Does some work, during which these directories, and all files below them, are those that have these paths now,
+    /// or had them when they were pinned before. No link is followed below them. Directories that are absent now are
+    /// found by their paths.
     pub(crate) fn with_pinned<T>(
         &self,
         paths: impl IntoIterator<Item = String>,
         work: impl FnOnce() -> T,
     ) -> T {
-        let open = |path: String| Some((path.clone(), self.open_by_path(&path, DIRECTORY).ok()?));
-        let before = self.pinned().0.replace(paths.into_iter().filter_map(open).collect());
+        let pinned = &self.pinned().0;
+        let mut added = paths.into_iter().collect::<Vec<_>>();
+        added.retain(|path| !pinned.borrow().contains_key(path));
+        let open = |path: &String| Some((path.clone(), self.open_by_path(path, DIRECTORY).ok()?));
+        pinned.borrow_mut().extend(added.iter().filter_map(open));
         let result = work();
-        self.pinned().0.replace(before);
+        pinned.borrow_mut().retain(|path, _| !added.contains(path));
         result
     }
 
@@ -120,12 +124,7 @@ impl Root {
 
     /// Opens a file to read it.
     pub(super) fn open_to_read(&self, path: &str) -> io::Result<File> {
-        let file = self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?;
-        // The kernel has no others there, and the files are thousands.
-        if !(self.is_real() && (path.starts_with("/sys/") || path.starts_with("/proc/"))) {
-            check_readable(&stat::fstat(&file)?, path)?;
-        }
-        Ok(File::from(file))
+        Ok(File::from(self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?))
     }
 
     /// Opens a setting's file to write it.
@@ -137,12 +136,4 @@ impl Root {
         }
         Ok(file)
     }
-}
-
-/// Opens a name in a directory, and not what a link of that name leads to.
-pub(super) fn open_component(directory: impl AsFd, name: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-    // The mode of a new file.
-    let mode = if flags.contains(OFlag::O_CREAT) { 0o600 } else { 0 };
-    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
 }

@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{self, OFlag};
+use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::Mode;
 
 /// Open directories by path.
@@ -22,15 +22,27 @@ impl Pinned {
             let rest = path.strip_prefix(pinned.as_str())?;
             (rest.is_empty() || rest.starts_with('/')).then_some((directory, rest.trim_start_matches('/')))
         })?;
-        let open = |above: &OwnedFd, name: &str, flags: OFlag| {
-            let name = if name.is_empty() { "." } else { name };
-            let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            fcntl::openat(above, name, flags, Mode::empty())
-        };
-        let Some((above, name)) = rest.rsplit_once('/') else { return Some(open(directory, rest, flags)) };
-        let mut names = above.split('/');
-        let first = open(directory, names.next().unwrap_or_default(), DIRECTORY);
-        let above = names.fold(first, |above, name| open(&above?, name, DIRECTORY));
-        Some(above.and_then(|above| open(&above, name, flags)))
+        let rest = if rest.is_empty() { "." } else { rest };
+        let how = OpenHow::new()
+            .flags(flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        Some(match fcntl::openat2(directory, rest, how) {
+            Err(Errno::ENOSYS | Errno::EPERM) => open_each(directory, rest, flags),
+            opened => opened,
+        })
     }
+}
+
+/// As `openat2` with `RESOLVE_NO_SYMLINKS`, one component after the other.
+fn open_each(directory: &OwnedFd, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+    let Some((first, rest)) = path.split_once('/') else { return open_component(directory, path, flags) };
+    open_each(&open_component(directory, first, DIRECTORY)?, rest, flags)
+}
+
+/// Opens a name in a directory, and not what a link of that name leads to.
+pub(super) fn open_component(directory: impl AsFd, name: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+    // The mode of a new file.
+    let mode = if flags.contains(OFlag::O_CREAT) { 0o600 } else { 0 };
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
 }

@@ -5,14 +5,15 @@ use std::io::{self, Read as _};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::stat::{FileStat, SFlag};
+use nix::sys::stat::{self, FileStat, SFlag};
 
 /// For files that may turn out to be FIFOs, devices or terminals: opening them does not wait.
 pub(super) const AT_ONCE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY);
 
 /// An error for a file that is not regular or too large.
-pub(super) fn check_readable(stat: &FileStat, path: &str) -> io::Result<()> {
-    check_regular(stat)?;
+pub(super) fn check_readable(file: &File, path: &str) -> io::Result<()> {
+    let stat = stat::fstat(file)?;
+    check_regular(&stat)?;
     check_size(usize::try_from(stat.st_size).unwrap_or(usize::MAX), path)
 }
 
@@ -55,15 +56,18 @@ fn has_one_value(path: &str) -> bool {
     path.starts_with("/sys/") || path.starts_with("/proc/irq/")
 }
 
-/// Reads a whole file. Files with one value end with the first short read: sysfs returns at most a page at a time
-/// (`kernfs_file_read_iter`), `/proc/irq` the whole value. Another read for the end would be a third of the work.
+/// Reads a whole file, opened [`AT_ONCE`]. Files with one value end with the first short read: sysfs returns at most a
+/// page at a time (`kernfs_file_read_iter`), `/proc/irq` the whole value. Another read for the end would be a third of
+/// the work, and so would the check of a file that has such a value: a FIFO or device is found by having none, or more.
 pub(super) fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
     const PAGE: usize = 4096;
     buffer.resize(buffer.len().max(PAGE), 0);
-    let mut length = read_some(file, buffer)?;
-    if length == 0 || (has_one_value(path) && length < PAGE) {
+    let first = if has_one_value(path) { read_some(file, &mut buffer[..PAGE]) } else { Ok(0) };
+    if let Ok(length @ 1..PAGE) = first {
         return Ok(length);
     }
+    check_readable(file, path)?;
+    let mut length = first?;
     loop {
         check_size(length, path)?;
         if length == buffer.len() {

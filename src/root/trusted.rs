@@ -14,8 +14,8 @@ use nix::sys::stat::{self, FileStat, Mode, SFlag};
 use nix::unistd::{self, UnlinkatFlags};
 
 use crate::root::faults::FileAction;
-use crate::root::open::open_component;
-use crate::root::regular::{AT_ONCE, check_readable, check_writable, kind, read_text};
+use crate::root::pin::open_component;
+use crate::root::regular::{AT_ONCE, check_writable, kind, read_text};
 use crate::root::{FileError, Root};
 use crate::sys::{self, AclEntry};
 
@@ -48,11 +48,7 @@ impl Root {
             Err(FileError::Io { answer, .. }) if is_missing(&answer) => return Ok(None),
             opened => opened?,
         };
-        let read = stat::fstat(&file).map_err(io::Error::from).and_then(|stat| {
-            check_readable(&stat, path)?;
-            read_text(&mut File::from(file), path)
-        });
-        read.map(Some).map_err(io)
+        read_text(&mut File::from(file), path).map(Some).map_err(io)
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
