@@ -18,15 +18,16 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
     }
     // What differs does not depend on the record. Without a trusted record only the reasons are unknown.
     let record = Record::load(root).unwrap_or_default();
-    let settings: Vec<(KernelSetting<'_>, String)> = settings::planned(machine, plan);
+    let settings: Vec<KernelSetting<'_>> =
+        if record.last_set.is_empty() { Vec::new() } else { settings::of_plan(machine, plan).collect() };
     let by_path: BTreeMap<&str, &KernelSetting<'_>> =
-        settings.iter().map(|(setting, _)| (setting.path.as_str(), setting)).collect();
-    let recreated = settings.iter().filter(|(setting, _)| {
+        settings.iter().map(|setting| (setting.path.as_str(), setting)).collect();
+    let recreated = settings.iter().filter(|setting| {
         let then = record.last_set.get(&setting.key).and_then(|set| set.irq);
         setting.irq.is_some_and(|irq| irq_change(then, Irq::now(root, irq)).is_some())
     });
     // An interface with new vectors has new queues, too.
-    let recreated: BTreeSet<&str> = recreated.map(|(setting, _)| setting.interface).collect();
+    let recreated: BTreeSet<&str> = recreated.map(|setting| setting.interface).collect();
     let (mut differences, mut fallbacks) = (Vec::new(), Vec::new());
     for write in &plan.writes {
         let set = by_path.get(write.path.as_str()).and_then(|setting| record.last_set.get(&setting.key));

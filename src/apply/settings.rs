@@ -70,7 +70,7 @@ pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetti
 }
 
 /// The settings of a plan's interfaces and of the machine.
-fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = KernelSetting<'a>> {
+pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = KernelSetting<'a>> {
     let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
     machine.interfaces.iter().filter(planned).flat_map(of_interface).chain(of_machine(machine))
 }

@@ -25,13 +25,13 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
         )));
     }
     require_live_interfaces(&root, &args.select)?;
-    out.push_str(&match args.format() {
+    *out = match args.format() {
         PlanFormat::Table if args.explain => screen().fold(&render::explain::plan(&plan)),
         PlanFormat::Table if args.workers => screen().fold(&render::workers::plan(&machine, &plan)),
         PlanFormat::Table => screen().fold(&render::table::plan(&plan, args.masks, args.all)),
         PlanFormat::Json => render::json(&plan)?,
         PlanFormat::Sh => render::sh::plan(&plan),
-    });
+    };
     Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode))
 }
 

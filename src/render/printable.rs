@@ -9,6 +9,10 @@ const MESSAGE: usize = 4000;
 /// The text with each control character as JSON escapes it, `\u001b`, so that JSON stays the same value; newlines and
 /// tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
+    // Nearly all text is: megabytes of JSON.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return Cow::Borrowed(text);
+    }
     let Some(first) = text.find(is_unsafe) else { return Cow::Borrowed(text) };
     let (mut safe, rest) = (text[..first].to_owned(), &text[first..]);
     for c in rest.chars() {

@@ -99,7 +99,8 @@ impl Screen {
         let room = self.width - indent.min(self.width - LEAST_ROOM);
         let mut begins = true;
         for word in text.split_whitespace().flat_map(|word| pieces(word, room)) {
-            if !begins && at + 1 + length(word) > self.width {
+            let columns = length(word);
+            if !begins && at + 1 + columns > self.width {
                 out.push('\n');
                 out.push_str(&" ".repeat(indent));
                 (at, begins) = (indent, true);
@@ -109,7 +110,7 @@ impl Screen {
                 at += 1;
             }
             out.push_str(word);
-            at += length(word);
+            at += columns;
             begins = false;
         }
     }
