@@ -137,7 +137,7 @@ fn every_errno_at_every_write() {
             let done = run(&root, Options::default()).unwrap();
             assert_eq!(done.results.len(), plan.writes.len(), "{what}");
             for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
-                assert_eq!(result.path, write.path, "{what}");
+                assert_eq!(result.path, *write.path, "{what}");
                 if position == 0 && [Errno::EROFS, Errno::EACCES, Errno::EPERM].contains(&errno) {
                     // The file may not be written: so it is for all vectors.
                     assert_eq!(result.outcome, Outcome::Refused, "{what}");
@@ -154,7 +154,7 @@ fn every_errno_at_every_write() {
                 } else {
                     // A vector whose effective CPU is outside the new affinity waits for its next interrupt.
                     assert!(result.changed() && result.detail.is_none(), "{what}: {result:?}");
-                    assert_eq!(read(&machine, &write.path), write.value, "{what}");
+                    assert_eq!(read(&machine, &write.path), *write.value, "{what}");
                 }
             }
             let failed = outcome(write.kind, errno) != Outcome::Managed;
@@ -492,7 +492,7 @@ fn files_that_cannot_be_read_back() {
             for nth in [2, 3] {
                 let (path, reads) = (write.path.clone(), Cell::new(0));
                 let root = Root::open_with_faults(&at(&machine), move |access| {
-                    let read = access.action == FileAction::Read && access.path == path;
+                    let read = access.action == FileAction::Read && access.path == &*path;
                     reads.set(reads.get() + usize::from(read));
                     if read && reads.get() == nth {
                         InjectedAnswer::Errno(errno as i32)
@@ -502,7 +502,7 @@ fn files_that_cannot_be_read_back() {
                 })
                 .unwrap();
                 let done = run(&root, Options::default()).unwrap();
-                let result = done.results.iter().find(|result| result.path == write.path).unwrap();
+                let result = done.results.iter().find(|result| *result.path == *write.path).unwrap();
                 assert_eq!(result.outcome, expected, "{errno:?} at read {nth} of {}", write.path);
                 assert!(done.failed());
                 restored(&machine, &before, &write.path);

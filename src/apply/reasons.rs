@@ -30,17 +30,18 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
     let recreated: BTreeSet<&str> = recreated.map(|setting| setting.interface).collect();
     let (mut differences, mut fallbacks) = (Vec::new(), Vec::new());
     for write in &plan.writes {
-        let set = by_path.get(write.path.as_str()).and_then(|setting| record.last_set.get(&setting.key));
+        let set = by_path.get(&*write.path).and_then(|setting| record.last_set.get(&setting.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         if let Some(LastSet { value, fallback: Some(fallback), .. }) = set
             && same(value, &write.value)
             && same(fallback, &write.current)
         {
-            let (planned, holds) = (write.value.clone(), write.current.to_string());
-            fallbacks.push(Fallback { path: write.path.clone(), planned, holds });
+            let Write { path, value, current, .. } = write;
+            let [path, planned, holds] = [path, value, current].map(ToString::to_string);
+            fallbacks.push(Fallback { path, planned, holds });
             continue;
         }
-        let recreated = match by_path.get(write.path.as_str()).and_then(|setting| setting.irq) {
+        let recreated = match by_path.get(&*write.path).and_then(|setting| setting.irq) {
             Some(irq) => set.and_then(|set| irq_change(set.irq, Irq::now(root, irq))),
             None => recreated
                 .contains(&*write.interface)

@@ -149,8 +149,8 @@ impl RestorePlan {
             }
             let write = Write {
                 kind: setting.kind,
-                path: setting.path,
-                value: text.as_deref().unwrap_or(first).to_owned(),
+                path: setting.path.into(),
+                value: text.as_deref().unwrap_or(first).into(),
                 current: setting.text,
                 interface: setting.interface.into(),
                 why: why.into(),

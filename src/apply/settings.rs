@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cpuset::MaskWidth;
 use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
 use crate::machine::{Interface, Machine, MaskFile, Vector};
-use crate::plan::{Plan, WriteKind};
+use crate::plan::{Plan, PlannedInterface, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -50,23 +50,22 @@ pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
 }
 
 fn written_paths(plan: &Plan) -> BTreeSet<&str> {
-    plan.writes.iter().map(|write| write.path.as_str()).collect()
+    plan.writes.iter().map(|write| &*write.path).collect()
 }
 
 /// The settings that a plan has an opinion about, with the text it plans for each.
 pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
-    let mut paths: BTreeSet<String> = plan.writes.iter().map(|write| write.path.clone()).collect();
-    for interface in &plan.interfaces {
-        paths.extend(interface.wanted().into_iter().map(|(_, path, _)| path));
-    }
+    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
+    let wanted: BTreeSet<String> = wanted.map(|(_, path, _)| path).collect();
     let writes: BTreeMap<&str, &str> =
-        plan.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
-    let wanted = |setting: KernelSetting<'a>| {
-        let write = writes.get(setting.path.as_str());
-        let text = write.copied().unwrap_or(&setting.text).to_owned();
-        (setting, text)
+        plan.writes.iter().map(|write| (&*write.path, &*write.value)).collect();
+    let with_text = |setting: KernelSetting<'a>| {
+        let write = writes.get(setting.path.as_str()).copied();
+        let as_it_is = || wanted.contains(&setting.path).then_some(&*setting.text);
+        let text = write.or_else(as_it_is)?.to_owned();
+        Some((setting, text))
     };
-    of_plan(machine, plan).filter(|setting| paths.contains(&setting.path)).map(wanted).collect()
+    of_plan(machine, plan).filter_map(with_text).collect()
 }
 
 /// The settings of a plan's interfaces and of the machine.

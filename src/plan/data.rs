@@ -262,9 +262,9 @@ pub struct PlannedTxQueue {
 pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root.
-    pub path: String,
+    pub path: Arc<str>,
     /// The bytes to write, without a newline: a mask as wide as the current one, or a number.
-    pub value: String,
+    pub value: Arc<str>,
     /// What the file holds now.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.

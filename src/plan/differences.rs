@@ -118,7 +118,7 @@ impl WriteList {
             self.unchanged += 1;
             return;
         };
-        let (path, current) = (path(), current());
+        let (path, value, current) = (path().into(), value.into(), current());
         let (interface, why) = (Arc::clone(interface), Arc::clone(why));
         self.writes.entry(kind).or_default().push(Write { kind, path, value, current, interface, why });
     }

@@ -228,7 +228,7 @@ type RxTxQueues = (Vec<RxQueue>, Vec<TxQueue>);
 /// Reads an interface's queues, all of the same one if it is renamed meanwhile.
 fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQueues, FileError> {
     let path = format!("{path}/queues");
-    root.with_pinned([path.clone()], || read_pinned_queues(root, &path, wanted))
+    root.with_pinned([&path], || read_pinned_queues(root, &path, wanted))
 }
 
 fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQueues, FileError> {

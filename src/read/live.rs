@@ -7,7 +7,7 @@ use crate::machine::paths::{FLOW_ENTRIES, IRQ_FILES};
 use crate::machine::{Interface, Machine, Others};
 use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
-use crate::read::interrupts::{self, Handlers, INTERRUPTS};
+use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
 use crate::read::{memory, netlink, others, polling, tools, topology, vectors};
 use crate::root::tree::ABOUT;
@@ -46,7 +46,7 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
         if wants.interrupts {
             handlers.listed()?;
         }
-        vectors::read(root, &handlers, &mut interfaces, &rdma)?;
+        root.with_pinned([IRQ_FILES, IRQS], || vectors::read(root, &handlers, &mut interfaces, &rdma))?;
     }
     Ok(Machine {
         others: Others { virtuals, rdma, ..Others::default() },
@@ -87,7 +87,7 @@ fn without_irqs(root: &Root, interfaces: &[Interface]) -> bool {
     let is_irq = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
     let has_irqs = interfaces.iter().any(|interface| !interface.vectors.is_empty())
         || root.list(IRQ_FILES).is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_irq)));
-    !has_irqs && [INTERRUPTS, interrupts::IRQS].iter().any(|listed| root.exists(listed))
+    !has_irqs && [INTERRUPTS, IRQS].iter().any(|listed| root.exists(listed))
 }
 
 fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {

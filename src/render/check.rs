@@ -110,7 +110,7 @@ fn setting(write: &Write) -> String {
         (WriteKind::Rps | WriteKind::RpsFlow | WriteKind::Xps, [file, queue, ..]) => {
             format!("{queue} {file}")
         }
-        _ => write.path.clone(),
+        _ => write.path.to_string(),
     }
 }
 

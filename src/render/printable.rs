@@ -9,8 +9,9 @@ const MESSAGE: usize = 4000;
 /// The text with each control character as JSON escapes it, `\u001b`, so that JSON stays the same value; newlines and
 /// tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    // Nearly all text is: megabytes of JSON.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+    // Nearly all text is, in megabytes of JSON. A part at a time has no branch for each byte.
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') | matches!(byte, b'\n' | b'\t');
+    if text.as_bytes().chunks(64).all(|part| part.iter().fold(true, |all, byte| all & plain(byte))) {
         return Cow::Borrowed(text);
     }
     let Some(first) = text.find(is_unsafe) else { return Cow::Borrowed(text) };

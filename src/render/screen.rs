@@ -118,6 +118,9 @@ impl Screen {
 
 /// The number of columns that a text takes: colours take none.
 pub(crate) fn length(text: &str) -> usize {
+    if !text.contains('\x1b') {
+        return text.chars().count();
+    }
     let mut parts = text.split('\x1b');
     let plain = parts.next().map_or(0, |part| part.chars().count());
     plain + parts.map(|part| part.split_once('m').map_or(0, |(_, text)| text.chars().count())).sum::<usize>()

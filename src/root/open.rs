@@ -40,11 +40,11 @@ impl Root {
     /// found by their paths.
     pub(crate) fn with_pinned<T>(
         &self,
-        paths: impl IntoIterator<Item = String>,
+        paths: impl IntoIterator<Item = impl Into<String>>,
         work: impl FnOnce() -> T,
     ) -> T {
         let pinned = &self.pinned().0;
-        let mut added = paths.into_iter().collect::<Vec<_>>();
+        let mut added = paths.into_iter().map(Into::<String>::into).collect::<Vec<_>>();
         added.retain(|path| !pinned.borrow().contains_key(path));
         let open = |path: &String| Some((path.clone(), self.open_by_path(path, DIRECTORY).ok()?));
         pinned.borrow_mut().extend(added.iter().filter_map(open));

@@ -27,7 +27,7 @@ impl Pinned {
             .flags(flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
         Some(match fcntl::openat2(directory, rest, how) {
-            Err(Errno::ENOSYS | Errno::EPERM) => open_each(directory, rest, flags),
+            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => open_each(directory, rest, flags),
             opened => opened,
         })
     }
