@@ -173,7 +173,7 @@ fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
     // Changed after planning, because the plan leaves read-only vectors alone.
     let (path, first) = (machine.path(&plan.writes[0].path), plan.writes[0].path.clone());
     let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, path: touched, .. }| {
-        if action != FileAction::Write || touched != first {
+        if action != FileAction::Write || *touched != *first {
             return InjectedAnswer::Done;
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();

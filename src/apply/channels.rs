@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::apply::settings;
 use crate::apply::write::why_not_writable;
+use crate::machine::paths::queue_files;
 use crate::machine::{Channels, Machine};
 use crate::plan::{ChannelChange, Plan};
 use crate::read::ethtool::set_channels;
@@ -17,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Sets the channels of a plan if all that is written after them can be written: the new queues would stay without
 /// their settings otherwise.
 pub(crate) fn change_planned_channels(root: &Root, machine: &Machine, plan: &Plan) -> Vec<ChannelOutcome> {
+    if plan.channels.is_empty() {
+        return Vec::new();
+    }
     let is_changed = |name: &str| plan.channels.iter().any(|change| change.interface == name);
     let obstacle = settings::planned(machine, plan).into_iter().find_map(|(setting, _)| {
         let refused =
@@ -70,8 +74,7 @@ fn change_interface(root: &Root, interface: &str, wanted: Channels) -> Result<()
     }
     let start = Instant::now();
     loop {
-        let queues =
-            root.list(&format!("/sys/class/net/{interface}/queues")).ok().flatten().unwrap_or_default();
+        let queues = root.list(&queue_files(interface)).ok().flatten().unwrap_or_default();
         let receiving = queues.iter().filter(|name| name.starts_with("rx-")).count();
         if receiving == wanted.receiving() as usize {
             return Ok(());

@@ -10,6 +10,7 @@ use crate::apply::settings::{self, KernelSetting, Texts, channels_key};
 use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::CpuSet;
+use crate::machine::paths::queue_files;
 use crate::machine::{Channels, Machine};
 use crate::plan::Write;
 use crate::read::{self, Wants};
@@ -34,7 +35,7 @@ pub(crate) fn restore_settings(
     let mut tries = 1..=TRIES;
     loop {
         let names = root.list(NET)?.unwrap_or_default();
-        let restored = root.with_pinned(names.iter().map(|name| queues(name)), || {
+        let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
             let (machine, renamed) = read_settings(root, texts)?;
             if renamed && tries.next().is_some() {
                 return Ok(None);
@@ -45,10 +46,6 @@ pub(crate) fn restore_settings(
             return Ok(restored);
         }
     }
-}
-
-fn queues(interface: &str) -> String {
-    format!("{NET}/{interface}/queues")
 }
 
 fn restore_pinned(
@@ -97,7 +94,7 @@ pub(crate) fn settings_to_restore(root: &Root, texts: &Texts, why: &str) -> Resu
 fn read_settings(root: &Root, texts: &Texts) -> Result<(Machine, bool), FileError> {
     let mut machine = read::settings(root, Wants::default())?;
     let found = machine.interfaces.len();
-    machine.interfaces.retain(|interface| root.is_in_place(&queues(&interface.name)));
+    machine.interfaces.retain(|interface| root.is_in_place(&queue_files(&interface.name)));
     let renamed = machine.interfaces.len() < found;
     let has_interfaces = texts.keys().any(|key| key.contains(" port "));
     let has_vectors = texts.keys().any(|key| key.contains(" vector "));

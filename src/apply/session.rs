@@ -15,6 +15,7 @@ use crate::apply::trial::Trial;
 use crate::apply::watch::TrialWatch;
 use crate::apply::write::write_plan;
 use crate::machine::Machine;
+use crate::machine::paths::{IRQ_FILES, queue_files};
 use crate::plan::Plan;
 use crate::report::outcome::{ApplyOutcome, IrqbalanceOutcome, RestoreOutcome};
 use crate::root::Root;
@@ -108,7 +109,11 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     let fallbacks = Fallbacks::new(&machine.topology, &planned);
-    let results = write_plan(root, writes, Some(&fallbacks), options.atomic);
+    // An interface that gets the name of another meanwhile is not written to.
+    let directories = planned.interfaces.iter().map(|interface| queue_files(&interface.name));
+    let directories: Vec<String> = directories.chain([IRQ_FILES.to_owned()]).collect();
+    let results =
+        root.with_pinned(directories, || write_plan(root, writes, Some(&fallbacks), options.atomic));
     let mut done = ApplyOutcome {
         machine,
         plan: planned,

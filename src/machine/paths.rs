@@ -11,6 +11,11 @@ pub(crate) fn affinity_file(irq: u32) -> String {
     format!("{IRQ_FILES}/{irq}/smp_affinity")
 }
 
+/// The directory with a directory for each queue of an interface.
+pub(crate) fn queue_files(interface: &str) -> String {
+    format!("/sys/class/net/{interface}/queues")
+}
+
 /// A file of a queue; `way` is `rx` or `tx`.
 pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
     format!("/sys/class/net/{interface}/queues/{way}-{queue}/{file}")

@@ -18,7 +18,12 @@ const MAX_LINKS: usize = 40;
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        self.pinned().open(path, flags).unwrap_or_else(|| self.open_by_path(path, flags))
+        match self.pinned().open(path, flags) {
+            None => self.open_by_path(path, flags),
+            // A tree may have links where the kernel has none.
+            Some(Err(Errno::ELOOP)) if !self.is_real() => self.open_by_path(path, flags),
+            Some(opened) => opened,
+        }
     }
 
     fn open_by_path(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
@@ -36,8 +41,8 @@ impl Root {
     }
 
     /// Does some work, during which these directories, and all files below them, are those that have these paths now,
-    /// or had them when they were pinned before. No link is followed below them. Directories that are absent now are
-    /// found by their paths.
+    /// or had them when they were pinned before. Below them the live machine's links are not followed. Directories that
+    /// are absent now are found by their paths.
     pub(crate) fn with_pinned<T>(
         &self,
         paths: impl IntoIterator<Item = impl Into<String>>,
