@@ -323,6 +323,36 @@ fn captures_trees_plans_directories_and_lists_are_read() {
     assert!(run.stdout.ends_with("\nread more than once: 1 host\n    db1\n"), "{}", run.stdout);
 }
 
+/// The result of the module or of a command on one host, and the report of a play with many.
+#[test]
+fn what_ansible_returns_is_read() {
+    let good = checked(&planned());
+    let dir = files(&[
+        ("web1", json!({ "changed": false, "check": good }).to_string()),
+        (
+            "web2",
+            json!({ "changed": true, "rc": 2, "stdout": format!("{good:#}"), "stdout_lines": ["{"] })
+                .to_string(),
+        ),
+        ("web3", json!({ "msg": "Failed to connect to the host", "unreachable": true }).to_string()),
+    ]);
+    let run = fleet(&[dir.path()]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stdout.starts_with("2 hosts, 1 class, 1 plan: 2 as planned; 1 could not be read\n"),
+        "{run:?}"
+    );
+    assert!(run.stderr.contains("/web3:1: Failed to connect to the host; expected "), "{}", run.stderr);
+    let hosts = json!({
+        "db1": { "stdout": good.to_string() }, "db2": { "check": good }, "db3": { "unreachable": true, "msg": "no route" },
+    });
+    let play =
+        json!({ "plays": [{ "tasks": [{ "task": { "name": "check" }, "hosts": hosts }] }], "stats": {} });
+    let run = streamed(&["-v"], &format!("{play:#}\n"));
+    assert!(run.stdout.contains("\n    db1,db2\n"), "{}", run.stdout);
+    assert_eq!((run.code, run.stderr.as_str()), (1, "nicpin: db3: no route\n"));
+}
+
 #[test]
 fn exit_codes() {
     let good = checked(&planned());

@@ -74,12 +74,18 @@ fn add(cli: &Cli, input: Input, tally: &mut Tally) {
     match input {
         Input::Failed { source, error } => tally.fail(source, error),
         Input::Document(document) => match Host::parse(&document.text) {
-            Ok((host, named)) => {
-                let file = || match document.source.rsplit_once(':') {
+            Ok(hosts) => {
+                let file = match document.source.rsplit_once(':') {
                     Some((file, _)) if document.alone => stem(Path::new(file)),
-                    _ => document.source.clone(),
+                    _ => document.source,
                 };
-                tally.add(&document.host.or(named).unwrap_or_else(file), host);
+                for (named, host) in hosts {
+                    let name = document.host.as_ref().or(named.as_ref()).unwrap_or(&file);
+                    match host {
+                        Ok(host) => tally.add(name, host),
+                        Err(error) => tally.fail(name.clone(), error),
+                    }
+                }
             }
             Err(error) => tally.fail(document.host.unwrap_or(document.source), error),
         },

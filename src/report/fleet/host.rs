@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::cpuset::CpuSet;
 use crate::plan::{self, HostSummary};
@@ -113,26 +114,21 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 }
 
+/// A host by its name, where that is known, or why nothing is known of it.
+pub type ReadHost = (Option<String>, Result<Host, String>);
+
 impl Host {
-    /// Reads the JSON of a plan or a check; also gives the name of the host, where it is in it.
-    pub fn parse(text: &str) -> Result<(Self, Option<String>), String> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            schema: String,
-        }
-        let expected = "expected the output of `nicpin check --json` or `nicpin plan --json`";
-        let document: Document =
-            serde_json::from_str(text).map_err(|error| match serde_json::from_str::<Versioned>(text) {
-                Ok(Versioned { schema }) if !is_known(&schema) => {
-                    format!("its schema is `{schema}`; {expected}")
+    /// Reads the JSON of a plan or a check, or what Ansible returns with such JSON in it.
+    pub fn parse(text: &str) -> Result<Vec<ReadHost>, String> {
+        match serde_json::from_str::<Document>(text) {
+            Ok(document) if is_known(&document.schema) => Ok(vec![document.host()]),
+            other => within(text).map_err(|reason| match other {
+                Err(error) if reason.is_empty() => error.to_string(),
+                _ => {
+                    format!("{reason}; expected the output of `nicpin check --json` or `nicpin plan --json`")
                 }
-                Ok(_) => error.to_string(),
-                Err(error) => format!("{error}; {expected}"),
-            })?;
-        if !is_known(&document.schema) {
-            return Err(format!("its schema is `{}`; {expected}", document.schema));
+            }),
         }
-        Ok(document.host())
     }
 
     /// The host of a check.
@@ -158,12 +154,67 @@ impl Host {
     }
 }
 
+/// The hosts within other JSON; an error without any. It is empty for a document of nicpin that cannot be read.
+fn within(text: &str) -> Result<Vec<ReadHost>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match value.get("schema").and_then(Value::as_str) {
+        Some(schema) if is_known(schema) => return Err(String::new()),
+        Some(schema) => return Err(format!("its schema is `{schema}`")),
+        None => {}
+    }
+    let mut found = Vec::new();
+    search(&value, None, &mut found);
+    let message =
+        || value.get("msg").and_then(Value::as_str).map_or("it has no schema", |text| text).to_owned();
+    if found.is_empty() { Err(message()) } else { Ok(found) }
+}
+
+/// Ansible's results: of one host, or of many with their names below `hosts`. What a command printed is in `stdout`.
+fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| search(value, name, found)),
+        Value::Object(fields) if fields.get("schema").and_then(Value::as_str).is_some_and(is_known) => {
+            found.push(match Document::deserialize(value) {
+                Ok(document) => {
+                    let (named, host) = document.host();
+                    (name.map(str::to_owned).or(named), host)
+                }
+                Err(error) => (name.map(str::to_owned), Err(error.to_string())),
+            });
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match (key.as_str(), value) {
+                    ("hosts", Value::Object(hosts)) => {
+                        for (host, result) in hosts {
+                            let before = found.len();
+                            search(result, Some(host), found);
+                            let failed = ["unreachable", "failed"].iter().any(|key| result[*key] == true);
+                            if failed && found.len() == before {
+                                let text = result["msg"].as_str().unwrap_or("failed").to_owned();
+                                found.push((Some(host.clone()), Err(text)));
+                            }
+                        }
+                    }
+                    ("stdout", Value::String(text)) => {
+                        if let Ok(printed @ Value::Object(_)) = serde_json::from_str(text) {
+                            search(&printed, name, found);
+                        }
+                    }
+                    _ => search(value, name, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 fn is_known(schema: &str) -> bool {
     [plan::SCHEMA, check::SCHEMA].contains(&schema)
 }
 
 impl Document {
-    fn host(self) -> (Host, Option<String>) {
+    fn host(self) -> ReadHost {
         let verdict = self.verdict.unwrap_or(match (self.writes.0, self.channels.0) {
             (0, 0) => CheckState::Same,
             _ => CheckState::Differs,
@@ -187,7 +238,7 @@ impl Document {
         let name = self.host.name.clone();
         let outcome = Outcome { verdict, state: self.state, causes };
         let shape = shape(self.host, interfaces);
-        (Host { class: self.class, hash: self.hash, outcome, shape }, name)
+        (name, Ok(Host { class: self.class, hash: self.hash, outcome, shape }))
     }
 }
 

@@ -4,7 +4,7 @@
 mod host;
 mod shape;
 
-pub use host::{Cause, Host, Outcome};
+pub use host::{Cause, Host, Outcome, ReadHost};
 pub use shape::{Deviation, Shape, ShapeInterface};
 
 use std::cmp::Reverse;
