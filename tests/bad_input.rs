@@ -8,26 +8,13 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use nicpin::root::Root;
 use support::run::{Copy, fixture, nicpin};
 
-/// The run fails with one line that has all of these, and no file of the machine changes.
-fn fails(machine: &Copy, args: &[&str], code: i32, has: &[&str]) {
-    let before = machine.snapshot();
-    let run = machine.nicpin(args);
-    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
-    assert!(!run.stderr.contains("os error"), "said twice: {}", run.stderr);
-    for part in has {
-        assert!(run.stderr.contains(part), "{args:?}: no `{part}` in {}", run.stderr);
-    }
-    assert_eq!(machine.snapshot(), before, "{args:?}");
-}
-
 #[test]
 fn an_unknown_interface_names_the_nearest() {
     let machine = Copy::of("dl980");
     for command in ["plan", "check", "apply"] {
-        fails(&machine, &[command, "eth22"], 1, &["no interface matches `eth22`", "eth2"]);
+        machine.fails(&[command, "eth22"], 1, &["no interface matches `eth22`", "eth2"]);
     }
-    fails(&machine, &["plan", "driver:mlx4_en"], 1, &["driver:mlx5_core"]);
+    machine.fails(&["plan", "driver:mlx4_en"], 1, &["driver:mlx5_core"]);
     let run = machine.nicpin(&["apply", "--if-present", "eth22"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
@@ -41,7 +28,7 @@ fn an_unknown_interface_names_the_nearest() {
 fn a_malformed_selector_is_a_usage_error() {
     let machine = Copy::of("two-node");
     for selector in ["pci:21", "node:first", "driver:"] {
-        fails(&machine, &["plan", selector], 64, &[selector, "is not a selector"]);
+        machine.fails(&["plan", selector], 64, &[selector, "is not a selector"]);
     }
 }
 
@@ -55,13 +42,13 @@ fn other_programs_words_point_to_commands() {
         (&["-q", "topology"], "nodes"),
     ] {
         let has = format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
-        fails(&machine, args, 64, &[&has]);
+        machine.fails(args, 64, &[&has]);
     }
     let named = machine.nicpin(&["plan", "--format", "sh", "0000:21:00.0"]);
     assert_eq!((named.code, named.stderr.as_str()), (0, ""));
     assert_eq!(named.stdout, machine.nicpin(&["plan", "--format", "sh", "21:00.0"]).stdout);
     assert_eq!(named.stdout, machine.nicpin(&["plan", "--format", "sh", "pci:21:00.0"]).stdout);
-    fails(&machine, &["plan", "21:00.7"], 1, &["no interface matches `21:00.7`", "pci:0000:21:00.0"]);
+    machine.fails(&["plan", "21:00.7"], 1, &["no interface matches `21:00.7`", "pci:0000:21:00.0"]);
 }
 
 #[test]
@@ -91,8 +78,8 @@ fn a_dry_run_is_the_plan() {
 #[test]
 fn an_interface_name_is_exact() {
     let machine = Copy::of("dl980");
-    fails(&machine, &["plan", "eth"], 1, &["no interface matches `eth`"]);
-    fails(&machine, &["plan", "eth11"], 1, &["no interface matches `eth11`"]);
+    machine.fails(&["plan", "eth"], 1, &["no interface matches `eth`"]);
+    machine.fails(&["plan", "eth11"], 1, &["no interface matches `eth11`"]);
 }
 
 #[test]
@@ -100,13 +87,12 @@ fn proc_interrupts_empty_torn_or_missing() {
     let machine = Copy::of("two-node");
     let whole = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", "");
-    fails(&machine, &["apply"], 1, &["/proc/interrupts: has no header line", "incomplete copy"]);
+    machine.fails(&["apply"], 1, &["/proc/interrupts: has no header line", "incomplete copy"]);
     let torn = whole.find("virtio0-input.2").unwrap() - 80;
     machine.write("/proc/interrupts", &format!("{}\n", &whole[..torn]));
-    fails(&machine, &["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"]);
+    machine.fails(&["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"]);
     machine.remove("/proc/interrupts");
-    fails(
-        &machine,
+    machine.fails(
         &["apply"],
         1,
         &["/proc/interrupts: no such file or directory (ENOENT)", "fix: mount /proc and /sys"],
@@ -136,7 +122,7 @@ fn proc_interrupts_cut_at_any_byte() {
     ] {
         machine.write("/proc/interrupts", &whole[..cut]);
         for command in ["plan", "apply", "check"] {
-            fails(&machine, &[command], 1, &[has]);
+            machine.fails(&[command], 1, &[has]);
         }
     }
 }
@@ -190,8 +176,8 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         );
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
         let has = [&*format!("{gone}: no such file or directory (ENOENT)"), "fix: mount /proc and /sys"];
-        fails(&machine, &["apply"], 1, &has);
-        fails(&machine, &["apply", "eth2"], 1, &has);
+        machine.fails(&["apply"], 1, &has);
+        machine.fails(&["apply", "eth2"], 1, &has);
     }
 }
 
@@ -217,7 +203,7 @@ fn malformed_masks_and_lists() {
         machine.write(path, text);
         // The path may be named by the link that led there.
         let file = path.rsplit('/').next().unwrap();
-        fails(&machine, &["apply"], 1, &[file, has]);
+        machine.fails(&["apply"], 1, &[file, has]);
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
     }
 }
@@ -318,126 +304,6 @@ fn vectors_that_are_not_understood_are_named_and_left_alone() {
     let run = machine.nicpin(&["apply"]);
     assert!(run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"), "{}", run.stdout);
     assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
-}
-
-#[test]
-fn a_policy_file_with_an_error_names_line_and_column() {
-    let machine = Copy::of("two-node");
-    let file = machine.path("/policy.toml");
-    let at = file.to_str().unwrap().to_owned();
-    for (text, has) in [
-        (
-            "[defaults]\nscope = 'near'\n",
-            "policy.toml: line 2, column 9: `near` is not one of local, all, remote",
-        ),
-        ("[defaults]\n\nscoop = 'all'\n", "line 3, column 1: unknown setting `scoop`; did you mean `scope`?"),
-        ("\n[[rule]]\nset = {}\n", "line 2, column 1: the rule has no `match`"),
-        ("defaults = [\n", "line "),
-    ] {
-        machine.write("/policy.toml", text);
-        fails(&machine, &["apply", "--config", &at], 1, &[has]);
-    }
-    fails(
-        &machine,
-        &["plan", "--config", "/no/such/policy.toml"],
-        1,
-        &["/no/such/policy.toml: no such file"],
-    );
-}
-
-#[test]
-fn cpus_that_the_machine_cannot_have() {
-    let machine = Copy::of("two-node");
-    let file = machine.path("/policy.toml");
-    let at = file.to_str().unwrap().to_owned();
-    for (text, has) in [
-        (
-            "[defaults]\nexclude = '6-9'\n",
-            "policy.toml: line 2, column 11: exclude names CPU 9, and this machine has no CPU above 7",
-        ),
-        ("[[rule]]\nmatch = {}\nset = { scope = '0,64' }\n", "line 3, column 17: scope names CPU 64"),
-        ("[[rule]]\nmatch = {}\nset = { group = { mask = '100' } }\n", "group names CPU 8"),
-        ("[defaults]\nrps = '8'\n", "rps names CPU 8"),
-    ] {
-        machine.write("/policy.toml", text);
-        fails(&machine, &["apply", "--config", &at], 1, &[has]);
-    }
-    for option in ["--scope", "--exclude", "--rps"] {
-        fails(&machine, &["plan", option, "0-8"], 64, &["names CPU 8, and this machine has no CPU above 7"]);
-    }
-}
-
-#[test]
-fn settings_without_effect_beside_others() {
-    let machine = Copy::of("two-node");
-    for (args, has) in [
-        (
-            &["--scope", "4-7", "--irq-cores", "2"][..],
-            "--irq-cores has no effect beside --scope 4-7; leave one",
-        ),
-        (&["--per", "l3", "--scope", "4-7"], "--per has no effect beside --scope 4-7; leave one"),
-        (&["--scope", "4-7", "--widen", "package"], "--widen has no effect beside --scope 4-7; leave one"),
-        (
-            &["--scope", "node:1", "--widen", "package"],
-            "--widen has no effect beside --scope node:1; leave one",
-        ),
-        (&["--scope", "all", "--widen", "package"], "--widen has no effect beside --scope all; leave one"),
-    ] {
-        fails(&machine, &[&["plan"], args].concat(), 64, &[has]);
-    }
-    assert_eq!(machine.nicpin(&["plan", "--scope", "4-7", "--irq-cores", "all"]).code, 0);
-    let file = machine.path("/policy.toml");
-    let at = file.to_str().unwrap().to_owned();
-    for (text, has) in [
-        (
-            "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
-            "in [defaults], irq-cores has no effect beside scope 4-7;",
-        ),
-        (
-            "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
-            "in rule 2, scope has no effect beside group 4-7;",
-        ),
-    ] {
-        machine.write("/policy.toml", text);
-        fails(&machine, &["apply", "--config", &at], 64, &[has]);
-    }
-    // A rule overrides what holds for others; an option that has an effect on some interface is not refused.
-    machine.write(
-        "/policy.toml",
-        "[defaults]\nirq-cores = 2\n[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '4-7' }\n",
-    );
-    let plan = |args: &[&str]| machine.nicpin(&[&["plan", "--config", &at], args].concat());
-    assert_eq!((plan(&[]).code, plan(&["--irq-cores", "1"]).code), (0, 0));
-    let has = "--irq-cores has no effect on nic1 beside scope 4-7 of the policy file; leave it out";
-    fails(&machine, &["plan", "--config", &at, "--irq-cores", "1", "nic1"], 64, &[has]);
-}
-
-#[test]
-fn a_rule_that_matches_no_interface_is_named() {
-    let machine = Copy::of("two-node");
-    std::fs::create_dir_all(machine.path("/etc")).unwrap();
-    let rules = "[[rule]]\nmatch = { name = 'nic*' }\nset = {}\n\
-                 [[rule]]\nmatch = { driver = \"mlx5*\", node = 1 }\nset = { skip = true }\n";
-    machine.write("/etc/nicpin.toml", rules);
-    let run = machine.nicpin(&["plan"]);
-    let named = "rule 2 of the policy (driver = \"mlx5*\", node = 1) matches no interface";
-    assert!(run.code == 0 && run.stdout.contains(named), "{}", run.stdout);
-    assert!(!run.stdout.contains("rule 1 "), "{}", run.stdout);
-}
-
-#[test]
-fn the_policy_of_the_machine_is_used_and_options_override_it() {
-    let machine = Copy::of("two-node");
-    std::fs::create_dir_all(machine.path("/etc")).unwrap();
-    machine.write("/etc/nicpin.toml", "[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '1,3' }\n");
-    let cpus = |args: &[&str]| -> Vec<String> {
-        let run = machine.nicpin(&[&["plan", "nic1", "--format", "json"], args].concat());
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-        let vectors = plan["interfaces"][0]["vectors"].as_array().unwrap().clone();
-        vectors.iter().filter_map(|vector| Some(vector["cpus"].as_str()?.to_owned())).collect()
-    };
-    assert_eq!(cpus(&[]), ["1", "1", "3", "3", "1", "1", "3", "3"]);
-    assert_eq!(cpus(&["--scope", "2"]), ["2"; 8]);
 }
 
 #[test]

@@ -86,6 +86,19 @@ impl Copy {
         machine
     }
 
+    /// The run fails with one line that has all of these, and no file of the machine changes.
+    pub fn fails(&self, args: &[&str], code: i32, has: &[&str]) {
+        let before = self.snapshot();
+        let run = self.nicpin(args);
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
+        assert!(!run.stderr.contains("os error"), "said twice: {}", run.stderr);
+        for part in has {
+            assert!(run.stderr.contains(part), "{args:?}: no `{part}` in {}", run.stderr);
+        }
+        assert_eq!(self.snapshot(), before, "{args:?}");
+    }
+
     /// Runs the binary with this machine as its root.
     pub fn nicpin(&self, args: &[&str]) -> Run {
         let root = self.dir.path().to_str().unwrap();
