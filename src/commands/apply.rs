@@ -95,8 +95,7 @@ fn apply(
 }
 
 /// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors,
-/// RPS
-/// and XPS must not be written either.
+/// RPS and XPS must not be written either.
 fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
     let unreadable = plan
         .interfaces

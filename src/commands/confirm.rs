@@ -1,9 +1,8 @@
 //! `apply --try` and `nicpin confirm`: restore the settings after a time, unless they are confirmed.
 //!
 //! The watcher is a process in a session of its own, started before the first write: it survives the end of the apply,
-//! of
-//! its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores the
-//! settings at once.
+//! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
+//! the settings at once.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;

@@ -2,8 +2,7 @@
 //!
 //! irqbalance runs its policy script once for each IRQ that it finds, with the device's path in /sys and the IRQ as
 //! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace without network devices:
-//! then
-//! the answer comes from the record of the last apply.
+//! then the answer comes from the record of the last apply.
 
 use anyhow::Result;
 
