@@ -1,14 +1,14 @@
 #!/bin/bash
 # tests/fleet.sh - `nicpin fleet` behind a real clush: its exec worker checks 200 trees, and nodeset takes the lists of
 # hosts. Then the memory and the time for 10,000 hosts, and the time for a capture. Needs clush and nodeset (Debian:
-# clustershell), and python3, which clush is written in. NICPIN is the binary; the limits of time are for a release build,
-# ten times of them for a debug build.
+# clustershell), python3, which clush is written in, and GNU time (Debian: time). NICPIN is the binary; the limits of time
+# are for a release build, ten times of them for a debug build.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 nicpin=$(readlink -f "${NICPIN:-target/debug/nicpin}")
-for tool in clush nodeset python3; do
+for tool in clush nodeset python3 /usr/bin/time; do
   if ! command -v "$tool" >/dev/null; then
-    echo "skipped: $tool is missing (Debian: clustershell)" >&2
+    echo "skipped: $tool is missing (Debian: clustershell, time)" >&2
     exit 77
   fi
 done
@@ -92,15 +92,11 @@ with open(dir + "/stream", "w") as out:
 END
 head -n 100 "$dir/stream" >"$dir/few"
 stat -c '%s bytes: %n' "$dir/stream" "$dir/few"
-# used COMMAND...: prints memory in KiB, wall and CPU time in ms
+# used COMMAND...: prints memory in KiB, wall and CPU time in ms. A larger program that started the command would be
+# counted in its memory.
 used() {
-  python3 - "$@" <<'END'
-import resource, subprocess, sys, time
-begun = time.monotonic()
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(usage.ru_maxrss, int((time.monotonic() - begun) * 1000), int((usage.ru_utime + usage.ru_stime) * 1000))
-END
+  env time --quiet -o "$dir/used" -f '%M %e %U %S' "$@" >"$dir/out" 2>&1 || [ $? = 2 ] || fail "$*: $(tail -n 3 "$dir/out")"
+  awk '{ printf "%d %d %d\n", $1, $2 * 1000, ($3 + $4) * 1000 }' "$dir/used"
 }
 for format in table json; do
   read -r few _ _ <<<"$(used "$nicpin" fleet --format "$format" "$dir/few")"

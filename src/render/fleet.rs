@@ -29,7 +29,7 @@ fn headline(fleet: &Fleet<'_>) -> String {
     let plans: usize = fleet.classes.iter().map(|class| class.plans.len()).sum();
     let mut parts = vec![format!("{} as planned", thousands(fleet.planned))];
     for (many, what) in [
-        (fleet.differ, "differ from the plan"),
+        (fleet.differ, if fleet.differ == 1 { "differs from the plan" } else { "differ from the plan" }),
         (fleet.undetermined, "could not be determined"),
         (fleet.failed.len(), "could not be read"),
     ] {
