@@ -67,6 +67,9 @@ pub mod sys;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod watch;
 
 // Files.
 pub use root::{FileError, Root};

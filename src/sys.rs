@@ -1,5 +1,5 @@
-//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, ethtool's channels and drivers. The only
-//! module with unsafe code; it knows numbers and structures, not their use.
+//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, netlink's groups, ethtool's channels and
+//! drivers. The only module with unsafe code; it knows numbers and structures, not their use.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -303,6 +303,17 @@ fn named_request(interface: &str) -> Result<libc::ifreq, Errno> {
         *to = libc::c_char::from_ne_bytes([from]);
     }
     Ok(request)
+}
+
+/// Joins a multicast group of netlink (`NETLINK_ADD_MEMBERSHIP`): a number that an address has no bit for, if above 32.
+#[cfg(feature = "cli")]
+pub(crate) fn join_netlink_group(socket: &OwnedFd, group: u32) -> io::Result<()> {
+    let (socket, size) =
+        (socket.as_raw_fd(), libc::socklen_t::try_from(size_of::<u32>()).unwrap_or_default());
+    let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
+    // SAFETY: the kernel reads as many bytes of `group` as the size argument says, which are all.
+    let done = unsafe { libc::setsockopt(socket, level, option, (&raw const group).cast(), size) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
 }
 
 #[cfg(test)]

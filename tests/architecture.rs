@@ -13,7 +13,7 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room with those that it may use beside itself. `lib.rs` names them all.
-const ROOMS: [(&str, &[&str]); 14] = [
+const ROOMS: [(&str, &[&str]); 15] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
     ("policy", &["cpuset", "machine"]),
@@ -25,10 +25,14 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("read", &["cpuset", "machine", "root", "sys"]),
     ("apply", &["cpuset", "machine", "policy", "plan", "report", "root", "sys", "read"]),
     ("testing", &["cpuset", "machine", "plan", "root", "sys", "read", "apply"]),
+    ("watch", &["cpuset", "machine", "report", "root", "sys", "read", "apply"]),
     ("cli", &["cpuset", "machine", "policy", "plan", "report"]),
     (
         "commands",
-        &["cpuset", "machine", "policy", "plan", "report", "render", "root", "sys", "read", "apply", "cli"],
+        &[
+            "cpuset", "machine", "policy", "plan", "report", "render", "root", "sys", "read", "apply",
+            "watch", "cli",
+        ],
     ),
     ("main", &["cli", "commands", "report"]),
 ];

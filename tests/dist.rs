@@ -8,7 +8,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use support::run::{Copy, nicpin};
 
 fn unit() -> Vec<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/systemd/nicpin.service");
+    lines("nicpin.service")
+}
+
+fn lines(unit: &str) -> Vec<String> {
+    let path = format!("{}/dist/systemd/{unit}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines.map(str::to_owned).collect()
@@ -17,7 +21,7 @@ fn unit() -> Vec<String> {
 /// With `ProtectKernelTunables=` every write to /proc/irq fails with EROFS; a unit of irqbalance had that once.
 #[test]
 fn the_unit_may_write_proc_irq_and_sees_the_interfaces() {
-    for line in unit() {
+    for line in unit().into_iter().chain(lines("nicpin-watch.service")) {
         for key in [
             "ProtectKernelTunables",
             "PrivateNetwork",
@@ -52,6 +56,35 @@ fn the_unit_has_limits_and_ends() {
     ] {
         assert!(unit().iter().any(|line| line.starts_with(needed)), "{needed}");
     }
+}
+
+/// What nicpin-watch.service needs, and that it is confined as nicpin.service is: the lines from `CapabilityBoundingSet=`
+/// on, but for `PrivateTmp=`, which would make it wait for all file systems.
+#[test]
+fn the_watchers_unit_is_confined_and_early() {
+    let (once, watch) = (unit(), lines("nicpin-watch.service"));
+    for needed in [
+        "Type=notify",
+        "ExecStart=/usr/bin/nicpin watch",
+        "Restart=on-failure",
+        "Before=network-pre.target",
+        "DefaultDependencies=no",
+        "Conflicts=nicpin.service",
+        "RuntimeDirectoryPreserve=yes",
+    ] {
+        assert!(watch.iter().any(|line| line == needed), "{needed}");
+    }
+    assert!(once.iter().any(|line| line == "Conflicts=nicpin-watch.service"));
+    assert!(
+        !watch.iter().any(|line| line.starts_with("ExecStop")),
+        "the end of the watcher restores nothing"
+    );
+    let confined = |lines: &[String]| -> Vec<String> {
+        let from = lines.iter().position(|line| line.starts_with("CapabilityBoundingSet=")).unwrap();
+        let to = lines.iter().position(|line| line == "[Install]").unwrap();
+        lines[from..to].iter().filter(|line| *line != "PrivateTmp=yes").cloned().collect()
+    };
+    assert_eq!(confined(&watch), confined(&once));
 }
 
 #[test]

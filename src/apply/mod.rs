@@ -34,7 +34,11 @@ pub use proof::Proof;
 pub use reasons::differences;
 pub use record::Record;
 pub use session::{Options, apply, apply_when_safe};
+#[cfg(feature = "cli")]
+pub(crate) use settings::{KernelSetting, planned};
 pub use state::StateError;
+#[cfg(feature = "cli")]
+pub(crate) use state::{STATE_DIR, StateFile};
 #[cfg(feature = "cli")]
 pub use stop::stop;
 pub use stop::stopped;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cpuset::MaskWidth;
 use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
 use crate::machine::{Interface, Machine, MaskFile, Vector};
-use crate::plan::{Plan, PlannedInterface, WriteKind};
+use crate::plan::{Plan, PlannedInterface, PlannedValue, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -53,16 +53,17 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
     plan.writes.iter().map(|write| &*write.path).collect()
 }
 
-/// The settings that a plan has an opinion about, with the text it plans for each.
+/// The settings that a plan has an opinion about, with the text it plans for each. A setting that differs and whose
+/// write was taken out of the plan is not among them.
 pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
     let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    let wanted: BTreeSet<String> = wanted.map(|(_, path, _)| path).collect();
+    let wanted: BTreeMap<String, PlannedValue<'_>> = wanted.map(|(_, path, value)| (path, value)).collect();
     let writes: BTreeMap<&str, &str> =
         plan.writes.iter().map(|write| (&*write.path, &*write.value)).collect();
     let with_text = |setting: KernelSetting<'a>| {
         let write = writes.get(setting.path.as_str()).copied();
-        let as_it_is = || wanted.contains(&setting.path).then_some(&*setting.text);
-        let text = write.or_else(as_it_is)?.to_owned();
+        let is_wanted = || wanted.get(&setting.path).is_some_and(|value| value.is(&setting.text));
+        let text = write.or_else(|| is_wanted().then_some(&*setting.text))?.to_owned();
         Some((setting, text))
     };
     of_plan(machine, plan).filter_map(with_text).collect()

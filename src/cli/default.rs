@@ -45,14 +45,15 @@ impl Cli {
 }
 
 /// What other programs call such commands.
-const OTHER_NAMES: [(&[&str], &str); 11] = [
+const OTHER_NAMES: [(&[&str], &str); 12] = [
     (&["show", "list", "ls", "info", "get", "query", "view"], "status"),
     (&["diff", "preview", "dry-run", "simulate", "explain"], "plan"),
     (&["set", "enable", "tune", "fix", "pin", "write", "save"], "apply"),
     (&["verify", "test", "validate", "audit", "doctor"], "check"),
     (&["undo", "reset", "revert", "rollback", "disable", "unpin"], "restore"),
     (&["commit", "keep", "accept"], "confirm"),
-    (&["monitor", "stats", "top", "sample", "record"], "measure"),
+    (&["stats", "top", "sample", "record"], "measure"),
+    (&["monitor", "daemon", "follow"], "watch"),
     (&["bench", "benchmark"], "compare"),
     (&["exec"], "run"),
     (&["topology", "topo", "numa", "hardware"], "nodes"),

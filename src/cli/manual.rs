@@ -45,8 +45,8 @@ nicpin plan prints the plan. nicpin apply writes what differs from it, reads eac
 nicpin check says whether the machine is still as planned, and why not. nicpin restore restores the settings that the
 first apply found. Without a command, nicpin is nicpin status, which shows all of this on one screen.
 
-Only apply, restore and confirm write and need root. The plan does not survive a reboot: see nicpin.service in the
-distribution.";
+Only apply, watch, restore and confirm write and need root. The plan does not survive a reboot, and other events undo
+it: nicpin watch applies again after each. See nicpin-watch.service and nicpin.service in the distribution.";
 
 /// The exit codes of a command that has none of its own in its `--help`.
 const CODES: &str = "0 success; 1 failure; 64 usage error.";

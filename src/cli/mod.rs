@@ -7,6 +7,7 @@ pub mod manual;
 mod policy;
 mod see;
 mod show;
+mod watch;
 mod write;
 
 pub use check::{CheckArgs, CheckFormat};
@@ -14,6 +15,7 @@ pub use fleet::FleetArgs;
 pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
+pub use watch::{WatchArgs, arguments_for};
 pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, LockArgs, RestoreArgs};
 
 use std::ffi::OsString;
@@ -85,6 +87,8 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Keep what `apply --try` has set
     Confirm(ConfirmArgs),
+    /// Keep the planned state: apply again after each event that undoes it
+    Watch(WatchArgs),
     /// Watch counters: interrupts by queue and CPU, the share that is local, throughput and its cost
     Measure(MeasureArgs),
     /// Run a command on an interface's node and on a remote node in turn, and compare what it costs

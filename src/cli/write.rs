@@ -68,6 +68,14 @@ pub struct ApplyArgs {
 
     #[command(flatten)]
     pub policy: PolicyArgs,
+
+    /// For `nicpin watch`: write nothing while it is paused, and print a report for it
+    #[arg(long, hide = true, conflicts_with_all = ["trial", "prove", "plan", "dry_run"])]
+    pub watched: bool,
+
+    /// For `nicpin watch`: leave this setting alone, by its name in the record
+    #[arg(long, hide = true, requires = "watched", value_name = "SETTING")]
+    pub leave: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,34 +12,31 @@ use crate::cli::{ApplyArgs, Cli};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
 use crate::commands::plan::exit;
-use crate::commands::{interrupt, output};
+use crate::commands::{interrupt, output, watched};
 use crate::machine::Machine;
 use crate::plan::stored::{self, Change, Fitted};
 use crate::plan::{Note, Plan};
 use crate::read::{self, Wants};
 use crate::render;
-use crate::report::applied::Applied;
+use crate::report::applied::{Applied, Watched};
 use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::report::outcome::ApplyOutcome;
 use crate::report::proof::VectorProof;
 use crate::root::{FileError, Root};
+use crate::watch::state;
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
+    if args.watched {
+        return watched::run(cli, args, |root| planned(cli, args, root), out);
+    }
     let root = if args.dry_run { Root::open(&cli.root)? } else { open_to_write(cli)? };
     // Standard input may take long: read it before the lock is taken.
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
-    let mut plan = |root: &Root| {
-        let planned = match &stored {
-            Some(stored) => fit(root, stored, args.force, &mut changes),
-            None => read_and_plan(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default()),
-        };
-        let (machine, plan) = planned?;
-        if stored.is_none() {
-            require_interfaces(root, &machine, &plan, &args.select)?;
-        }
-        with_readable_vectors(root, (machine, plan))
+    let mut plan = |root: &Root| match &stored {
+        Some(stored) => with_readable_vectors(root, fit(root, stored, args.force, &mut changes)?),
+        None => planned(cli, args, root),
     };
     let done = if args.dry_run {
         plan(&root).map(|(_, plan)| Done::DryRun(plan))
@@ -63,6 +60,14 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     Ok(applied.exit(args.detailed_exitcode))
 }
 
+/// The machine and its plan by the command line.
+fn planned(cli: &Cli, args: &ApplyArgs, root: &Root) -> Result<(Machine, Plan)> {
+    let (machine, plan) =
+        read_and_plan(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default())?;
+    require_interfaces(root, &machine, &plan, &args.select)?;
+    with_readable_vectors(root, (machine, plan))
+}
+
 enum Done {
     DryRun(Plan),
     Applied(Applied),
@@ -76,8 +81,9 @@ fn apply(
 ) -> Result<Applied> {
     let options =
         Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
-    let mut watcher = None;
+    let (mut watcher, mut follows) = (None, None);
     let done = apply_when_safe(root, options, plan, || {
+        follows = state::resume(root)?.then_some(Watched::Resumed);
         watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
         interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
     })?;
@@ -90,7 +96,11 @@ fn apply(
     let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
     let (proof, cut_short) = proof.transpose()?.unzip();
     let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
+    if args.trial.is_some() && state::running(root).is_some() {
+        follows = Some(Watched::WaitsForTrial);
+    }
     let applied = Applied::new(&done, args.trial, unknown).with_proof(proof).strict(args.strict);
+    let applied = applied.with_watcher(follows);
     Ok(applied.cut_short(cut_short.unwrap_or_default()).since(written.elapsed()))
 }
 

@@ -16,6 +16,7 @@ use crate::report::exit::Exit;
 use crate::report::metrics::Metrics;
 use crate::report::plugin::{Plugin, Thresholds};
 use crate::root::Root;
+use crate::watch::state;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_some() && args.format() != CheckFormat::Prometheus {
@@ -37,7 +38,7 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
     let check = checked?;
     match args.format() {
         CheckFormat::Json => out.push_str(&render::json(&check)?),
-        CheckFormat::Prometheus => metrics(&check, args.output.as_deref(), out)?,
+        CheckFormat::Prometheus => metrics(cli, &check, args.output.as_deref(), out)?,
         CheckFormat::Table | CheckFormat::Nagios => {
             out.push_str(&output::screen().fold(&render::check::check(&check, cli.verbose)));
         }
@@ -55,8 +56,11 @@ fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
 }
 
 /// Prints metrics, or replaces a file with them. The file keeps the time of the last success.
-fn metrics(check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
+fn metrics(cli: &Cli, check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
     let mut metrics = Metrics::of(check);
+    if let Some(watcher) = state::running(&Root::open(&cli.root)?) {
+        metrics.add(&watcher);
+    }
     metrics.last_success = match check.verdict {
         CheckState::Same => SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs()),
         _ => file.and_then(output::published).and_then(|text| render::prometheus::last_success(&text)),

@@ -128,6 +128,20 @@ pub(super) fn require_live_interfaces(root: &Root, select: &SelectArgs) -> Resul
     Ok(())
 }
 
+/// The policy, with the name and the text of its file; `None` if there is no file.
+pub(super) fn read_policy(
+    purpose: Purpose,
+    cli: &Cli,
+    root: &Root,
+    args: &PolicyArgs,
+) -> Result<(String, Policy, Option<String>)> {
+    let (name, text) = read_policy_file(cli, root, purpose)?;
+    let file = text.as_deref().map(|text| Policy::parse(text).with_context(|| name.clone())).transpose()?;
+    let policy = Policy { options: args.settings.clone(), ..file.unwrap_or_default() };
+    policy.check_effects()?;
+    Ok((name, policy, text))
+}
+
 /// Reads the policy, and the machine with the facts in `wants`. CPU lists with CPUs that the machine cannot have are
 /// refused: in the policy file with line and column, on the command line as a usage error.
 pub(super) fn read_host(
@@ -137,10 +151,7 @@ pub(super) fn read_host(
     args: &PolicyArgs,
     wants: Wants,
 ) -> Result<(Machine, Policy)> {
-    let (name, text) = read_policy_file(cli, root, purpose)?;
-    let file = text.map(|text| Policy::parse(&text).with_context(|| name.clone())).transpose()?;
-    let policy = Policy { options: args.settings.clone(), ..file.unwrap_or_default() };
-    policy.check_effects()?;
+    let (name, policy, _) = read_policy(purpose, cli, root, args)?;
     let machine = read::machine(root, Wants { hints: policy.wants_hints(), ..wants })?;
     policy.check(machine.topology.possible).context(name)?;
     policy.options.check(machine.topology.possible)?;

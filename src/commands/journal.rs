@@ -4,40 +4,69 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
 
+use crate::commands::output;
 use crate::root::Root;
 
 /// The socket of syslog and journald.
 const SOCKET: &str = "/dev/log";
+/// journald's own, which takes messages with fields.
+const JOURNAL: &str = "/run/systemd/journal/socket";
 /// The log of the kernel, which journald reads too.
 const KERNEL: &str = "/dev/kmsg";
-/// Facility `daemon` with severity `warning`, and with `notice` (RFC 5424).
-const WARNING: u8 = 3 << 3 | 4;
-const NOTICE: u8 = 3 << 3 | 5;
+/// Facility `daemon` (RFC 5424).
+const DAEMON: u8 = 3 << 3;
+
+/// How urgent a message is (RFC 5424).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Priority {
+    Warning = 4,
+    Notice = 5,
+    Info = 6,
+}
 
 /// Sends a warning.
 pub(super) fn warn(root: &Root, message: &str) {
-    send(root, WARNING, message);
+    send(root, Priority::Warning, message);
 }
 
 /// Sends a message that needs no action.
 pub(super) fn note(root: &Root, message: &str) {
-    send(root, NOTICE, message);
+    send(root, Priority::Notice, message);
 }
 
 /// Sends a message. A log that is absent or full must not keep the process from its work.
-fn send(root: &Root, priority: u8, message: &str) {
-    let line =
-        format!("<{priority}>nicpin[{}]: {}", std::process::id(), message.replace(char::is_control, " "));
-    let sent = root.canonical(SOCKET).is_some_and(|path| {
-        let socket = UnixDatagram::unbound().and_then(|socket| {
-            socket.set_nonblocking(true)?;
-            socket.send_to(line.as_bytes(), root.outside(&path))
-        });
-        socket.is_ok()
-    });
-    if !sent && root.is_real() {
+fn send(root: &Root, priority: Priority, message: &str) {
+    let line = format!("<{}>nicpin[{}]: {}", DAEMON | priority as u8, std::process::id(), one_line(message));
+    if !send_to(root, SOCKET, &line) && root.is_real() {
         // One write is one message.
         let _ =
             OpenOptions::new().write(true).open(KERNEL).and_then(|mut log| log.write_all(line.as_bytes()));
     }
+}
+
+/// Logs a message with fields, by journald's own protocol where standard error is the journal's; otherwise to standard
+/// error, without the fields.
+pub(super) fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
+    let usual =
+        [("MESSAGE", message), ("PRIORITY", &(priority as u8).to_string()), ("SYSLOG_IDENTIFIER", "nicpin")];
+    let lines = usual.iter().chain(fields).map(|(key, value)| format!("{key}={}\n", one_line(value)));
+    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    if !is_journal || !send_to(root, JOURNAL, &lines.collect::<String>()) {
+        output::say(message);
+    }
+}
+
+/// Sends a datagram to a socket below the root.
+fn send_to(root: &Root, socket: &str, text: &str) -> bool {
+    root.canonical(socket).is_some_and(|path| {
+        let sent = UnixDatagram::unbound().and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            socket.send_to(text.as_bytes(), root.outside(&path))
+        });
+        sent.is_ok()
+    })
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }

@@ -22,6 +22,8 @@ mod restore;
 mod run;
 mod sampling;
 mod status;
+mod watch;
+mod watched;
 
 use std::borrow::Cow;
 
@@ -68,6 +70,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Check(args) => check::run(cli, args, out),
         Command::Restore(args) => restore::run(cli, args, out),
         Command::Confirm(args) => confirm::run(cli, args, out),
+        Command::Watch(args) => watch::run(cli, args),
         Command::Measure(args) => measure::run(cli, args, out),
         Command::Compare(args) => compare::run(cli, args, out),
         Command::Capture(args) => capture::run(cli, args, out),

@@ -12,6 +12,7 @@ use crate::render;
 use crate::report::exit::Exit;
 use crate::report::restored::Restored;
 use crate::root::Root;
+use crate::watch::state;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
@@ -21,8 +22,13 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
     }
     let root = open_to_write(cli)?;
     interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))?;
-    let undone = restore(&root, Duration::from_secs(args.lock.wait))?;
-    let restored = Restored::new(undone.unwrap_or_default());
+    // Before the lock is taken: a run of the watcher that waits for it must find the pause.
+    let watcher_paused = state::pause(&root)?;
+    let undone = restore(&root, Duration::from_secs(args.lock.wait));
+    if undone.is_err() && watcher_paused {
+        state::resume(&root)?;
+    }
+    let restored = Restored { watcher_paused, ..Restored::new(undone?.unwrap_or_default()) };
     out.push_str(&output::report(args.report, &restored, render::applied::restored)?);
     Ok(restored.exit())
 }

@@ -21,6 +21,7 @@ use crate::report::check::Unplannable;
 use crate::report::exit::Exit;
 use crate::report::status::Status;
 use crate::root::Root;
+use crate::watch;
 
 /// How long interrupts are watched by default: a queue in use has some in this time.
 const WATCH_TIME: Duration = Duration::from_secs(1);
@@ -53,6 +54,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let found = differences(&root, &machine, &plan);
     let applied = Record::exists(&root);
     let mut status = Status::new(&machine, &plan, &found, &unknown, growth.as_ref(), applied, &banned);
+    status.watcher = watch::state::running(&root);
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }

@@ -10,6 +10,8 @@ mod wire;
 pub(crate) use unix::UNIX_SOCKETS;
 pub(crate) use unix::listening;
 pub(crate) use wire::Client;
+#[cfg(feature = "cli")]
+pub(crate) use wire::messages;
 
 use crate::machine::netdev::Netdev;
 use crate::root::{FileError, Root};

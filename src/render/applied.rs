@@ -7,7 +7,7 @@ use crate::machine::shell::word;
 use crate::plan::stored::Change;
 use crate::render::note::lines;
 use crate::render::text::{count, ranges, wrap};
-use crate::report::applied::{Applied, NoteAbout};
+use crate::report::applied::{Applied, NoteAbout, Watched};
 use crate::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, RestoreOutcome};
 use crate::report::proof::{Evidence, VectorProof};
 use crate::report::restored::{Restored, ToRestore, TrialEnd};
@@ -49,6 +49,14 @@ pub fn applied(applied: &Applied) -> String {
     if applied.proof_cut_short {
         let text = "the time of --try ended before that of --prove";
         out.push_str(&wrap("cut short ", text));
+    }
+    if applied.trial.is_some() && applied.watched == Some(Watched::WaitsForTrial) {
+        out.push_str(&wrap(
+            "watcher   ",
+            "nicpin watch writes nothing until the trial is confirmed or has ended",
+        ));
+    } else if applied.watched == Some(Watched::Resumed) {
+        out.push_str(&wrap("watcher   ", "nicpin watch is no longer paused"));
     }
     if let (Some(_), Some(left)) = (applied.trial, applied.left) {
         let text =
@@ -120,7 +128,8 @@ pub fn restored(restored: &Restored) -> String {
     if restored.changed + restored.already + restored.refused + restored.absent.len() == 0
         && restored.irqbalance.is_none()
     {
-        return "nothing to restore: there is no record of an apply\n".to_owned();
+        let nothing = "nothing to restore: there is no record of an apply\n";
+        return paused(restored.watcher_paused) + nothing;
     }
     let mut out = channels(&restored.channels);
     out.push_str(&irqbalance(restored.irqbalance.as_ref()));
@@ -133,6 +142,7 @@ pub fn restored(restored: &Restored) -> String {
         );
         out.push_str(&wrap("staying   ", &text));
     }
+    out.push_str(&paused(restored.watcher_paused));
     out.push_str(&format!(
         "restored: changed={} already={} refused={} absent={}\n",
         restored.changed,
@@ -163,6 +173,11 @@ pub fn to_restore(to_restore: &ToRestore) -> String {
         to_restore.unchanged
     ));
     out
+}
+
+fn paused(paused: bool) -> String {
+    let text = "nicpin watch is paused until the next nicpin apply";
+    if paused { wrap("watcher   ", text) } else { String::new() }
 }
 
 /// Settings whose files are absent now, a line for each port.

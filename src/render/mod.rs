@@ -20,6 +20,7 @@ pub mod status;
 pub mod svg;
 pub mod table;
 mod text;
+pub mod watch;
 pub mod workers;
 
 pub use printable::{message, printable};

@@ -7,6 +7,7 @@ use crate::render::note::{advice, fix, text};
 use crate::render::score::gain;
 use crate::render::screen::{Screen, Tone};
 use crate::render::text::{columns, count, cpus, queue, ranges, rate, short_speed, wrap};
+use crate::render::watch;
 use crate::report::state::{InterfaceState, VectorState};
 use crate::report::status::{
     InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, VectorStatus,
@@ -60,6 +61,7 @@ pub fn status(status: &Status, detail: Detail, screen: Screen) -> String {
         out.push_str(&format!("+{}, -v\n", count(notes.len() - shown, "more note")));
     }
     out.push_str(&irqbalance(&status.irqbalance, screen));
+    out.push_str(&status.watcher.as_ref().map(watch::watcher).unwrap_or_default());
     out.push_str(&verdict(status, detail, screen));
     out
 }

@@ -60,6 +60,20 @@ pub struct Applied {
     pub unknown: Vec<Unplannable>,
     /// The plan's notes.
     pub notes: Vec<NoteAbout>,
+    /// What this means for a running `nicpin watch`; `None` if nothing changes for it.
+    #[serde(rename = "watcher", skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
+}
+
+/// What an apply means for a running `nicpin watch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Watched {
+    /// It writes nothing until the trial is confirmed or has ended.
+    WaitsForTrial,
+    /// It was paused by a restore, and is not any more.
+    Resumed,
 }
 
 /// A note and the name of its interface, which is empty for the whole machine.
@@ -123,6 +137,7 @@ impl Applied {
             misfit: false,
             strict: false,
             unknown,
+            watched: None,
         }
     }
 
@@ -152,6 +167,7 @@ impl Applied {
             misfit: true,
             strict: false,
             unknown: Vec::new(),
+            watched: None,
         }
     }
 
@@ -171,6 +187,12 @@ impl Applied {
     #[must_use]
     pub fn cut_short(self, cut_short: bool) -> Self {
         Self { proof_cut_short: cut_short, ..self }
+    }
+
+    /// Adds what this means for a running `nicpin watch`.
+    #[must_use]
+    pub fn with_watcher(self, watched: Option<Watched>) -> Self {
+        Self { watched, ..self }
     }
 
     /// Whether vectors that the kernel does not allow to move count as failures.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::machine::paths::IRQ_FILES;
 use crate::report::check::{Check, CheckState};
 use crate::report::difference::Reason;
+use crate::report::run::Watcher;
 use crate::report::state::InterfaceState;
 
 /// Metrics of a machine. Nothing is printed of what is `None` or empty.
@@ -57,6 +59,16 @@ impl Metrics {
             differ: differ(""),
             channels: Some(check.channels.len()),
             ..Self::default()
+        }
+    }
+
+    /// Adds what a watcher counts.
+    pub fn add(&mut self, watcher: &Watcher) {
+        self.restores = Some(watcher.restores);
+        self.contended = self.interfaces.keys().map(|name| (name.clone(), 0)).collect();
+        for left in &watcher.left_alone {
+            *self.contended.entry(left.setting.interface.clone()).or_default() +=
+                usize::from(left.setting.path.starts_with(IRQ_FILES));
         }
     }
 }

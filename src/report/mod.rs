@@ -21,6 +21,8 @@ pub mod picture;
 pub mod plugin;
 pub mod proof;
 pub mod restored;
+#[cfg(feature = "cli")]
+pub mod run;
 pub mod state;
 pub mod status;
 pub(crate) mod wording;

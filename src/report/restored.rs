@@ -58,6 +58,9 @@ pub struct Restored {
     /// The request to irqbalance, which counts like a write.
     pub irqbalance: Option<IrqbalanceOutcome>,
     pub results: Vec<WriteResult>,
+    /// Whether `nicpin watch` runs and writes nothing until the next apply.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub watcher_paused: bool,
 }
 
 impl Restored {
@@ -87,6 +90,7 @@ impl Restored {
             channels,
             irqbalance,
             results,
+            watcher_paused: false,
         }
     }
 

@@ -22,6 +22,8 @@ use crate::plan::{ChannelChange, HostSummary, NodeSource, Note, Plan, PlannedInt
 use crate::policy::Balancer;
 use crate::report::check::Unplannable;
 use crate::report::difference::{Difference, Fallback};
+#[cfg(feature = "cli")]
+use crate::report::run::Watcher;
 use crate::report::state::{InterfaceState, VectorState};
 
 /// The name and version of the JSON form.
@@ -54,6 +56,10 @@ pub struct Status {
     pub irqbalance: IrqbalanceStatus,
     /// Notes about the whole machine.
     pub notes: Vec<Note>,
+    /// `nicpin watch`, while it runs.
+    #[cfg(feature = "cli")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watcher: Option<Watcher>,
 }
 
 /// The status of an interface.
@@ -209,6 +215,8 @@ impl Status {
             interfaces,
             irqbalance: irqbalance(plan, banned, about_irqbalance.into_iter().next()),
             notes,
+            #[cfg(feature = "cli")]
+            watcher: None,
         }
     }
 }

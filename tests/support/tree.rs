@@ -111,7 +111,7 @@ fn collect(dir: &Path, above: &str, found: &mut BTreeMap<String, Entry>) {
             found.insert(path, Entry::Link(fs::read_link(&full).unwrap()));
         } else if full.is_dir() {
             collect(&full, &path, found);
-        } else {
+        } else if full.is_file() {
             found.insert(path, Entry::File(fs::read_to_string(&full).unwrap()));
         }
     }

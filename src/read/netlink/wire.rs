@@ -4,6 +4,8 @@
 //! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
 //! The socket is here because it has a timeout, and because no answer, whatever is in it, may end the program.
 
+#[cfg(feature = "cli")]
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -56,6 +58,20 @@ impl Client {
         Ok(Self { socket, family: 0, sequence: 0 })
     }
 
+    /// The number of a multicast group of a family of generic netlink; it differs from boot to boot.
+    #[cfg(feature = "cli")]
+    pub(crate) fn group(family: &CStr, name: &CStr) -> io::Result<u32> {
+        let mut request = nlctrl::Request::new().op_getfamily_do();
+        request.encode().push_family_name(family);
+        // The family of families has a fixed number, which `request` takes from 0.
+        let mut client = Self::connect(SockProtocol::NetlinkGeneric)?;
+        let groups = client.request(&request, |reply| {
+            let mut groups = reply.get_mcast_groups().ok()?;
+            groups.find_map(|group| (group.get_name().ok()? == name).then(|| group.get_id().ok())?)
+        })?;
+        groups.first().copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
     pub(crate) fn ask(&mut self, ifindex: u32) -> Netdev {
         let mut queues = netdev::Request::new().op_queue_get_dump();
@@ -105,11 +121,9 @@ fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Passes on the messages of a datagram that answer the request; returns whether the answer ends with it.
-fn take(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
-    while let Some(header) = bytes.first_chunk() {
-        let header = Nlmsghdr::new_from_array(*header);
-        let length = header.len as usize;
-        let payload = bytes.get(Nlmsghdr::len()..length).ok_or_else(torn)?;
+fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+    for message in messages(bytes) {
+        let (header, payload) = message?;
         if header.seq == sequence {
             match i32::from(header.r#type) {
                 // 0 in an acknowledgement and at the end of a dump, a negative errno in an error.
@@ -124,9 +138,23 @@ fn take(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Res
                 _ => {}
             }
         }
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    if bytes.is_empty() { Ok(false) } else { Err(torn()) }
+    Ok(false)
+}
+
+/// The messages of a datagram, each with its header; an error after the last one that is whole.
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
+    std::iter::from_fn(move || {
+        let rest = std::mem::take(&mut bytes);
+        let Some(header) = rest.first_chunk() else {
+            return if rest.is_empty() { None } else { Some(Err(torn())) };
+        };
+        let header = Nlmsghdr::new_from_array(*header);
+        let length = header.len as usize;
+        let Some(payload) = rest.get(Nlmsghdr::len()..length) else { return Some(Err(torn())) };
+        bytes = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Ok((header, payload)))
+    })
 }
 
 fn torn() -> io::Error {

@@ -1,0 +1,359 @@
+//! `nicpin watch`: apply again after every event that undoes affinity.
+
+mod outcome;
+mod policy;
+
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+
+use crate::cli::{Cli, WatchArgs, arguments_for};
+use crate::commands::inputs::open_to_write;
+use crate::commands::journal::{self, Priority};
+use crate::commands::watch::policy::ValidPolicy;
+use crate::render;
+use crate::report::exit::Exit;
+use crate::report::run::{RunReport, WaitsFor, Watcher, WatcherRun};
+use crate::root::Root;
+use crate::watch::state::{self, Lock};
+use crate::watch::{Child, Demand, Ended, Event, Events, Fights, Kind, Manager, Schedule, Sources};
+
+/// A run that takes longer is ended: first it is asked to stop before its next write.
+const LONGEST_RUN: Duration = Duration::from_secs(300);
+const GRACE: Duration = Duration::from_secs(10);
+/// While the watcher waits for the end of a trial or a pause, it looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
+/// Runs that `nicpin status` shows.
+const LAST_RUNS: usize = 5;
+
+pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
+    let root = open_to_write(cli)?;
+    let lock = match Lock::take(&root) {
+        Ok(lock) => Some(lock),
+        // An observer needs no privilege; without this file `nicpin status` does not show it.
+        Err(error) if args.observe => {
+            journal::log(&root, Priority::Info, &format!("{error}; nicpin status will not show this"), &[]);
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let policy = ValidPolicy::read(cli, args, &root)?;
+    let sources = Sources::open(&root, &policy.path).context("cannot wait for events")?;
+    for missing in &sources.missing {
+        let text = format!("cannot wait for {missing}; the check every 5 minutes is left");
+        journal::log(&root, Priority::Warning, &text, &[]);
+    }
+    let watching = Watching::new(cli, args, &root, policy, sources, lock.is_some());
+    watching.work()
+}
+
+/// The watcher.
+struct Watching<'a> {
+    cli: &'a Cli,
+    args: &'a WatchArgs,
+    root: &'a Root,
+    policy: ValidPolicy<'a>,
+    sources: Sources,
+    manager: Manager,
+    schedule: Schedule,
+    fights: Fights,
+    start: Instant,
+    /// When systemd was told last that this process is alive.
+    alive: Duration,
+    /// The events that the next run is for.
+    events: Events,
+    /// Whether an earlier run may have caused all of them.
+    follows_up: bool,
+    run: Option<Run>,
+    /// The process that writes metrics.
+    metrics: Option<Child>,
+    /// Planned interfaces at the last run.
+    interfaces: usize,
+    state: Watcher,
+    /// Whether the state is saved for `nicpin status`.
+    is_shown: bool,
+    /// While something is waited for: when to look again.
+    look_again: Duration,
+}
+
+/// A run that has not ended.
+struct Run {
+    child: Child,
+    began: Duration,
+    at: u64,
+    events: Events,
+    /// The events since it began.
+    during: Events,
+    follows_up: bool,
+    /// The signal that it was sent because it takes too long.
+    signalled: Option<Signal>,
+}
+
+impl<'a> Watching<'a> {
+    fn new(
+        cli: &'a Cli,
+        args: &'a WatchArgs,
+        root: &'a Root,
+        policy: ValidPolicy<'a>,
+        sources: Sources,
+        is_shown: bool,
+    ) -> Self {
+        let pid = i32::try_from(std::process::id()).unwrap_or_default();
+        let state = Watcher::new(pid, state::start_of(pid).unwrap_or_default(), wall(), args.observe);
+        Self {
+            cli,
+            args,
+            root,
+            policy,
+            sources,
+            manager: Manager::find(),
+            schedule: Schedule::new(Duration::ZERO),
+            fights: Fights::default(),
+            start: Instant::now(),
+            alive: Duration::ZERO,
+            events: Events::default(),
+            follows_up: false,
+            run: None,
+            metrics: None,
+            interfaces: 0,
+            state,
+            is_shown,
+            look_again: Duration::ZERO,
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn work(mut self) -> Result<Exit> {
+        self.happened(Event::of(Kind::Start));
+        self.state.waits_for = state::blocked(self.root);
+        self.show();
+        loop {
+            self.begin_if_due();
+            let time = self.time_to_sleep();
+            let children = self.run.iter().map(|run| &run.child).chain(&self.metrics);
+            let streams: Vec<BorrowedFd<'_>> = children.flat_map(Child::streams).collect();
+            let woken = self.sources.wait(self.root, time, &streams)?;
+            for child in self.run.iter_mut().map(|run| &mut run.child).chain(&mut self.metrics) {
+                child.read()?;
+            }
+            for event in woken.events {
+                self.happened(event);
+            }
+            if woken.state {
+                self.look_at_state();
+            }
+            for signal in woken.signals {
+                match signal {
+                    Signal::SIGHUP => self.reload(),
+                    Signal::SIGUSR1 => {
+                        let now = self.now();
+                        self.schedule.at_once(now);
+                        self.happened(Event::of(Kind::Request));
+                    }
+                    Signal::SIGTERM | Signal::SIGINT => return self.end(),
+                    _ => self.reap()?,
+                }
+            }
+            self.limit_run();
+            self.stay_alive();
+        }
+    }
+
+    /// Takes note of an event. While a run lasts, it is decided at its end what to do about it.
+    fn happened(&mut self, event: Event) {
+        if event.kind.is_of_kernel() || event.kind == Kind::Policy {
+            let about = if matches!(event.kind, Kind::Link | Kind::Device | Kind::Channels) {
+                &event.about
+            } else {
+                ""
+            };
+            self.fights.kernel_event(about);
+        }
+        if let Some(run) = &mut self.run {
+            run.during.add(event);
+        } else {
+            self.schedule.event(self.start.elapsed());
+            self.follows_up = false;
+            self.events.add(event);
+        }
+    }
+
+    fn begin_if_due(&mut self) {
+        let now = self.now();
+        if self.run.is_some() || now < self.schedule.due() || now < self.look_again {
+            return;
+        }
+        if let Some(why) = state::blocked(self.root) {
+            self.wait_for(why);
+            self.look_again = now + LOOK_AGAIN;
+            return;
+        }
+        if let Some(demand) = self.schedule.begin(now) {
+            self.begin(demand, now);
+        }
+    }
+
+    fn begin(&mut self, demand: Demand, now: Duration) {
+        match demand {
+            Demand::Events => {}
+            Demand::Periodic => self.events.add(Event::of(Kind::Periodic)),
+            Demand::Retry => self.events.add(Event::of(Kind::Retry)),
+        }
+        self.policy.refresh(self.root);
+        let events = std::mem::take(&mut self.events);
+        let follows_up = std::mem::take(&mut self.follows_up);
+        let started = self.arguments(now).and_then(|arguments| Ok(Child::start(&arguments)?));
+        match started {
+            Ok(child) => {
+                let (during, signalled, at) = (Events::default(), None, wall());
+                self.run = Some(Run { child, began: now, at, events, during, follows_up, signalled });
+            }
+            Err(error) => {
+                let run = WatcherRun {
+                    at: wall(),
+                    event: events.cause(),
+                    events: events.count,
+                    ..WatcherRun::default()
+                };
+                self.finished(run, Err(format!("the run cannot be started: {error:#}")), &events);
+            }
+        }
+    }
+
+    /// The command line of a run.
+    fn arguments(&self, now: Duration) -> Result<Vec<OsString>> {
+        let left_alone: Vec<String> = self.fights.left_alone(now).map(|(setting, _)| setting.name).collect();
+        let own = if self.args.observe {
+            vec!["check", "--json"]
+        } else {
+            let leave = left_alone.iter().flat_map(|name| ["--leave", name]);
+            ["apply", "--json", "--watched"].into_iter().chain(leave).collect()
+        };
+        Ok(arguments_for(&own, self.policy.copy())?)
+    }
+
+    fn time_to_sleep(&self) -> Duration {
+        let now = self.now();
+        let next = match &self.run {
+            Some(run) => {
+                run.began + LONGEST_RUN + if run.signalled.is_some() { GRACE } else { Duration::ZERO }
+            }
+            None => self.schedule.due().max(self.look_again),
+        };
+        let alive = self.manager.watchdog.map_or(Duration::MAX, |within| self.alive + within / 2);
+        next.min(alive).saturating_sub(now)
+    }
+
+    /// Tells systemd that this process is alive. An idle watcher does so at its periodic check, not more often.
+    fn stay_alive(&mut self) {
+        let now = self.now();
+        if self.manager.watchdog.is_some_and(|within| now >= self.alive + within / 4) {
+            self.manager.alive();
+            self.alive = now;
+        }
+    }
+
+    fn limit_run(&mut self) {
+        let now = self.now();
+        let Some(run) = &mut self.run else { return };
+        let signal = match run.signalled {
+            None if now >= run.began + LONGEST_RUN => Signal::SIGTERM,
+            Some(Signal::SIGTERM) if now >= run.began + LONGEST_RUN + GRACE => Signal::SIGKILL,
+            _ => return,
+        };
+        run.child.signal(signal);
+        run.signalled = Some(signal);
+    }
+
+    /// Ends the run whose process has ended.
+    fn reap(&mut self) -> Result<()> {
+        match self.metrics.take().map(Child::ended).transpose()? {
+            Some(Err(child)) => self.metrics = Some(child),
+            Some(Ok(ended)) => self.metrics_written(&ended),
+            None => {}
+        }
+        let Some(run) = self.run.take() else { return Ok(()) };
+        match run.child.ended()? {
+            Err(child) => self.run = Some(Run { child, ..run }),
+            Ok(ended) => {
+                let milliseconds = self.now().saturating_sub(run.began).as_millis();
+                let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+                let (event, events) = (run.events.cause(), run.events.count);
+                let done = WatcherRun { at: run.at, event, events, milliseconds, ..WatcherRun::default() };
+                let report = self.report(&ended);
+                let channels_or_irqbalance =
+                    report.as_ref().map_or((false, false), |report| (report.channels, report.irqbalance));
+                self.finished(done, report, &run.events);
+                self.after(run.during, channels_or_irqbalance, run.follows_up);
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, ended: &Ended) -> Result<RunReport, String> {
+        let report = if self.args.observe { ended.checked() } else { ended.report() };
+        report.map_err(|error| error.to_string())
+    }
+
+    /// Nothing is written until a trial or the pause of a restore has ended.
+    fn wait_for(&mut self, why: WaitsFor) {
+        if self.state.waits_for == Some(why) {
+            return;
+        }
+        self.state.waits_for = Some(why);
+        let text = render::watch::waits_for(why);
+        journal::log(self.root, Priority::Notice, text, &[]);
+        self.show();
+    }
+
+    /// A trial or a pause may have begun or ended.
+    fn look_at_state(&mut self) {
+        self.look_again = Duration::ZERO;
+        match (state::blocked(self.root), self.state.waits_for) {
+            (Some(why), _) if self.run.is_none() => self.wait_for(why),
+            (None, Some(_)) => {
+                self.state.waits_for = None;
+                self.happened(Event::of(Kind::Released));
+                self.show();
+            }
+            _ => {}
+        }
+    }
+
+    fn reload(&mut self) {
+        self.manager.reloading();
+        self.happened(Event::of(Kind::Policy));
+        self.policy.refresh(self.root);
+        self.show();
+    }
+
+    /// Saves the state for `nicpin status`, and tells systemd.
+    fn show(&self) {
+        // `status` shows less without it; nothing else depends on it.
+        let _ = self.is_shown.then(|| state::save(self.root, &self.state));
+        let next = self.schedule.next_check().saturating_sub(self.now()).as_secs();
+        self.manager.ready(&render::watch::line(&self.state, self.interfaces, wall() + next));
+    }
+
+    /// Ends without restoring. A run stops before its next write.
+    fn end(mut self) -> Result<Exit> {
+        self.manager.stopping();
+        if let Some(run) = self.run.take() {
+            run.child.signal(if self.args.observe { Signal::SIGKILL } else { Signal::SIGTERM });
+            run.child.wait(GRACE)?;
+        }
+        let _ = self.is_shown.then(|| state::remove(self.root));
+        Ok(Exit::Planned)
+    }
+}
+
+/// Seconds since 1970.
+fn wall() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}

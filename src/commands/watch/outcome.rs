@@ -1,0 +1,168 @@
+//! What follows from the result of a run: messages, settings that are left alone, and events that it has caused itself.
+
+use std::time::Duration;
+
+use crate::cli::arguments_for;
+use crate::commands::journal::{self, Priority};
+use crate::commands::watch::{LAST_RUNS, Watching, wall};
+use crate::machine::paths::affinity_file;
+use crate::render;
+use crate::report::run::{LeftAlone, RunReport, WaitsFor, WatcherRun};
+use crate::watch::{Child, Ended, Events, Fight, Kind};
+
+impl Watching<'_> {
+    /// Decides about the events during a run. Those that it may have caused itself allow one further run.
+    pub(super) fn after(&mut self, during: Events, (channels, irqbalance): (bool, bool), follows_up: bool) {
+        let moved = self.sources.files.moved(self.root);
+        let mut during = during.without(Kind::Affinity);
+        if let Some(event) = moved {
+            during.add(event);
+        }
+        let is_own = during.may_be_own(channels, irqbalance);
+        if during.is_empty() || is_own && follows_up {
+            return;
+        }
+        self.schedule.event(self.start.elapsed());
+        self.events = during;
+        self.follows_up = is_own;
+    }
+
+    /// Keeps and reports the result of a run.
+    pub(super) fn finished(
+        &mut self,
+        mut run: WatcherRun,
+        report: Result<RunReport, String>,
+        events: &Events,
+    ) {
+        let now = self.now();
+        match report {
+            Ok(report) if report.paused => {
+                self.wait_for(WaitsFor::Apply);
+                self.schedule.end(now, false);
+                return;
+            }
+            Ok(report) => {
+                (run.changed, run.failed) = (report.changed, report.failed);
+                self.interfaces = report.interfaces;
+                self.schedule.end(now, report.failed > 0);
+                self.log_run(&run, &report);
+                self.state.restores +=
+                    u64::from(run.changed > 0 && events.are_of_old_plan() && !self.args.observe);
+                self.fight(events.are_of_old_plan(), &report, now);
+                self.guard(&report, now);
+            }
+            Err(error) => {
+                self.schedule.end(now, true);
+                let text = format!("{}: the run failed: {error}", events.cause());
+                journal::log(self.root, Priority::Warning, &text, &[("NICPIN_EVENT", &events.cause())]);
+                run.error = Some(error);
+            }
+        }
+        self.state.waits_for = None;
+        self.state.count += 1;
+        self.state.runs.insert(0, run);
+        self.state.runs.truncate(LAST_RUNS);
+        self.show();
+        self.begin_metrics();
+    }
+
+    fn log_run(&self, run: &WatcherRun, report: &RunReport) {
+        let observe = self.args.observe;
+        let cause = render::watch::cause(run);
+        let mut text = format!("{cause}: {}", render::watch::result(run, observe));
+        if observe && run.changed > 0 {
+            text.push_str("; nicpin apply would change them");
+        }
+        for why in &report.failures {
+            text.push_str("; ");
+            text.push_str(why);
+        }
+        let mut interfaces: Vec<&str> =
+            report.written.iter().map(|written| written.interface.as_str()).collect();
+        interfaces.dedup();
+        let fields = [
+            ("NICPIN_EVENT", run.event.as_str()),
+            ("NICPIN_EVENTS", &run.events.to_string()),
+            ("NICPIN_INTERFACES", &interfaces.join(" ")),
+            ("NICPIN_CHANGED", &run.changed.to_string()),
+            ("NICPIN_FAILED", &run.failed.to_string()),
+            ("NICPIN_MILLISECONDS", &run.milliseconds.to_string()),
+        ];
+        let priority = match (run.failed, run.changed) {
+            (0, 0) if !self.cli.verbose => return,
+            (0, 0) => Priority::Info,
+            (0, _) => Priority::Notice,
+            _ => Priority::Warning,
+        };
+        journal::log(self.root, priority, &text, &fields);
+    }
+
+    /// Notes which settings were restored, and leaves those alone that another program writes again and again.
+    fn fight(&mut self, is_old_plan: bool, report: &RunReport, now: Duration) {
+        self.fights.forget(now);
+        for setting in report.written.iter().filter(|_| is_old_plan) {
+            let Some(Fight { setting, lasts }) = self.fights.restored(setting, now) else { continue };
+            let hours = lasts.as_secs() / 3600;
+            let who = match &report.writers[..] {
+                [] => "no known program that moves interrupts runs".to_owned(),
+                writers => format!("perhaps {}", writers.join(" or ")),
+            };
+            let text = format!(
+                "{} of {} was restored 3 times in 10 minutes: another program writes it ({who}); it is left alone for {hours} h",
+                setting.path, setting.interface
+            );
+            let fields = [
+                ("NICPIN_SETTING", setting.name.as_str()),
+                ("NICPIN_PATH", &setting.path),
+                ("NICPIN_INTERFACES", &setting.interface),
+                ("NICPIN_WRITERS", &report.writers.join(", ")),
+            ];
+            journal::log(self.root, Priority::Warning, &text, &fields);
+        }
+        let wall = wall();
+        let left = |(setting, until): (_, Duration)| {
+            let until = wall + until.saturating_sub(now).as_secs();
+            LeftAlone { setting, until }
+        };
+        self.state.left_alone = self.fights.left_alone(now).map(left).collect();
+        self.state.fights = self.fights.count;
+    }
+
+    /// Watches the planned vectors that are not left alone.
+    fn guard(&mut self, report: &RunReport, now: Duration) {
+        if !self.args.guard {
+            return;
+        }
+        let left: Vec<String> = self.fights.left_alone(now).map(|(setting, _)| setting.path).collect();
+        let is_left = |irq: u32| left.contains(&affinity_file(irq));
+        let vectors: Vec<(u32, String)> =
+            report.vectors.iter().filter(|(irq, _)| !is_left(*irq)).cloned().collect();
+        if let Err(error) = self.sources.files.guard(self.root, &vectors) {
+            let text = format!("--guard: cannot wait for changes of affinity: {error}");
+            journal::log(self.root, Priority::Warning, &text, &[]);
+        }
+    }
+
+    /// Starts the process that writes `--metrics`. One that still runs writes almost the same.
+    fn begin_metrics(&mut self) {
+        let Some(file) = &self.args.metrics else { return };
+        if self.metrics.is_some() {
+            return;
+        }
+        let file = file.to_string_lossy();
+        let own = ["check", "--format", "prometheus", "--output", &file];
+        let started = arguments_for(&own, self.policy.copy())
+            .map_err(anyhow::Error::from)
+            .and_then(|arguments| Ok(Child::start(&arguments)?));
+        match started {
+            Ok(child) => self.metrics = Some(child),
+            Err(error) => journal::log(self.root, Priority::Warning, &format!("--metrics: {error:#}"), &[]),
+        }
+    }
+
+    pub(super) fn metrics_written(&self, ended: &Ended) {
+        if let Some(error) = ended.error() {
+            journal::log(self.root, Priority::Warning, &format!("--metrics: {error}"), &[]);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The policy of a watcher: when its file becomes invalid, the last valid text stays in force.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::cli::{Cli, WatchArgs};
+use crate::commands::inputs::{CONFIG, Purpose, read_policy};
+use crate::commands::journal::{self, Priority};
+use crate::read::topology;
+use crate::root::Root;
+use crate::watch::state::keep_policy;
+
+pub(super) struct ValidPolicy<'a> {
+    cli: &'a Cli,
+    args: &'a WatchArgs,
+    /// The policy file, outside the root.
+    pub(super) path: String,
+    /// The last valid text; `None` where there was no file.
+    text: Option<String>,
+    /// A copy of it, while the file is invalid.
+    copy: Option<PathBuf>,
+    /// What is wrong with the file.
+    error: Option<String>,
+}
+
+impl<'a> ValidPolicy<'a> {
+    pub(super) fn read(cli: &'a Cli, args: &'a WatchArgs, root: &Root) -> Result<Self> {
+        let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
+        let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
+        let path = path.to_string_lossy().into_owned();
+        let text = valid(cli, args, root)?;
+        Ok(Self { cli, args, path, text, copy: None, error: None })
+    }
+
+    /// Reads the file again. An invalid one is reported once.
+    pub(super) fn refresh(&mut self, root: &Root) {
+        match valid(self.cli, self.args, root) {
+            Ok(text) => {
+                if text != self.text || self.error.is_some() {
+                    let fields = [("NICPIN_POLICY", self.path.as_str())];
+                    journal::log(
+                        root,
+                        Priority::Notice,
+                        &format!("{}: the policy is in force", self.path),
+                        &fields,
+                    );
+                }
+                (self.text, self.copy, self.error) = (text, None, None);
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                if self.error.as_ref() != Some(&error) {
+                    let fields = [("NICPIN_POLICY", self.path.as_str())];
+                    let text = format!("{error}; the policy before stays in force");
+                    journal::log(root, Priority::Warning, &text, &fields);
+                    self.error = Some(error);
+                }
+                if self.copy.is_none() {
+                    // Without the copy a run fails on the file, and reports it.
+                    self.copy = keep_policy(root, self.text.as_deref().unwrap_or_default()).ok();
+                }
+            }
+        }
+    }
+
+    /// The policy file for runs, where it is not the usual one.
+    pub(super) fn copy(&self) -> Option<&Path> {
+        self.copy.as_deref()
+    }
+}
+
+/// The text of the policy file, if it is valid on this machine.
+fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<Option<String>> {
+    let purpose = if args.observe { Purpose::Look } else { Purpose::Write };
+    let (name, policy, text) = read_policy(purpose, cli, root, &args.policy)?;
+    let possible = topology::read(root)?.possible;
+    policy.check(possible).context(name)?;
+    policy.options.check(possible)?;
+    Ok(text)
+}

@@ -1,0 +1,120 @@
+//! What `nicpin watch` knows and shows: the report of a run of its child, and its own state.
+
+use serde::{Deserialize, Serialize};
+
+/// What a run did, as the child reports it to the watcher.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunReport {
+    /// Whether nothing was written because `restore` has paused the watcher.
+    #[serde(default)]
+    pub paused: bool,
+    /// Planned interfaces.
+    pub interfaces: usize,
+    /// Settings that were changed, channels and irqbalance included.
+    pub changed: usize,
+    /// Settings that could not be changed.
+    pub failed: usize,
+    /// The first reasons for that.
+    pub failures: Vec<String>,
+    /// Whether channels were changed, which causes events.
+    pub channels: bool,
+    /// Whether a request was made to irqbalance.
+    pub irqbalance: bool,
+    /// The settings that were written.
+    pub written: Vec<ChangedSetting>,
+    /// The IRQ of each planned vector, and what its `smp_affinity` holds as planned.
+    pub vectors: Vec<(u32, String)>,
+    /// Programs on this machine that may write affinities.
+    pub writers: Vec<String>,
+}
+
+/// A setting that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedSetting {
+    /// Its name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
+    pub name: String,
+    pub interface: String,
+    pub path: String,
+}
+
+/// The state of a watcher.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Watcher {
+    pub pid: i32,
+    /// The start of its process in the kernel's ticks since boot, which tells it from a later process of this number.
+    pub started: u64,
+    /// When it started, in seconds since 1970.
+    pub since: u64,
+    /// Whether it only observes.
+    pub observe: bool,
+    /// Why it writes nothing at present; `None` if it does.
+    pub waits_for: Option<WaitsFor>,
+    /// Runs since it started, and those of them that have restored the planned state.
+    pub count: u64,
+    pub restores: u64,
+    /// The last runs, latest first.
+    pub runs: Vec<WatcherRun>,
+    /// Settings that it leaves alone, because another program writes them again and again.
+    pub left_alone: Vec<LeftAlone>,
+    /// How often it has begun to leave a setting alone.
+    pub fights: u64,
+}
+
+impl Watcher {
+    /// A watcher that has not run yet. `started` and `since` as in its fields.
+    pub fn new(pid: i32, started: u64, since: u64, observe: bool) -> Self {
+        let (runs, left_alone) = (Vec::new(), Vec::new());
+        Self {
+            pid,
+            started,
+            since,
+            observe,
+            waits_for: None,
+            count: 0,
+            restores: 0,
+            runs,
+            left_alone,
+            fights: 0,
+        }
+    }
+}
+
+/// Why a watcher writes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitsFor {
+    /// `nicpin restore` has paused it until the next `nicpin apply`.
+    Apply,
+    /// `nicpin apply --try` waits for its confirmation.
+    Trial,
+}
+
+/// A run of a watcher.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatcherRun {
+    /// When it started, in seconds since 1970.
+    pub at: u64,
+    /// The first event that caused it: `link eth2`.
+    pub event: String,
+    /// How many events there were.
+    pub events: usize,
+    pub milliseconds: u64,
+    /// Settings that were changed; with `--observe`, that differ.
+    pub changed: usize,
+    /// Settings that could not be changed.
+    pub failed: usize,
+    /// Why the run failed as a whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+}
+
+/// A setting that a watcher leaves alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftAlone {
+    #[serde(flatten)]
+    pub setting: ChangedSetting,
+    /// Until when, in seconds since 1970.
+    pub until: u64,
+}

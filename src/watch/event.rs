@@ -1,0 +1,157 @@
+//! What happened, and what of it is the work of the run itself.
+
+use std::fmt;
+
+use nix::sys::signal::Signal;
+
+/// A reason to look at the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub kind: Kind,
+    /// The interface, CPU, device or IRQ; empty for the whole machine.
+    pub about: String,
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The watcher has started.
+    Start,
+    /// An interface was opened, closed, changed or removed (rtnetlink, group `link`).
+    Link,
+    /// An interface or a queue was added, removed or renamed (uevents `net` and `queues`).
+    Device,
+    /// A driver was bound to a device with interfaces (uevent `bind`).
+    Bind,
+    /// Channels, rings or private flags were set (ethtool netlink, group `monitor`).
+    Channels,
+    /// A CPU went online or offline (uevent `cpu`).
+    Cpu,
+    /// The clock was set, which the kernel also does at resume (`TFD_TIMER_CANCEL_ON_SET`).
+    Resume,
+    /// The kernel had no room for a message (ENOBUFS), or a message was torn.
+    Lost,
+    /// irqbalance has made a socket: it has none of its bans.
+    Irqbalance,
+    /// The policy file was changed, or SIGHUP came.
+    Policy,
+    /// Another program has written the affinity of a planned vector.
+    Affinity,
+    /// A trial or the pause of a restore has ended.
+    Released,
+    /// SIGUSR1.
+    Request,
+    /// The time for the periodic check.
+    Periodic,
+    /// The time to try again after a run that failed.
+    Retry,
+}
+
+impl Kind {
+    /// Whether it comes from the kernel, which may have reset settings itself: nobody fights then.
+    pub fn is_of_kernel(self) -> bool {
+        matches!(
+            self,
+            Self::Link | Self::Device | Self::Bind | Self::Channels | Self::Cpu | Self::Resume | Self::Lost
+        )
+    }
+
+    /// Whether a run writes without anybody having changed what an earlier run wrote.
+    fn is_fresh_start(self) -> bool {
+        matches!(self, Self::Start | Self::Policy | Self::Released)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Link => "link",
+            Self::Device => "device",
+            Self::Bind => "bind",
+            Self::Channels => "channels",
+            Self::Cpu => "cpu",
+            Self::Resume => "resume or clock change",
+            Self::Lost => "lost events",
+            Self::Irqbalance => "irqbalance started",
+            Self::Policy => "policy",
+            Self::Affinity => "affinity of IRQ",
+            Self::Released => "end of a trial or pause",
+            Self::Request => "SIGUSR1",
+            Self::Periodic => "periodic check",
+            Self::Retry => "retry",
+        }
+    }
+}
+
+impl Event {
+    pub fn new(kind: Kind, about: impl Into<String>) -> Self {
+        Self { kind, about: about.into() }
+    }
+
+    /// Of the whole machine.
+    pub fn of(kind: Kind) -> Self {
+        Self::new(kind, "")
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.words())?;
+        if self.about.is_empty() { Ok(()) } else { write!(f, " {}", self.about) }
+    }
+}
+
+/// What has come.
+#[derive(Debug, Default)]
+pub struct Woken {
+    pub events: Vec<Event>,
+    pub signals: Vec<Signal>,
+    /// Whether a trial, or the pause of a restore, may have begun or ended.
+    pub state: bool,
+}
+
+/// The events that the next run is for: the first of each kind, and how many there were.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Events {
+    first: Vec<Event>,
+    pub count: usize,
+}
+
+impl Events {
+    pub fn add(&mut self, event: Event) {
+        self.count += 1;
+        if self.first.iter().all(|first| first.kind != event.kind) {
+            self.first.push(event);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// The first event, which is what people are shown.
+    pub fn cause(&self) -> String {
+        self.first.first().map(Event::to_string).unwrap_or_default()
+    }
+
+    /// Whether what a run for them writes was planned before, so that another program may have changed it.
+    pub fn are_of_old_plan(&self) -> bool {
+        !self.first.iter().any(|event| event.kind.is_fresh_start())
+    }
+
+    /// All but those of a kind.
+    #[must_use]
+    pub fn without(mut self, kind: Kind) -> Self {
+        self.first.retain(|event| event.kind != kind);
+        self
+    }
+
+    /// Whether a run may have caused all of them itself: `channels`, it has changed channels; `irqbalance`, it has
+    /// stopped or asked irqbalance.
+    pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {
+        self.first.iter().all(|event| match event.kind {
+            Kind::Link | Kind::Device | Kind::Channels => channels,
+            Kind::Irqbalance => irqbalance,
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! Messages of the kernel as bytes: link messages of rtnetlink, notifications of ethtool, uevents. Total functions: a
+//! message that is torn is an error, and what is not understood is left out.
+
+use std::io;
+
+use crate::read::netlink::messages;
+
+/// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
+const LINK_MESSAGES: [u16; 2] = [16, 17];
+/// Bytes of `struct ifinfomsg` and, within it, the place of `ifi_type`.
+const IFINFOMSG: usize = 16;
+const AF_UNSPEC: u8 = 0;
+const ARPHRD_LOOPBACK: u16 = 772;
+/// `IFLA_IFNAME`, `IFLA_LINKINFO`, `IFLA_PARENT_DEV_NAME` (`include/uapi/linux/if_link.h`), and what is nested in the
+/// second: the kind of a virtual interface. A port of a bond or bridge has `IFLA_LINKINFO` without a kind of its own.
+const NAME: u16 = 3;
+const LINKINFO: u16 = 18;
+const PARENT: u16 = 56;
+const INFO_KIND: u16 = 1;
+
+/// The names of the interfaces with hardware that a datagram of rtnetlink is about.
+pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for message in messages(datagram) {
+        let (header, payload) = message?;
+        // A bridge reports its ports in messages of its own family, which say nothing about the kind of the interface.
+        if !LINK_MESSAGES.contains(&header.r#type) || payload.first() != Some(&AF_UNSPEC) {
+            continue;
+        }
+        let kind = payload.get(2..4).and_then(|bytes| Some(u16::from_ne_bytes(*bytes.first_chunk()?)));
+        let (mut name, mut is_virtual, mut has_parent) = (None, kind == Some(ARPHRD_LOOPBACK), false);
+        for attribute in attributes(payload.get(IFINFOMSG..).ok_or_else(torn)?) {
+            match attribute? {
+                (NAME, text) => name = Some(word(text)),
+                (LINKINFO, nested) => {
+                    for attribute in attributes(nested) {
+                        is_virtual |= attribute?.0 == INFO_KIND;
+                    }
+                }
+                (PARENT, _) => has_parent = true,
+                _ => {}
+            }
+        }
+        if !is_virtual || has_parent {
+            names.push(name.unwrap_or_default());
+        }
+    }
+    Ok(names)
+}
+
+/// `ETHTOOL_MSG_PRIVFLAGS_NTF`, `ETHTOOL_MSG_RINGS_NTF`, `ETHTOOL_MSG_CHANNELS_NTF`: with them many drivers free their
+/// IRQs and request them again (`include/uapi/linux/ethtool_netlink_generated.h`).
+const CHANGES: [u8; 3] = [15, 17, 19];
+/// Bytes of `struct genlmsghdr`.
+const GENLMSGHDR: usize = 4;
+/// The header of each notification, and in it the interface's name (`ETHTOOL_A_HEADER_DEV_NAME`).
+const HEADER: u16 = 1;
+const DEVICE_NAME: u16 = 2;
+
+/// The names of the interfaces whose channels, rings or private flags a datagram of ethtool's group `monitor` is about.
+pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for message in messages(datagram) {
+        let (_, payload) = message?;
+        if !payload.first().is_some_and(|command| CHANGES.contains(command)) {
+            continue;
+        }
+        for attribute in attributes(payload.get(GENLMSGHDR..).ok_or_else(torn)?) {
+            let (HEADER, nested) = attribute? else { continue };
+            for attribute in attributes(nested) {
+                if let (DEVICE_NAME, text) = attribute? {
+                    names.push(word(text));
+                }
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// A uevent that is a reason to look at the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Uevent {
+    /// An interface, or a queue of it, was added, removed or renamed.
+    Interface(String),
+    /// A CPU, by its number.
+    Cpu(String),
+    /// A driver was bound to the device with this path below `/sys`, which may have interfaces.
+    Bound(String),
+}
+
+/// Reads a uevent of the kernel: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` for all others.
+pub(super) fn uevent(datagram: &[u8]) -> Option<Uevent> {
+    let text = String::from_utf8_lossy(datagram);
+    let field = |key: &str| {
+        text.split('\0')
+            .skip(1)
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+            .unwrap_or_default()
+    };
+    let (action, path) = text.split('\0').next()?.split_once('@')?;
+    let last = path.rsplit('/').next().unwrap_or_default();
+    match field("SUBSYSTEM") {
+        "net" | "queues" if path.starts_with("/devices/virtual/") => None,
+        "net" => Some(Uevent::Interface(last.to_owned())),
+        // /devices/pci0000:80/0000:82:00.0/net/eth2/queues/rx-0
+        "queues" => {
+            let name = path.rsplit('/').nth(2).unwrap_or_default();
+            Some(Uevent::Interface(name.to_owned()))
+        }
+        "cpu" if ["online", "offline", "add", "remove"].contains(&action) => {
+            Some(Uevent::Cpu(last.trim_start_matches("cpu").to_owned()))
+        }
+        _ if action == "bind" => Some(Uevent::Bound(path.to_owned())),
+        _ => None,
+    }
+}
+
+/// The attributes of a message (`struct nlattr`), without the bits that mark nested ones.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(u16, &[u8])>> {
+    std::iter::from_fn(move || {
+        let &[l0, l1, k0, k1, ..] = bytes else {
+            return if std::mem::take(&mut bytes).is_empty() { None } else { Some(Err(torn())) };
+        };
+        let length = usize::from(u16::from_ne_bytes([l0, l1]));
+        let Some(payload) = bytes.get(4..length) else {
+            bytes = &[];
+            return Some(Err(torn()));
+        };
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Ok((u16::from_ne_bytes([k0, k1]) & 0x3fff, payload)))
+    })
+}
+
+/// A text of an attribute, which ends with a NUL.
+fn word(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(bytes).replace(char::is_control, "?")
+}
+
+fn torn() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(4 + payload.len()).unwrap();
+        let mut bytes = [&length.to_ne_bytes(), &kind.to_ne_bytes(), payload].concat();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(16 + payload.len()).unwrap();
+        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 10], payload].concat()
+    }
+
+    fn link(kind: u16, hardware: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+        let head = [&[0, 0][..], &hardware.to_ne_bytes(), &[0; 12]].concat();
+        message(kind, &[head, attributes.concat()].concat())
+    }
+
+    const ETHER: u16 = 1;
+
+    #[test]
+    fn links_without_hardware_are_left_out() {
+        let name = |name: &str| attribute(NAME, format!("{name}\0").as_bytes());
+        let of_kind = |kind: &str| attribute(LINKINFO | 0x8000, &attribute(INFO_KIND, kind.as_bytes()));
+        // IFLA_INFO_SLAVE_KIND.
+        let port_of = |kind: &str| attribute(LINKINFO, &attribute(4, kind.as_bytes()));
+        let datagram = [
+            link(16, ETHER, &[name("eth0"), attribute(7, &[1])]),
+            link(16, ETHER, &[name("veth3"), of_kind("veth\0")]),
+            link(17, ETHER, &[port_of("bond\0"), name("eth1")]),
+            link(16, ARPHRD_LOOPBACK, &[name("lo")]),
+            link(16, ETHER, &[name("ib0"), of_kind("ipoib\0"), attribute(PARENT, b"0000:3b:00.0\0")]),
+            // RTM_NEWADDR and the end of a dump.
+            link(20, ETHER, &[name("eth4")]),
+            message(3, &[0; 4]),
+            // AF_BRIDGE.
+            message(16, &[&[7; 16][..], &name("eth5")].concat()),
+        ];
+        assert_eq!(links(&datagram.concat()).unwrap(), ["eth0", "eth1", "ib0"]);
+        assert_eq!(links(&[]).unwrap(), [""; 0]);
+        let whole = link(16, ETHER, &[name("eth0")]);
+        for end in 1..whole.len() {
+            assert!(links(&whole[..end]).is_err(), "{end} bytes");
+        }
+    }
+
+    #[test]
+    fn channels_rings_and_private_flags_are_events() {
+        let header =
+            attribute(HEADER | 0x8000, &[attribute(1, &[7, 0, 0, 0]), attribute(2, b"eth2\0")].concat());
+        // Coalescing and pause settings free no IRQ.
+        for (command, expected) in [(15, 1), (17, 1), (19, 1), (21, 0), (23, 0), (2, 0)] {
+            let datagram =
+                message(0x15, &[&[command, 1, 0, 0], &header[..], &attribute(9, &[4, 0, 0, 0])].concat());
+            assert_eq!(channels(&datagram).unwrap(), vec!["eth2"; expected], "{command}");
+        }
+    }
+
+    #[test]
+    fn uevents_of_interfaces_cpus_and_drivers() {
+        let read = |text: &str| uevent(text.replace('|', "\0").as_bytes());
+        let nic = "/devices/pci0000:80/0000:82:00.0/net/eth2";
+        for (text, expected) in [
+            (
+                format!("add@{nic}|ACTION=add|SUBSYSTEM=net|INTERFACE=eth2|"),
+                Some(Uevent::Interface("eth2".into())),
+            ),
+            (format!("move@{nic}|SUBSYSTEM=net|"), Some(Uevent::Interface("eth2".into()))),
+            (format!("remove@{nic}/queues/rx-3|SUBSYSTEM=queues|"), Some(Uevent::Interface("eth2".into()))),
+            ("add@/devices/virtual/net/veth1|SUBSYSTEM=net|".into(), None),
+            ("add@/devices/virtual/net/veth1/queues/tx-0|SUBSYSTEM=queues|".into(), None),
+            ("offline@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(), Some(Uevent::Cpu("3".into()))),
+            ("change@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(), None),
+            (
+                "bind@/devices/pci0000:00/0000:00:03.0/virtio0|SUBSYSTEM=virtio|".into(),
+                Some(Uevent::Bound("/devices/pci0000:00/0000:00:03.0/virtio0".into())),
+            ),
+            ("unbind@/devices/pci0000:00/0000:00:03.0|SUBSYSTEM=pci|".into(), None),
+            ("change@/devices/x|SUBSYSTEM=block|".into(), None),
+            // As udev sends it to its own group.
+            ("libudev|SUBSYSTEM=net|".into(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(read(&text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_is_too_odd(bytes: Vec<u8>) {
+            let _ = (links(&bytes), channels(&bytes), uevent(&bytes));
+            let _ = links(&link(16, ETHER, std::slice::from_ref(&bytes)));
+            let _ = channels(&message(0x15, &[&[19, 1, 0, 0], &bytes[..]].concat()));
+        }
+    }
+}

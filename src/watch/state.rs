@@ -1,0 +1,118 @@
+//! State files of the watcher: its lock, what it shows to `nicpin status`, the pause after a restore, and the last policy
+//! that was valid.
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use procfs::FromRead as _;
+use procfs::process::Stat;
+use serde::{Deserialize, Serialize};
+
+use crate::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialWatch};
+use crate::report::run::{WaitsFor, Watcher};
+use crate::root::{FileError, Root};
+
+const WATCHER: StateFile = StateFile {
+    name: "watch.json",
+    schema: "nicpin.watch/1",
+    what: "the state of a watcher",
+    not_done: "it cannot be shown",
+};
+
+/// Exists while the watcher is paused.
+const PAUSE: StateFile = StateFile {
+    name: "watch-paused.json",
+    schema: "nicpin.watch-paused/1",
+    what: "the pause of the watcher",
+    not_done: "the watcher would write again what is restored, so nothing was restored",
+};
+
+/// The files of the state directory whose change may start or end a pause.
+pub(super) const RELEASES: [&str; 2] = ["try.json", PAUSE.name];
+
+#[derive(Serialize, Deserialize)]
+struct Pause {}
+
+/// Only one watcher at a time. Held until dropped.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
+
+impl Lock {
+    /// Takes the lock.
+    pub fn take(root: &Root) -> Result<Self, LockError> {
+        let path = format!("{STATE_DIR}/watch.lock");
+        root.make_state_dir(STATE_DIR)?;
+        let mut file = root.open_state(&path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // For people to read.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+                Ok(Self(file))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let holder = "another nicpin watch".to_owned();
+                Err(LockError::Held { path: root.outside(&path), holder, seconds: 0 })
+            }
+            Err(TryLockError::Error(answer)) => Err(LockError::Io { path: root.outside(&path), answer }),
+        }
+    }
+}
+
+/// The start of a process in the kernel's ticks since boot; `None` if there is none, or this user may not see it.
+pub fn start_of(pid: i32) -> Option<u64> {
+    let stat = Root::open(Path::new("/")).ok()?.read_opt(&format!("/proc/{pid}/stat")).ok()??;
+    Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
+}
+
+/// The watcher that runs; `None` if there is none, or it could not be determined.
+pub fn running(root: &Root) -> Option<Watcher> {
+    let watcher: Watcher = WATCHER.load(root).ok()??;
+    (start_of(watcher.pid) == Some(watcher.started)).then_some(watcher)
+}
+
+/// Saves what `running` gives.
+pub fn save(root: &Root, watcher: &Watcher) -> Result<(), StateError> {
+    WATCHER.save(root, watcher)
+}
+
+/// Removes it, at the end of the watcher.
+pub fn remove(root: &Root) -> Result<(), StateError> {
+    WATCHER.remove(root)
+}
+
+/// Pauses a running watcher until [`resume`]; `false` if none runs. Before a restore: a run that waits for the lock must
+/// find the pause.
+pub fn pause(root: &Root) -> Result<bool, StateError> {
+    if running(root).is_none() {
+        return Ok(false);
+    }
+    PAUSE.save(root, &Pause {}).map(|()| true)
+}
+
+/// Ends the pause; `false` if there was none.
+pub fn resume(root: &Root) -> Result<bool, StateError> {
+    let is_paused = PAUSE.exists(root);
+    PAUSE.remove(root).map(|()| is_paused)
+}
+
+/// Whether the watcher is paused.
+pub fn is_paused(root: &Root) -> bool {
+    PAUSE.exists(root)
+}
+
+/// Why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.
+pub fn blocked(root: &Root) -> Option<WaitsFor> {
+    if is_paused(root) {
+        return Some(WaitsFor::Apply);
+    }
+    let waits = Trial::load(root).is_ok_and(|trial| trial.is_some_and(|trial| !trial.over));
+    (waits && TrialWatch::open(root).is_ok_and(|watch| !watch.has_ended())).then_some(WaitsFor::Trial)
+}
+
+/// Keeps a policy that was valid beside the file that is not any more, and gives the path outside the root.
+pub fn keep_policy(root: &Root, text: &str) -> Result<PathBuf, FileError> {
+    let path = format!("{STATE_DIR}/watch-policy.toml");
+    root.replace_state(&path, text)?;
+    Ok(root.outside(&path))
+}
