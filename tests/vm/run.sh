@@ -6,7 +6,7 @@
 #   -b BINARY   the nicpin to test; default $NICPIN, else target/release/nicpin is built
 #   -v          print what passing tests print, too (the tables of interrupts by CPU)
 #   -l          list the tests
-#   FILTER      only tests whose name contains one of these
+#   FILTER      only tests whose name contains one of these, or is NAME with =NAME; those that end with .long run only with a filter
 #
 # $NICPIN_VM_JOBS machines run at once (default 2, or 1 on a single CPU). The last line counts; the exit status is 0
 # when nothing failed, 77 where machines cannot run at all and the tests are skipped.
@@ -14,7 +14,9 @@ set -u
 VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
 
-# name, guest script, topology, further options of vm-run.sh; the slowest first
+# name, guest script, topology, further options of vm-run.sh; the slowest first. $LOGS/boot: a payload with which
+# nicpin-watch.service starts at boot.
+# shellcheck disable=SC2016
 TESTS=(
   "irqbalance        irqbalance two-node    --deb irqbalance --deb netcat-openbsd"
   "apply.wide        apply     wide"
@@ -40,6 +42,9 @@ TESTS=(
   "run               run       four-node"
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
+  'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
+  'watch.long        watch-long fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
+  'watch.6.1         watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
   "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
@@ -61,8 +66,8 @@ done
 
 chosen=()
 for t in "${TESTS[@]}"; do
-  [ ${#FILTERS[@]} -gt 0 ] || chosen+=("$t")
-  for f in ${FILTERS[@]+"${FILTERS[@]}"}; do case ${t%% *} in *"$f"*) chosen+=("$t"); break;; esac; done
+  [ ${#FILTERS[@]} -gt 0 ] || [[ ${t%% *} == *.long ]] || chosen+=("$t")
+  for f in ${FILTERS[@]+"${FILTERS[@]}"}; do case =${t%% *} in "$f"|*"${f#=}"*) [[ $f == =* && =${t%% *} != "$f" ]] || chosen+=("$t"); break;; esac; done
 done
 [ ${#chosen[@]} -gt 0 ] || { echo "run.sh: no test is named like ${FILTERS[*]}" >&2; exit 64; }
 
@@ -91,10 +96,15 @@ fi
 [ -x "$BINARY" ] || { echo "run.sh: $BINARY is no program" >&2; exit 1; }
 LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
 install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
-install -m 644 "$VM_DIR/guest/assert.sh" "$LOGS/payload/"
+install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$LOGS/payload/"
 install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
 install -m 644 "$TOP/dist/systemd/nicpin.service" "$LOGS/payload/"
 chmod 755 "$LOGS/payload"
+units=$LOGS/boot/rootfs/etc/systemd/system
+install -D -m 755 "$BINARY" "$LOGS/boot/rootfs/usr/bin/nicpin"
+install -D -m 644 -t "$units" "$TOP"/dist/systemd/nicpin*.service "$VM_DIR/guest/boot-check.service"
+install -d "$units/multi-user.target.wants"
+ln -s ../nicpin-watch.service ../boot-check.service "$units/multi-user.target.wants/"
 
 declare -A NAME=() START=()
 stop() { for pid in "${!NAME[@]}"; do kill "$pid" 2>/dev/null; done; wait; rm -rf "$LOGS"; exit "$1"; }

@@ -1,0 +1,49 @@
+# shellcheck shell=dash
+# What the tests of nicpin-watch.service share. Sourced after assert.sh.
+
+STATE=/run/nicpin/watch.json
+UNIT=nicpin-watch.service
+# Milliseconds until the plan is back under emulation. A debug build, which is larger, is not held to it.
+LIMIT=2000
+[ "$(stat -c %s /usr/bin/nicpin)" -lt 12000000 ] || LIMIT=20000
+
+runs() { sed -n 's/^  "count": \([0-9]*\),$/\1/p' $STATE 2>/dev/null; }
+more_runs() { [ "$(runs)" -gt "$1" ] 2>/dev/null; }
+watcher_pid() { systemctl show $UNIT --property=MainPID --value; }
+wakeups() { sed -n 's/^voluntary_ctxt_switches:\t//p' "/proc/$(watcher_pid)/status"; }
+as_before() { nicpin check --quiet; }
+quiet() { # no run for a while, and none at work
+  local before; before=$(runs); sleep 1
+  [ "$(runs)" = "$before" ] && [ -z "$(pgrep --parent "$(watcher_pid)")" ]
+}
+
+# fresh: a new watcher, whose runs are not limited by those before
+fresh() {
+  systemctl reset-failed $UNIT 2>/dev/null
+  systemctl restart $UNIT
+  poll 20 more_runs 0
+  poll 20 quiet
+}
+
+# corrected WHAT COMMAND...: after the command, the plan is back; prints how long that took
+corrected() {
+  local what=$1 before began took; shift
+  before=$(runs) began=$(milliseconds)
+  "$@" > /tmp/corrected 2>&1 || { failed "$what: $* gives status $?"; cat /tmp/corrected; }
+  local done; done=$(milliseconds)
+  CHECKS=$((CHECKS + 1))
+  poll 30 more_runs "$before" || { failed "$what: no run"; return; }
+  took=$(($(milliseconds) - done))
+  # There may be a second run, for what came while the first one was at work.
+  until as_before; do
+    [ $(($(milliseconds) - began)) -lt 40000 ] || { failed "$what: not as planned again"; nicpin check; return; }
+    took=$(($(milliseconds) - done))
+  done
+  printf '%-34s plan back after %5d ms; %s\n' "$what" "$took" "$(last_event)"
+  [ "$took" -le "$LIMIT" ] || failed "$what: the plan is back after $took ms, more than $LIMIT"
+  poll 20 quiet
+}
+last_event() { sed -n 's/^      "event": "\(.*\)",$/\1/p' $STATE | head -1; }
+
+# spoil NIC: all of its vectors go to the last CPU
+spoil() { local irq; for irq in $(irqs "$1"); do echo 3 > "/proc/irq/$irq/smp_affinity_list" 2>/dev/null; done; true; }
