@@ -63,6 +63,7 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
         "plan" => ["two-node", "two-socket-mlx4", "x460"]
             .map(|name| fs::read(top().join(format!("fixtures/expected/{name}.json"))).unwrap())
             .into(),
+        "fleet" => [fs::read(top().join("fixtures/expected/two-node.json")).unwrap()].into(),
         "netlink" | "irqbalance" | "hostile" => BTreeSet::new(),
         "ethtool" => text(&["/channels"]),
         "capture" => [targets::tar(SMALL_MACHINE), targets::compressed(&targets::tar(SMALL_MACHINE))].into(),
@@ -85,6 +86,22 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
             "SLEEP 10 IRQ 71 LOAD 0 DIFF 17 CLASS 4 IRQ 9 LOAD 5 DIFF 0 CLASS 0 BANNED 00000000,00000000",
             "SLEEP 1 BANNED ",
         ]),
+        "fleet" => {
+            let document = |class: &str, node: &str| {
+                format!(
+                    "{{\"schema\": \"nicpin.check/1\", \"hash\": \"1\", \"class\": \"{class}\", \"host\": {{\"name\": \"db 1\", \
+                     \"online\": \"0-3\", \"cores\": 2, \"possible\": 4, \"isolated\": \"\", \"nohz_full\": \"\", \"nodes\": \
+                     [{{\"node\": 0, \"cpus\": \"0-3\"}}]}}, \"interfaces\": [{{\"name\": \"eth0\", \"driver\": \"igb\", \"device\": \
+                     \"0000:41:00.0\", \"node\": {node}, \"candidates\": \"0-3\", \"rx_queues\": 2, \"tx_queues\": 2}}], \
+                     \"verdict\": \"differs\", \"state\": \"drifted\", \"differs\": [{{\"reason\": \"moved-by-other\"}}], \
+                     \"other_tools\": [\"irqbalance\"]}}"
+                )
+            };
+            let (one, two) = (document("a", "0"), document("b", "null"));
+            let lines = format!("h1: {one}\nh1: {one}\nh2: {{\nh3: {two}\nclush: h4: exited with exit code 255\n[{two},\n{one}]");
+            let ansible = format!("{{\"plays\": [{{\"hosts\": {{\"h1\": {{\"check\": {one}}}, \"h2\": {{\"failed\": true}}}}}}]}}");
+            words(&[&lines, &ansible])
+        }
         "machine" => words(&[SMALL_MACHINE]),
         // Each base without a change, and with each kind of change at some files.
         "hostile" => (0..36_u8).map(|at| vec![at % 3, 7 * at, at % 12, 5 * at, 3 * at, at]).collect(),

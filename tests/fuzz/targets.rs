@@ -14,9 +14,11 @@ use nicpin::machine::netdev::Netdev;
 use nicpin::machine::{Channels, Machine, MaskFile};
 use nicpin::plan::{Plan, stored};
 use nicpin::policy::Policy;
+use nicpin::read::documents::{Documents, Printed};
 use nicpin::read::interrupts::InterruptRow;
 use nicpin::read::interrupts::Interrupts;
 use nicpin::render;
+use nicpin::report::fleet::{Host, Tally};
 use nicpin::root::Root;
 
 /// A parser and its properties.
@@ -27,7 +29,7 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 11] = [
+pub(crate) const TARGETS: [Target; 12] = [
     Target { name: "cpulist", run: |data| text(data, cpulist) },
     Target { name: "cpumask", run: |data| text(data, cpumask) },
     Target { name: "interrupts", run: |data| text(data, interrupts) },
@@ -37,6 +39,7 @@ pub(crate) const TARGETS: [Target; 11] = [
     Target { name: "ethtool", run: |data| text(data, ethtool) },
     Target { name: "irqbalance", run: |data| text(data, irqbalance) },
     Target { name: "capture", run: capture },
+    Target { name: "fleet", run: |data| text(data, fleet) },
     Target { name: "machine", run: |data| text(data, machine) },
     Target { name: "hostile", run: super::hostile::run },
 ];
@@ -153,6 +156,31 @@ fn plan(data: &[u8]) {
         [render::table::plan(&plan, true, true), render::explain::plan(&plan), render::sh::plan(&plan)];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
     assert!(render::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty());
+}
+
+/// Each host that is read is in one list of one plan, and no name is two.
+fn fleet(text: &str) {
+    let (mut tally, mut read) = (Tally::default(), 0);
+    let mut take = |printed| {
+        let Printed::Document(document) = printed else { return };
+        for (name, host) in Host::parse(&document.text).unwrap_or_default() {
+            let Ok(host) = host else { continue };
+            tally.add(name.or(document.host.clone()).as_deref().unwrap_or("h"), host);
+            read += 1;
+        }
+    };
+    let mut documents = Documents::new("f");
+    text.lines().for_each(|line| documents.line(line, &mut take));
+    documents.end(&mut take);
+    let fleet = tally.report();
+    let plans = fleet.classes.iter().flat_map(|class| &class.plans);
+    let names: Vec<&str> = plans.flat_map(|plan| plan.hosts.iter().copied()).collect();
+    assert_eq!((fleet.hosts, names.len()), (read, read));
+    assert_eq!(fleet.planned + fleet.differ + fleet.undetermined, read);
+    assert!(names.iter().all(|name| !name.contains([',', '\n', ' '])), "{names:?}");
+    let printed = render::json(&fleet).expect("a report can be printed");
+    serde_json::from_str::<serde_json::Value>(&printed).expect("a printed report is JSON");
+    assert!(render::fleet::fleet(&fleet, true).ends_with('\n'));
 }
 
 /// A recorded answer is read back as it was printed.
