@@ -73,7 +73,9 @@ fn read_interface(
     let flags = root
         .read_opt(&format!("{path}/flags"))?
         .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
-    let operstate = match root.read_opt(&format!("{path}/operstate"))?.as_deref().map(name_in) {
+    // The kernel has one word for each state.
+    let operstate = root.read_opt(&format!("{path}/operstate"))?;
+    let operstate = match operstate.as_deref().and_then(|text| name_in(text).split_whitespace().next()) {
         Some("unknown") | None => {
             // IFF_UP is bit 0.
             let up = flags.is_some_and(|flags| flags & 1 == 1);
