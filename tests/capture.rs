@@ -362,7 +362,7 @@ fn a_capture_is_read_only() {
         let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{command}");
         let expected = format!(
-            "nicpin: {}: a capture is read-only; run the command on the machine itself, or on the unpacked tree\n",
+            "nicpin: {}: a capture is read-only; fix: run the command on the machine itself, or on the unpacked tree\n",
             file.display()
         );
         assert_eq!(run.stderr, expected, "{command}");

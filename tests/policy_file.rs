@@ -53,15 +53,21 @@ fn settings_without_effect_beside_others() {
     for (args, has) in [
         (
             &["--scope", "4-7", "--irq-cores", "2"][..],
-            "--irq-cores has no effect beside --scope 4-7; leave one",
+            "--irq-cores has no effect beside --scope 4-7; fix: leave one",
         ),
-        (&["--per", "l3", "--scope", "4-7"], "--per has no effect beside --scope 4-7; leave one"),
-        (&["--scope", "4-7", "--widen", "package"], "--widen has no effect beside --scope 4-7; leave one"),
+        (&["--per", "l3", "--scope", "4-7"], "--per has no effect beside --scope 4-7; fix: leave one"),
+        (
+            &["--scope", "4-7", "--widen", "package"],
+            "--widen has no effect beside --scope 4-7; fix: leave one",
+        ),
         (
             &["--scope", "node:1", "--widen", "package"],
-            "--widen has no effect beside --scope node:1; leave one",
+            "--widen has no effect beside --scope node:1; fix: leave one",
         ),
-        (&["--scope", "all", "--widen", "package"], "--widen has no effect beside --scope all; leave one"),
+        (
+            &["--scope", "all", "--widen", "package"],
+            "--widen has no effect beside --scope all; fix: leave one",
+        ),
     ] {
         machine.fails(&[&["plan"], args].concat(), 64, &[has]);
     }
@@ -88,7 +94,7 @@ fn settings_without_effect_beside_others() {
     );
     let plan = |args: &[&str]| machine.nicpin(&[&["plan", "--config", &at], args].concat());
     assert_eq!((plan(&[]).code, plan(&["--irq-cores", "1"]).code), (0, 0));
-    let has = "--irq-cores has no effect on nic1 beside scope 4-7 of the policy file; leave it out";
+    let has = "--irq-cores has no effect on nic1 beside scope 4-7 of the policy file; fix: leave it out";
     machine.fails(&["plan", "--config", &at, "--irq-cores", "1", "nic1"], 64, &[has]);
 }
 

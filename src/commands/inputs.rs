@@ -29,7 +29,7 @@ pub(super) fn open_to_write(cli: &Cli) -> Result<Root> {
     if root.is_capture() {
         let name = cli.root.display();
         anyhow::bail!(
-            "{name}: a capture is read-only; run the command on the machine itself, or on the unpacked tree"
+            "{name}: a capture is read-only; fix: run the command on the machine itself, or on the unpacked tree"
         );
     }
     Ok(root)

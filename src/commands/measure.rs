@@ -26,7 +26,7 @@ const SAMPLE: Duration = Duration::from_secs(1);
 pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if root.is_capture() {
-        bail!("{}: a capture has no counters; measure on the machine itself", cli.root.display());
+        bail!("{}: a capture has no counters; fix: measure on the machine itself", cli.root.display());
     }
     let (machine, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), Wants::default())?;
     let (subjects, notes) = subjects(&machine, &args.select)?;

@@ -18,9 +18,8 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
     if let (PlanFormat::Sh, Some(change)) = (args.format(), plan.channels.first()) {
         bail!(UsageError::new(format!(
-            "the plan changes the channels of {}, and no script can: with the channels the IRQ numbers change, and its \
-             lines could write to another device; run `nicpin apply` with the same options, or leave the channels as \
-             they are with --channels keep",
+            "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \
+             device; fix: run `nicpin apply` with the same options, or keep the channels with --channels keep",
             change.interface
         )));
     }

@@ -73,7 +73,7 @@ impl Policy {
         }
         let Some((setting, beside, name)) = found else { return Ok(()) };
         Err(NoEffect(format!(
-            "--{setting} has no effect on {name} beside {beside} of the policy file; leave it out"
+            "--{setting} has no effect on {name} beside {beside} of the policy file; fix: leave it out"
         )))
     }
 

@@ -41,7 +41,7 @@ impl Settings {
         match self.without_effect(self) {
             None => Ok(()),
             Some((setting, beside)) => Err(NoEffect(format!(
-                "{place}{dashes}{setting} has no effect beside {dashes}{beside}; leave one of them out"
+                "{place}{dashes}{setting} has no effect beside {dashes}{beside}; fix: leave one of them out"
             ))),
         }
     }

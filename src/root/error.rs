@@ -61,7 +61,7 @@ fn fix(path: &Path, error: &io::Error) -> &'static str {
     let is_kernel_file = path.iter().any(|part| part == "proc" || part == "sys");
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EACCES | Errno::EPERM) => "; fix: run as root, or as a user who may read it",
-        Some(Errno::ENOENT) if !is_kernel_file => "; fix: name a file that exists",
+        Some(Errno::ENOENT) if !is_kernel_file => "; fix: name an existing file or directory",
         Some(Errno::ENOENT) => "; fix: mount /proc and /sys, or name the root of a machine that has them",
         Some(Errno::EISDIR) => "; fix: name a file, not a directory",
         Some(Errno::ENOTDIR) => "; fix: name a directory or a capture with --root",
