@@ -43,6 +43,7 @@ TESTS=(
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
   'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
+  'watch.rules       watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
   'watch.long        watch-long fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1         watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"

@@ -1,4 +1,4 @@
-# shellcheck shell=dash
+# shellcheck shell=dash disable=SC2086
 # What the tests of nicpin-watch.service share. Sourced after assert.sh.
 
 STATE=/run/nicpin/watch.json
@@ -17,6 +17,9 @@ quiet() { # no run for a while, and none at work
   [ "$(runs)" = "$before" ] && [ -z "$(pgrep --parent "$(watcher_pid)")" ]
 }
 
+section() { echo "--- $1"; }
+journal() { journalctl --unit $UNIT --boot --output cat; }
+
 # fresh: a new watcher, whose runs are not limited by those before
 fresh() {
   systemctl reset-failed $UNIT 2>/dev/null
@@ -30,14 +33,14 @@ corrected() {
   local what=$1 before began took; shift
   before=$(runs) began=$(milliseconds)
   "$@" > /tmp/corrected 2>&1 || { failed "$what: $* gives status $?"; cat /tmp/corrected; }
-  local done; done=$(milliseconds)
+  local ended; ended=$(milliseconds)
   CHECKS=$((CHECKS + 1))
   poll 30 more_runs "$before" || { failed "$what: no run"; return; }
-  took=$(($(milliseconds) - done))
+  took=$(($(milliseconds) - ended))
   # There may be a second run, for what came while the first one was at work.
   until as_before; do
     [ $(($(milliseconds) - began)) -lt 40000 ] || { failed "$what: not as planned again"; nicpin check; return; }
-    took=$(($(milliseconds) - done))
+    took=$(($(milliseconds) - ended))
   done
   printf '%-34s plan back after %5d ms; %s\n' "$what" "$took" "$(last_event)"
   [ "$took" -le "$LIMIT" ] || failed "$what: the plan is back after $took ms, more than $LIMIT"

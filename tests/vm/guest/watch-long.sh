@@ -1,11 +1,10 @@
 #!/bin/bash
-# shellcheck disable=SC1091
+# shellcheck disable=SC1091,SC2086
 # nicpin-watch.service under 10,000 events in ten minutes, and with a receive buffer so small that the kernel loses
 # messages: descriptors and memory as at the start, plan back. Needs ethtool.
 . /harness/lib.sh
 . /payload/assert.sh
 . /payload/watch-lib.sh
-section() { echo "--- $1"; }
 descriptors() { find "/proc/$(watcher_pid)/fd" -mindepth 1 | wc -l; }
 memory() { awk '/^Private_Dirty/ {sum += $2} END {print sum}' "/proc/$(watcher_pid)/smaps_rollup"; }
 

@@ -1,0 +1,163 @@
+#!/bin/bash
+# shellcheck disable=SC1091,SC2086
+# nicpin-watch.service: how many runs, what it costs while nothing happens; it does not fight; trial, restore, kill -9 and
+# --observe beside it. Needs ethtool and irqbalance.
+. /harness/lib.sh
+. /payload/assert.sh
+. /payload/watch-lib.sh
+
+section "links that flap, and links that are virtual"
+fresh
+before=$(runs)
+for _ in $(seq 60); do ip link set dev nic1 down; ip link set dev nic1 up; done
+poll 90 quiet; poll 70 as_before
+echo "60 flaps: $(($(runs) - before)) runs"
+at_least "runs left of ten for 60 flaps" 0 $((10 - $(runs) + before))
+expect 0 nicpin check
+fresh
+before=$(runs)
+for n in $(seq 100); do ip link add "v$n" type veth peer name "w$n"; done
+ip link set dev v1 up; ip link set dev w1 up
+sleep 3
+equal "runs for 100 veth pairs" 0 $(($(runs) - before))
+for n in $(seq 100); do ip link del "v$n"; done
+sleep 3
+equal "runs for 100 veth pairs that go" 0 $(($(runs) - before))
+
+section "what it costs"
+poll 20 quiet
+before=$(wakeups); sleep 10; after=$(wakeups)
+equal "wake-ups in ten idle seconds" 0 $((after - before))
+pid=$(watcher_pid)
+grep -E '^(VmRSS|RssAnon|RssFile)' "/proc/$pid/status"
+grep -E '^(Rss|Pss|Private_Clean|Private_Dirty)' "/proc/$pid/smaps_rollup"
+private=$(awk '/^Private_/ {sum += $2} END {print sum}' "/proc/$pid/smaps_rollup")
+echo "private memory: $private kB"
+[ "$LIMIT" -gt 2000 ] || at_least "kB left of 3 MB private" 0 $((3072 - private))
+
+section "irqbalance starts under it"
+echo 'IRQBALANCE_ARGS="--interval=1"' > /etc/default/irqbalance
+fresh
+expect 0 systemctl restart irqbalance.service
+poll 20 more_runs 1
+poll 20 quiet
+expect 0 systemctl restart irqbalance.service
+poll 20 quiet
+snapshot /tmp/before
+wire_up nic0 10.9.0.1 nic1 10.9.0.2
+expect 0 nicpin plan --json; cp "$OUT" /tmp/plan.json
+ping -q -f -c 20000 -w 30 10.9.0.2 > /dev/null 2>&1 || ping -q -c 1000 -i 0.02 -w 30 10.9.0.2 > /dev/null
+sleep 15
+wire_down nic0 nic1 10.9.0.1
+poll 20 quiet
+expect 0 nicpin check
+journal | tail -5
+systemctl stop irqbalance.service
+
+section "a program that writes one vector every second"
+mkdir -p /run/systemd/system/$UNIT.d
+printf '[Service]\nExecStart=\nExecStart=/usr/bin/nicpin watch --guard\n' > /run/systemd/system/$UNIT.d/guard.conf
+systemctl daemon-reload
+fresh
+irq=$(irqs nic1 | sed -n 2p)
+file=/proc/irq/$irq/smp_affinity_list planned=$(cat "/proc/irq/$irq/smp_affinity_list")
+restores=0
+for _ in $(seq 12); do
+  [ "$(cat "$file")" != "$planned" ] || restores=$((restores + 1))
+  echo 0 > "$file"; sleep 1
+done
+restores=$((restores - 1))   # the first look was before the first write
+echo "restores of IRQ $irq: $restores"
+at_least "restores left of four" 0 $((4 - restores))
+at_least "restores" 2 $restores
+equal "warnings" 1 "$(journal | grep -c 'is left alone for 1 h')"
+journal | grep 'is left alone'
+journalctl --unit $UNIT --output json | grep -c NICPIN_SETTING > /tmp/fields
+equal "messages with the field NICPIN_SETTING" 1 "$(cat /tmp/fields)"
+spoil nic3
+poll 10 sh -c "! nicpin check nic3 | grep -q moved-by-other"
+expect 0 nicpin check nic3
+equal "the vector that is fought for" 0 "$(cat "$file")"
+expect 0 nicpin status; contains "status" "left alone until" "$OUT"
+rm -r /run/systemd/system/$UNIT.d; systemctl daemon-reload
+
+section "trial, restore and apply by hand"
+fresh
+expect 0 nicpin apply --try 4 --scope remote nic0
+contains "apply --try" "watcher   nicpin watch writes nothing" "$OUT"
+ip link set dev nic1 down; ip link set dev nic1 up
+sleep 2
+expect 0 nicpin check --scope remote nic0
+sleep 4; poll 20 quiet
+expect 0 nicpin check
+fresh
+expect 0 nicpin restore
+contains "restore" "watcher   nicpin watch is paused" "$OUT"
+snapshot /tmp/restored
+ip link set dev nic1 down; ip link set dev nic1 up
+sleep 4
+snapshot /tmp/now; same_file "the machine after an event while paused" /tmp/restored /tmp/now
+systemctl show $UNIT --property=StatusText --value | grep paused
+expect 0 nicpin apply
+contains "apply" "watcher   nicpin watch is no longer paused" "$OUT"
+poll 20 quiet
+corrected "after the pause: ethtool -L" ethtool -L nic0 combined 2
+ethtool -L nic0 combined 4; poll 20 quiet
+
+section "kill -9"
+fresh
+pid=$(watcher_pid); kill -9 "$pid"
+other() { local now; now=$(watcher_pid); [ "$now" != 0 ] && [ "$now" != "$pid" ]; }
+holds "it is started again" poll 20 other
+poll 20 more_runs 0; poll 20 quiet
+expect 0 nicpin check
+# Of a run, of the watcher, of both, while a run is at work.
+for whom in child watcher both; do
+  fresh
+  pid=$(watcher_pid)
+  ethtool -L nic0 combined 2; ethtool -L nic0 combined 4
+  child() { CHILD=$(pgrep --parent "$pid" | head -1); [ -n "$CHILD" ]; }
+  poll 5 child
+  case $whom in
+    child) kill -9 "$CHILD";;
+    watcher) kill -9 "$pid";;
+    both) kill -9 "$pid" "$CHILD";;
+  esac
+  poll 30 as_before
+  poll 30 quiet
+  expect 0 nicpin check
+done
+for file in /run/nicpin/*.json; do holds "$file is whole" grep -q '^}$' "$file"; done
+systemctl stop $UNIT
+expect 0 nicpin check
+expect 0 nicpin restore
+expect 0 systemctl start $UNIT
+poll 20 more_runs 0; poll 20 quiet
+expect 0 nicpin check
+
+section "--observe"
+systemctl stop $UNIT
+nicpin restore > /dev/null
+snapshot /tmp/before
+stat -c '%n %y' /proc/irq/*/smp_affinity /sys/class/net/nic*/queues/*/*ps_cpus > /tmp/times
+nicpin watch --observe --verbose > /tmp/observed 2>&1 & observer=$!
+poll 20 more_runs 0
+ip link set dev nic1 down; ip link set dev nic1 up
+ethtool -L nic0 combined 2
+sleep 3; ethtool -L nic0 combined 4; sleep 4
+kill $observer; wait $observer
+equal "status of the observer" 0 $?
+cat /tmp/observed
+contains "the observer" "nicpin apply would change them" /tmp/observed
+snapshot /tmp/now; same_file "the machine beside an observer" /tmp/before /tmp/now
+equal "records of the observer" "" "$(ls /run/nicpin/state.json 2>/dev/null)"
+
+section "either unit stops the other"
+expect 0 systemctl start $UNIT
+expect 0 systemctl start nicpin.service
+equal "the watcher beside nicpin.service" inactive "$(systemctl is-active $UNIT)"
+expect 0 systemctl start $UNIT
+equal "nicpin.service beside the watcher" inactive "$(systemctl is-active nicpin.service)"
+poll 20 more_runs 0; poll 20 quiet
+expect 0 nicpin check
+finish
