@@ -212,6 +212,19 @@ fn outputs_are_those_of_the_program() {
 }
 
 #[test]
+fn the_readme_names_every_page() {
+    let readme = read(&repository().join("README.md"));
+    for page in pages().iter().filter(|page| page.path.starts_with(repository().join("docs"))) {
+        let link = shown(&page.path);
+        assert!(
+            readme.links().contains(&link.to_str().unwrap()),
+            "README.md does not link {}",
+            link.display()
+        );
+    }
+}
+
+#[test]
 fn the_readme_is_short() {
     let words = read(&repository().join("README.md")).text.split_whitespace().count();
     assert!(words <= 1500, "{words} words");
