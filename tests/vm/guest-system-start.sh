@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs in a guest with systemd after multi-user.target: the script, its status, off.
+# Runs in a guest with systemd after multi-user.target: the script, its status, off; or a reboot, and all of it again.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/harness/bin HOME=/root
 for t in ttyS1 ttyS2 ttyS3; do stty -F /dev/$t raw -echo; done
 # shellcheck disable=SC1091
@@ -10,6 +10,7 @@ echo "SCRIPT $(uptime)" > /dev/ttyS2
 cd /root || exit
 /run/harness/script "$@" </dev/null >/dev/ttyS1 2>&1
 rc=$?
+[ ! -e /run/rebooting ] || exit 0
 [ -z "$(ls -A /out)" ] || tar -C /out -cz . > /dev/ttyS3
 echo "STATUS $rc $(uptime)" > /dev/ttyS2
 printf '\0' | dd of=/dev/port bs=1 seek=1281 conv=notrunc 2>/dev/null

@@ -47,6 +47,7 @@ TESTS=(
   'watch.long        watch-long fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1         watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
+  "package           package   small       --system bookworm+irqbalance --timeout 480"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
   "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
   "isolated.nohz     isolated  two-node     --kernel-args nohz_full=6-7"
@@ -100,6 +101,9 @@ install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
 install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$LOGS/payload/"
 install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
 install -m 644 "$TOP/dist/systemd/nicpin.service" "$LOGS/payload/"
+for deb in "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.deb; do
+  if [ -e "$deb" ]; then install -m 644 "$deb" "$LOGS/payload/nicpin.deb"; fi   # dist/build makes it
+done
 chmod 755 "$LOGS/payload"
 units=$LOGS/boot/rootfs/etc/systemd/system
 install -D -m 755 "$BINARY" "$LOGS/boot/rootfs/usr/bin/nicpin"

@@ -20,7 +20,8 @@
 #   --no-up                leave the cards down (default: all set up, no address)
 #   --system SUITE[+PKG..] boot a Debian root filesystem with its own systemd and udev, and these packages; the script
 #                          runs after multi-user.target. Built once into the cache by system-image.sh, which needs
-#                          mmdebstrap. What the guest writes is thrown away
+#                          mmdebstrap. What the guest writes is thrown away when QEMU ends: after `: > /run/rebooting;
+#                          systemctl reboot` it is there, and the script runs again
 #   --qemu-arg ARG         one more QEMU argument (repeatable)
 #   --verbose              kernel console to stderr, and timings
 #   --prepare              only fill the cache
@@ -147,7 +148,7 @@ CMDLINE="console=ttyS0 panic=-1 quiet tsc=reliable lpj=8000000 no_timer_check mi
 CMDLINE+=" rcupdate.rcu_expedited=1 random.trust_cpu=on cryptomgr.notests audit=0 nokaslr ipv6.disable=1"
 CMDLINE+=" 8250.nr_uarts=4${KARGS:+ $KARGS}"
 cmd=("$QROOT/usr/bin/qemu-system-x86_64" -L "$QROOT/usr/share/qemu" -L "$QROOT/usr/share/seabios"
-  -nodefaults -no-user-config -display none -no-reboot -name nicpin-vm
+  -nodefaults -no-user-config -display none -name nicpin-vm
   -machine "q35,usb=off,vmport=off,smm=off" -accel "tcg,thread=single" -cpu Nehalem -m "${MEM}M"
   -kernel "$KDIR/vmlinux" -initrd "$RUN/initrd" -append "$CMDLINE")
 i=0
@@ -157,6 +158,7 @@ for s in "console 0x3f8 4" "out 0x2f8 3" "ctl 0x3e8 5" "tar 0x2e8 7"; do
   cmd+=(-chardev "file,id=$name,path=$RUN/$name.log" -device "isa-serial,chardev=$name,index=$i,iobase=$port,irq=$irq")
   i=$((i + 1))
 done
+[ -n "$SYSTEM" ] || cmd+=(-no-reboot)
 cmd+=(-device "isa-debug-exit,iobase=0x501,iosize=1" "${QA[@]}" ${QEXTRA[@]+"${QEXTRA[@]}"})
 printf '%q ' "${cmd[@]}" > "$RUN/qemu.cmd"
 unset LD_LIBRARY_PATH

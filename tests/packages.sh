@@ -1,0 +1,167 @@
+#!/bin/bash
+# packages.sh - dist/build twice, in two directories, on two days: the same bytes; what is in the packages, what their
+# scripts do, and the crate that `cargo package` makes, installed from what it packed alone.
+#
+#   packages.sh           the packages are left in target/dist
+#
+# Needs Debian with rpm, lintian, faketime, busybox-static and binutils, and unshare. The last line counts.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+export LC_ALL=C
+TOP=$PWD
+TARGET_DIR=${CARGO_TARGET_DIR:-$TOP/target}
+OUT=$TARGET_DIR/dist
+WORK=$(mktemp -d)
+trap 'chmod -R u+w "$WORK"; rm -rf "$WORK"' EXIT
+
+passed=0 failed=0
+ok() { passed=$((passed + 1)); echo "ok    $*"; }
+bad() { failed=$((failed + 1)); echo "FAIL  $*"; }
+# holds WHAT COMMAND...
+holds() { if "${@:2}" >"$WORK/said" 2>&1; then ok "$1"; else bad "$1"; sed 's/^/      /' "$WORK/said"; fi; }
+# equal WHAT EXPECTED ACTUAL
+equal() {
+  if [ "$2" = "$3" ]; then ok "$1"; else bad "$1"; diff <(echo "$2") <(echo "$3") | sed 's/^/      /;20q' || true; fi
+}
+
+echo "--- two builds"
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+dist/build --target x86_64-unknown-linux-gnu
+# The sources alone, in a directory with a longer name, with another umask, time zone and home of cargo; nothing is
+# fetched. For all tools but the compiler, which hangs with faketime and asks for no time, it is two days later.
+SECOND="$WORK/a second place with a longer name"
+CARGO_DIR=$(readlink -f "${CARGO_HOME:-$HOME/.cargo}")
+mkdir -p "$SECOND" "$WORK/cargo-home" "$WORK/later"
+ln -s "$CARGO_DIR"/* "$WORK/cargo-home/"
+for tool in install touch python3 gzip tar rpmbuild dpkg-deb; do
+  printf '#!/bin/sh\nexec faketime -f +2d %s "$@"\n' "$(command -v $tool)" >"$WORK/later/$tool"
+  chmod 755 "$WORK/later/$tool"
+done
+git ls-files -z ':!fixtures' | tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory="$SECOND"
+(
+  umask 077
+  export TZ=Pacific/Auckland LANG=C.UTF-8 CARGO_HOME=$WORK/cargo-home CARGO_NET_OFFLINE=true PATH=$WORK/later:$PATH
+  unset CARGO_TARGET_DIR
+  "$SECOND/dist/build" --target x86_64-unknown-linux-gnu --out "$WORK/second"
+)
+equal "both builds have the same bytes" "$(cat "$OUT/SHA256SUMS")" "$(cat "$WORK/second/SHA256SUMS")"
+rm -rf "$SECOND" "$WORK/second"
+holds "SHA256SUMS" sh -c "cd '$OUT' && sha256sum --check --strict SHA256SUMS"
+equal "one package of each kind" "deb gz rpm" "$(sed 's/.*\.//' "$OUT/SHA256SUMS" | sort | xargs)"
+DEB=$(echo "$OUT"/*.deb) RPM=$(echo "$OUT"/*.rpm) TAR=$(echo "$OUT"/*.tar.gz)
+
+echo "--- the binary"
+mkdir -p "$WORK/tar" "$WORK/deb" "$WORK/empty"
+tar --extract --strip-components=1 --directory="$WORK/tar" --file="$TAR"
+dpkg-deb --extract "$DEB" "$WORK/deb"
+BINARY=$WORK/tar/usr/bin/nicpin
+holds "the same binary in deb and tar.gz" cmp "$BINARY" "$WORK/deb/usr/bin/nicpin"
+equal "it asks for no loader and no library" "" "$(readelf --wide --program-headers --dynamic "$BINARY" | grep -E 'INTERP|NEEDED')"
+holds "it can be loaded at any address" sh -c "readelf --wide --file-header '$BINARY' | grep -q 'Type: *DYN'"
+equal "no path of this machine is in it" "" "$(grep -aoF -m 3 -e "$TOP/" -e "$CARGO_DIR" "$BINARY")"
+cp "$BINARY" "$WORK/empty/nicpin"
+cp -a fixtures/two-node "$WORK/empty/machine"
+holds "it runs where there is no other file" unshare --map-root-user chroot "$WORK/empty" /nicpin apply --root /machine
+equal "files there besides the machine's" "nicpin" "$(cd "$WORK/empty" && find . -type f -not -path './machine/*' -printf '%P\n')"
+
+echo "--- the files of the packages"
+units=$(cd dist/systemd && printf 'usr/lib/systemd/system/%s\n' *)
+pages=$(cd "$WORK/tar" && find usr/share/man -type f)
+docs=$(git ls-files 'docs/*.md' | sed 's|^docs/||;s|^|usr/share/doc/nicpin/|')
+common="etc/nicpin.toml
+usr/bin/nicpin
+usr/lib/nicpin/nicpin-irqbalance-policy
+usr/share/bash-completion/completions/nicpin
+usr/share/fish/vendor_completions.d/nicpin.fish
+usr/share/doc/nicpin/README.md
+usr/share/doc/nicpin/SECURITY.md
+usr/share/doc/nicpin/changelog.gz
+usr/share/doc/nicpin/copyright
+usr/share/doc/nicpin/examples/nicpin.rules.yml
+usr/share/doc/nicpin/notices/gcc.gz
+usr/share/doc/nicpin/notices/glibc.gz
+usr/share/doc/nicpin/notices/rust-library.html.gz
+$units
+$pages
+$docs"
+licences="usr/share/doc/nicpin/licenses/GPL-3
+usr/share/doc/nicpin/licenses/LGPL-2.1
+usr/share/zsh/site-functions/_nicpin"
+list() { printf '%s\n' "$@" | sed '/^$/d' | sort -u; }
+in_tree() { (cd "$1" && find . -type f -printf '%P\n' | sort); }
+equal "files of the tar.gz" "$(list "$common" "$licences")" "$(in_tree "$WORK/tar")"
+equal "files of the deb" "$(list "$common" usr/share/zsh/vendor-completions/_nicpin \
+  usr/share/doc/nicpin/changelog.Debian.gz usr/share/lintian/overrides/nicpin)" "$(in_tree "$WORK/deb")"
+equal "files of the rpm" "$(list "$common" "$licences")" \
+  "$(rpm --query --package --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$RPM" | sed -n 's|^-[^ ]* /||p' | sort)"
+holds "the pages nicpin and nicpin.toml" sh -c "ls '$WORK'/tar/usr/share/man/man[18]/nicpin.[18].gz '$WORK/tar/usr/share/man/man5/nicpin.toml.5.gz'"
+holds "pages have no errors" sh -c "zcat '$WORK'/tar/usr/share/man/man*/* | mandoc -T lint -W error"
+equal "modes and owners in the deb" "-rw-r--r-- root/root
+-rwxr-xr-x root/root
+drwxr-xr-x root/root" "$(dpkg-deb --contents "$DEB" | awk '{print $1, $2}' | sort -u)"
+equal "what may be executed" "usr/bin/nicpin usr/lib/nicpin/nicpin-irqbalance-policy" \
+  "$(cd "$WORK/deb" && find . -type f -perm /111 -printf '%P\n' | sort | xargs)"
+equal "configuration files of the deb" "/etc/nicpin.toml" "$(dpkg-deb --ctrl-tarfile "$DEB" | tar -xO ./conffiles)"
+equal "configuration files of the rpm" "/etc/nicpin.toml" "$(rpm --query --package --configfiles "$RPM")"
+equal "what the deb depends on" "" "$(dpkg-deb --field "$DEB" Depends Pre-Depends Recommends)"
+equal "what the rpm depends on" "" "$(rpm --query --package --requires "$RPM" | grep -vE '^rpmlib\(|^config\(|^/bin/sh$')"
+
+echo "--- licences"
+cargo tree --locked --target x86_64-unknown-linux-gnu --edges normal,no-proc-macro --prefix none --format '{p}' |
+  awk '$1 != "nicpin" && NF {sub(/^v/, "", $2); print $1 "-" $2}' | sort -u >"$WORK/crates"
+sed -n 's/^\(Files:\)\{0,1\} \([a-z0-9_-]*-[0-9][^ ]*\)$/\2/p' "$WORK/tar/usr/share/doc/nicpin/copyright" |
+  grep -v '^rust-library-' | sort -u >"$WORK/named"
+equal "the crates that are named" "$(cat "$WORK/crates")" "$(cat "$WORK/named")"
+at_least_forty() { [ "$(wc -l <"$WORK/crates")" -ge 40 ]; }
+holds "they are at least 40" at_least_forty
+
+echo "--- lintian"
+# As root it would only warn that it is.
+holds "no errors, and no warnings but those that the package explains" \
+  lintian --no-cfg --allow-root --profile debian --fail-on error,warning --show-overrides "$DEB"
+cat "$WORK/said"
+
+echo "--- the rpm in a root of its own"
+# A shell, and a systemctl that writes down what it is asked.
+ROOT=$WORK/root
+mkdir -p "$ROOT"/{bin,usr/bin,run/systemd/system,run/nicpin}
+cp "$(command -v busybox)" "$ROOT/bin/sh"
+for tool in rm echo; do ln -s sh "$ROOT/bin/$tool"; done
+cat >"$ROOT/usr/bin/systemctl" <<'END'
+#!/bin/sh
+echo "$*" >>/asked
+END
+chmod 755 "$ROOT/usr/bin/systemctl"
+in_root() { unshare --map-root-user rpm --root "$ROOT" --nodeps --nosignature "$@"; }
+asked() { cat "$ROOT/asked" 2>/dev/null; rm -f "$ROOT/asked"; }
+holds "rpm --install" in_root --install "$RPM"
+equal "what the install asks of systemd" "daemon-reload" "$(asked)"
+holds "rpm --verify" in_root --verify nicpin
+echo '# mine' >>"$ROOT/etc/nicpin.toml"
+holds "rpm --upgrade" in_root --upgrade --force "$RPM"
+equal "what an upgrade asks of systemd" "daemon-reload" "$(asked | sort -u)"
+equal "the policy after an upgrade" "# mine" "$(tail -n 1 "$ROOT/etc/nicpin.toml")"
+touch "$ROOT/run/nicpin/state"
+holds "rpm --erase" in_root --erase nicpin
+equal "what removal asks of systemd" "$(cd dist/systemd && for unit in ./*.service; do
+  echo "--no-reload disable --now ${unit#./}"; done)
+daemon-reload" "$(asked)"
+equal "what removal leaves" "etc/nicpin.toml.rpmsave" "$(cd "$ROOT" && find . -name '*nicpin*' -printf '%P\n')"
+
+echo "--- the crate"
+# Its dependencies are those of the debug build, so that only nicpin is compiled.
+cargo package --list --allow-dirty --locked >"$WORK/packed"
+equal "files of the crate that are not sources, and not of use" "" \
+  "$(grep -vE '^(src|docs|examples)/|^dist/|^(Cargo\.(toml|toml\.orig|lock)|LICENSE|[A-Z]+\.md|\.cargo_vcs_info\.json)$' "$WORK/packed")"
+holds "the example for those who embed it is packed" grep -qx 'examples/embed.rs' "$WORK/packed"
+CARGO_TARGET_DIR=$TARGET_DIR cargo package --quiet --allow-dirty --no-verify --locked --offline
+CRATE=$(echo "$TARGET_DIR"/package/nicpin-*.crate)
+mkdir "$WORK/crate"
+tar --extract --gzip --strip-components=1 --directory="$WORK/crate" --file="$CRATE"
+CARGO_TARGET_DIR=$TARGET_DIR holds "cargo install --locked, offline, from the crate alone" \
+  cargo install --debug --quiet --locked --offline --path "$WORK/crate" --root "$WORK/installed"
+holds "what it installed plans a machine" "$WORK/installed/bin/nicpin" plan --root fixtures/two-node
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
