@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A run waits until this long after the last event, and at most so long after the first one.
 const QUIET: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// Runs without a pause, and the time in which one of them is allowed again.
+/// Runs without a pause, and the time without a run in which one of them is allowed again.
 const RUNS: u32 = 6;
 const REFILL: Duration = Duration::from_secs(10);
 /// Pauses between runs when those are used up. They double from the first to the last.
@@ -25,7 +25,7 @@ pub struct Schedule {
     /// Whether to run without waiting for anything.
     at_once: bool,
     tokens: u32,
-    /// The time up to which tokens were added.
+    /// The time of the last run, up to which tokens were added.
     refilled: Duration,
     /// No run before this.
     not_before: Duration,
@@ -115,7 +115,7 @@ impl Schedule {
         } else {
             let more = now.saturating_sub(self.refilled).as_secs() / REFILL.as_secs();
             let more = u32::try_from(more).unwrap_or(RUNS);
-            self.refilled += REFILL.saturating_mul(more);
+            self.refilled = now;
             self.tokens = self.tokens.saturating_add(more).min(RUNS);
             if self.tokens == RUNS {
                 self.pause = FIRST_PAUSE;

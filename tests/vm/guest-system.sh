@@ -8,7 +8,7 @@ mount -t ext4 -o rw,noatime /dev/vda /sysroot || { echo "STATUS 125" > /dev/ttyS
 # Files that the guest has from the start of its systemd on.
 if [ -d /payload/rootfs ]; then cp -a /payload/rootfs/. /sysroot/; rm -r /payload/rootfs; fi
 cp -a /harness/. /run/harness/; cp -a /payload/. /run/payload/
-cp /bin/busybox /run/harness/bin/; ln -s busybox /run/harness/bin/usleep
+cp /bin/busybox /run/harness/bin/; ln -s busybox /run/harness/bin/usleep; ln -s busybox /run/harness/bin/ping
 while read -r mac name; do
   printf '[Match]\nMACAddress=%s\n[Link]\nName=%s\n' "$mac" "$name" > "/run/systemd/network/10-$name.link"
 done < /harness/nics
