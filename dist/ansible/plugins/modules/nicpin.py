@@ -118,6 +118,10 @@ states:
   returned: O(state=applied)
   type: dict
   sample: {"eth2": "unproven"}
+check:
+  description: The report of C(nicpin check --json), which C(nicpin fleet) reads from the results of many hosts.
+  returned: O(state=applied)
+  type: dict
 counts:
   description: How many settings were changed, were as planned already, and so on, as C(nicpin apply) counts them.
   returned: O(state=applied) or O(state=restored), not in check mode
@@ -292,6 +296,7 @@ def applied(module: AnsibleModule, nicpin: Nicpin) -> dict:
             result["msg"] = f"not in the planned state: {why_failed(report) or 'see counts'}"
             result["failed"] = True
     check = nicpin.check()
+    result["check"] = check
     result["state"] = check.get("state")
     result["states"] = {one["name"]: one["state"] for one in check.get("interfaces", [])}
     return result
