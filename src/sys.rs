@@ -51,6 +51,15 @@ pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 
+/// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
+/// let a signal end this process at that moment.
+#[cfg(feature = "cli")]
+pub(crate) fn unblock_signals(command: &mut std::process::Command) {
+    let unblock = || Ok(nix::sys::signal::SigSet::empty().thread_set_mask()?);
+    // SAFETY: it only calls sigemptyset(3) and pthread_sigmask(3), which allocate nothing and take no lock.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(command, unblock) };
+}
+
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);

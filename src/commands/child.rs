@@ -14,8 +14,9 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::commands::interrupt::{self, Interrupts};
+use crate::commands::interrupt::Interrupts;
 use crate::root::errno_words;
+use crate::sys;
 
 pub(super) struct Running<'a> {
     ended: Receiver<(io::Result<ExitStatus>, Duration)>,
@@ -70,10 +71,10 @@ pub(super) fn start<'a>(
     let (name, args) = command.split_first().context("no command to run")?;
     let mut builder = Command::new(name);
     builder.args(args).stdout(Stdio::from(io::stderr()));
+    sys::unblock_signals(&mut builder);
     let began = Instant::now();
     let started = std::thread::scope(|scope| {
         let spawn = || -> Result<Child> {
-            interrupt::release()?;
             bind()?;
             Ok(builder.spawn().map_err(|error| CommandError::not_started(name, &error))?)
         };

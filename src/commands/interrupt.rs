@@ -26,7 +26,7 @@ pub(super) fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
     Ok(())
 }
 
-/// Gives the signals their usual effect on this thread and on what it starts.
+/// Gives the signals their usual effect on this thread.
 pub(super) fn release() -> Result<()> {
     Ok(SigSet::from_iter(SIGNALS).thread_unblock()?)
 }
