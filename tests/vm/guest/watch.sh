@@ -6,8 +6,9 @@
 . /payload/watch-lib.sh
 
 section "boot"
-cat /run/boot-check
-contains "check when network-online.target is reached" "status 0" /run/boot-check
+# Emulation stretches the boot over more than six groups of events, and then the last run has to wait for its turn.
+echo "when network-online.target was reached: $(tail -n 1 /run/boot-check)"
+poll 60 as_before || failed "the plan is not reached after the boot"
 systemd-analyze --no-pager critical-chain network-online.target > /tmp/chain
 equal "nicpin in the critical chain" "" "$(grep nicpin /tmp/chain)"
 cat /tmp/chain
@@ -46,6 +47,7 @@ corrected "CPU 3 online" sh -c 'echo 1 > /sys/devices/system/cpu/cpu3/online'
 for nic in nic0 nic1 nic2 nic3; do
   fresh
   ip link set dev $nic down; poll 20 quiet; spoil $nic
+  sleep 11 # until another run is allowed: igb and e1000e announce their carrier apart
   corrected "moved while down, then up, $nic" ip link set dev $nic up
 done
 fresh
