@@ -11,7 +11,7 @@ pub(crate) const ABOUT: &str = "/nicpin/capture";
 /// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs half of it. Whatever is made of a tree of this
 /// size fits into 256 MiB.
 #[cfg(feature = "cli")]
-const MAX_SIZE: usize = 48 << 20;
+const MAX_SIZE: usize = 40 << 20;
 /// What an entry needs beside its path and its text, in bytes: the nodes of two maps and two allocations.
 #[cfg(feature = "cli")]
 const ENTRY_SIZE: usize = 256;
@@ -159,7 +159,7 @@ impl Tree {
         }
         let size = path.len() + name.len() + text.len() + ENTRY_SIZE;
         if self.size + size > MAX_SIZE {
-            return Err("exceeds the limit of 48 MiB for a machine in memory");
+            return Err("exceeds the limit of 40 MiB for a machine in memory");
         }
         if self.entries.contains_key(path) {
             return Err("occurs twice");
