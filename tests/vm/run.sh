@@ -45,7 +45,7 @@ TESTS=(
   'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
   'watch.rules       watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
   'watch.long        watch-long fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
-  'watch.6.1         watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
+  'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
@@ -69,7 +69,9 @@ done
 chosen=()
 for t in "${TESTS[@]}"; do
   [ ${#FILTERS[@]} -gt 0 ] || [[ ${t%% *} == *.long ]] || chosen+=("$t")
-  for f in ${FILTERS[@]+"${FILTERS[@]}"}; do case =${t%% *} in "$f"|*"${f#=}"*) [[ $f == =* && =${t%% *} != "$f" ]] || chosen+=("$t"); break;; esac; done
+  for f in ${FILTERS[@]+"${FILTERS[@]}"}; do
+    case $f in =*) [ "=${t%% *}" = "$f" ];; *) [[ ${t%% *} == *"$f"* ]];; esac && { chosen+=("$t"); break; }
+  done
 done
 [ ${#chosen[@]} -gt 0 ] || { echo "run.sh: no test is named like ${FILTERS[*]}" >&2; exit 64; }
 
