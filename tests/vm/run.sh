@@ -42,9 +42,9 @@ TESTS=(
   "run               run       four-node"
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
-  'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
-  'watch.rules       watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
-  'watch.long        watch-long fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
+  'watch.events.long watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
+  'watch.rules.long  watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
+  'watch.storm.long  watch-long  fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
