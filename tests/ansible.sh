@@ -17,15 +17,8 @@ VENV=${NICPIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nicpin-python}/ansible-$COR
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
-passed=0 failed=0
-ok() { passed=$((passed + 1)); echo "ok    $*"; }
-bad() { failed=$((failed + 1)); echo "FAIL  $*"; }
-# holds WHAT COMMAND...
-holds() { if "${@:2}" >"$WORK/said" 2>&1; then ok "$1"; else bad "$1"; sed 's/^/      /' "$WORK/said"; fi; }
-# equal WHAT EXPECTED ACTUAL
-equal() {
-  if [ "$2" = "$3" ]; then ok "$1"; else bad "$1"; diff <(echo "$2") <(echo "$3") | sed 's/^/      /;20q' || true; fi
-}
+# shellcheck disable=SC1091,SC2154
+. tests/checks.sh
 
 echo "--- ansible-core $CORE and ansible-lint $LINT"
 if [ ! -e "$VENV/done" ]; then

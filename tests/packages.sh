@@ -14,15 +14,8 @@ OUT=$TARGET_DIR/dist
 WORK=$(mktemp -d)
 trap 'chmod -R u+w "$WORK"; rm -rf "$WORK"' EXIT
 
-passed=0 failed=0
-ok() { passed=$((passed + 1)); echo "ok    $*"; }
-bad() { failed=$((failed + 1)); echo "FAIL  $*"; }
-# holds WHAT COMMAND...
-holds() { if "${@:2}" >"$WORK/said" 2>&1; then ok "$1"; else bad "$1"; sed 's/^/      /' "$WORK/said"; fi; }
-# equal WHAT EXPECTED ACTUAL
-equal() {
-  if [ "$2" = "$3" ]; then ok "$1"; else bad "$1"; diff <(echo "$2") <(echo "$3") | sed 's/^/      /;20q' || true; fi
-}
+# shellcheck disable=SC1091,SC2154
+. tests/checks.sh
 
 echo "--- two builds"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
