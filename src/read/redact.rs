@@ -80,7 +80,7 @@ pub(super) fn redact(
             continue;
         }
         let hidden = match entry {
-            Entry::Directory(_) => Entry::Directory(BTreeSet::new()),
+            Entry::Directory(_) => entry.without_names(),
             Entry::Link(target) => Entry::Link(stand_ins.hide(&names.in_path(target))),
             Entry::File(file) => {
                 let mut text = file.text.clone();
@@ -163,12 +163,11 @@ fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
     let mut moved = Tree::default();
     for (path, entry) in tree.iter().filter(|(path, _)| !on_the_way.contains(*path)) {
         let entry = match entry {
-            Entry::Directory(_) => Entry::Directory(BTreeSet::new()),
             Entry::File(file) if texts().any(|(of, _)| of == path) => {
                 let text = file.text.replace(&script, &place);
                 Entry::File(TreeFile { text: text.into(), ..*file })
             }
-            entry => entry.clone(),
+            entry => entry.without_names(),
         };
         // A tree with fewer entries has room for each.
         moved.add(path, entry).ok()?;
