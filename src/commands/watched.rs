@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
-use nix::sys::signal::SigSet;
 
 use crate::apply::{self, Options, apply_when_safe, planned};
 use crate::cli::{ApplyArgs, Cli};
@@ -32,8 +31,6 @@ pub(super) fn run(
     mut plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
     out: &mut String,
 ) -> Result<Exit> {
-    // The watcher waits for its signals by a descriptor and blocks them.
-    SigSet::all().thread_unblock()?;
     let root = open_to_write(cli)?;
     let options = Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: None };
     let leave: BTreeSet<&str> = args.leave.iter().map(String::as_str).collect();

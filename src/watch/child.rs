@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::report::run::RunReport;
+use crate::sys;
 
 /// Bytes of a report and of error messages that are read. 65,536 changed settings need 8 MiB.
 const MOST_OUTPUT: usize = 16 << 20;
@@ -34,7 +35,10 @@ pub struct ChildError(String);
 impl Child {
     /// Starts the running program, even if its file was replaced or removed, with these arguments.
     pub fn start(arguments: &[OsString]) -> io::Result<Self> {
-        let mut process = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        // The watcher waits for its signals by a descriptor and blocks them.
+        sys::unblock_signals(&mut command);
+        let mut process = command
             .args(arguments)
             // They are the watcher's: systemd would take the child for the service.
             .env_remove("NOTIFY_SOCKET")
