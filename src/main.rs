@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use nicpin::cli::Cli;
 use nicpin::commands::{self, output};
 use nicpin::report::exit::Exit;
@@ -14,7 +13,7 @@ fn main() -> ExitCode {
         // For the script of a shell, which shows no messages.
         Err(_) => return Exit::Failed.into(),
     }
-    let cli = match Cli::try_parse_from(Cli::complete(std::env::args_os())) {
+    let cli = match Cli::of_process() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output and are not errors. Neither is a closed pipe.

@@ -15,8 +15,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
 use documentation::page::Page;
 use documentation::shell::commands;
 use nicpin::cli::Cli;
@@ -115,7 +115,7 @@ enum Refusal {
 /// The command line with `status` where it names no command.
 fn completed(args: &[String]) -> Vec<String> {
     let words = std::iter::once("nicpin".to_owned()).chain(args.iter().cloned()).map(Into::into);
-    Cli::complete(words).into_iter().map(|word| word.into_string().unwrap()).collect()
+    Cli::complete(&Cli::command(), words).into_iter().map(|word| word.into_string().unwrap()).collect()
 }
 
 /// Whether the definitions of the command line accept it.

@@ -2,15 +2,26 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, CommandFactory as _};
+use clap::{Arg, ArgMatches, Command, CommandFactory as _, Error, FromArgMatches as _};
 
 use crate::cli::Cli;
 
 impl Cli {
+    /// Parses the arguments of this process.
+    pub fn of_process() -> Result<Self, Error> {
+        Self::from_arg_matches(&Self::matches()?).map_err(|error| error.format(&mut Self::command()))
+    }
+
+    /// The matches of the arguments of this process.
+    pub fn matches() -> Result<ArgMatches, Error> {
+        let mut command = Self::command();
+        let args = Self::complete(&command, std::env::args_os());
+        command.try_get_matches_from_mut(args)
+    }
+
     /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
-    pub fn complete(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         let mut args: Vec<OsString> = args.into_iter().collect();
-        let command = Self::command();
         let mut at = 1;
         while let Some(arg) = args.get(at) {
             let word = arg.to_string_lossy();
@@ -37,7 +48,7 @@ impl Cli {
             return Some((*command).to_owned());
         }
         let command = Self::command();
-        let names = command.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
+        let names = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
         let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
         let (distance, name) = near.min()?;
         (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
@@ -77,7 +88,7 @@ mod tests {
     use super::*;
 
     fn complete(line: &str) -> String {
-        let words = Cli::complete(line.split(' ').map(OsString::from));
+        let words = Cli::complete(&Cli::command(), line.split(' ').map(OsString::from));
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 

@@ -53,7 +53,7 @@ pub struct WatchArgs {
 /// The arguments for another command: its name and own options, then those of this process's command line that it takes,
 /// too: options of the policy, global ones, and selectors. `config` replaces the policy file.
 pub fn arguments_for(own: &[&str], config: Option<&Path>) -> Result<Vec<OsString>, clap::Error> {
-    let matches = Cli::command().try_get_matches_from(Cli::complete(std::env::args_os()))?;
+    let matches = Cli::matches()?;
     let given = matches.subcommand().map(|(_, given)| given);
     let mut defined = Cli::command();
     defined.build();

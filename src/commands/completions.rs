@@ -103,7 +103,7 @@ fn command_line(words: &[OsString]) -> Command {
         words.split_last().map_or((OsString::new(), words), |(last, rest)| (last.clone(), rest));
     let root = root(before);
     let known = with_candidates(Cli::command(), &root);
-    let spelled_out = Cli::complete(before.iter().cloned());
+    let spelled_out = Cli::complete(&known, before.iter().cloned());
     if spelled_out.len() == before.len() {
         return known;
     }
