@@ -1,15 +1,17 @@
 #!/bin/bash
 # ansible.sh - the role of dist/ansible over ssh, on a Debian with systemd in a virtual machine: check mode on a machine
-# without nicpin, installation from the deb, a second run that changes nothing, and back.
+# without nicpin, installation from the deb, a second run that changes nothing, and back; the same with nicpin-watch, its
+# removal while it runs, and an installation from the archive.
 #
-#   tests/vm/ansible.sh       takes about five minutes; not part of .ci/run
+#   tests/vm/ansible.sh       takes about ten minutes; not part of .ci/run
 #
-# Needs what run.sh needs, ssh, the deb in target/dist (dist/build), and the virtual environment of tests/ansible.sh, which
+# Needs what run.sh needs, ssh, the packages in target/dist (dist/build), and the virtual environment of tests/ansible.sh, which
 # has to have run once. The last line counts.
 set -euo pipefail
 VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
 DEB=$(echo "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.deb)
+ARCHIVE=$(echo "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.tar.gz)
 for venv in "${NICPIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nicpin-python}"/ansible-*; do PATH=$venv/bin:$PATH; done
 WORK=$(mktemp -d)
 VM=
@@ -69,6 +71,14 @@ run "the role again" 'changed=0 .*unreachable=0 .*failed=0 ' "$WORK/play.yml"
 run "restore" 'changed=1 .*failed=0 ' "$WORK/restore.yml"
 run "restore again" 'changed=0 .*failed=0 ' "$WORK/restore.yml"
 holds "not as planned any more" 'nicpin check; [ $? = 2 ]'
+run "the role with the watcher" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e nicpin_keep=watch "$WORK/play.yml"
+holds "the watcher alone, as planned" 'nicpin check && systemctl is-active nicpin-watch && ! systemctl is-enabled nicpin.service'
+run "the watcher again" 'changed=0 .*unreachable=0 .*failed=0 ' -e nicpin_keep=watch "$WORK/play.yml"
+holds "purged while the watcher runs: nothing is left" 'dpkg --purge nicpin && ! pgrep -x nicpin &&
+  ! { find / -xdev -name "*nicpin*" -not -path "/var/*"; find /run -name "*nicpin*"; } | grep .'
+run "the role with the archive" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e nicpin_source=archive -e "nicpin_file=$ARCHIVE" "$WORK/play.yml"
+run "the archive again" 'changed=0 .*unreachable=0 .*failed=0 ' -e nicpin_source=archive -e "nicpin_file=$ARCHIVE" "$WORK/play.yml"
+holds "as planned, from the archive" 'nicpin check && systemctl is-active nicpin.service && ! dpkg-query --status nicpin'
 guest 'echo 0 > /root/done' || :
 if wait "$VM"; then ok "the machine ended"; else bad "the machine"; fi
 VM=
