@@ -31,6 +31,10 @@ pub enum MemoryPolicy {
     Other(i32, NodeSet),
 }
 
+/// Bytes of the largest page of a supported kernel.
+#[cfg(feature = "cli")]
+const PAGE: usize = 64 << 10;
+
 const MPOL_DEFAULT: c_int = 0;
 const MPOL_PREFERRED: c_int = 1;
 const MPOL_BIND: c_int = 2;
@@ -58,6 +62,42 @@ pub(crate) fn unblock_signals(command: &mut std::process::Command) {
     let unblock = || Ok(nix::sys::signal::SigSet::empty().thread_set_mask()?);
     // SAFETY: it only calls sigemptyset(3) and pthread_sigmask(3), which allocate nothing and take no lock.
     unsafe { std::os::unix::process::CommandExt::pre_exec(command, unblock) };
+}
+
+/// Unmaps the pages of this program's file that nobody can have written: its code and constants. They stay in the page
+/// cache, from which the kernel maps each again when it is needed (`MADV_DONTNEED` in `madvise(2)`). For a process that
+/// sleeps for minutes.
+#[cfg(feature = "cli")]
+pub(crate) fn unmap_program() {
+    unsafe extern "C" fn unmap(
+        program: *mut libc::dl_phdr_info,
+        _size: usize,
+        _data: *mut libc::c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr(3) passes a valid structure, whose segments are those of a loaded file.
+        let (base, segments) = unsafe {
+            let program = &*program;
+            (program.dlpi_addr, std::slice::from_raw_parts(program.dlpi_phdr, program.dlpi_phnum.into()))
+        };
+        for segment in segments {
+            if segment.p_type != libc::PT_LOAD || segment.p_flags & libc::PF_W != 0 {
+                continue;
+            }
+            let (Ok(start), Ok(length)) =
+                (usize::try_from(base + segment.p_vaddr), usize::try_from(segment.p_memsz))
+            else {
+                continue;
+            };
+            let end = (start + length) / PAGE * PAGE;
+            let start = start.next_multiple_of(PAGE);
+            // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
+            // same when they are mapped again. The first and the last page may belong to another segment, too.
+            let _ = unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), libc::MADV_DONTNEED) };
+        }
+        1 // The program is the first one; no library.
+    }
+    // SAFETY: `unmap` takes no data, and allocates nothing.
+    unsafe { libc::dl_iterate_phdr(Some(unmap), std::ptr::null_mut()) };
 }
 
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).

@@ -14,7 +14,7 @@ Applies once, then waits for what undoes affinity: interfaces that are opened, c
 added or removed, ethtool -L, drivers, CPUs that go offline and online, resume, a restart
 of irqbalance, a changed policy file. After 200 ms without a further event (2 s at most)
 it runs `nicpin apply --if-present` as a child process; every 5 minutes, too. After six
-runs in a row there are pauses of 10 to 60 s. Links that are virtual cause no run.
+runs in a row there are pauses of 8 to 60 s. Links that are virtual cause no run.
 
 A setting that is restored three times in ten minutes, without an event of the kernel in
 between, is left alone for an hour, then two, four and so on, with a warning. While

@@ -18,6 +18,7 @@ use crate::render;
 use crate::report::exit::Exit;
 use crate::report::run::{RunReport, WaitsFor, Watcher, WatcherRun};
 use crate::root::Root;
+use crate::sys;
 use crate::watch::state::{self, Lock};
 use crate::watch::{Child, Demand, Ended, Event, Events, Fights, Kind, Manager, Schedule, Sources};
 
@@ -77,6 +78,8 @@ struct Watching<'a> {
     is_shown: bool,
     /// While something is waited for: when to look again.
     look_again: Duration,
+    /// Whether it has waited for events since the last run.
+    has_slept: bool,
 }
 
 /// A run that has not ended.
@@ -122,6 +125,7 @@ impl<'a> Watching<'a> {
             state,
             is_shown,
             look_again: Duration::ZERO,
+            has_slept: true,
         }
     }
 
@@ -138,6 +142,9 @@ impl<'a> Watching<'a> {
             let time = self.time_to_sleep();
             let children = self.run.iter().map(|run| &run.child).chain(&self.metrics);
             let streams: Vec<BorrowedFd<'_>> = children.flat_map(Child::streams).collect();
+            if streams.is_empty() && !std::mem::replace(&mut self.has_slept, true) {
+                sys::unmap_program();
+            }
             let woken = self.sources.wait(self.root, time, &streams)?;
             for child in self.run.iter_mut().map(|run| &mut run.child).chain(&mut self.metrics) {
                 child.read()?;
@@ -168,17 +175,14 @@ impl<'a> Watching<'a> {
     /// Takes note of an event. While a run lasts, it is decided at its end what to do about it.
     fn happened(&mut self, event: Event) {
         if event.kind.is_of_kernel() || event.kind == Kind::Policy {
-            let about = if matches!(event.kind, Kind::Link | Kind::Device | Kind::Channels) {
-                &event.about
-            } else {
-                ""
-            };
+            let is_of_one = matches!(event.kind, Kind::Link | Kind::Added | Kind::Device | Kind::Channels);
+            let about = if is_of_one { &event.about } else { "" };
             self.fights.kernel_event(about);
         }
         if let Some(run) = &mut self.run {
             run.during.add(event);
         } else {
-            self.schedule.event(self.start.elapsed());
+            self.schedule.event(self.start.elapsed(), event.kind.is_limited());
             self.follows_up = false;
             self.events.add(event);
         }
@@ -293,6 +297,7 @@ impl<'a> Watching<'a> {
                 self.after(run.during, channels_or_irqbalance, run.follows_up);
             }
         }
+        self.has_slept = false;
         Ok(())
     }
 

@@ -19,7 +19,9 @@ pub enum Kind {
     Start,
     /// An interface was opened, closed, changed or removed (rtnetlink, group `link`).
     Link,
-    /// An interface or a queue was added, removed or renamed (uevents `net` and `queues`).
+    /// An interface was added (uevent `net`).
+    Added,
+    /// An interface was removed or renamed, or a queue was added or removed (uevents `net` and `queues`).
     Device,
     /// A driver was bound to a device with interfaces (uevent `bind`).
     Bind,
@@ -52,8 +54,21 @@ impl Kind {
     pub fn is_of_kernel(self) -> bool {
         matches!(
             self,
-            Self::Link | Self::Device | Self::Bind | Self::Channels | Self::Cpu | Self::Resume | Self::Lost
+            Self::Link
+                | Self::Added
+                | Self::Device
+                | Self::Bind
+                | Self::Channels
+                | Self::Cpu
+                | Self::Resume
+                | Self::Lost
         )
+    }
+
+    /// Whether it may come in storms, so that the number of runs for it is limited. A person or the end of a trial does
+    /// not; neither does a new interface, for which there is something to write.
+    pub fn is_limited(self) -> bool {
+        !matches!(self, Self::Start | Self::Added | Self::Policy | Self::Released | Self::Request)
     }
 
     /// Whether a run writes without anybody having changed what an earlier run wrote.
@@ -65,6 +80,7 @@ impl Kind {
         match self {
             Self::Start => "start",
             Self::Link => "link",
+            Self::Added => "new device",
             Self::Device => "device",
             Self::Bind => "bind",
             Self::Channels => "channels",
@@ -136,6 +152,11 @@ impl Events {
     /// Whether what a run for them writes was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
         !self.first.iter().any(|event| event.kind.is_fresh_start())
+    }
+
+    /// Whether all of them may come in storms.
+    pub fn are_limited(&self) -> bool {
+        self.first.iter().all(|event| event.kind.is_limited())
     }
 
     /// All but those of a kind.

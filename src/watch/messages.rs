@@ -80,7 +80,9 @@ pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
 /// A uevent that is a reason to look at the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Uevent {
-    /// An interface, or a queue of it, was added, removed or renamed.
+    /// An interface was added.
+    Added(String),
+    /// An interface was removed or renamed, or a queue of it was added or removed.
     Interface(String),
     /// A CPU, by its number.
     Cpu(String),
@@ -101,6 +103,7 @@ pub(super) fn uevent(datagram: &[u8]) -> Option<Uevent> {
     let last = path.rsplit('/').next().unwrap_or_default();
     match field("SUBSYSTEM") {
         "net" | "queues" if path.starts_with("/devices/virtual/") => None,
+        "net" if action == "add" => Some(Uevent::Added(last.to_owned())),
         "net" => Some(Uevent::Interface(last.to_owned())),
         // /devices/pci0000:80/0000:82:00.0/net/eth2/queues/rx-0
         "queues" => {
@@ -211,8 +214,9 @@ mod tests {
         for (text, expected) in [
             (
                 format!("add@{nic}|ACTION=add|SUBSYSTEM=net|INTERFACE=eth2|"),
-                Some(Uevent::Interface("eth2".into())),
+                Some(Uevent::Added("eth2".into())),
             ),
+            (format!("add@{nic}/queues/rx-3|SUBSYSTEM=queues|"), Some(Uevent::Interface("eth2".into()))),
             (format!("move@{nic}|SUBSYSTEM=net|"), Some(Uevent::Interface("eth2".into()))),
             (format!("remove@{nic}/queues/rx-3|SUBSYSTEM=queues|"), Some(Uevent::Interface("eth2".into()))),
             ("add@/devices/virtual/net/veth1|SUBSYSTEM=net|".into(), None),

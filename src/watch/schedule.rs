@@ -6,11 +6,11 @@ use std::time::Duration;
 /// A run waits until this long after the last event, and at most so long after the first one.
 const QUIET: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// Runs without a pause, and the time without a run in which one of them is allowed again.
-const RUNS: u32 = 6;
-const REFILL: Duration = Duration::from_secs(10);
-/// Pauses between runs when those are used up. They double from the first to the last.
-const FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// A token bucket: six runs at once, and six a minute. A run takes as much as comes back in ten seconds.
+const RUN: Duration = Duration::from_secs(10);
+const FULL: Duration = Duration::from_secs(60);
+/// Pauses between runs when that is used up. They double from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_secs(8);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
 /// A run without an event, for what nobody announces.
 pub(super) const PERIOD: Duration = Duration::from_secs(300);
@@ -20,20 +20,34 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// When the next run starts.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// The first and the last event since the last run started.
-    events: Option<(Duration, Duration)>,
+    events: Option<Waiting>,
     /// Whether to run without waiting for anything.
     at_once: bool,
-    tokens: u32,
-    /// The time of the last run, up to which tokens were added.
-    refilled: Duration,
-    /// No run before this.
+    /// What is left in the bucket, and the time up to which it was filled.
+    left: Duration,
+    filled: Duration,
+    /// No run for events that may come in storms before this.
     not_before: Duration,
     /// The next pause.
     pause: Duration,
     check_at: Duration,
     retry_at: Option<Duration>,
     retry: Duration,
+}
+
+/// The events since the last run started.
+#[derive(Debug, Clone)]
+struct Waiting {
+    first: Duration,
+    last: Duration,
+    /// Whether all of them may come in storms: a run for them takes from the bucket.
+    is_limited: bool,
+}
+
+impl Waiting {
+    fn quiet(&self) -> Duration {
+        (self.last + QUIET).min(self.first + LONGEST)
+    }
 }
 
 /// Why a run is due.
@@ -49,8 +63,8 @@ impl Schedule {
         Self {
             events: None,
             at_once: false,
-            tokens: RUNS,
-            refilled: now,
+            left: FULL,
+            filled: now,
             not_before: now,
             pause: FIRST_PAUSE,
             check_at: now + PERIOD,
@@ -59,14 +73,16 @@ impl Schedule {
         }
     }
 
-    pub fn event(&mut self, now: Duration) {
-        let first = self.events.map_or(now, |(first, _)| first);
-        self.events = Some((first, now));
+    /// An event. One that does not come in storms waits for quiet only (`is_limited` is false), and others with it.
+    pub fn event(&mut self, now: Duration, is_limited: bool) {
+        let events = self.events.get_or_insert(Waiting { first: now, last: now, is_limited });
+        events.last = now;
+        events.is_limited &= is_limited;
     }
 
     /// Somebody asked for a run: it waits neither for quiet nor for a pause.
     pub fn at_once(&mut self, now: Duration) {
-        self.event(now);
+        self.event(now, false);
         self.at_once = true;
     }
 
@@ -80,15 +96,16 @@ impl Schedule {
         self.check_at
     }
 
-    /// When quiet would allow a run, whatever the number of runs.
-    fn wanted_at(&self) -> Duration {
-        let quiet = self.events.map(|(first, last)| (last + QUIET).min(first + LONGEST));
-        [quiet, self.retry_at].into_iter().flatten().fold(self.check_at, Duration::min)
-    }
-
     /// When the next run is due.
     pub fn due(&self) -> Duration {
-        if self.at_once { Duration::ZERO } else { self.wanted_at().max(self.not_before) }
+        if self.at_once {
+            return Duration::ZERO;
+        }
+        let allowed = |events: &Waiting| {
+            if events.is_limited { events.quiet().max(self.not_before) } else { events.quiet() }
+        };
+        let events = self.events.as_ref().map(allowed);
+        [events, self.retry_at].into_iter().flatten().fold(self.check_at, Duration::min)
     }
 
     /// Begins a run if one is due.
@@ -96,33 +113,34 @@ impl Schedule {
         if now < self.due() {
             return None;
         }
-        let demand = match self.events {
+        let demand = match &self.events {
             Some(_) => Demand::Events,
             None if self.retry_at.is_some_and(|at| at <= now) => Demand::Retry,
             None => Demand::Periodic,
         };
-        self.spend(now);
-        (self.events, self.at_once, self.retry_at) = (None, false, None);
+        if let Some(events) = self.events.take().filter(|events| events.is_limited && now >= self.not_before)
+        {
+            self.spend(events.quiet(), now);
+        }
+        (self.at_once, self.retry_at) = (false, None);
         self.check_at = now + PERIOD;
         Some(demand)
     }
 
-    /// Takes a token. When none is left, a pause follows.
-    fn spend(&mut self, now: Duration) {
-        if self.wanted_at() < self.not_before {
-            // It was put off: what was saved up during the pause is this run.
-            (self.tokens, self.refilled) = (0, now);
+    /// Takes a run from the bucket. When less than one is left, a pause follows.
+    fn spend(&mut self, wanted: Duration, now: Duration) {
+        if wanted < self.not_before {
+            // It was put off: what came back during the pause is this run.
+            self.left = Duration::ZERO;
         } else {
-            let more = now.saturating_sub(self.refilled).as_secs() / REFILL.as_secs();
-            let more = u32::try_from(more).unwrap_or(RUNS);
-            self.refilled = now;
-            self.tokens = self.tokens.saturating_add(more).min(RUNS);
-            if self.tokens == RUNS {
+            self.left = FULL.min(self.left + now.saturating_sub(self.filled));
+            if self.left == FULL {
                 self.pause = FIRST_PAUSE;
             }
-            self.tokens = self.tokens.saturating_sub(1);
+            self.left = self.left.saturating_sub(RUN);
         }
-        if self.tokens == 0 {
+        self.filled = now;
+        if self.left < RUN {
             self.not_before = now + self.pause;
             self.pause = LAST_PAUSE.min(2 * self.pause);
         }
@@ -157,7 +175,7 @@ mod tests {
         loop {
             let due = u64::try_from(schedule.due().as_millis()).unwrap().max(free_at);
             match events.next_if(|&event| event <= due) {
-                Some(event) => schedule.event(ms(event)),
+                Some(event) => schedule.event(ms(event), true),
                 None if due > end => return runs,
                 None => {
                     assert!(schedule.begin(ms(due)).is_some());
@@ -180,39 +198,76 @@ mod tests {
     }
 
     #[test]
-    fn sixty_flaps_are_at_most_ten_runs() {
-        for spacing in [300, 500, 1000, 2000] {
-            let flaps: Vec<u64> = (0..60).map(|n| n * spacing).collect();
-            let last = *flaps.last().unwrap();
-            let runs = runs(&flaps, 300, last + 62_000);
-            assert!(runs.len() <= 10 + usize::try_from(last / 60_000).unwrap(), "{spacing}: {runs:?}");
-            assert!(*runs.last().unwrap() > last, "{spacing}: {runs:?}");
-        }
-    }
-
-    #[test]
     fn pauses_double_and_end_with_the_storm() {
         let storm: Vec<u64> = (0..2000).map(|n| n * 250).collect();
         let mut times = runs(&storm, 10, 500_000);
         let pauses: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]) / 1000).collect();
-        assert_eq!(pauses[..10], [0, 0, 0, 0, 0, 10, 20, 40, 60, 60]);
+        assert_eq!(pauses[..11], [0, 0, 0, 0, 0, 8, 16, 32, 60, 60, 60]);
         // Six runs are free again after a calm minute.
         let calm = 700_000;
         let again: Vec<u64> = storm.iter().copied().chain((0..8).map(|n| calm + 1000 * n)).collect();
         times = runs(&again, 10, 720_000);
         times.retain(|&run| run >= calm);
         assert_eq!(times[..6], [0, 1, 2, 3, 4, 5].map(|n| calm + 200 + 1000 * n));
-        assert!(times.last().unwrap() - times[times.len() - 2] >= 10_000, "{times:?}");
+        assert!(times.last().unwrap() - times[times.len() - 2] >= 8000, "{times:?}");
+    }
+
+    #[test]
+    fn six_runs_a_minute_are_never_put_off() {
+        let events: Vec<u64> = (0..100).map(|n| n * 10_000).collect();
+        let expected: Vec<u64> = events.iter().map(|event| event + 200).collect();
+        assert_eq!(runs(&events, 1000, 1_000_000), expected);
+        // As drivers that are loaded again come: some runs each, and calm between.
+        let groups: Vec<u64> =
+            (0..20).flat_map(|n| [0, 1200, 2500, 4000].map(|at| n * 40_000 + at)).collect();
+        let expected: Vec<u64> = groups.iter().map(|event| event + 200).collect();
+        assert_eq!(runs(&groups, 900, 800_000), expected);
+    }
+
+    /// What a boot under emulation was seen to bring: the start, irqbalance, drivers that are loaded one after another.
+    #[test]
+    fn new_interfaces_are_not_put_off_at_boot() {
+        let mut schedule = Schedule::new(ms(0));
+        let is_new = |at| [14_600, 17_600, 31_000, 34_000].contains(&at);
+        for at in [0, 4000, 6000, 14_600, 15_600, 17_600, 19_800, 24_000, 29_000, 31_000, 32_500, 34_000] {
+            schedule.event(ms(at), at != 0 && !is_new(at));
+            assert_eq!(schedule.due(), ms(at + 200));
+            assert_eq!(schedule.begin(ms(at + 200)), Some(Demand::Events));
+            schedule.end(ms(at + 900), false);
+        }
+    }
+
+    /// In a pause after a storm.
+    #[test]
+    fn what_does_not_come_in_storms_waits_for_no_pause() {
+        let mut schedule = Schedule::new(ms(0));
+        for at in 0..6 {
+            schedule.event(ms(1000 * at), true);
+            schedule.begin(ms(1000 * at + 200)).unwrap();
+        }
+        schedule.event(ms(6000), true);
+        assert_eq!(schedule.due(), ms(5200 + 8000));
+        schedule.event(ms(6100), false);
+        assert_eq!(schedule.due(), ms(6300));
+        assert_eq!(schedule.begin(ms(6300)), Some(Demand::Events));
+        // Nor does a try after a failure, and neither makes the pause longer.
+        schedule.end(ms(6500), true);
+        schedule.event(ms(6600), true);
+        assert_eq!(schedule.due(), ms(7500));
+        assert_eq!(schedule.begin(ms(7500)), Some(Demand::Events));
+        schedule.end(ms(7600), false);
+        schedule.event(ms(7700), true);
+        assert_eq!(schedule.due(), ms(13_200));
     }
 
     #[test]
     fn a_request_waits_for_nothing() {
         let mut schedule = Schedule::new(ms(0));
-        for _ in 0..RUNS {
-            schedule.event(ms(0));
+        for _ in 0..6 {
+            schedule.event(ms(0), true);
             assert_eq!(schedule.begin(ms(3000)), Some(Demand::Events));
         }
-        schedule.event(ms(3000));
+        schedule.event(ms(3000), true);
         assert_eq!(schedule.begin(ms(6000)), None);
         schedule.at_once(ms(6000));
         assert_eq!(schedule.begin(ms(6000)), Some(Demand::Events));
@@ -240,6 +295,17 @@ mod tests {
 
     proptest! {
         #[test]
+        fn sixty_flaps_are_at_most_ten_runs(spacing in 1..12_000_u64, length in 0..2000_u64) {
+            let flaps: Vec<u64> = (0..60).map(|n| n * spacing).collect();
+            let last = *flaps.last().unwrap();
+            let runs = runs(&flaps, length, last + 62_000);
+            // Within a minute ten; six more in each further one.
+            let most = 10 + 6 * (last / 60_000);
+            prop_assert!(u64::try_from(runs.len()).unwrap() <= most, "{runs:?}");
+            prop_assert!(*runs.last().unwrap() > last, "{runs:?}");
+        }
+
+        #[test]
         fn nothing_is_lost_and_runs_are_few(gaps in proptest::collection::vec(0..20_000_u64, 1..80), length in 0..3000_u64) {
             let events: Vec<u64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
             let last = *events.last().unwrap();
@@ -253,7 +319,7 @@ mod tests {
             }
             for (at, first) in runs.iter().enumerate() {
                 let in_a_minute = runs[at..].iter().filter(|run| **run < first + 60_000).count();
-                prop_assert!(in_a_minute <= 12, "{runs:?}");
+                prop_assert!(in_a_minute <= 11, "{runs:?}");
                 // An event is before each but the periodic ones.
                 let begins = at.checked_sub(1).map_or(0, |before| runs[before]);
                 let is_wanted = events.iter().any(|event| (begins..=*first).contains(event));

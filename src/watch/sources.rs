@@ -185,6 +185,7 @@ impl Group {
 /// The event of a uevent; `None` for a driver that was bound to a device without interfaces.
 fn event(root: &Root, uevent: Uevent) -> Option<Event> {
     match uevent {
+        Uevent::Added(name) => Some(Event::new(Kind::Added, name)),
         Uevent::Interface(name) => Some(Event::new(Kind::Device, name)),
         Uevent::Cpu(cpu) => Some(Event::new(Kind::Cpu, cpu)),
         Uevent::Bound(device) => {

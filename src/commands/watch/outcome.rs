@@ -22,7 +22,7 @@ impl Watching<'_> {
         if during.is_empty() || is_own && follows_up {
             return;
         }
-        self.schedule.event(self.start.elapsed());
+        self.schedule.event(self.start.elapsed(), during.are_limited());
         self.events = during;
         self.follows_up = is_own;
     }
