@@ -29,11 +29,14 @@ pub struct Options {
     pub atomic: bool,
     /// Seconds after which the settings are restored unless confirmed; `None` for an apply without trial.
     pub trial: Option<u64>,
+    /// Whether another apply follows when this one fails. Then it waits half a second for irqbalance, not five, and an
+    /// irqbalance that was asked for the same bans before may be silent.
+    pub repeats: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { wait: Duration::from_secs(30), atomic: false, trial: None }
+        Self { wait: Duration::from_secs(30), atomic: false, trial: None, repeats: false }
     }
 }
 
@@ -104,7 +107,8 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         }
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
-    let irqbalance = if stop { None } else { irqbalance::before_writes(root, &machine, &planned) };
+    let irqbalance =
+        if stop { None } else { irqbalance::before_writes(root, &machine, &planned, options.repeats) };
     let stop = stop || options.atomic && irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
     irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };

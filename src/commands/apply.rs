@@ -79,8 +79,12 @@ fn apply(
     root: &Root,
     plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
 ) -> Result<Applied> {
-    let options =
-        Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: args.trial };
+    let options = Options {
+        wait: Duration::from_secs(args.lock.wait),
+        atomic: args.atomic,
+        trial: args.trial,
+        repeats: false,
+    };
     let (mut watcher, mut follows) = (None, None);
     let done = apply_when_safe(root, options, plan, || {
         follows = state::resume(root)?.then_some(Watched::Resumed);

@@ -32,7 +32,8 @@ pub(super) fn run(
     out: &mut String,
 ) -> Result<Exit> {
     let root = open_to_write(cli)?;
-    let options = Options { wait: Duration::from_secs(args.lock.wait), atomic: args.atomic, trial: None };
+    let wait = Duration::from_secs(args.lock.wait);
+    let options = Options { wait, atomic: args.atomic, trial: None, repeats: true };
     let leave: BTreeSet<&str> = args.leave.iter().map(String::as_str).collect();
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.

@@ -18,7 +18,7 @@ use crate::root::Root;
 pub use kept::{IrqbalanceRecord, RecordedIrq};
 pub use socket::{Setup, SocketError};
 
-use socket::Daemon;
+use socket::{Daemon, SHORT_TIMEOUT, TIMEOUT};
 
 fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceOutcome {
     let done = match error {
@@ -70,17 +70,32 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
 }
 
 /// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
-/// its ban. `None` where there is nothing to do.
-pub fn before_writes(root: &Root, machine: &Machine, plan: &Plan) -> Option<IrqbalanceOutcome> {
+/// its ban. `None` where there is nothing to do. `repeats` as in the options of an apply.
+pub fn before_writes(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+    repeats: bool,
+) -> Option<IrqbalanceOutcome> {
     let balancer = plan.irqbalance.as_ref().filter(|balancer| !balancer.irqs.is_empty())?;
     let (pid, count) = (Some(balancer.pid), balancer.irqs.len());
+    let banned_before = banned_by_nicpin(root, balancer.pid);
     let done = match balancer.action {
-        Balancer::Ban => ban(root, machine, plan, balancer),
+        Balancer::Ban => {
+            let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
+            ban(root, machine, plan, balancer, &Daemon::within(time, root, balancer.pid))
+        }
         Balancer::Stop => stop(root, balancer.pid),
         Balancer::Ignore | Balancer::Refuse => return None,
     };
     Some(match done {
         Ok(done) => done,
+        // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
+        Err(Failure::Socket(SocketError::Silent { .. }))
+            if repeats && balancer.irqs.iter().all(|irq| banned_before.contains(irq)) =>
+        {
+            IrqbalanceOutcome::new(pid, IrqbalanceAction::Banned, false, count)
+        }
         // The policy script works even where the socket does not answer.
         Err(error @ Failure::Socket(_)) if balancer.lasts && balancer.action == Balancer::Ban => {
             let detail = format!("{error}; its policy script asks nicpin when irqbalance starts");
@@ -114,8 +129,8 @@ fn ban(
     machine: &Machine,
     plan: &Plan,
     balancer: &IrqbalancePlan,
+    daemon: &Daemon<'_>,
 ) -> Result<IrqbalanceOutcome, Failure> {
-    let daemon = Daemon::new(root, balancer.pid);
     let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
     let mut record = IrqbalanceRecord::load(root)?;
     record.set_process(root, balancer.pid);

@@ -25,7 +25,9 @@ pub(super) const RECORDED: &str = "/nicpin/irqbalance";
 
 /// The time for all requests of one conversation. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by default)
 /// when it scans the machine again, and does not answer then.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// The same for an apply that is repeated when it fails: vectors must not wait for irqbalance.
+pub(super) const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest answer: 1 MiB, of which each banned IRQ takes about 40 bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
 /// Bytes that irqbalance up to 1.9.4 reads of a request.
@@ -101,9 +103,13 @@ pub enum SocketError {
     /// irqbalance did not answer in time.
     #[error(
         "process {pid} did not answer within {} s: it is stopped, or scans the machine; fix: run again, or restart irqbalance",
-        TIMEOUT.as_secs()
+        time.as_secs_f64()
     )]
-    Silent { pid: i32 },
+    Silent {
+        /// The process id of irqbalance.
+        pid: i32,
+        time: Duration,
+    },
     /// irqbalance ended, or closed the connection without an answer.
     #[error("process {pid} does not answer: {because}")]
     Closed { pid: i32, because: &'static str },
@@ -132,12 +138,18 @@ pub enum SocketError {
 pub(super) struct Daemon<'a> {
     root: &'a Root,
     pid: i32,
+    time: Duration,
     deadline: Instant,
 }
 
 impl<'a> Daemon<'a> {
     pub(super) fn new(root: &'a Root, pid: i32) -> Self {
-        Self { root, pid, deadline: Instant::now() + TIMEOUT }
+        Self::within(TIMEOUT, root, pid)
+    }
+
+    /// One that may take so long for all of its answers.
+    pub(super) fn within(time: Duration, root: &'a Root, pid: i32) -> Self {
+        Self { root, pid, time, deadline: Instant::now() + time }
     }
 
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
@@ -180,9 +192,9 @@ impl<'a> Daemon<'a> {
     }
 
     fn failed(&self, error: &io::Error) -> SocketError {
-        let pid = self.pid;
+        let (pid, time) = (self.pid, self.time);
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => SocketError::Silent { pid },
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => SocketError::Silent { pid, time },
             ErrorKind::BrokenPipe => self.closed(),
             _ => SocketError::NoAnswer { pid, reason: errno_words(error) },
         }
@@ -218,7 +230,7 @@ impl<'a> Daemon<'a> {
                 }
                 Ok((stream, _)) => return Ok(stream),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    failure = SocketError::Silent { pid };
+                    failure = SocketError::Silent { pid, time: self.time };
                 }
                 Err(answer) if matches!(failure, SocketError::NoSocket { .. }) => {
                     failure = SocketError::NoSocket { pid, answer };
