@@ -47,6 +47,7 @@ TESTS=(
   'watch.storm.long  watch-long  fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
+  'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 600 -- brief'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"

@@ -52,13 +52,20 @@ wire_down nic0 nic1 10.9.0.1
 poll 20 quiet
 expect 0 nicpin check
 journal | tail -5
+
+section "irqbalance does not answer"
+fresh
+balancer=$(systemctl show irqbalance.service --property=MainPID --value)
+kill -STOP "$balancer"
+corrected "ethtool -L, igb" ethtool -L nic1 combined 3
+corrected "ethtool -L back, igb" ethtool -L nic1 combined 4
+kill -CONT "$balancer"
+poll 60 quiet
+equal "irqbalance" "$balancer" "$(systemctl show irqbalance.service --property=MainPID --value)"
 systemctl stop irqbalance.service
 
 section "a program that writes one vector every second"
-mkdir -p /run/systemd/system/$UNIT.d
-printf '[Service]\nExecStart=\nExecStart=/usr/bin/nicpin watch --guard\n' > /run/systemd/system/$UNIT.d/guard.conf
-systemctl daemon-reload
-fresh
+guarded --guard
 irq=$(irqs nic1 | sed -n 2p)
 file=/proc/irq/$irq/smp_affinity_list planned=$(cat "/proc/irq/$irq/smp_affinity_list")
 restores=0
@@ -79,7 +86,7 @@ poll 10 sh -c "! nicpin check nic3 | grep -q moved-by-other"
 expect 0 nicpin check nic3
 equal "the vector that is fought for" 0 "$(cat "$file")"
 expect 0 nicpin status; contains "status" "left alone until" "$OUT"
-rm -r /run/systemd/system/$UNIT.d; systemctl daemon-reload
+unguarded
 
 section "trial, restore and apply by hand"
 fresh
@@ -105,6 +112,10 @@ corrected "after the pause: ethtool -L" ethtool -L nic0 combined 2
 ethtool -L nic0 combined 4; poll 20 quiet
 
 section "kill -9"
+systemctl stop $UNIT
+nicpin restore > /dev/null
+snapshot /tmp/original
+systemctl start $UNIT
 fresh
 pid=$(watcher_pid); kill -9 "$pid"
 other() { local now; now=$(watcher_pid); [ "$now" != 0 ] && [ "$now" != "$pid" ]; }
@@ -131,25 +142,48 @@ for file in /run/nicpin/*.json; do holds "$file is whole" grep -q '^}$' "$file";
 systemctl stop $UNIT
 expect 0 nicpin check
 expect 0 nicpin restore
+snapshot /tmp/now; same_file "the machine after restore" /tmp/original /tmp/now
 expect 0 systemctl start $UNIT
 poll 20 more_runs 0; poll 20 quiet
 expect 0 nicpin check
 
-section "--observe"
+section "--observe writes nothing"
 systemctl stop $UNIT
+# Each write(2) of nicpin to a file, as the kernel sees it. The observer's own state file cannot be made.
+trace=/sys/kernel/tracing
+[ -d $trace/events ] || mount -t tracefs none $trace
+echo 'fd > 2 && (comm == "nicpin" || comm == "exe")' > $trace/events/syscalls/sys_enter_write/filter
+echo 1 > $trace/events/syscalls/sys_enter_write/enable
+traced() { grep -c sys_write $trace/trace; }
 nicpin restore > /dev/null
+at_least "writes of a restore" 20 "$(traced)"
+mount --bind -o ro /run/nicpin /run/nicpin
+: > $trace/trace
 snapshot /tmp/before
-stat -c '%n %y' /proc/irq/*/smp_affinity /sys/class/net/nic*/queues/*/*ps_cpus > /tmp/times
 nicpin watch --observe --verbose > /tmp/observed 2>&1 & observer=$!
-poll 20 more_runs 0
-ip link set dev nic1 down; ip link set dev nic1 up
-ethtool -L nic0 combined 2
-sleep 3; ethtool -L nic0 combined 4; sleep 4
+observed() { # WHAT COMMAND...
+  local what=$1 before; before=$(wc -l < /tmp/observed); shift
+  sleep 1; "$@" > /dev/null 2>&1
+  poll 20 sh -c "[ \$(wc -l < /tmp/observed) -gt $before ]" || failed "the observer reports nothing after: $what"
+  sleep 3
+}
+poll 20 grep -q start /tmp/observed
+observed "flap" sh -c 'ip link set dev nic1 down; ip link set dev nic1 up'
+observed "ethtool -L" sh -c 'ethtool -L nic0 combined 2; sleep 1; ethtool -L nic0 combined 4'
+snapshot /tmp/now; same_file "the machine beside an observer" /tmp/before /tmp/now
+for nic in nic0 nic1 nic2 nic3; do observed "unbind and bind, $nic" rebind $nic; done
+observed "CPU 3 offline" cpu3 0
+observed "CPU 3 online" cpu3 1
+observed "MTU" ip link set dev nic2 mtu 1400
+observed "ring size" ethtool -G nic1 rx 512
+observed "suspend" suspend
 kill $observer; wait $observer
 equal "status of the observer" 0 $?
 cat /tmp/observed
 contains "the observer" "nicpin apply would change them" /tmp/observed
-snapshot /tmp/now; same_file "the machine beside an observer" /tmp/before /tmp/now
+equal "writes of the observer and its runs" 0 "$(traced)"
+echo 0 > $trace/events/syscalls/sys_enter_write/enable
+umount /run/nicpin
 equal "records of the observer" "" "$(ls /run/nicpin/state.json 2>/dev/null)"
 
 section "either unit stops the other"
