@@ -253,8 +253,11 @@ const SIOCGIFHWADDR: c_ulong = 0x8927;
 const SIOCGIFINDEX: c_ulong = 0x8933;
 const SIOCETHTOOL: c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
+const ETHTOOL_GRXRINGS: u32 = 0x2d;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
+const ETHTOOL_GRSSH: u32 = 0x46;
+const ETHTOOL_SRSSH: u32 = 0x47;
 
 /// `struct ethtool_drvinfo` (`include/uapi/linux/ethtool.h`). A text ends with a zero, unless it fills its field.
 #[repr(C)]
@@ -274,6 +277,44 @@ struct EthtoolChannels {
     numbers: [u32; 8],
 }
 
+/// `struct ethtool_rxnfc` (`include/uapi/linux/ethtool.h`), of which only the number is used here.
+#[repr(C)]
+struct EthtoolRxnfc {
+    cmd: u32,
+    flow_type: u32,
+    data: u64,
+    /// A rule of 168 bytes, and the number of rules.
+    rest: [u64; 22],
+}
+
+/// `struct ethtool_rxfh` (`include/uapi/linux/ethtool.h`), before the table.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct EthtoolRxfh {
+    cmd: u32,
+    /// 0: the one of all flows that no filter sends to another.
+    context: u32,
+    /// In 32-bit numbers.
+    table_size: u32,
+    /// In bytes.
+    key_size: u32,
+    /// `ETH_RSS_HASH_*`; 0 to leave it unchanged.
+    function: u8,
+    /// `RXH_XFRM_*`, from Linux 6.8 on; 0 before.
+    transform: u8,
+    reserved: [u8; 6],
+}
+
+/// The same with the table.
+#[repr(C)]
+struct EthtoolRxfhTable {
+    header: EthtoolRxfh,
+    table: [u32; MAX_RSS_ENTRIES],
+}
+
+/// The largest table that is read. Those of drivers in Linux 6.12 have 2048 entries at most (ice).
+const MAX_RSS_ENTRIES: usize = 4096;
+
 /// A structure of `SIOCETHTOOL` whose command the kernel answers within it.
 ///
 /// # Safety
@@ -284,6 +325,12 @@ unsafe trait EthtoolCommand {}
 unsafe impl EthtoolCommand for EthtoolDrvinfo {}
 // SAFETY: as above.
 unsafe impl EthtoolCommand for EthtoolChannels {}
+// SAFETY: as above; the kernel fills in no rules for the command that asks for a number.
+unsafe impl EthtoolCommand for EthtoolRxnfc {}
+// SAFETY: as above; it is only made with sizes of 0, for which the kernel reads and writes the header alone.
+unsafe impl EthtoolCommand for EthtoolRxfh {}
+// SAFETY: as above; it is only made with a table size of at most `MAX_RSS_ENTRIES`, and without a key.
+unsafe impl EthtoolCommand for EthtoolRxfhTable {}
 
 mod ioctl {
     nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
@@ -311,6 +358,48 @@ pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
 
 pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<(), Errno> {
     ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, numbers })
+}
+
+/// The RSS indirection table of context 0, the number of receive queues that it can name, and the hash function. The
+/// error is EOPNOTSUPP where there is no table.
+pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8), Errno> {
+    let header = get_rss_header(interface)?;
+    let entries = header.table_size as usize;
+    if entries == 0 || entries > MAX_RSS_ENTRIES {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let mut whole = rss_command(EthtoolRxfh { cmd: ETHTOOL_GRSSH, key_size: 0, ..header }, &[]);
+    ethtool(interface, &mut *whole)?;
+    let mut rings = EthtoolRxnfc { cmd: ETHTOOL_GRXRINGS, flow_type: 0, data: 0, rest: [0; 22] };
+    ethtool(interface, &mut rings)?;
+    Ok((whole.table[..entries].to_vec(), u32::try_from(rings.data).unwrap_or(0), whole.header.function))
+}
+
+/// Sets the RSS indirection table of context 0; an empty one stands for the default. Function, key and transformation
+/// of the input stay.
+pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
+    let header = get_rss_header(interface)?;
+    let size = u32::try_from(table.len()).unwrap_or(u32::MAX);
+    if size > header.table_size || table.len() > MAX_RSS_ENTRIES {
+        return Err(Errno::EINVAL);
+    }
+    let header = EthtoolRxfh { cmd: ETHTOOL_SRSSH, table_size: size, key_size: 0, function: 0, ..header };
+    ethtool(interface, &mut *rss_command(header, table))
+}
+
+/// The sizes of table and key, the hash function and the transformation.
+fn get_rss_header(interface: &str) -> Result<EthtoolRxfh, Errno> {
+    let (cmd, reserved) = (ETHTOOL_GRSSH, [0; 6]);
+    let mut header =
+        EthtoolRxfh { cmd, context: 0, table_size: 0, key_size: 0, function: 0, transform: 0, reserved };
+    ethtool(interface, &mut header)?;
+    Ok(header)
+}
+
+fn rss_command(header: EthtoolRxfh, table: &[u32]) -> Box<EthtoolRxfhTable> {
+    let mut command = Box::new(EthtoolRxfhTable { header, table: [0; MAX_RSS_ENTRIES] });
+    command.table[..table.len()].copy_from_slice(table);
+    command
 }
 
 /// The index of an interface, and the first six bytes of its hardware address.

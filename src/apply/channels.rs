@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::apply::settings;
 use crate::apply::write::why_not_writable;
+use crate::cpuset::CpuSet;
 use crate::machine::paths::queue_files;
 use crate::machine::{Channels, Machine};
 use crate::plan::{ChannelChange, Plan};
-use crate::read::ethtool::set_channels;
+use crate::read::ethtool::{self, set_channels};
 use crate::report::outcome::ChannelOutcome;
 use crate::root::{Root, errno_words};
 
@@ -28,11 +29,18 @@ pub(crate) fn change_planned_channels(root: &Root, machine: &Machine, plan: &Pla
         Some(format!("not changed, since {} cannot be written: {}", setting.path, refused??))
     });
     let Some(obstacle) = obstacle else {
-        let changes = plan.channels.iter();
-        return change_channels(
-            root,
-            changes.map(|change| (&*change.interface, change.current, change.wanted)),
-        );
+        // The table is planned again for the new queues.
+        let has_table = |name: &str| {
+            let planned = plan.interfaces.iter().find(|planned| planned.name == name);
+            planned.is_some_and(|planned| planned.rss.as_ref().is_some_and(|rss| rss.queues.is_some()))
+        };
+        let changes = plan.channels.iter().map(|change| ChangedChannels {
+            interface: &change.interface,
+            now: change.current,
+            wanted: change.wanted,
+            resets_rss: has_table(&change.interface),
+        });
+        return change_channels(root, changes);
     };
     let refused = |change: &ChannelChange| ChannelOutcome {
         interface: change.interface.clone(),
@@ -42,20 +50,42 @@ pub(crate) fn change_planned_channels(root: &Root, machine: &Machine, plan: &Pla
     plan.channels.iter().map(refused).collect()
 }
 
-/// Sets each interface's channels and waits for its queues. Each change is (interface, current, wanted).
+/// A change of an interface's channels.
+pub(crate) struct ChangedChannels<'a> {
+    pub(crate) interface: &'a str,
+    pub(crate) now: Channels,
+    pub(crate) wanted: Channels,
+    /// Whether its RSS table is set afterwards, and may be reset before.
+    pub(crate) resets_rss: bool,
+}
+
+/// Sets each interface's channels and waits for its queues.
 pub(crate) fn change_channels<'a>(
     root: &Root,
-    changes: impl IntoIterator<Item = (&'a str, Channels, Channels)>,
+    changes: impl IntoIterator<Item = ChangedChannels<'a>>,
 ) -> Vec<ChannelOutcome> {
-    let change = |(interface, current, wanted): (&str, Channels, Channels)| ChannelOutcome {
-        interface: interface.to_owned(),
-        wanted: wanted.difference(&current),
-        refused: change_interface(root, interface, wanted).err(),
+    let change = |change: ChangedChannels<'_>| ChannelOutcome {
+        interface: change.interface.to_owned(),
+        wanted: change.wanted.difference(&change.now),
+        refused: change_interface(root, &change).err(),
     };
     changes.into_iter().map(change).collect()
 }
 
-fn change_interface(root: &Root, interface: &str, wanted: Channels) -> Result<(), String> {
+/// The kernel refuses to remove a queue that a table names, unless the table is the default. What a reset answers does
+/// not matter: the change of channels answers for both.
+fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
+    let Ok(Some(rss)) = ethtool::rss(root, interface) else { return };
+    if rss.reached().last().is_some_and(|last| last >= wanted.receiving()) {
+        let _ = ethtool::set_rss(root, interface, &rss.spread_over(&CpuSet::below(rss.queues)));
+    }
+}
+
+fn change_interface(root: &Root, change: &ChangedChannels<'_>) -> Result<(), String> {
+    let &ChangedChannels { interface, wanted, resets_rss, .. } = change;
+    if resets_rss {
+        reset_rss(root, interface, wanted);
+    }
     set_channels(root, interface, &wanted).map_err(|error| {
         let Some(errno) = error.raw_os_error() else { return error.to_string() };
         let fix = match errno {

@@ -10,7 +10,7 @@ use crate::apply::settings::{self, Texts, channels_key, owner};
 use crate::apply::state::{StateError, StateFile};
 use crate::report::outcome::{Outcome, WriteResult};
 
-use crate::machine::{Channels, Interface, Machine};
+use crate::machine::{Channels, Interface, Machine, Rss};
 use crate::plan::Plan;
 use crate::root::Root;
 
@@ -86,7 +86,11 @@ impl Record {
             .map(|interface| owner(interface) + " ")
             .collect();
         for (key, text) in settings::texts(machine, plan) {
-            if !other_channels.iter().any(|owner| key.starts_with(owner)) || key.ends_with(" channels") {
+            // A default RSS table is one for whatever channels are restored.
+            let is_default_table = || Rss::parse(&text).is_some_and(|table| table.is_default());
+            let is_of_any_channels =
+                key.ends_with(" channels") || key.ends_with(" rss") && is_default_table();
+            if is_of_any_channels || !other_channels.iter().any(|owner| key.starts_with(owner)) {
                 self.first_seen.entry(key).or_insert(text);
             }
         }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 
-use crate::apply::channels::change_channels;
+use crate::apply::channels::{ChangedChannels, change_channels};
 use crate::apply::error::ApplyError;
-use crate::apply::settings::{self, KernelSetting, Texts, channels_key};
+use crate::apply::settings::{self, KernelSetting, Texts, channels_key, rss_key};
 use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::CpuSet;
 use crate::machine::paths::queue_files;
-use crate::machine::{Channels, Machine};
-use crate::plan::Write;
+use crate::machine::{Channels, Machine, Rss};
+use crate::plan::{Write, WriteKind};
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, RestoreOutcome, WriteResult};
 use crate::report::restored::ToRestore;
@@ -56,8 +56,7 @@ fn restore_pinned(
     may_stop: bool,
 ) -> Result<RestoreOutcome, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
-    let changes = planned.channels.iter().map(|change| (&*change.interface, change.now, change.recorded));
-    let mut channels = change_channels(root, changes);
+    let mut channels = change_channels(root, planned.channels.iter().map(RecordedChannels::change));
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_settings(root, texts)?.0, why);
     }
@@ -115,7 +114,7 @@ pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
 #[derive(Debug, Default)]
 struct RestorePlan {
     /// They come first, since queues and vectors are new afterwards.
-    channels: Vec<ChangedChannels>,
+    channels: Vec<RecordedChannels>,
     /// The writes with their keys.
     writes: Vec<(String, Write)>,
     /// The outcome for settings that need no write or cannot be written.
@@ -124,11 +123,20 @@ struct RestorePlan {
 
 /// An interface whose channels differ from the recorded ones.
 #[derive(Debug)]
-struct ChangedChannels {
+struct RecordedChannels {
     key: String,
     interface: String,
     now: Channels,
     recorded: Channels,
+    /// Whether its RSS table is recorded, too.
+    has_rss: bool,
+}
+
+impl RecordedChannels {
+    fn change(&self) -> ChangedChannels<'_> {
+        let &Self { ref interface, now, recorded: wanted, has_rss: resets_rss, .. } = self;
+        ChangedChannels { interface, now, wanted, resets_rss }
+    }
 }
 
 impl RestorePlan {
@@ -164,10 +172,13 @@ impl RestorePlan {
             // Channels that the driver does not report now may be reported later.
             let (key, Some(now)) = (channels_key(interface), interface.channels) else { continue };
             let Some(text) = left.remove(key.as_str()) else { continue };
+            let has_rss = texts.contains_key(&rss_key(interface));
             let interface = interface.name.clone();
             match Channels::parse(text) {
                 Some(recorded) if recorded.difference(&now).is_empty() => outcome.unchanged += 1,
-                Some(recorded) => restore.channels.push(ChangedChannels { key, interface, now, recorded }),
+                Some(recorded) => {
+                    restore.channels.push(RecordedChannels { key, interface, now, recorded, has_rss });
+                }
                 None => {
                     let wanted = text.split_whitespace().collect::<Vec<_>>().join(" ");
                     let refused = Some(unusable(&key, "a number of channels"));
@@ -184,6 +195,9 @@ impl RestorePlan {
 
 /// The bytes to write for a recorded text; an error names what was expected.
 fn to_written(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
+    if setting.kind == WriteKind::Rss {
+        return rss_to_write(setting, first);
+    }
     let Some(width) = setting.width else {
         let number = first.trim().parse::<u32>();
         return number.map(|number| number.to_string()).map_err(|_| "a number");
@@ -191,6 +205,18 @@ fn to_written(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'stat
     let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
     // The kernel accepts no mask that is wider than the file is now.
     cpus.to_mask(width).ok_or("a CPU mask that fits this machine")
+}
+
+/// The RSS table to write for a recorded one. A default is restored as that of the device's queues now.
+fn rss_to_write(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
+    const EXPECTED: &str = "an RSS table that fits this device";
+    let (first, now) = (Rss::parse(first).ok_or(EXPECTED)?, Rss::parse(&setting.text).ok_or(EXPECTED)?);
+    let possible = CpuSet::below(now.queues);
+    if first.is_default() {
+        return Ok(now.spread_over(&possible).to_setting());
+    }
+    let fits = first.table.len() == now.table.len() && first.reached().is_subset(&possible);
+    fits.then(|| Rss { queues: now.queues, ..first }.to_setting()).ok_or(EXPECTED)
 }
 
 /// Why a recorded text cannot be written, and the fix.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cpuset::MaskWidth;
-use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
+use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file, rss_file};
 use crate::machine::{Interface, Machine, MaskFile, Vector};
 use crate::plan::{Plan, PlannedInterface, PlannedValue, WriteKind};
 
@@ -28,12 +28,16 @@ pub(crate) struct KernelSetting<'a> {
     pub(crate) irq: Option<u32>,
 }
 
-/// The current settings of a plan's interfaces, of the machine where the plan writes them, and of the channels that the
-/// plan changes.
+/// The current settings of a plan's interfaces, of the machine where the plan writes them, of the channels that the plan
+/// changes, and of RSS tables where it has an opinion about them.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
-    let settings = of_plan(machine, plan)
-        .filter(|setting| !setting.interface.is_empty() || paths.contains(setting.path.as_str()));
+    let wanted: BTreeSet<String> = wanted(plan).map(|(_, path, _)| path).collect();
+    let settings = of_plan(machine, plan).filter(|setting| match setting.kind {
+        WriteKind::Sysctl => paths.contains(setting.path.as_str()),
+        WriteKind::Rss => wanted.contains(&setting.path),
+        _ => true,
+    });
     let mut texts: Texts = settings.map(|setting| (setting.key, setting.text.to_string())).collect();
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
@@ -49,6 +53,10 @@ pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
     written.map(|setting| (setting.key, setting.text.to_string())).collect()
 }
 
+fn wanted(plan: &Plan) -> impl Iterator<Item = (WriteKind, String, PlannedValue<'_>)> {
+    plan.interfaces.iter().flat_map(PlannedInterface::wanted)
+}
+
 fn written_paths(plan: &Plan) -> BTreeSet<&str> {
     plan.writes.iter().map(|write| &*write.path).collect()
 }
@@ -56,8 +64,8 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 /// The settings that a plan has an opinion about, with the text it plans for each. A setting that differs and whose
 /// write was taken out of the plan is not among them.
 pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
-    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    let wanted: BTreeMap<String, PlannedValue<'_>> = wanted.map(|(_, path, value)| (path, value)).collect();
+    let wanted: BTreeMap<String, PlannedValue<'_>> =
+        wanted(plan).map(|(_, path, value)| (path, value)).collect();
     let writes: BTreeMap<&str, &str> =
         plan.writes.iter().map(|write| (&*write.path, &*write.value)).collect();
     let with_text = |setting: KernelSetting<'a>| {
@@ -113,6 +121,9 @@ fn of_interface(interface: &Interface) -> Vec<KernelSetting<'_>> {
         let setting = mask(key, WriteKind::Vector, path, &vector.affinity);
         settings.push(KernelSetting { irq: Some(vector.irq), ..setting });
     }
+    if let Some(rss) = &interface.rss {
+        settings.push(new("rss".to_owned(), WriteKind::Rss, rss_file(name), rss.to_setting().into()));
+    }
     for rx in &interface.rx_queues {
         let place = |file| (format!("rx-{} {file}", rx.index), queue_file(name, "rx", rx.index, file));
         if let Some(cpus) = &rx.rps_cpus {
@@ -140,6 +151,10 @@ pub(crate) fn owner(interface: &Interface) -> String {
 
 pub(crate) fn channels_key(interface: &Interface) -> String {
     format!("{} channels", owner(interface))
+}
+
+pub(crate) fn rss_key(interface: &Interface) -> String {
+    format!("{} rss", owner(interface))
 }
 
 /// The key of a vector: its role and queue. A vector without a queue has its position in the device's list of IRQs,

@@ -8,7 +8,9 @@ use nix::errno::Errno;
 use crate::apply::fallback::Fallbacks;
 use crate::apply::stop::stopped;
 use crate::cpuset::CpuSet;
+use crate::machine::Rss;
 use crate::plan::{Write, WriteKind};
+use crate::read::ethtool;
 use crate::read::topology::rps_filter;
 use crate::read::torn::read_affinity;
 use crate::read::vectors::read_effective;
@@ -145,7 +147,7 @@ impl WriteResult {
 
     fn perform(&mut self, root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> Option<Errno> {
         let value = self.value.clone();
-        let answer = write_patiently(root, &write.path, &value);
+        let answer = write_patiently(root, write, &value);
         let errno = answer.as_ref().err().and_then(errno);
         match answer {
             Ok(()) => self.read_back(root, write, &value),
@@ -171,7 +173,7 @@ impl WriteResult {
         let words = errno_words(error);
         for fallback in fallbacks.iter().flat_map(|fallbacks| fallbacks.of(write)) {
             let already = self.was.as_ref().is_some_and(|was| means_same(write.kind, was, &fallback.mask));
-            let result = if already { Ok(()) } else { write_patiently(root, &write.path, &fallback.mask) };
+            let result = if already { Ok(()) } else { write_patiently(root, write, &fallback.mask) };
             match result {
                 Ok(()) => {
                     if !already {
@@ -236,26 +238,41 @@ fn filtered(root: &Root, held: &str, written: &str) -> Option<CpuSet> {
     by_rule.then_some(removed)
 }
 
-/// The current text of a write's file.
+/// The current text of a write's setting.
 fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     match write.kind {
         WriteKind::Vector => read_affinity(root, &write.path),
+        WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
         _ => root.read_opt(&write.path),
     }
 }
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
+    if kind == WriteKind::Rss {
+        return None;
+    }
     let error = root.check_writable(path).err()?;
     let (outcome, why) = refusal(root, kind, path, &error);
     (outcome == Outcome::Refused).then_some(why)
 }
 
-/// One write(2), repeated while the kernel is busy.
-fn write_patiently(root: &Root, path: &str, value: &str) -> io::Result<()> {
+/// Sets a setting to a text.
+fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
+    match write.kind {
+        WriteKind::Rss => {
+            let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
+            ethtool::set_rss(root, &write.interface, &table)
+        }
+        _ => root.write(&write.path, value),
+    }
+}
+
+/// The same, repeated while the kernel is busy.
+fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     let mut pauses = PAUSES.iter();
     loop {
-        match (root.write(path, value), pauses.next()) {
+        match (set(root, write, value), pauses.next()) {
             (Err(error), Some(pause))
                 if matches!(errno(&error), Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) =>
             {
@@ -270,10 +287,12 @@ fn errno(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 
-/// Whether two texts of a file mean the same: masks as sets, numbers as numbers.
+/// Whether two texts of a setting mean the same: masks as sets, numbers as numbers, RSS tables as tables.
 pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
     if kind.is_mask() {
         matches!((CpuSet::parse_kernel_mask(a), CpuSet::parse_kernel_mask(b)), (Ok(a), Ok(b)) if a == b)
+    } else if kind == WriteKind::Rss {
+        matches!((Rss::parse(a), Rss::parse(b)), (Some(a), Some(b)) if a.means_same(&b))
     } else {
         matches!((a.trim().parse::<u64>(), b.trim().parse::<u64>()), (Ok(a), Ok(b)) if a == b)
     }
@@ -314,6 +333,9 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
         ),
         (WriteKind::Rps, Some(Errno::EINVAL)) => {
             refused(": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named")
+        }
+        (WriteKind::Rss, Some(Errno::EOPNOTSUPP | Errno::EINVAL)) => {
+            refused(": the driver does not accept this RSS table; fix: leave out --rss")
         }
         (_, Some(Errno::EINVAL)) => refused(": perhaps none of the CPUs is online now; fix: run again"),
         (_, Some(Errno::EOVERFLOW)) => refused(": the mask has more CPUs than this kernel; fix: run again"),

@@ -10,6 +10,7 @@ use crate::machine::channels::Channels;
 use crate::machine::mask::MaskFile;
 use crate::machine::netdev::Netdev;
 use crate::machine::polling::Polling;
+use crate::machine::rss::Rss;
 use crate::machine::vector::{Role, UnknownVector, Vector};
 
 /// A network interface with a device behind it.
@@ -45,6 +46,8 @@ pub struct Interface {
     pub channels: Option<Channels>,
     /// Whether the driver is known to accept no other number of channels.
     pub channels_fixed: bool,
+    /// The RSS indirection table; `None` where there is none, or it was not read.
+    pub rss: Option<Rss>,
     /// How the queues are polled.
     pub polling: Polling,
     /// What netlink reports of the queues and their IRQs.

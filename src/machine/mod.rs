@@ -11,6 +11,7 @@ pub mod netdev;
 pub mod others;
 pub mod paths;
 pub mod polling;
+pub mod rss;
 pub mod sample;
 pub mod selection;
 pub(crate) mod shell;
@@ -27,6 +28,7 @@ pub use interface::{Device, Interface, RxQueue, Sharer, Stacked, TxQueue, VmbusC
 pub use mask::MaskFile;
 pub use others::Others;
 pub use polling::Polling;
+pub use rss::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
 pub use tools::OtherTools;

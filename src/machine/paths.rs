@@ -1,5 +1,11 @@
 //! Paths of the kernel files that hold settings.
 
+#[cfg(feature = "cli")]
+use std::borrow::Cow;
+
+#[cfg(feature = "cli")]
+use crate::machine::shell::word;
+
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
@@ -9,6 +15,24 @@ pub(crate) const IRQ_FILES: &str = "/proc/irq";
 /// A vector's `smp_affinity`.
 pub(crate) fn affinity_file(irq: u32) -> String {
     format!("{IRQ_FILES}/{irq}/smp_affinity")
+}
+
+/// Where a tree keeps answers to ethtool ioctls.
+pub(crate) const ETHTOOL: &str = "/nicpin/ethtool";
+
+/// What a person acts on for a setting: its file, or the command that sets what has no file.
+#[cfg(feature = "cli")]
+pub(crate) fn shown(path: &str) -> Cow<'_, str> {
+    let answer = path.strip_prefix(ETHTOOL).and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
+    match answer {
+        Some((interface, "rss")) => format!("ethtool -X {}", word(interface)).into(),
+        _ => path.into(),
+    }
+}
+
+/// An interface's RSS indirection table.
+pub(crate) fn rss_file(interface: &str) -> String {
+    format!("{ETHTOOL}/{interface}/rss")
 }
 
 /// The directory with a directory for each queue of an interface.

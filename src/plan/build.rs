@@ -10,7 +10,7 @@ use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::place::Locations;
 use crate::plan::work::{Context, Work, works};
-use crate::plan::{channels, irqbalance, notes, queues, score};
+use crate::plan::{channels, irqbalance, notes, queues, rss, score};
 use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
 
 /// Plans the selected interfaces of a machine. Interfaces that share CPUs are placed together, selected or not, so that
@@ -79,8 +79,10 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
     let (rx_queues, rps_notes) = queues::rx(context, work);
     let tx_queues = queues::tx(machine, locations, work);
     let mut notes = work.candidates.notes.clone();
-    notes.extend(notes::of_interface(context, work));
+    let (rss, about_rss) = rss::plan(context, work);
+    notes.extend(notes::of_interface(context, work, rss.as_ref()));
     notes.extend(rps_notes);
+    notes.extend(about_rss);
     let free = work.candidates.near.difference(&context.busy);
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {
@@ -104,6 +106,7 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
         vectors,
         rx_queues,
         tx_queues,
+        rss,
         notes,
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::{affinity_file, queue_file};
-use crate::machine::{Channels, NodeSource, Role, Source};
+use crate::machine::paths::{affinity_file, queue_file, rss_file};
+use crate::machine::{Channels, NodeSource, Role, Rss, Source};
 use crate::plan::note::Note;
 use crate::policy::Balancer;
 
@@ -154,6 +154,9 @@ pub struct PlannedInterface {
     pub vectors: Vec<PlannedVector>,
     pub rx_queues: Vec<PlannedRxQueue>,
     pub tx_queues: Vec<PlannedTxQueue>,
+    /// The plan for the RSS indirection table; absent where the device has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rss: Option<PlannedRss>,
     pub notes: Vec<Note>,
 }
 
@@ -256,6 +259,22 @@ pub struct PlannedTxQueue {
     pub why: Arc<str>,
 }
 
+/// The plan for an RSS indirection table. Queues are lists such as `0-3`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PlannedRss {
+    /// The number of its entries.
+    pub entries: usize,
+    /// The receive queues that it can send flows to.
+    pub possible: CpuSet,
+    /// Those that it sends flows to now.
+    pub now: CpuSet,
+    /// Those that it is to send flows to, evenly; `None`: left alone.
+    pub queues: Option<CpuSet>,
+    /// The reason.
+    pub why: Arc<str>,
+}
+
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -263,7 +282,8 @@ pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root.
     pub path: Arc<str>,
-    /// The bytes to write, without a newline: a mask as wide as the current one, or a number.
+    /// The bytes to write, without a newline: a mask as wide as the current one, or a number; for an RSS table the form
+    /// of [`Rss`].
     pub value: Arc<str>,
     /// What the file holds now.
     pub current: Arc<str>,
@@ -280,6 +300,9 @@ pub struct Write {
 pub enum WriteKind {
     /// `smp_affinity` of a vector.
     Vector,
+    /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is not
+    /// yet where it is planned.
+    Rss,
     /// `rps_cpus` of a receive queue.
     Rps,
     /// `rps_flow_cnt` of a receive queue.
@@ -302,6 +325,8 @@ impl WriteKind {
 pub enum PlannedValue<'a> {
     Cpus(&'a CpuSet),
     Count(u32),
+    /// The queues of an RSS indirection table.
+    Spread(&'a CpuSet),
 }
 
 impl PlannedValue<'_> {
@@ -310,6 +335,7 @@ impl PlannedValue<'_> {
         match self {
             Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
             Self::Count(count) => text.trim().parse() == Ok(count),
+            Self::Spread(queues) => Rss::parse(text).is_some_and(|table| table.is_spread_over(queues)),
         }
     }
 }
@@ -357,6 +383,8 @@ impl PlannedInterface {
             let cpus = vector.cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Vector, affinity_file(vector.irq), cpus)));
         }
+        let spread = self.rss.as_ref().and_then(|rss| rss.queues.as_ref()).map(PlannedValue::Spread);
+        files.extend(spread.map(|queues| (WriteKind::Rss, rss_file(&self.name), queues)));
         for rx in &self.rx_queues {
             let cpus = rx.rps_cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file};
+use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file, rss_file};
 use crate::machine::{Interface, Machine, MaskFile};
 use crate::plan::data::{PlannedInterface, Write, WriteKind};
 
@@ -31,6 +31,12 @@ impl WriteList {
                 let path = || affinity_file(plan.irq);
                 self.mask(WriteKind::Vector, path, cpus, &now.affinity, machine, &name, &plan.why);
             }
+        }
+        let planned = plan.rss.as_ref().and_then(|plan| Some((plan.queues.as_ref()?, &plan.why)));
+        if let (Some((queues, why)), Some(now)) = (planned, &interface.rss) {
+            let value = (!now.is_spread_over(queues)).then(|| now.spread_over(queues).to_setting());
+            let current = || now.to_setting().into();
+            self.add(WriteKind::Rss, || rss_file(&name), value, current, &name, why);
         }
         let flow_why: Arc<str> = "its share of the flow table".into();
         for (at, plan) in plan.rx_queues.iter().enumerate() {

@@ -42,6 +42,10 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
             hash.numbers([tx.queue]);
             hash.sets(&tx.xps_cpus);
         }
+        if let Some(queues) = interface.rss.as_ref().and_then(|rss| rss.queues.as_ref()) {
+            hash.text("rss");
+            hash.sets([queues]);
+        }
     }
     hash.finish()
 }

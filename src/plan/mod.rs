@@ -15,6 +15,7 @@ pub mod note;
 mod notes;
 mod place;
 mod queues;
+mod rss;
 mod score;
 mod steer;
 pub mod stored;
@@ -24,7 +25,7 @@ pub use crate::machine::NodeSource;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
-    PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, RdmaScore, SCHEMA, Score,
-    Write, WriteKind,
+    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, RdmaScore,
+    SCHEMA, Score, Write, WriteKind,
 };
 pub use note::Note;

@@ -99,6 +99,9 @@ pub enum Note {
         advised: Option<u32>,
         /// Whether the driver does not allow another number.
         fixed: bool,
+        /// The number of cores that the policy sets, where the RSS table can leave the other queues out.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        irq_cores: Option<usize>,
     },
     /// RPS is off because the device can have more queues.
     MoreQueuesPossible {
@@ -129,6 +132,18 @@ pub enum Note {
     ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan, which has this number of receiving ones.
     ChannelsDiffer { interface: String, wanted: u32, why: String },
+    /// The RSS table that the policy requests cannot be set.
+    RssUnchanged { because: RssUnchanged },
+    /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
+    RssBeyondCandidates {
+        interface: String,
+        /// Such queues.
+        queues: CpuSet,
+        /// Where their vectors are.
+        cpus: CpuSet,
+        /// Whether a table without them can be planned.
+        avoidable: bool,
+    },
     /// `xps_rxqs` takes precedence over `xps_cpus`.
     XpsRxqsSet { interface: String, queues: Vec<u32> },
 
@@ -224,6 +239,19 @@ pub enum UsedFor {
     Interrupts,
     /// Receive packet steering.
     Rps,
+}
+
+/// Why an RSS table is left alone although the policy requests one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum RssUnchanged {
+    /// The driver reports no table.
+    NoTable,
+    /// The hash function, by its number, is not known to use the table.
+    Function(u8),
+    /// No queue's vector is on a candidate CPU.
+    NoQueue,
 }
 
 /// Why an interface has no queue vectors.

@@ -1,13 +1,15 @@
 //! The notes of a plan.
 
-use crate::machine::{Machine, NodeSource, Selection, Vector};
+use crate::cpuset::CpuSet;
+use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
 use crate::plan::channels;
+use crate::plan::data::PlannedRss;
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::work::{Context, Work, active_queues};
-use crate::policy::{CHANNELS, ChannelCount, Policy, SCOPE, Scope, XPS, Xps};
+use crate::policy::{CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
-pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>) -> Vec<Note> {
+pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedRss>) -> Vec<Note> {
     let &Context { machine, selection, .. } = context;
     let interface = work.interface;
     if work.skip {
@@ -24,7 +26,7 @@ pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>) -> Vec<Note> 
     if managed > 0 {
         notes.push(Note::KernelManaged { vectors: managed });
     }
-    notes.extend(too_many_queues(context, work));
+    notes.extend(too_many_queues(context, work, rss));
     notes.extend(other_channels(work));
     let overridden: Vec<u32> =
         interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
@@ -109,9 +111,10 @@ fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
     notes
 }
 
-fn too_many_queues(context: &Context<'_>, work: &Work<'_>) -> Option<Note> {
+fn too_many_queues(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
     let interface = work.interface;
-    let queues = active_queues(interface);
+    let planned = rss.and_then(|rss| rss.queues.as_ref()).map(CpuSet::len);
+    let queues = active_queues(interface).min(planned.unwrap_or(usize::MAX));
     let cores = work.core_count(context.locations, &work.candidates.cpus);
     let holds_all = |node: &u32| {
         let node = context.machine.topology.nodes.get(node);
@@ -128,6 +131,7 @@ fn too_many_queues(context: &Context<'_>, work: &Work<'_>) -> Option<Note> {
         node: work.candidates.node.filter(holds_all),
         advised: advised(),
         fixed: interface.channels_fixed,
+        irq_cores: work.choice.get(&IRQ_CORES).filter(|_| interface.rss.as_ref().is_some_and(Rss::is_used)),
     })
 }
 

@@ -248,6 +248,19 @@ impl Changes {
         for tx in fitted.tx_queues.iter_mut().filter(|tx| offline(&tx.xps_cpus)) {
             gone.extend(tx.xps_cpus.take().iter().flat_map(CpuSet::iter));
         }
+        if let Some(rss) = &mut fitted.rss
+            && let Some(queues) = &rss.queues
+        {
+            let possible = now.rss.as_ref().map(|now| CpuSet::below(now.queues)).unwrap_or_default();
+            if !queues.is_subset(&possible) {
+                let text = format!(
+                    "the RSS table was planned for queues {queues}, and can reach {}",
+                    list(&possible)
+                );
+                self.add("rss-table-changed", true, text);
+                rss.queues = None;
+            }
+        }
         let gone = gone.into_iter().collect::<CpuSet>().difference(online);
         if !gone.is_empty() {
             self.add("cpu-offline", true, format!("planned CPUs are not online: {gone}"));

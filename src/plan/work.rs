@@ -116,7 +116,7 @@ impl<'a> Work<'a> {
     }
 
     /// The CPUs that take a vector under the plan.
-    fn cpus_of(&self, machine: &Machine, vector: &Vector) -> CpuSet {
+    pub(crate) fn cpus_of(&self, machine: &Machine, vector: &Vector) -> CpuSet {
         let stays = || effective_cpu(vector).into_iter().collect();
         self.target(machine, vector).unwrap_or_else(stays)
     }

@@ -24,6 +24,7 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         RPS.entry(),
         XPS.entry(),
         RFS.entry(),
+        RSS.entry(),
         RDMA.entry(),
         CHANNELS.entry(),
         GROUP.entry(),
@@ -202,6 +203,25 @@ pub static RFS: Setting<Rfs> = Setting {
         Number { range: 1..=1 << 29, of: "flows over all interfaces", example: 32768 },
         Rfs::Entries,
     )),
+    cpus: None,
+    nodes: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RssQueues {
+    Keep,
+    Candidates,
+    First(u32),
+}
+
+pub static RSS: Setting<RssQueues> = Setting {
+    key: "rss",
+    help: "Receive queues that RSS's indirection table sends flows to, evenly",
+    note: "Only the table of context 0; the hash function and its key stay.",
+    default: Word("keep", RssQueues::Keep, "leave unchanged"),
+    words: &[Word("candidates", RssQueues::Candidates, "one queue on each candidate core")],
+    number: Some((Number { range: 1..=65_536, of: "queues", example: 4 }, RssQueues::First)),
     cpus: None,
     nodes: None,
     given: Given::Anywhere,

@@ -1,27 +1,26 @@
-//! What ethtool reports of an interface: its channels and their maximums, and its driver.
+//! What ethtool reports of an interface: its channels and their maximums, its RSS indirection table, and its driver.
 //!
 //! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`). In a tree from
 //! `/nicpin/ethtool/INTERFACE`: `channels` has a name and a number per line, and is empty if the driver has no channels;
-//! `driver` has lines such as `version 6.12.0` and `firmware 16.35.2000`.
+//! `driver` has lines such as `version 6.12.0` and `firmware 16.35.2000`; `rss` has the RSS indirection table (the form
+//! is that of [`Rss`]), and is empty if there is none.
 //!
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
 //! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
 
 use std::io;
 
-use crate::machine::Channels;
+use crate::machine::paths::{ETHTOOL, rss_file};
+use crate::machine::{Channels, Rss};
 use crate::read::device::device_path;
 use crate::read::files::name_of;
 use crate::root::{FileError, Root};
 use crate::sys;
 
-/// Where a tree keeps answers to ethtool ioctls.
-const RECORDED: &str = "/nicpin/ethtool";
-
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
 pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
-    let path = format!("{RECORDED}/{interface}/other-namespace");
+    let path = format!("{ETHTOOL}/{interface}/other-namespace");
     if !root.is_real() {
         return Ok(!root.exists(&path));
     }
@@ -48,7 +47,7 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
 
 /// The versions of an interface's driver and firmware, where the driver reports them.
 pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>), FileError> {
-    let path = format!("{RECORDED}/{interface}/driver");
+    let path = format!("{ETHTOOL}/{interface}/driver");
     let text = if root.is_real() {
         let [version, firmware, _] = sys::get_driver(interface).unwrap_or_default();
         let text = format!("version {}\nfirmware {}\n", one_line(&version), one_line(&firmware));
@@ -71,7 +70,7 @@ fn one_line(text: &str) -> String {
 /// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer. Needs no
 /// privilege.
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool), FileError> {
-    let path = format!("{RECORDED}/{interface}/channels");
+    let path = format!("{ETHTOOL}/{interface}/channels");
     if root.is_real() {
         let channels = sys::get_channels(interface).ok().map(Channels::from_numbers);
         root.remember(&path, || channels.map(|channels| channels.to_text()).unwrap_or_default());
@@ -88,13 +87,52 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>
 /// tree the recorded answer changes, and nothing else.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     if root.is_real() {
-        if !is_same(root, interface).map_err(io::Error::other)? {
-            return Err(io::Error::other(
-                "/sys shows it from another network namespace than that of nicpin, where its name means another \
-                 interface or none",
-            ));
-        }
+        require_same(root, interface)?;
         return Ok(sys::set_channels(interface, channels.to_numbers())?);
     }
-    root.write(&format!("{RECORDED}/{interface}/channels"), &channels.to_text())
+    root.write(&format!("{ETHTOOL}/{interface}/channels"), &channels.to_text())
+}
+
+/// The RSS indirection table of an interface. Needs no privilege.
+pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError> {
+    let path = rss_file(interface);
+    if root.is_real() {
+        let answer = sys::get_rss(interface).ok();
+        let rss = answer.map(|(table, queues, function)| Rss { table, queues, function });
+        root.remember(&path, || rss.as_ref().map(Rss::to_text).unwrap_or_default());
+        return Ok(rss);
+    }
+    let text = root.read_opt(&path)?.filter(|text| !text.trim().is_empty());
+    let parse = |text: String| {
+        Rss::parse(&text).ok_or_else(|| {
+            let expected = "not an RSS table; expected lines `queues 4`, `entries 128` and `table 0 1 2 3`";
+            root.content_error(&path, expected)
+        })
+    };
+    text.map(parse).transpose()
+}
+
+/// Sets the RSS indirection table of an interface; one that is the kernel's default becomes that again, which follows
+/// later changes of channels. Hash function and key stay as they are. Needs `CAP_NET_ADMIN`.
+pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()> {
+    if root.is_real() {
+        require_same(root, interface)?;
+        let table = if rss.is_default() { &[] } else { rss.table.as_slice() };
+        return Ok(sys::set_rss(interface, table)?);
+    }
+    let path = rss_file(interface);
+    let now = self::rss(root, interface).map_err(io::Error::other)?;
+    let function = now.map_or(0, |now| now.function);
+    root.write(&path, &Rss { function, ..rss.clone() }.to_text())
+}
+
+/// Refuses to change an interface of another network namespace than that of `/sys`.
+fn require_same(root: &Root, interface: &str) -> io::Result<()> {
+    if is_same(root, interface).map_err(io::Error::other)? {
+        return Ok(());
+    }
+    Err(io::Error::other(
+        "/sys shows it from another network namespace than that of nicpin, where its name means another interface or \
+         none",
+    ))
 }

@@ -7,7 +7,7 @@
 use crate::cpuset::MAX_CPUS;
 use crate::machine::interface::natural;
 use crate::machine::others::Virtual;
-use crate::machine::{Channels, Device, Interface, MaskFile, RxQueue, Stacked, TxQueue, VmbusChannel};
+use crate::machine::{Channels, Device, Interface, MaskFile, Rss, RxQueue, Stacked, TxQueue, VmbusChannel};
 use crate::read::device::{device_path, on_usb};
 use crate::read::files::{
     MAX_QUEUES, name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
@@ -87,8 +87,9 @@ fn read_interface(
     let port = root.read_opt(&format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
     let in_other_namespace = !ethtool::is_same(root, name)?;
-    let (mut channels, mut channels_fixed, mut versions) = (None, false, (None, None));
+    let (mut channels, mut channels_fixed, mut versions, mut rss) = (None, false, (None, None), None);
     if !in_other_namespace {
+        rss = read_rss(root, name, wants.queues)?;
         (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
         versions = ethtool::versions(root, name)?;
     }
@@ -96,6 +97,7 @@ fn read_interface(
         name: name.to_owned(),
         channels,
         channels_fixed,
+        rss,
         driver,
         driver_version: versions.0,
         firmware: versions.1,
@@ -128,6 +130,10 @@ fn read_channels(
     let fixed = driver == Some("vmxnet3");
     let channels = channels.map(|now| if fixed { now.without_more() } else { now });
     Ok((channels, asked && (fixed || channels.is_none())))
+}
+
+fn read_rss(root: &Root, name: &str, wanted: Queues) -> Result<Option<Rss>, FileError> {
+    if wanted == Queues::Steering { ethtool::rss(root, name) } else { Ok(None) }
 }
 
 fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
@@ -222,6 +228,9 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
 pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Result<(), FileError> {
     let path = format!("{NET}/{}", interface.name);
     (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
+    if !interface.in_other_namespace {
+        interface.rss = read_rss(root, &interface.name, Queues::Steering)?;
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Role;
+use crate::machine::paths::shown;
 use crate::machine::shell::word;
 use crate::plan::stored::Change;
 use crate::render::note::lines;
@@ -160,7 +161,7 @@ pub fn to_restore(to_restore: &ToRestore) -> String {
         out.push_str(&wrap("restore   ", &format!("channels of {interface}: {channels}")));
     }
     for write in &to_restore.writes {
-        let text = format!("{} {} (now {})", write.path, write.value, write.current.trim());
+        let text = format!("{} {} (now {})", shown(&write.path), write.value, write.current.trim());
         out.push_str(&wrap("restore   ", &text));
     }
     if to_restore.irqbalance {

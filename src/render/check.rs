@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
+use crate::machine::Rss;
+use crate::machine::paths::shown;
 use crate::plan::{HostSummary, Write, WriteKind};
 use crate::render::note::text;
 use crate::render::text::{columns, count, cpus, wrap};
@@ -110,14 +112,19 @@ fn setting(write: &Write) -> String {
         (WriteKind::Rps | WriteKind::RpsFlow | WriteKind::Xps, [file, queue, ..]) => {
             format!("{queue} {file}")
         }
-        _ => write.path.to_string(),
+        _ => shown(&write.path).into_owned(),
     }
 }
 
 /// A setting as it is and as it is planned: CPUs as lists.
 fn difference(host: &HostSummary, write: &Write) -> String {
-    let shown = |value: &str| match CpuSet::parse_kernel_mask(value) {
-        Ok(set) if write.kind.is_mask() => cpus(host, &set),
+    let shown = |value: &str| match (CpuSet::parse_kernel_mask(value), Rss::parse(value)) {
+        (Ok(set), _) if write.kind.is_mask() => cpus(host, &set),
+        (_, Some(table)) if write.kind == WriteKind::Rss => {
+            let queues = table.reached();
+            let evenly = if table.is_spread_over(&queues) { "evenly" } else { "unevenly" };
+            format!("flows to queues {queues} {evenly}")
+        }
         _ => value.to_owned(),
     };
     format!("is {}, planned {}", shown(&write.current), shown(&write.value))

@@ -8,6 +8,7 @@ use crate::plan::{
 };
 use crate::render::note::note;
 use crate::render::score;
+use crate::render::table::flows;
 use crate::render::text::{count, cpus, queue, ranges, wrap};
 
 pub fn plan(plan: &Plan) -> String {
@@ -44,6 +45,17 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, channels: Option<
     }
     for vector in &interface.vectors {
         line(&label(vector), &self::vector(host, vector));
+    }
+    if let Some(rss) = &interface.rss {
+        let text = format!(
+            "table with {} entries for {}: flows {}: {}; now to {}",
+            rss.entries,
+            count(rss.possible.len(), "queue"),
+            flows(rss),
+            rss.why,
+            rss.now
+        );
+        line("rss", &text);
     }
     for (what, queues, text) in grouped(host, interface) {
         line(&format!("{what} {}", ranges(&queues)), &text);

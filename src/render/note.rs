@@ -8,7 +8,7 @@ use crate::machine::paths::queue_file;
 use crate::machine::shell::word;
 use crate::machine::tools::{Arguments, SCRIPT_PATH};
 use crate::machine::{UnknownVector, VmbusChannel};
-use crate::plan::note::{Data, NoVectors, Note, UsedFor};
+use crate::plan::note::{Data, NoVectors, Note, RssUnchanged, UsedFor};
 use crate::policy::Balancer;
 use crate::render::text::{count, wrap};
 
@@ -170,9 +170,12 @@ pub fn text(note: &Note) -> String {
         Note::HintIgnoresLocality { driver } => {
             format!("the hints of {driver} are not limited to the local node")
         }
-        Note::QueuesExceedCores { queues, cores, node, advised, fixed, .. } => {
+        Note::QueuesExceedCores { queues, cores, node, advised, fixed, irq_cores, .. } => {
             let on = node.map_or(String::new(), |node| format!(" on node {node}"));
             let more = match (fixed, advised) {
+                _ if irq_cores.is_some() => {
+                    "; the RSS table can send flows to one queue on each core, and the link stays up".to_owned()
+                }
                 (true, _) => "; the driver does not allow another number of queues".to_owned(),
                 (false, Some(advised)) if (*advised as usize) < *cores => {
                     format!("; its share of the cores is {advised}. {FLAP}")
@@ -205,6 +208,20 @@ pub fn text(note: &Note) -> String {
             format!("the policy requests {}; the device can have {most}", channels(Some(*requested)))
         }
         Note::ChannelsDiffer { why, .. } => format!("its channels are not as planned: {why}"),
+        Note::RssUnchanged { because: RssUnchanged::NoTable } => {
+            "the policy requests an RSS table, and the driver reports none".into()
+        }
+        Note::RssUnchanged { because: RssUnchanged::Function(number) } => format!(
+            "the policy requests an RSS table; hash function {number} is not known to use one, so nothing is changed"
+        ),
+        Note::RssUnchanged { because: RssUnchanged::NoQueue } => {
+            "the policy requests an RSS table to candidate cores, and no queue's vector is on one; nothing is changed".into()
+        }
+        Note::RssBeyondCandidates { queues, cpus, .. } => format!(
+            "the RSS table sends flows to {}, whose vectors stay on CPUs that are not candidates ({})",
+            if queues.len() == 1 { format!("receive queue {queues}") } else { format!("receive queues {queues}") },
+            cpus.short()
+        ),
         Note::XpsRxqsSet { queues, .. } => format!(
             "xps_rxqs is set on {}, and takes precedence over xps_cpus for flows with a receive queue",
             count(queues.len(), "transmit queue")
@@ -342,6 +359,12 @@ fn irqbalance(pid: i32, action: Balancer, planned: usize, left_alone: usize, las
 /// The command or the change of configuration that fixes what a note reports.
 pub fn fix(note: &Note) -> Option<String> {
     Some(match note {
+        Note::QueuesExceedCores { interface, irq_cores: Some(cores), .. } => {
+            format!("nicpin apply --irq-cores {cores} --rss candidates {}", word(interface))
+        }
+        Note::RssBeyondCandidates { interface, avoidable: true, .. } => {
+            format!("nicpin apply --rss candidates {}", word(interface))
+        }
         Note::QueuesExceedCores { interface, advised: Some(advised), .. }
         | Note::MoreQueuesPossible { interface, advised, .. } => {
             format!("nicpin apply --channels {advised} {}", word(interface))

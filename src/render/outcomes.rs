@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::machine::paths::shown;
 use crate::render::text::{count, ranges, wrap};
 use crate::report::outcome::{Outcome, WriteResult};
 
@@ -41,7 +42,7 @@ pub(crate) fn failures(results: &[WriteResult]) -> String {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for ((outcome, detail), place) in places {
         let what = match groups[place][..] {
-            [WriteResult { path, value, .. }] => format!("{path} <- {value}"),
+            [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
             ref group => files(group.iter().map(|result| result.path.as_str())),
         };
         lines.push((place, wrap(&format!("{outcome:<10}"), &format!("{what}: {detail}"))));
@@ -64,7 +65,7 @@ fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for path in paths {
         let (name, number) =
-            numbered(path).map_or((path.to_owned(), None), |(name, number)| (name, Some(number)));
+            numbered(path).map_or((shown(path).into_owned(), None), |(name, number)| (name, Some(number)));
         match groups.iter_mut().rev().find(|(other, _)| *other == name) {
             Some((_, numbers)) => numbers.extend(number),
             None => groups.push((name, number.into_iter().collect())),

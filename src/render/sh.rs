@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use crate::machine::Rss;
+use crate::machine::paths::shown;
 use crate::machine::shell::word;
-use crate::plan::Plan;
+use crate::plan::{Plan, Write, WriteKind};
 use crate::render::text::count;
 
-/// One line `echo VALUE > PATH` for each write; not for a plan that changes channels.
+/// One line `echo VALUE > PATH` or `ethtool` for each write; not for a plan that changes channels.
 pub fn plan(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -19,12 +21,36 @@ pub fn plan(plan: &Plan) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "echo {} > {}  # {on}: {} (now {})",
-            write.value,
-            word(&write.path),
+            "{}  # {on}: {} (now {})",
+            command(write),
             write.why.replace(char::is_control, " "),
             write.current
         );
     }
     out
+}
+
+/// The command of a write.
+fn command(write: &Write) -> String {
+    match write.kind {
+        WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value)),
+        _ => format!("echo {} > {}", write.value, word(&write.path)),
+    }
+}
+
+/// The arguments with which `ethtool -X` spreads flows over the same queues.
+fn rss(table: &str) -> String {
+    let Some(table) = Rss::parse(table).filter(|table| !table.is_default()) else {
+        return "default".to_owned();
+    };
+    let reached = table.reached();
+    let (first, last) = (reached.first().unwrap_or(0), reached.last().unwrap_or(0));
+    match (reached.len(), first) {
+        (count, _) if count < (last - first + 1) as usize => {
+            let weights = (0..=last).map(|queue| if reached.contains(queue) { " 1" } else { " 0" });
+            format!("weight{}", weights.collect::<String>())
+        }
+        (count, 0) => format!("equal {count}"),
+        (count, _) => format!("equal {count} start {first}"),
+    }
 }

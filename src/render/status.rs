@@ -2,7 +2,7 @@
 //! details of each interface.
 
 use crate::machine::Role;
-use crate::plan::{NodeSource, Note};
+use crate::plan::{NodeSource, Note, PlannedRss};
 use crate::render::note::{advice, fix, text};
 use crate::render::score::gain;
 use crate::render::screen::{Screen, Tone};
@@ -273,12 +273,20 @@ fn good(interface: &InterfaceStatus) -> String {
     }
     parts.push(steering("xps", interface.xps));
     parts.push(steering("rps", interface.rps));
+    parts.extend(interface.rss.as_ref().map(rss));
     let control: Vec<u32> =
         of(VectorState::LeftAlone).filter(|row| row.role == Role::Control).map(|row| row.irq).collect();
     if !control.is_empty() {
         parts.push(format!("control IRQ {} left alone", ranges(&control)));
     }
     parts.join("; ")
+}
+
+fn rss(rss: &PlannedRss) -> String {
+    let (now, possible) = (rss.now.len(), count(rss.possible.len(), "queue"));
+    let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
+    let planned = planned.map(|queues| format!(", planned {}", queues.len())).unwrap_or_default();
+    format!("rss table reaches {now} of {possible}{planned}")
 }
 
 fn steering(what: &str, steering: Steering) -> String {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
-use crate::plan::{HostSummary, Plan, PlannedInterface, PlannedVector};
+use crate::machine::paths::shown;
+use crate::plan::{HostSummary, Plan, PlannedInterface, PlannedRss, PlannedVector};
 use crate::render::note::note;
 use crate::render::score;
 use crate::render::status::node;
@@ -25,7 +26,7 @@ pub fn plan(plan: &Plan, masks: bool, all: bool) -> String {
         out.push_str("\nmasks\n");
         for write in &plan.writes {
             out.push_str(&wrap(
-                &format!("  {}  ", write.path),
+                &format!("  {}  ", shown(&write.path)),
                 &format!("{}  (now {})", write.value, write.current),
             ));
         }
@@ -220,7 +221,24 @@ fn queues(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Vec<Ve
             rows.extend(lines.iter().map(|line| queue_line(host, way, line)));
         }
     }
+    if let Some(rss) = &interface.rss
+        && (rss.queues.is_some() || rss.now != rss.possible)
+    {
+        rows.push(vec![
+            format!("rx {}", rss.possible.short()),
+            format!("rss {}", flows(rss)),
+            rss.why.to_string(),
+        ]);
+    }
     rows
+}
+
+/// The queues to which an RSS table is to send flows.
+pub(crate) fn flows(rss: &PlannedRss) -> String {
+    match &rss.queues {
+        None => format!("unchanged, to {}", rss.now.short()),
+        Some(queues) => format!("to {}", queues.short()),
+    }
 }
 
 fn queue_line(host: &HostSummary, way: &str, alike: &[&Queue]) -> Vec<String> {

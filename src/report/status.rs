@@ -18,7 +18,9 @@ use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
 use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling};
-use crate::plan::{ChannelChange, HostSummary, NodeSource, Note, Plan, PlannedInterface, Score, WriteKind};
+use crate::plan::{
+    ChannelChange, HostSummary, NodeSource, Note, Plan, PlannedInterface, PlannedRss, Score, WriteKind,
+};
 use crate::policy::Balancer;
 use crate::report::check::Unplannable;
 use crate::report::difference::{Difference, Fallback};
@@ -116,6 +118,9 @@ pub struct InterfaceStatus {
     pub rps: Steering,
     /// Transmit packet steering.
     pub xps: Steering,
+    /// The RSS indirection table; absent where the device has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rss: Option<PlannedRss>,
     /// How its queues are polled.
     pub polling: Polling,
     pub notes: Vec<Note>,
@@ -307,6 +312,7 @@ fn of_interface(
         fix: (differ > 0).then(|| format!("nicpin apply {}", word(&planned.name))),
         rps: steering(rps, &[WriteKind::Rps, WriteKind::RpsFlow]),
         xps: steering(xps, &[WriteKind::Xps]),
+        rss: planned.rss.clone(),
         vectors,
         polling: interface.map(|interface| interface.polling).unwrap_or_default(),
         notes,

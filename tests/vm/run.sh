@@ -39,6 +39,7 @@ TESTS=(
   "hotplug           hotplug   four-node"
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
   "channels          channels  four-node"
+  "rss               rss       four-node    --deb ethtool --deb strace"
   "run               run       four-node"
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
