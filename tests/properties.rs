@@ -111,12 +111,40 @@ fn after(host: &Machine, plan: &Plan) -> Machine {
     host
 }
 
+/// What a plan decides for each interface.
+fn targets(plan: &Plan) -> Vec<(CpuSet, Vec<Option<CpuSet>>)> {
+    let of = |interface: &nicpin::plan::PlannedInterface| {
+        let vectors = interface.vectors.iter().map(|vector| vector.cpus.clone());
+        let rps = interface.rx_queues.iter().map(|rx| rx.rps_cpus.clone());
+        let xps = interface.tx_queues.iter().map(|tx| tx.xps_cpus.clone());
+        (interface.candidates.clone(), vectors.chain(rps).chain(xps).collect())
+    };
+    plan.interfaces.iter().map(of).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn vectors_go_to_usable_candidates_only(host in machines()) {
         usable_candidates_only(&host, &plan(&host))?;
+    }
+
+    /// CPUs that a cgroup has alone are like isolated ones where the policy leaves them out, and like any other where it
+    /// does not.
+    #[test]
+    fn exclusive_cpus_are_planned_around_as_isolated_ones_are(host in machines(), cpus in btree_set(0_u32..128, 0..40)) {
+        let exclusive = cpus.into_iter().collect::<CpuSet>().intersection(&host.topology.online);
+        let (mut given, mut isolated) = (host.clone(), host.clone());
+        given.topology.exclusive = exclusive.clone();
+        isolated.topology.isolated = host.topology.isolated.union(&exclusive);
+        prop_assert_eq!(targets(&plan(&given)), targets(&plan(&host)));
+        prop_assert_eq!(plan(&given).hash, plan(&host).hash);
+        let avoided = plan_with(&given, &[("avoid-exclusive", "true")], &[]);
+        prop_assert_eq!(targets(&avoided), targets(&plan(&isolated)));
+        prop_assert!(avoided.interfaces.iter().all(|interface| !interface.worker_cpus.intersects(&exclusive)));
+        prop_assert_eq!(&avoided.score, &plan(&isolated).score);
+        prop_assert_eq!(&avoided.score_now, &plan(&isolated).score_now);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
@@ -312,6 +314,75 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     watching.end();
     let watching = Watching::start(&machine, &["--", "nic9"]);
     watching.told("0 interfaces, as planned");
+    watching.end();
+}
+
+/// Partitions of cgroup v2 that come, change and go; the policy file has the last word.
+#[test]
+fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
+    let machine = Copy::of("two-node");
+    let cgroups = "/sys/fs/cgroup";
+    // In one write, as the kernel changes them: an empty file would be a state of its own.
+    let make = |name: &str, partition: &str, cpus: &str| {
+        std::fs::create_dir_all(machine.path(name)).unwrap();
+        for (file, text) in [("cpuset.cpus.effective", cpus), ("cpuset.cpus.partition", partition)] {
+            let path = machine.path(&format!("{name}/{file}"));
+            let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path).unwrap();
+            file.write_all(format!("{text:<40}\n").as_bytes()).unwrap();
+        }
+    };
+    let slice = &format!("{cgroups}/system.slice");
+    make(slice, "member", "0-7");
+    machine.write(&format!("{cgroups}/cgroup.subtree_control"), "cpu\n");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let affinities = || (affinity(&machine, IRQ), affinity(&machine, OTHER_IRQ));
+    let before = affinities();
+    assert_eq!(before, ("02".to_owned(), "04".to_owned()));
+
+    // A cgroup that exists becomes a partition, gets other CPUs, and is none any more.
+    make(slice, "root", "1");
+    watching.told("(exclusive CPUs 1");
+    assert_ne!(affinity(&machine, IRQ), "02");
+    assert_eq!((machine.nicpin(&["check"]).code, machine.nicpin(&["check", "--exclude", "1"]).code), (0, 0));
+    assert!(words(&machine.nicpin(&["status"])).contains("exclusive CPUs 1"));
+    assert!(machine.nicpin(&["plan"]).stdout.contains("candidate CPUs: all of node 0"));
+    make(slice, "isolated", "2");
+    watching.told("(exclusive CPUs 2");
+    assert_eq!(affinity(&machine, IRQ), "02");
+    assert_ne!(affinity(&machine, OTHER_IRQ), "04");
+    make(slice, "root invalid (no CPU)", "0-7");
+    watching.told("(exclusive CPUs none");
+    assert_eq!(affinities(), before);
+
+    // A new one, which then is removed.
+    make("/guest", "isolated", "1-2");
+    let guest = machine.path(&format!("{cgroups}/guest"));
+    std::fs::rename(machine.path("/guest"), &guest).unwrap();
+    watching.told("(exclusive CPUs 1-2");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_ne!(affinities(), before);
+    std::fs::rename(&guest, machine.path("/guest")).unwrap();
+    watching.told("(exclusive CPUs none");
+    assert_eq!(affinities(), before);
+
+    // One that gets a cpuset later, which makes its files without an event.
+    std::fs::create_dir(&guest).unwrap();
+    make(&format!("{cgroups}/guest"), "root", "2");
+    machine.write(&format!("{cgroups}/cgroup.subtree_control"), "cpu cpuset\n");
+    watching.told("(exclusive CPUs 2");
+    machine.remove(&format!("{cgroups}/guest"));
+    watching.told("(exclusive CPUs none");
+    watching.end();
+
+    // Plans that are asked for by a policy that says otherwise.
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = false\n");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    std::fs::rename(machine.path("/guest"), &guest).unwrap();
+    watching.told("(exclusive CPUs 1-2): nothing changed");
+    assert_eq!(affinities(), before);
     watching.end();
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::apply;
 use crate::cli::{CheckArgs, CheckFormat, Cli};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_interfaces};
+use crate::commands::inputs::{Purpose, UsageError, as_watched, read_and_plan, require_interfaces};
 use crate::commands::output;
 use crate::read::Wants;
 use crate::render;
@@ -48,8 +48,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
 
 fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
-    let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())?;
+    let policy = as_watched(&args.policy, state::running(&root).as_ref());
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &policy, Wants::default())?;
     require_interfaces(&root, &machine, &plan, &args.select)?;
     let check = apply::check(&root, &machine, &plan, args.select.is_given());
     Ok(if args.strict { check.strict() } else { check })

@@ -5,8 +5,9 @@ use anyhow::{Context as _, Result};
 use crate::cli::{Cli, PolicyArgs, SelectArgs};
 use crate::machine::{Interface, Machine, Selection};
 use crate::plan::Plan;
-use crate::policy::Policy;
+use crate::policy::{AVOID_EXCLUSIVE, Policy, Value};
 use crate::read::{self, Queues, Wants};
+use crate::report::run::Watcher;
 use crate::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
@@ -89,6 +90,18 @@ pub(super) fn read_and_plan(
     Ok((machine, plan))
 }
 
+/// The options of the policy for a command that judges what a running watcher keeps: CPUs that the watcher leaves out
+/// because cgroups have them alone are left out here, too.
+pub(super) fn as_watched(args: &PolicyArgs, watcher: Option<&Watcher>) -> PolicyArgs {
+    let mut args = args.clone();
+    if watcher.is_some_and(|watcher| watcher.avoids_exclusive)
+        && args.settings.get(&AVOID_EXCLUSIVE).is_none()
+    {
+        args.settings.set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
+    }
+    args
+}
+
 /// Where the kernel lists interfaces, and the affinity of IRQs.
 const INTERFACES: &str = "/sys/class/net";
 const IRQS: &str = "/proc/irq";
@@ -152,7 +165,14 @@ pub(super) fn read_host(
     wants: Wants,
 ) -> Result<(Machine, Policy)> {
     let (name, policy, _) = read_policy(purpose, cli, root, args)?;
-    let machine = read::machine(root, Wants { hints: policy.wants_hints(), ..wants })?;
+    let machine = read::machine(
+        root,
+        Wants {
+            hints: policy.wants_hints(),
+            exclusive: wants.exclusive || policy.wants_exclusive(),
+            ..wants
+        },
+    )?;
     policy.check(machine.topology.possible).context(name)?;
     policy.options.check(machine.topology.possible)?;
     Ok((machine, policy))

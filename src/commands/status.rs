@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::apply::{Record, differences, irqbalance};
 use crate::cli::{Cli, StatusArgs};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
+use crate::commands::inputs::{Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::machine::SelectError;
@@ -28,9 +28,10 @@ const WATCH_TIME: Duration = Duration::from_secs(1);
 
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, Wants::default())
-            .map_err(misspelt)?;
+    let watcher = watch::state::running(&root);
+    let policy = as_watched(&args.policy, watcher.as_ref());
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &policy, Wants::default())
+        .map_err(misspelt)?;
     require_live_interfaces(&root, &args.select)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
     let wanted =
@@ -54,7 +55,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let found = differences(&root, &machine, &plan);
     let applied = Record::exists(&root);
     let mut status = Status::new(&machine, &plan, &found, &unknown, growth.as_ref(), applied, &banned);
-    status.watcher = watch::state::running(&root);
+    status.watcher = watcher;
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }

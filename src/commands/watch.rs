@@ -210,6 +210,7 @@ impl<'a> Watching<'a> {
             Demand::Retry => self.events.add(Event::of(Kind::Retry)),
         }
         self.policy.refresh(self.root);
+        self.state.avoids_exclusive = self.policy.avoids_exclusive();
         let events = std::mem::take(&mut self.events);
         let follows_up = std::mem::take(&mut self.follows_up);
         let started = self.arguments(now).and_then(|arguments| Ok(Child::start(&arguments)?));
@@ -233,12 +234,13 @@ impl<'a> Watching<'a> {
     /// The command line of a run.
     fn arguments(&self, now: Duration) -> Result<Vec<OsString>> {
         let left_alone: Vec<String> = self.fights.left_alone(now).map(|(setting, _)| setting.name).collect();
-        let own = if self.args.observe {
+        let mut own = if self.args.observe {
             vec!["check", "--json"]
         } else {
             let leave = left_alone.iter().flat_map(|name| ["--leave", name]);
             ["apply", "--json", "--watched"].into_iter().chain(leave).collect()
         };
+        own.extend(self.policy.avoids_exclusive().then_some("--avoid-exclusive"));
         Ok(arguments_for(&own, self.policy.copy())?)
     }
 

@@ -17,6 +17,11 @@ pub struct Topology {
     pub isolated: CpuSet,
     /// CPUs that run without the timer tick (`nohz_full=`).
     pub nohz_full: CpuSet,
+    /// CPUs that cgroup v2 gives to somebody alone (partitions of cpusets), if they were read. Partitions come and go
+    /// while the machine runs.
+    pub exclusive: CpuSet,
+    /// Whether there are so many cgroups that some were not looked at for `exclusive`.
+    pub exclusive_cut: bool,
     /// CPUs that the kernel removes from every `rps_cpus` that is written (`rps_cpumask_housekeeping` in
     /// `net/core/net-sysfs.c`): those of `isolcpus=` and `nohz_full=`. The boot CPU is among them if any is `nohz_full`:
     /// the kernel removes it if `nohz_full=` names it, and does not list it as `nohz_full` then.

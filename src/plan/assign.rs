@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role, Vector};
+use crate::plan::candidates::kept_free;
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::place::{Load, Locations, PlacementRules};
 use crate::plan::work::{Work, effective_cpu};
@@ -54,8 +55,8 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
         }
     }
     assign_rdma(machine, works, &mut load, &mut lines);
-    let kept_free = machine.topology.isolated_or_nohz();
     for work in works.iter_mut() {
+        let kept_free = kept_free(&machine.topology, &work.choice);
         for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
             let sits_on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
             if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
@@ -134,6 +135,6 @@ fn hint(machine: &Machine, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
     if work.choice.get(&SCOPE) != Scope::Hint {
         return None;
     }
-    let kept_free = machine.topology.isolated_or_nohz().union(&work.choice.get(&EXCLUDE));
+    let kept_free = kept_free(&machine.topology, &work.choice).union(&work.choice.get(&EXCLUDE));
     Some(hint.intersection(&machine.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
 }

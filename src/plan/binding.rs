@@ -213,9 +213,13 @@ fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingE
 }
 
 /// The CPUs for a program, from local ones: those without interrupts if they are at least half of them, else all.
-/// Isolated and `nohz_full` CPUs only when there are no others.
+/// Isolated and `nohz_full` CPUs, and exclusive ones that the policy leaves out, only when there are no others.
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
-    let usable = Some(near.difference(&topology.isolated_or_nohz())).filter(|usable| !usable.is_empty());
+    let exclusive = plan.interfaces.iter().fold(CpuSet::new(), |all, one| all.union(&one.exclusive));
+    let without = near.difference(&topology.isolated_or_nohz());
+    let usable = [without.difference(&exclusive), near.difference(&exclusive)]
+        .into_iter()
+        .find(|usable| !usable.is_empty());
     let usable = usable.unwrap_or_else(|| near.clone());
     let left_out = near.difference(&usable);
     let free = plan.without_interrupts(&usable);
@@ -230,7 +234,9 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     if left_out.is_empty() {
         (cpus, why)
     } else {
-        (cpus, format!("{why}; {left_out} left out: isolated or nohz_full"))
+        let exclusive = left_out.intersects(&exclusive);
+        let or_exclusive = if exclusive { ", or exclusive to a cgroup" } else { "" };
+        (cpus, format!("{why}; {left_out} left out: isolated or nohz_full{or_exclusive}"))
     }
 }
 

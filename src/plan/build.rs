@@ -3,6 +3,7 @@
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Node, NodeSource, Role, Selection, Vector};
 use crate::plan::assign::assign;
+use crate::plan::candidates::exclusive;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
@@ -83,7 +84,9 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
     notes.extend(notes::of_interface(context, work, rss.as_ref()));
     notes.extend(rps_notes);
     notes.extend(about_rss);
-    let free = work.candidates.near.difference(&context.busy);
+    // The kernel runs nobody else's programs on exclusive CPUs.
+    let exclusive = exclusive(&machine.topology, &work.choice);
+    let free = work.candidates.near.difference(&context.busy).difference(&exclusive);
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {
         name: interface.name.clone(),
@@ -97,6 +100,7 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
         unused_node: unused_node(machine, work),
         candidates: work.candidates.cpus.clone(),
         left_out: work.candidates.left_out.clone(),
+        exclusive,
         irq_cpus: work.irq_cpus(machine),
         worker_cpus: if plain.is_empty() { free } else { plain },
         speed_mbps: interface.speed_mbps,
@@ -157,7 +161,10 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         };
     };
     if vector.role == Role::Control {
-        return "carries no packets; moved off an isolated CPU".to_owned();
+        let now = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
+        let isolated = now.is_subset(&machine.topology.isolated_or_nohz());
+        let what = if isolated { "an isolated CPU" } else { "a CPU that is exclusive to a cgroup" };
+        return format!("carries no packets; moved off {what}");
     }
     let taken = placement(work, vector);
     let on = || cpus.first().and_then(|cpu| machine.topology.node_of(cpu));

@@ -8,7 +8,8 @@ use crate::machine::{Interface, Machine, Topology};
 use crate::plan::data::LeftOut;
 use crate::plan::note::{Note, UsedFor};
 use crate::policy::{
-    AVOID_CPU0, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope, WIDEN, Widen,
+    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope, WIDEN,
+    Widen,
 };
 
 /// An interface's node and candidate CPUs.
@@ -214,13 +215,25 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
     reason(&choice.get(&EXCLUDE), "excluded by the policy");
     reason(&topology.isolated, "isolated");
     reason(&topology.nohz_full, "nohz_full");
+    reason(&exclusive(topology, choice), "exclusive to a cgroup");
     reason(near, "not in the scope or number of cores that the policy sets");
     reasons
 }
 
-/// Online CPUs that are not isolated, `nohz_full` or excluded; all online CPUs if there are none.
+/// The CPUs that a cgroup has alone, if the policy leaves them out; else none.
+pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
+    if choice.get(&AVOID_EXCLUSIVE) { topology.exclusive.clone() } else { CpuSet::new() }
+}
+
+/// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
+/// those that a cgroup has alone.
+pub(crate) fn kept_free(topology: &Topology, choice: &Choice) -> CpuSet {
+    topology.isolated_or_nohz().union(&exclusive(topology, choice))
+}
+
+/// Online CPUs that are not kept free or excluded; all online CPUs if there are none.
 fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
-    let kept_free = topology.isolated_or_nohz();
+    let kept_free = kept_free(topology, choice);
     let usable = topology.online.difference(&kept_free).difference(&choice.get(&EXCLUDE));
     if !usable.is_empty() {
         return (usable, Vec::new());

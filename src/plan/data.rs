@@ -138,6 +138,9 @@ pub struct PlannedInterface {
     pub candidates: CpuSet,
     /// Local CPUs that are not candidates.
     pub left_out: Vec<LeftOut>,
+    /// The CPUs that a cgroup has alone and that the policy leaves out, of all nodes.
+    #[serde(skip_serializing_if = "CpuSet::is_empty", default)]
+    pub exclusive: CpuSet,
     /// CPUs that take its interrupts under the plan.
     pub irq_cpus: CpuSet,
     /// Local CPUs that take no interrupts of any interface: for programs that use this one.
@@ -352,7 +355,7 @@ pub struct Score {
     pub min_vectors_per_core: usize,
     /// Cores on which more than one thread takes queues.
     pub smt_collisions: usize,
-    /// Vectors on isolated or `nohz_full` CPUs; idle ones do not count.
+    /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out; idle ones do not count.
     pub on_isolated: usize,
     /// Cores that take queues of more than one interface.
     pub shared_cores: usize,

@@ -45,6 +45,8 @@ pub enum Note {
     Widened { queues: usize, cores: usize, node: u32, to: Vec<u32> },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     IsolatedCpusUsed { cpus: CpuSet },
+    /// CPUs that a cgroup has alone take interrupts, because the policy names them or there are no others.
+    ExclusiveCpusUsed { cpus: CpuSet },
     /// The policy leaves the interface alone.
     Skipped,
 
@@ -167,6 +169,8 @@ pub enum Note {
     },
     /// Interfaces and network functions that are not in the plan.
     NotPlanned { down: Vec<String>, functions: Vec<UnusedFunction> },
+    /// There are so many cgroups that some were not looked at for CPUs that a cgroup has alone.
+    CgroupsLeftOut,
     /// There is no `/proc`.
     NoProc,
     /// There is no `/proc/irq`.

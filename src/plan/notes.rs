@@ -2,6 +2,7 @@
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
+use crate::plan::candidates::exclusive;
 use crate::plan::channels;
 use crate::plan::data::PlannedRss;
 use crate::plan::note::{NoVectors, Note};
@@ -38,6 +39,10 @@ pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>, rss: Option<&
     let isolated = machine.topology.isolated_or_nohz().intersection(&work.candidates.cpus);
     if has_queues && !isolated.is_empty() && work.candidates.source != NodeSource::Unknown {
         notes.push(Note::IsolatedCpusUsed { cpus: isolated });
+    }
+    let exclusive = exclusive(&machine.topology, &work.choice).intersection(&work.candidates.cpus);
+    if has_queues && !exclusive.is_empty() {
+        notes.push(Note::ExclusiveCpusUsed { cpus: exclusive });
     }
     notes
 }
@@ -186,6 +191,9 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
         unmatched.map(|(rule, of)| Note::RuleUnmatched { rule, conditions: of.matches.text.clone() }),
     );
     notes.extend(not_planned(machine, selection));
+    if machine.topology.exclusive_cut {
+        notes.push(Note::CgroupsLeftOut);
+    }
     if machine.missing().is_some() {
         notes.push(if machine.without_proc { Note::NoProc } else { Note::NoProcIrq });
     }

@@ -34,13 +34,13 @@ pub(crate) fn score(
     // Core, CPU and interface of each queue.
     let mut placed: Vec<(usize, u32, usize)> = Vec::new();
     let mut candidates = CpuSet::new();
-    let kept_free = machine.topology.isolated_or_nohz();
     let mut on_isolated = 0;
     let mut rdma = RdmaScore::default();
     let mut rdma_on = BTreeMap::<usize, usize>::new();
     for (at, interface) in interfaces.iter().enumerate() {
         let of = |node: Option<u32>| node.map(|node| machine.topology.cpus_near(node));
         let mut counted = Vec::new();
+        let kept_free = machine.topology.isolated_or_nohz().union(&interface.exclusive);
         for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
             let (cpus, _) = place(vector);
             // The affinity of a control vector may hold all CPUs: only its effective CPU counts.

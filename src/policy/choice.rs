@@ -5,7 +5,7 @@ use crate::policy::rule::Rule;
 use crate::policy::setting::{NoEffect, Setting};
 use crate::policy::settings::Settings;
 #[cfg(feature = "cli")]
-use crate::policy::table::{SCOPE, Scope};
+use crate::policy::table::{AVOID_EXCLUSIVE, SCOPE, Scope};
 
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,8 +45,25 @@ impl Policy {
     /// Whether any scope in it is `hint`.
     #[cfg(feature = "cli")]
     pub(crate) fn wants_hints(&self) -> bool {
-        let rules = self.rules.iter().map(|rule| &rule.set);
-        rules.chain([&self.defaults, &self.options]).any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
+        self.all().any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
+    }
+
+    /// Whether anything in it leaves out CPUs that a cgroup has alone.
+    #[cfg(feature = "cli")]
+    pub(crate) fn wants_exclusive(&self) -> bool {
+        self.all().any(|settings| settings.get(&AVOID_EXCLUSIVE) == Some(true))
+    }
+
+    /// Whether anything in it says what to do about CPUs that a cgroup has alone.
+    #[cfg(feature = "cli")]
+    pub(crate) fn decides_on_exclusive(&self) -> bool {
+        self.all().any(|settings| settings.get(&AVOID_EXCLUSIVE).is_some())
+    }
+
+    /// All settings for interfaces.
+    #[cfg(feature = "cli")]
+    fn all(&self) -> impl Iterator<Item = &Settings> {
+        self.rules.iter().map(|rule| &rule.set).chain([&self.defaults, &self.options])
     }
 
     /// Refuses settings without effect beside others of the same place.

@@ -21,6 +21,7 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         WIDEN.entry(),
         SIBLINGS.entry(),
         AVOID_CPU0.entry(),
+        AVOID_EXCLUSIVE.entry(),
         RPS.entry(),
         XPS.entry(),
         RFS.entry(),
@@ -141,6 +142,18 @@ pub static AVOID_CPU0: Setting<bool> = Setting {
     note: "",
     default: Word("true", true, "use the core of CPU 0 last"),
     words: &[Word("false", false, "treat the core of CPU 0 like any other")],
+    number: None,
+    cpus: None,
+    nodes: None,
+    given: Given::Anywhere,
+};
+
+pub static AVOID_EXCLUSIVE: Setting<bool> = Setting {
+    key: "avoid-exclusive",
+    help: "Whether CPUs that a cgroup has alone are left out like isolated ones",
+    note: "nicpin watch leaves them out unless the file has this setting.",
+    default: Word("false", false, "treat them like any other"),
+    words: &[Word("true", true, "leave out CPUs that a cgroup has alone (cpuset partitions)")],
     number: None,
     cpus: None,
     nodes: None,

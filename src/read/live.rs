@@ -9,13 +9,18 @@ use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
-use crate::read::{memory, netlink, others, polling, tools, topology, vectors};
+use crate::read::{cgroups, memory, netlink, others, polling, tools, topology, vectors};
 use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
 
 /// Reads the machine below a root: what is always needed, and what else is wanted.
 pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
-    let topology = topology::read(root)?;
+    let mut topology = topology::read(root)?;
+    if wants.exclusive {
+        let found = cgroups::partitions(root)?;
+        topology.exclusive = found.cpus.intersection(&topology.online);
+        topology.exclusive_cut = found.cut;
+    }
     let machine = settings(root, wants)?;
     let interfaces = &machine.interfaces;
     let hints = if wants.hints { hints(root, interfaces)? } else { BTreeMap::new() };

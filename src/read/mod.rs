@@ -4,6 +4,7 @@
 pub mod bandwidth;
 #[cfg(feature = "cli")]
 pub mod capture;
+pub mod cgroups;
 pub mod counts;
 mod device;
 #[cfg(feature = "cli")]

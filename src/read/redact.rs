@@ -4,11 +4,13 @@
 //! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
 //! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
 
+mod cgroups;
 mod identity;
 mod names;
 
 use std::collections::BTreeSet;
 
+use cgroups::Cgroups;
 use identity::StandIns;
 use names::Names;
 
@@ -66,6 +68,10 @@ pub(super) fn redact(
     let moved = without_script(tree, &mut redacted.changes);
     let tree = moved.as_ref().unwrap_or(tree);
     let names = if names { Names::of(tree, root)? } else { Names::default() };
+    let cgroups = Cgroups::of(tree);
+    if cgroups.changes() {
+        redacted.changes.push(format!("cgroups are cgroup0001 to cgroup{:04} in the capture", cgroups.len()));
+    }
     let texts = tree.iter().flat_map(|(path, entry)| match entry {
         Entry::Directory(_) => [path, ""],
         Entry::Link(target) => [path, target],
@@ -105,7 +111,7 @@ pub(super) fn redact(
                 Entry::File(TreeFile { text, ..*file })
             }
         };
-        let renamed = names.in_path(path);
+        let renamed = names.in_path(&cgroups.in_path(path));
         let place = stand_ins.hide(&renamed);
         if place != renamed && path.rsplit_once('/').is_some_and(|(above, _)| above == NET) {
             let new = place.rsplit('/').next().unwrap_or_default();

@@ -34,6 +34,8 @@ pub fn read(root: &Root) -> Result<Topology, FileError> {
         possible: possible.last().map_or(0, |last| last + 1),
         rps_filter: rps_filter(root)?.intersection(&online),
         isolated: isolated.intersection(&online),
+        exclusive: CpuSet::new(),
+        exclusive_cut: false,
         nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default().intersection(&online),
         l3_domains: known(groups(&online, |cpu| l3_domain(root, cpu))?),
         packages: packages(root, &online)?,

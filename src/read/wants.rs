@@ -2,6 +2,7 @@
 
 /// What is read only on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is a part of the machine that is read or not
 pub struct Wants {
     /// The drivers' hints.
     pub hints: bool,
@@ -9,6 +10,8 @@ pub struct Wants {
     pub interrupts: bool,
     /// The memory of each node.
     pub memory: bool,
+    /// The CPUs that cgroups have alone.
+    pub exclusive: bool,
     /// How much of the interfaces' queues.
     pub queues: Queues,
 }
@@ -26,5 +29,5 @@ pub enum Queues {
 impl Wants {
     /// Everything that a command or a policy may need.
     pub const EVERYTHING: Self =
-        Self { hints: true, interrupts: true, memory: true, queues: Queues::Steering };
+        Self { hints: true, interrupts: true, memory: true, exclusive: true, queues: Queues::Steering };
 }

@@ -19,9 +19,14 @@ pub fn nodes(nodes: &Nodes, width: usize) -> String {
     if !nodes.unknown.is_empty() {
         out.push_str(&wrap("node unknown  ", &interfaces(&nodes.unknown)));
     }
-    for node in nodes.nodes.iter().filter(|node| !node.kept_free.is_empty()) {
-        let what = format!("isolated or nohz_full on node {}  CPUs ", node.node);
-        out.push_str(&wrap(&what, &node.kept_free.short()));
+    for node in &nodes.nodes {
+        for (cpus, what) in
+            [(&node.kept_free, "isolated or nohz_full"), (&node.exclusive, "exclusive to cgroups")]
+        {
+            if !cpus.is_empty() {
+                out.push_str(&wrap(&format!("{what} on node {}  CPUs ", node.node), &cpus.short()));
+            }
+        }
     }
     out.push('\n');
     out.push_str(&distances(nodes, width));

@@ -83,7 +83,7 @@ pub fn text(note: &Note) -> String {
             format!("node {nodes} of the policy's scope has no usable CPU; the local node is used")
         }
         Note::NoUsableCpu { online } => {
-            format!("every online CPU ({}) is isolated, nohz_full or excluded; all of them are used", online.short())
+            format!("every online CPU ({}) is isolated, nohz_full, exclusive to a cgroup or excluded; all of them are used", online.short())
         }
         Note::NoRemoteNode => "there is no remote node with a usable CPU; the local node is used".into(),
         Note::CpusUnusable { wanted, missing, used_for: UsedFor::Interrupts } if wanted == missing => {
@@ -108,6 +108,10 @@ pub fn text(note: &Note) -> String {
         Note::IsolatedCpusUsed { cpus } => {
             format!("CPUs {} take interrupts although they are isolated or nohz_full", cpus.short())
         }
+        Note::ExclusiveCpusUsed { cpus } => format!(
+            "CPUs {} take interrupts although they are exclusive to a cgroup (cpuset partitions)",
+            cpus.short()
+        ),
         Note::Skipped => "the policy leaves this interface alone".into(),
         Note::VectorsUnreadable { missing: Some(missing), .. } => format!(
             "its vectors are unknown, because there is no {missing} below this root; fix: mount it, or include it in the \
@@ -247,6 +251,10 @@ pub fn text(note: &Note) -> String {
                 None => format!("{} (no driver)", few(addresses)),
             }));
             format!("not planned: {}", parts.join(", "))
+        }
+        Note::CgroupsLeftOut => {
+            "there are so many cgroups that some were not looked at: a CPU that one of them has alone may take interrupts"
+                .into()
         }
         Note::NoProc => "there is no /proc below this root, so all vectors are unknown".into(),
         Note::NoProcIrq => "there is no /proc/irq below this root, so all vectors are unknown".into(),

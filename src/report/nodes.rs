@@ -32,6 +32,8 @@ pub struct NodeReport {
     pub cpus: CpuSet,
     /// Online CPUs that are isolated or `nohz_full`.
     pub kept_free: CpuSet,
+    /// Online CPUs that a cgroup has alone.
+    pub exclusive: CpuSet,
     /// `None` where the kernel does not report it.
     pub memory_kib: Option<u64>,
     #[serde(flatten)]
@@ -62,6 +64,7 @@ impl Nodes {
             node: id,
             cpus: node.cpus.clone(),
             kept_free: topology.isolated_or_nohz().intersection(&node.cpus),
+            exclusive: topology.exclusive.intersection(&node.cpus),
             memory_kib: machine.memory.get(&id).copied(),
             usage: usage.remove(&id).unwrap_or_default(),
             distances: node.distances.clone(),

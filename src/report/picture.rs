@@ -26,6 +26,8 @@ pub struct Picture {
     pub cards: Vec<InterfacePicture>,
     /// CPUs that are isolated or `nohz_full`.
     pub kept_free: CpuSet,
+    /// CPUs that a cgroup has alone.
+    pub exclusive: CpuSet,
     /// The current and the planned scene; a single one when they are equal.
     pub scenes: Vec<Scene>,
 }
@@ -120,6 +122,7 @@ impl Picture {
             nodes: nodes(machine),
             cards,
             kept_free: topology.isolated_or_nohz(),
+            exclusive: topology.exclusive.clone(),
             scenes,
         }
     }

@@ -49,6 +49,9 @@ pub struct Watcher {
     pub since: u64,
     /// Whether it only observes.
     pub observe: bool,
+    /// Whether it leaves out CPUs that cgroups have alone although the policy says nothing about them.
+    #[serde(default)]
+    pub avoids_exclusive: bool,
     /// Why it writes nothing at present; `None` if it does.
     pub waits_for: Option<WaitsFor>,
     /// Runs since it started, and those of them that have restored the planned state.
@@ -71,6 +74,7 @@ impl Watcher {
             started,
             since,
             observe,
+            avoids_exclusive: false,
             waits_for: None,
             count: 0,
             restores: 0,

@@ -100,7 +100,7 @@ pub struct InterfaceStatus {
     pub max_per_cpu: usize,
     /// The most queues, of all interfaces, on a core that takes one of its queues.
     pub max_per_core: usize,
-    /// Vectors with an isolated or `nohz_full` effective CPU.
+    /// Vectors with an isolated or `nohz_full` effective CPU, or with an exclusive one that the policy leaves out.
     pub on_isolated: usize,
     /// Settings that are not as planned, a change of channels included.
     pub differ: usize,

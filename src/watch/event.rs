@@ -35,6 +35,8 @@ pub enum Kind {
     Lost,
     /// irqbalance has made a socket: it has none of its bans.
     Irqbalance,
+    /// Cgroups have other CPUs alone than before (cpuset partitions).
+    Exclusive,
     /// The policy file was changed, or SIGHUP came.
     Policy,
     /// Another program has written the affinity of a planned vector.
@@ -73,7 +75,7 @@ impl Kind {
 
     /// Whether a run writes without anybody having changed what an earlier run wrote.
     fn is_fresh_start(self) -> bool {
-        matches!(self, Self::Start | Self::Policy | Self::Released)
+        matches!(self, Self::Start | Self::Policy | Self::Released | Self::Exclusive)
     }
 
     fn words(self) -> &'static str {
@@ -88,6 +90,7 @@ impl Kind {
             Self::Resume => "resume or clock change",
             Self::Lost => "lost events",
             Self::Irqbalance => "irqbalance started",
+            Self::Exclusive => "exclusive CPUs",
             Self::Policy => "policy",
             Self::Affinity => "affinity of IRQ",
             Self::Released => "end of a trial or pause",

@@ -170,6 +170,10 @@ impl Files {
             self.directories.remove(&event.wd);
             if directory == self.irqbalance {
                 self.watch_irqbalance()?;
+                // It may have been made again before this event was read.
+                if self.directories.values().any(|path| *path == self.irqbalance) {
+                    woken.events.push(Event::of(Kind::Irqbalance));
+                }
             }
             return Ok(());
         }

@@ -9,6 +9,7 @@ mod fights;
 mod files;
 mod messages;
 mod notify;
+mod partitions;
 mod schedule;
 mod sources;
 pub mod state;

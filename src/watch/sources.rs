@@ -20,6 +20,7 @@ use crate::sys;
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages::{self, Uevent};
+use crate::watch::partitions::PartitionWatch;
 
 /// Group of rtnetlink with all changes of links (`RTNLGRP_LINK`), and the kernel's own group of uevents.
 const LINK_GROUP: u32 = 1;
@@ -41,6 +42,7 @@ pub struct Sources {
     signals: SignalFd,
     clock: TimerFd,
     pub files: Files,
+    partitions: PartitionWatch,
     netlink: Vec<(Group, OwnedFd)>,
     /// What could not be opened, in words.
     pub missing: Vec<String>,
@@ -72,7 +74,11 @@ impl Sources {
             }
         }
         let files = Files::open(root, policy)?;
-        let sources = Self { signals, clock, files, netlink, missing, buffer: vec![0; LONGEST] };
+        let partitions = PartitionWatch::open(root)?;
+        if partitions.is_full {
+            missing.push("all cpuset partitions: fs.inotify.max_user_watches is reached".to_owned());
+        }
+        let sources = Self { signals, clock, files, partitions, netlink, missing, buffer: vec![0; LONGEST] };
         sources.arm_clock()?;
         Ok(sources)
     }
@@ -87,7 +93,7 @@ impl Sources {
         // Rounded up: otherwise the end of the time would be waited for in a loop.
         let milliseconds = time.as_nanos().div_ceil(1_000_000);
         let time = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
-        let fds = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
+        let fds = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd(), self.partitions.as_fd()];
         let fds = fds.into_iter().chain(self.netlink.iter().map(|(_, socket)| socket.as_fd()));
         let fds = fds.chain(output.iter().copied());
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
@@ -114,7 +120,10 @@ impl Sources {
         if is_ready[2] {
             self.files.read(root, &mut woken)?;
         }
-        for ((group, socket), _) in self.netlink.iter().zip(&is_ready[3..]).filter(|(_, ready)| **ready) {
+        if is_ready[3] {
+            self.partitions.read(root, &mut woken)?;
+        }
+        for ((group, socket), _) in self.netlink.iter().zip(&is_ready[4..]).filter(|(_, ready)| **ready) {
             for _ in 0..AT_ONCE {
                 let Some(length) = receive(socket, &mut self.buffer, &mut woken.events)? else { break };
                 group.read(root, self.buffer.get(..length), &mut woken.events);

@@ -18,6 +18,8 @@ pub(super) struct ValidPolicy<'a> {
     pub(super) path: String,
     /// The last valid text; `None` where there was no file.
     text: Option<String>,
+    /// Whether it, or an option, says what to do about CPUs that cgroups have alone.
+    decides_on_exclusive: bool,
     /// A copy of it, while the file is invalid.
     copy: Option<PathBuf>,
     /// What is wrong with the file.
@@ -29,14 +31,14 @@ impl<'a> ValidPolicy<'a> {
         let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
         let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
         let path = path.to_string_lossy().into_owned();
-        let text = valid(cli, args, root)?;
-        Ok(Self { cli, args, path, text, copy: None, error: None })
+        let (text, decides_on_exclusive) = valid(cli, args, root)?;
+        Ok(Self { cli, args, path, text, decides_on_exclusive, copy: None, error: None })
     }
 
     /// Reads the file again. An invalid one is reported once.
     pub(super) fn refresh(&mut self, root: &Root) {
         match valid(self.cli, self.args, root) {
-            Ok(text) => {
+            Ok((text, decides_on_exclusive)) => {
                 if text != self.text || self.error.is_some() {
                     let fields = [("NICPIN_POLICY", self.path.as_str())];
                     journal::log(
@@ -47,6 +49,7 @@ impl<'a> ValidPolicy<'a> {
                     );
                 }
                 (self.text, self.copy, self.error) = (text, None, None);
+                self.decides_on_exclusive = decides_on_exclusive;
             }
             Err(error) => {
                 let error = format!("{error:#}");
@@ -64,18 +67,25 @@ impl<'a> ValidPolicy<'a> {
         }
     }
 
+    /// Whether runs leave out CPUs that cgroups have alone by an option: what runs on the machine may decide then, because
+    /// each change leads to a run.
+    pub(super) fn avoids_exclusive(&self) -> bool {
+        !self.decides_on_exclusive
+    }
+
     /// The policy file for runs, where it is not the usual one.
     pub(super) fn copy(&self) -> Option<&Path> {
         self.copy.as_deref()
     }
 }
 
-/// The text of the policy file, if it is valid on this machine.
-fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<Option<String>> {
+/// The text of the policy file, if it is valid on this machine, and whether the policy says what to do about CPUs that
+/// cgroups have alone.
+fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, bool)> {
     let purpose = if args.observe { Purpose::Look } else { Purpose::Write };
     let (name, policy, text) = read_policy(purpose, cli, root, &args.policy)?;
     let possible = topology::read(root)?.possible;
     policy.check(possible).context(name)?;
     policy.options.check(possible)?;
-    Ok(text)
+    Ok((text, policy.decides_on_exclusive()))
 }

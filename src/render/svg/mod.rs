@@ -139,7 +139,7 @@ fn cards_of(places: &[&QueueMark]) -> Vec<usize> {
 }
 
 fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&QueueMark]) {
-    let kept_free = picture.kept_free.contains(cpu);
+    let kept_free = picture.kept_free.contains(cpu) || picture.exclusive.contains(cpu);
     let cards = cards_of(places);
     out.push_str("<g>");
     let _ = write!(out, "<title>{}</title>", escaped(&cell_title(picture, cpu, places)));
@@ -193,6 +193,9 @@ fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
     let mut words = format!("CPU {cpu}");
     if picture.kept_free.contains(cpu) {
         words.push_str(", isolated or nohz_full");
+    }
+    if picture.exclusive.contains(cpu) {
+        words.push_str(", exclusive to a cgroup");
     }
     for same in places.chunk_by(|a, b| a.card == b.card) {
         let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) else { continue };
@@ -277,9 +280,13 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
             legend.push((line("remote"), "from a queue to a CPU of another node".to_owned()));
         }
     }
-    if !picture.kept_free.is_empty() {
-        legend.push((sign(&["cpu isolated"], ""), "isolated or nohz_full".to_owned()));
-    }
+    let words = match (picture.kept_free.is_empty(), picture.exclusive.is_empty()) {
+        (true, true) => return legend,
+        (false, true) => "isolated or nohz_full",
+        (true, false) => "exclusive to a cgroup",
+        (false, false) => "isolated or nohz_full, or exclusive to a cgroup; point at the CPU to see which",
+    };
+    legend.push((sign(&["cpu isolated"], ""), words.to_owned()));
     legend
 }
 

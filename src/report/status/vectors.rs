@@ -33,7 +33,7 @@ pub struct VectorStatus {
     pub node: Option<u32>,
     /// Whether the effective CPUs are local; `None` when the interface's node is unknown.
     pub local: Option<bool>,
-    /// Whether an effective CPU is isolated or `nohz_full`.
+    /// Whether an effective CPU is isolated or `nohz_full`, or exclusive to a cgroup and left out by the policy.
     pub on_isolated: bool,
     /// Interrupts per second, if they were watched.
     pub per_second: Option<f64>,
@@ -80,7 +80,8 @@ pub(super) fn of(
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
     let path = affinity_file(vector.irq);
     let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-    let (state, why) = judge(topology, vector, on_fallback, arrived.as_ref());
+    let kept_free = [topology.isolated_or_nohz(), interface.exclusive.clone()];
+    let (state, why) = judge(topology, vector, &kept_free, on_fallback, arrived.as_ref());
     VectorStatus {
         irq: vector.irq,
         action: vector.action.clone(),
@@ -92,7 +93,7 @@ pub(super) fn of(
         effective: vector.effective.clone(),
         node: node_of(topology, effective),
         local: own.map(|own| effective.is_subset(&own)),
-        on_isolated: vector.effective.is_some() && effective.intersects(&topology.isolated_or_nohz()),
+        on_isolated: vector.effective.is_some() && kept_free.iter().any(|cpus| effective.intersects(cpus)),
         per_second: growth.zip(watched).map(|(on, watched)| per_second(on, watched)),
         arrived,
         state,
@@ -114,6 +115,7 @@ fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
+    kept_free: &[CpuSet; 2],
     on_fallback: bool,
     arrived: Option<&CpuSet>,
 ) -> (VectorState, Option<String>) {
@@ -123,7 +125,7 @@ fn judge(
     };
     let wanted = if on_fallback { &vector.affinity } else { planned };
     if vector.affinity != *wanted {
-        return (VectorState::Differs, Some(difference(topology, vector, planned)));
+        return (VectorState::Differs, Some(difference(topology, vector, planned, kept_free)));
     }
     if let Some(effective) = vector.effective.as_ref().filter(|effective| !effective.is_subset(wanted)) {
         return (
@@ -138,12 +140,19 @@ fn judge(
 }
 
 /// How a vector's affinity differs from the plan, in words.
-fn difference(topology: &Topology, vector: &PlannedVector, planned: &CpuSet) -> String {
+fn difference(
+    topology: &Topology,
+    vector: &PlannedVector,
+    planned: &CpuSet,
+    kept_free: &[CpuSet; 2],
+) -> String {
     let Some(effective) = &vector.effective else {
         return "affinity differs; effective CPU not reported".to_owned();
     };
-    if effective.intersects(&topology.isolated_or_nohz()) {
-        return format!("effective CPU {} is isolated", effective.short());
+    for (cpus, what) in kept_free.iter().zip(["isolated", "exclusive to a cgroup"]) {
+        if effective.intersects(cpus) {
+            return format!("effective CPU {} is {what}", effective.short());
+        }
     }
     match (node_of(topology, effective), node_of(topology, planned)) {
         (Some(now), Some(then)) if now != then => format!("effective CPU is on node {now}"),
