@@ -18,6 +18,7 @@ TOP=$(cd "$VM_DIR/../.." && pwd)
 # nicpin-watch.service starts at boot.
 # shellcheck disable=SC2016
 TESTS=(
+  'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 600 -- brief'
   "irqbalance        irqbalance two-node    --deb irqbalance --deb netcat-openbsd"
   "apply.wide        apply     wide"
   "refuse            refuse    four-node    --deb util-linux"
@@ -44,11 +45,10 @@ TESTS=(
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"
   'watch.events.long watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
-  'watch.rules.long  watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
+  'watch.rules.long  watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1200'
   'watch.storm.long  watch-long  fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
-  'watch             watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 600 -- brief'
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
