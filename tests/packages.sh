@@ -67,11 +67,11 @@ usr/bin/nicpin
 usr/lib/nicpin/nicpin-irqbalance-policy
 usr/share/bash-completion/completions/nicpin
 usr/share/fish/vendor_completions.d/nicpin.fish
+usr/share/nicpin/nicpin-metrics.conf
 usr/share/doc/nicpin/README.md
 usr/share/doc/nicpin/SECURITY.md
 usr/share/doc/nicpin/changelog.gz
 usr/share/doc/nicpin/copyright
-usr/share/doc/nicpin/examples/nicpin-metrics.conf
 usr/share/doc/nicpin/examples/nicpin.rules.yml
 usr/share/doc/nicpin/notices/gcc.gz
 usr/share/doc/nicpin/notices/glibc.gz

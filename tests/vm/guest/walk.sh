@@ -14,7 +14,10 @@ query() { promtool query instant http://localhost:9090 "$1" 2>/dev/null | grep -
 as_planned() { nicpin check --quiet; }
 
 holds "there is no Rust" sh -c '! command -v cargo rustc'
-poll 120 systemctl is-active --quiet prometheus.service prometheus-node-exporter.service
+# What Debian's installer sets up.
+echo "127.0.0.1 localhost" > /etc/hosts
+systemctl restart prometheus-node-exporter.service prometheus.service
+poll 120 promtool query instant http://localhost:9090 up > /dev/null 2>&1
 
 section "install"
 expect 0 apt-get install --yes --quiet /payload/nicpin.deb
@@ -33,9 +36,10 @@ expect 0 nicpin status
 contains "status" "watch" "$OUT"
 
 section "see it in Prometheus"
-expect 0 install -D -m 644 -t /etc/systemd/system/nicpin-watch.service.d /usr/share/doc/nicpin/examples/nicpin-metrics.conf
+expect 0 install -D -m 644 -t /etc/systemd/system/nicpin-watch.service.d /usr/share/nicpin/nicpin-metrics.conf
 expect 0 sh -c 'systemctl daemon-reload && systemctl restart nicpin-watch'
 holds "nicpin_as_planned is 1" poll 120 query nicpin_as_planned 1
+promtool query instant http://localhost:9090 '{__name__=~"up|nicpin.*|node_textfile.*"}' | head -n 40
 holds "node_textfile_scrape_error is 0" query node_textfile_scrape_error 0
 for nic in nic0 nic1; do holds "$nic has a state" query "nicpin_interface_state{device=\"$nic\"}" "[01]"; done
 holds "it joins node_exporter's metrics" \
