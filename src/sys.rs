@@ -253,7 +253,11 @@ const SIOCGIFHWADDR: c_ulong = 0x8927;
 const SIOCGIFINDEX: c_ulong = 0x8933;
 const SIOCETHTOOL: c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GRXRINGS: u32 = 0x2d;
+const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GFEATURES: u32 = 0x3a;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
 const ETHTOOL_GRSSH: u32 = 0x46;
@@ -315,6 +319,50 @@ struct EthtoolRxfhTable {
 /// The largest table that is read. Those of drivers in Linux 6.12 have 2048 entries at most (ice).
 const MAX_RSS_ENTRIES: usize = 4096;
 
+/// The set of the names of features (`ETH_SS_FEATURES`).
+const FEATURES: u32 = 4;
+
+/// The most features that are read, in words of 32: Linux 6.12 has 64.
+const FEATURE_WORDS: usize = 4;
+
+/// `struct ethtool_sset_info` (`include/uapi/linux/ethtool.h`) for one set.
+#[repr(C)]
+struct EthtoolSetInfo {
+    cmd: u32,
+    reserved: u32,
+    /// A bit for each set.
+    sets: u64,
+    count: u32,
+    padding: u32,
+}
+
+/// `struct ethtool_gstrings` (`include/uapi/linux/ethtool.h`).
+#[repr(C)]
+struct EthtoolStrings {
+    cmd: u32,
+    set: u32,
+    count: u32,
+    names: [[u8; 32]; FEATURE_WORDS * 32],
+}
+
+/// `struct ethtool_gfeatures` (`include/uapi/linux/ethtool.h`).
+#[repr(C)]
+struct EthtoolFeatures {
+    cmd: u32,
+    words: u32,
+    /// A bit for each feature: whether it can be changed, is requested, is on, can never be changed.
+    features: [[u32; 4]; FEATURE_WORDS],
+}
+
+/// `struct ethtool_sfeatures` (`include/uapi/linux/ethtool.h`).
+#[repr(C)]
+struct EthtoolSetFeatures {
+    cmd: u32,
+    words: u32,
+    /// A bit for each feature: whether it is set, and to what.
+    features: [[u32; 2]; FEATURE_WORDS],
+}
+
 /// A structure of `SIOCETHTOOL` whose command the kernel answers within it.
 ///
 /// # Safety
@@ -331,6 +379,14 @@ unsafe impl EthtoolCommand for EthtoolRxnfc {}
 unsafe impl EthtoolCommand for EthtoolRxfh {}
 // SAFETY: as above; it is only made with a table size of at most `MAX_RSS_ENTRIES`, and without a key.
 unsafe impl EthtoolCommand for EthtoolRxfhTable {}
+// SAFETY: as above; it is only made with the bit of one set, for which the kernel writes one count.
+unsafe impl EthtoolCommand for EthtoolSetInfo {}
+// SAFETY: as above; it is only made for a set whose count is known to fit.
+unsafe impl EthtoolCommand for EthtoolStrings {}
+// SAFETY: as above; it is only made with at most `FEATURE_WORDS` words, and the kernel writes no more.
+unsafe impl EthtoolCommand for EthtoolFeatures {}
+// SAFETY: as above; the kernel only reads it.
+unsafe impl EthtoolCommand for EthtoolSetFeatures {}
 
 mod ioctl {
     nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
@@ -400,6 +456,41 @@ fn rss_command(header: EthtoolRxfh, table: &[u32]) -> Box<EthtoolRxfhTable> {
     let mut command = Box::new(EthtoolRxfhTable { header, table: [0; MAX_RSS_ENTRIES] });
     command.table[..table.len()].copy_from_slice(table);
     command
+}
+
+/// A feature of an interface, such as `rx-ntuple-filter`: whether it is on, and whether it can be changed.
+pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool), Errno> {
+    let (bit, words) = feature_bit(interface, name)?;
+    let features = [[0; 4]; FEATURE_WORDS];
+    let mut answer = EthtoolFeatures { cmd: ETHTOOL_GFEATURES, words, features };
+    ethtool(interface, &mut answer)?;
+    let [available, _, active, never] = answer.features[bit / 32].map(|word| word >> (bit % 32) & 1 == 1);
+    Ok((active, available && !never))
+}
+
+/// Turns a feature on or off. The kernel may answer without doing so, if the driver cannot.
+pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), Errno> {
+    let (bit, words) = feature_bit(interface, name)?;
+    let mut command = EthtoolSetFeatures { cmd: ETHTOOL_SFEATURES, words, features: [[0; 2]; FEATURE_WORDS] };
+    command.features[bit / 32] = [1 << (bit % 32), u32::from(on) << (bit % 32)];
+    ethtool(interface, &mut command)
+}
+
+/// The bit of a feature in this kernel, and how many words its features take.
+fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
+    let mut info =
+        EthtoolSetInfo { cmd: ETHTOOL_GSSET_INFO, reserved: 0, sets: 1 << FEATURES, count: 0, padding: 0 };
+    ethtool(interface, &mut info)?;
+    let count = info.count as usize;
+    if count > FEATURE_WORDS * 32 {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let names = [[0; 32]; FEATURE_WORDS * 32];
+    let mut strings = EthtoolStrings { cmd: ETHTOOL_GSTRINGS, set: FEATURES, count: info.count, names };
+    ethtool(interface, &mut strings)?;
+    let is_named = |text: &[u8; 32]| text.split(|&byte| byte == 0).next() == Some(name.as_bytes());
+    let bit = strings.names[..count].iter().position(is_named).ok_or(Errno::EOPNOTSUPP)?;
+    Ok((bit, info.count.div_ceil(32)))
 }
 
 /// The index of an interface, and the first six bytes of its hardware address.

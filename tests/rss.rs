@@ -1,4 +1,4 @@
-//! The RSS indirection table: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm` tests on
+//! RSS, accelerated RFS and `xps_rxqs`: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm` tests on
 //! running kernels that traffic follows.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
@@ -18,7 +18,7 @@ use support::host;
 use support::run::{Copy, Run};
 
 const ETH0: &str = "/nicpin/ethtool/eth0/rss";
-/// As igb and ixgbe set it: in blocks, which is not the kernel's default.
+/// As igb sets it: in blocks, which is not the kernel's default.
 const BLOCKS: &str = "function toeplitz\nqueues 16\nentries 128\ntable 0*8 1*8 2*8 3*8 4*8 5*8 6*8 7*8 8*8 9*8 10*8 11*8 12*8 13*8 14*8 15*8\n";
 const DEFAULT: &str =
     "function toeplitz\nqueues 16\nentries 128\ntable 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n";
@@ -254,4 +254,92 @@ fn a_capture_has_the_table() {
     let (there, here) = (plan(file.to_str().unwrap()), plan(machine.path("/").to_str().unwrap()));
     assert_eq!(there["interfaces"][0]["rss"], here["interfaces"][0]["rss"]);
     assert_eq!(there["interfaces"][0]["rss"]["queues"], "0-7");
+}
+
+/// The switch of accelerated RFS, of drivers that have it and only with RFS.
+#[test]
+fn ntuple_filters_come_with_rfs_and_go_with_restore() {
+    const FEATURES: &str = "/nicpin/ethtool/eth2/features";
+    let machine = Copy::of("two-socket-mlx4");
+    machine.write(FEATURES, "rx-ntuple-filter off\n");
+    let without = ok(&machine.nicpin(&["plan", "eth2"]));
+    assert!(!without.contains("ntuple"), "{without}");
+    let run = |command: &str| machine.nicpin(&[command, "eth2", "--rfs", "32768"]);
+    let plan = ok(&run("plan"));
+    assert!(plan.contains("ntuple on accelerated RFS"), "{plan}");
+    let script = machine.nicpin(&["plan", "eth2", "--rfs", "32768", "--format", "sh"]).stdout;
+    assert!(script.ends_with("\nethtool -K eth2 ntuple on  # eth2: accelerated RFS (now off)\n"), "{script}");
+    ok(&run("apply"));
+    assert_eq!(machine.read(FEATURES), "rx-ntuple-filter on\n");
+    ok(&run("check"));
+    machine.write(FEATURES, "rx-ntuple-filter off\n");
+    let check = run("check");
+    assert_eq!(check.code, 2);
+    assert!(check.stdout.contains("ethtool -K eth2 ntuple  is off, planned on"), "{}", check.stdout);
+    assert!(check.stdout.contains("moved-by-other"), "{}", check.stdout);
+    ok(&run("apply"));
+    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(machine.read(FEATURES), "rx-ntuple-filter off\n");
+    // Where the driver does not allow it, or it was on before.
+    for text in ["rx-ntuple-filter off fixed\n", "rx-ntuple-filter on\n", ""] {
+        machine.write(FEATURES, text);
+        ok(&run("apply"));
+        ok(&machine.nicpin(&["restore"]));
+        assert_eq!(machine.read(FEATURES), text);
+    }
+    // ixgbe has such filters, and no accelerated RFS.
+    let other = Copy::of("dl980");
+    other.write("/nicpin/ethtool/eth0/features", "rx-ntuple-filter off\n");
+    assert!(!ok(&other.nicpin(&["plan", "eth0", "--rfs", "32768"])).contains("ntuple"));
+}
+
+#[test]
+fn transmit_queues_for_receive_queues() {
+    let machine = Copy::of("dl980");
+    let before = texts(&machine);
+    let file = |queue: usize| format!("/sys/class/net/eth0/queues/tx-{queue}/xps_rxqs");
+    let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
+    let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
+    assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
+    let plan = ok(&machine.nicpin(&["plan", "eth0", "--xps", "rxqs", "--all"]));
+    assert!(plan.contains(", flows of rx 15 "), "{plan}");
+    ok(&run("apply"));
+    assert_eq!((rxqs(0), rxqs(5), rxqs(15)), ("0001".to_owned(), "0020".to_owned(), "8000".to_owned()));
+    ok(&run("check"));
+    assert!(ok(&run("apply")).contains("changed=0 "));
+    machine.write(&file(5), "0100\n");
+    let check = run("check").stdout;
+    assert!(
+        check.contains("tx-5 xps_rxqs  is rx 8, planned rx 5") && check.contains("moved-by-other"),
+        "{check}"
+    );
+    // The same CPUs as without it, and no note that xps_rxqs takes precedence.
+    let json = |xps: &str| json(&machine.nicpin(&["plan", "eth0", "--xps", xps, "--json"]));
+    let (with, without) = (json("rxqs"), json("auto"));
+    assert_ne!(with["hash"], without["hash"]);
+    for (a, b) in with["interfaces"][0]["tx_queues"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(without["interfaces"][0]["tx_queues"].as_array().unwrap())
+    {
+        assert_eq!(a["xps_cpus"], b["xps_cpus"]);
+        assert_eq!((&a["xps_rxqs"], b.get("xps_rxqs")), (&a["queue"].to_string().into(), None));
+    }
+    let has_note =
+        |plan: &serde_json::Value| plan["interfaces"][0]["notes"].to_string().contains("xps-rxqs-set");
+    assert!(!has_note(&with) && has_note(&without));
+    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(texts(&machine), before);
+}
+
+/// Every receive queue has one transmit queue, whichever are more.
+#[test]
+fn receive_queues_are_dealt_to_fewer_transmit_queues() {
+    let mut machine = host::machine(1, 8, 1, 8);
+    host::add(&mut machine, "eth0", Some(0), 6);
+    machine.interfaces[0].tx_queues.truncate(4);
+    let plan = host::plan_with(&machine, &[("xps", "rxqs")], &[]);
+    let rxqs = host::of(&plan, "eth0").tx_queues.iter().map(|tx| tx.xps_rxqs.as_ref().unwrap().to_string());
+    assert_eq!(rxqs.collect::<Vec<_>>(), ["0,4", "1,5", "2", "3"]);
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use nicpin::machine::Selection;
-use nicpin::machine::{Machine, Role};
+use nicpin::machine::{Machine, MaskFile, Role};
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::Policy;
 use support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
@@ -162,7 +162,7 @@ fn tiny_machines_are_spread_and_not_steered() {
 fn xps_rxqs_that_would_go_first_is_noted() {
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 8);
-    host.interfaces[0].tx_queues[3].has_xps_rxqs = true;
+    host.interfaces[0].tx_queues[3].xps_rxqs = MaskFile::parse("08").ok();
     let plan = plan(&host);
     let note = &of(&plan, "eth0").notes[0];
     assert_eq!(note.code(), "xps-rxqs-set");
@@ -171,7 +171,7 @@ fn xps_rxqs_that_would_go_first_is_noted() {
         Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs")
     );
     host.interfaces[0].name = "e;0".to_owned();
-    host.interfaces[0].tx_queues[5].has_xps_rxqs = true;
+    host.interfaces[0].tx_queues[5].xps_rxqs = MaskFile::parse("20").ok();
     let plan = support::host::plan(&host);
     let fix =
         "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";

@@ -85,7 +85,7 @@ fn reason(
     }
     let held = set.fallback.as_ref().unwrap_or(&set.value);
     let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default().difference(&machine.topology.online);
-    if write.kind.is_mask() && !offline.is_empty() {
+    if write.kind.is_cpus() && !offline.is_empty() {
         return (Reason::CpuOffline, Some(format!("the last apply set CPU {offline}")));
     }
     if means_same(write.kind, held, &write.current) {

@@ -10,7 +10,7 @@ use crate::apply::settings::{self, KernelSetting, Texts, channels_key, rss_key};
 use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::CpuSet;
-use crate::machine::paths::queue_files;
+use crate::machine::paths::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss};
 use crate::plan::{Write, WriteKind};
 use crate::read::{self, Wants};
@@ -197,6 +197,10 @@ impl RestorePlan {
 fn to_written(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
     if setting.kind == WriteKind::Rss {
         return rss_to_write(setting, first);
+    }
+    if setting.kind == WriteKind::Ntuple {
+        let is_one = [false, true].iter().any(|&on| on_or_off(on) == first.trim());
+        return is_one.then(|| first.trim().to_owned()).ok_or("`on` or `off`");
     }
     let Some(width) = setting.width else {
         let number = first.trim().parse::<u32>();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cpuset::MaskWidth;
-use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file, rss_file};
+use crate::machine::paths::{FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file};
 use crate::machine::{Interface, Machine, MaskFile, Vector};
 use crate::plan::{Plan, PlannedInterface, PlannedValue, WriteKind};
 
@@ -29,13 +29,13 @@ pub(crate) struct KernelSetting<'a> {
 }
 
 /// The current settings of a plan's interfaces, of the machine where the plan writes them, of the channels that the plan
-/// changes, and of RSS tables where it has an opinion about them.
+/// changes, and of flows (RSS, `xps_rxqs`, ntuple filters) where it has an opinion about them.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
     let wanted: BTreeSet<String> = wanted(plan).map(|(_, path, _)| path).collect();
     let settings = of_plan(machine, plan).filter(|setting| match setting.kind {
         WriteKind::Sysctl => paths.contains(setting.path.as_str()),
-        WriteKind::Rss => wanted.contains(&setting.path),
+        WriteKind::Rss | WriteKind::XpsRxqs | WriteKind::Ntuple => wanted.contains(&setting.path),
         _ => true,
     });
     let mut texts: Texts = settings.map(|setting| (setting.key, setting.text.to_string())).collect();
@@ -140,6 +140,14 @@ fn of_interface(interface: &Interface) -> Vec<KernelSetting<'_>> {
             let path = queue_file(name, "tx", tx.index, "xps_cpus");
             settings.push(mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus));
         }
+        if let Some(rxqs) = &tx.xps_rxqs {
+            let path = queue_file(name, "tx", tx.index, "xps_rxqs");
+            settings.push(mask(format!("tx-{} xps_rxqs", tx.index), WriteKind::XpsRxqs, path, rxqs));
+        }
+    }
+    if let Some(on) = interface.ntuple {
+        let path = features_file(name);
+        settings.push(new("ntuple".to_owned(), WriteKind::Ntuple, path, on_or_off(on).into()));
     }
     settings
 }

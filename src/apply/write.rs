@@ -9,6 +9,7 @@ use crate::apply::fallback::Fallbacks;
 use crate::apply::stop::stopped;
 use crate::cpuset::CpuSet;
 use crate::machine::Rss;
+use crate::machine::paths::on_or_off;
 use crate::plan::{Write, WriteKind};
 use crate::read::ethtool;
 use crate::read::topology::rps_filter;
@@ -243,13 +244,14 @@ fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     match write.kind {
         WriteKind::Vector => read_affinity(root, &write.path),
         WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
+        WriteKind::Ntuple => Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned())),
         _ => root.read_opt(&write.path),
     }
 }
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
-    if kind == WriteKind::Rss {
+    if matches!(kind, WriteKind::Rss | WriteKind::Ntuple) {
         return None;
     }
     let error = root.check_writable(path).err()?;
@@ -264,6 +266,7 @@ fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
             let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
             ethtool::set_rss(root, &write.interface, &table)
         }
+        WriteKind::Ntuple => ethtool::set_ntuple(root, &write.interface, value == on_or_off(true)),
         _ => root.write(&write.path, value),
     }
 }
@@ -293,6 +296,8 @@ pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
         matches!((CpuSet::parse_kernel_mask(a), CpuSet::parse_kernel_mask(b)), (Ok(a), Ok(b)) if a == b)
     } else if kind == WriteKind::Rss {
         matches!((Rss::parse(a), Rss::parse(b)), (Some(a), Some(b)) if a.means_same(&b))
+    } else if kind == WriteKind::Ntuple {
+        a.trim() == b.trim()
     } else {
         matches!((a.trim().parse::<u64>(), b.trim().parse::<u64>()), (Ok(a), Ok(b)) if a == b)
     }

@@ -48,6 +48,8 @@ pub struct Interface {
     pub channels_fixed: bool,
     /// The RSS indirection table; `None` where there is none, or it was not read.
     pub rss: Option<Rss>,
+    /// Whether ntuple filters are on, where the driver has accelerated RFS and they can be turned on and off.
+    pub ntuple: Option<bool>,
     /// How the queues are polled.
     pub polling: Polling,
     /// What netlink reports of the queues and their IRQs.
@@ -120,8 +122,9 @@ pub struct TxQueue {
     pub index: u32,
     /// `xps_cpus`; `None` on a kernel without XPS and on an interface with one transmit queue.
     pub xps_cpus: Option<MaskFile>,
-    /// Whether `xps_rxqs` names a receive queue; it then takes precedence over `xps_cpus` for flows of that queue.
-    pub has_xps_rxqs: bool,
+    /// `xps_rxqs`, a mask of receive queues, for whose flows it takes precedence over `xps_cpus`; `None` on a kernel
+    /// without it.
+    pub xps_rxqs: Option<MaskFile>,
 }
 
 /// A `VMBus` channel, through which Hyper-V delivers a device's packets to one CPU; it has no IRQ.

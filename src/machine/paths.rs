@@ -26,6 +26,7 @@ pub(crate) fn shown(path: &str) -> Cow<'_, str> {
     let answer = path.strip_prefix(ETHTOOL).and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
     match answer {
         Some((interface, "rss")) => format!("ethtool -X {}", word(interface)).into(),
+        Some((interface, "features")) => format!("ethtool -K {} ntuple", word(interface)).into(),
         _ => path.into(),
     }
 }
@@ -33,6 +34,16 @@ pub(crate) fn shown(path: &str) -> Cow<'_, str> {
 /// An interface's RSS indirection table.
 pub(crate) fn rss_file(interface: &str) -> String {
     format!("{ETHTOOL}/{interface}/rss")
+}
+
+/// An interface's features.
+pub(crate) fn features_file(interface: &str) -> String {
+    format!("{ETHTOOL}/{interface}/features")
+}
+
+/// A feature as ethtool writes it.
+pub(crate) fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 /// The directory with a directory for each queue of an interface.

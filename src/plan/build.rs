@@ -111,6 +111,7 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
         rx_queues,
         tx_queues,
         rss,
+        ntuple: queues::ntuple(work),
         notes,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::{affinity_file, queue_file, rss_file};
+use crate::machine::paths::{affinity_file, features_file, on_or_off, queue_file, rss_file};
 use crate::machine::{Channels, NodeSource, Role, Rss, Source};
 use crate::plan::note::Note;
 use crate::policy::Balancer;
@@ -160,6 +160,9 @@ pub struct PlannedInterface {
     /// The plan for the RSS indirection table; absent where the device has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rss: Option<PlannedRss>,
+    /// Whether ntuple filters are to be on, for accelerated RFS; absent: left alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ntuple: Option<bool>,
     pub notes: Vec<Note>,
 }
 
@@ -258,6 +261,9 @@ pub struct PlannedTxQueue {
     pub queue: u32,
     /// `xps_cpus`; `None`: left alone.
     pub xps_cpus: Option<CpuSet>,
+    /// `xps_rxqs`, the receive queues for whose flows it sends; absent: left alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub xps_rxqs: Option<CpuSet>,
     /// The reason.
     pub why: Arc<str>,
 }
@@ -312,14 +318,23 @@ pub enum WriteKind {
     RpsFlow,
     /// `xps_cpus` of a transmit queue.
     Xps,
+    /// `xps_rxqs` of a transmit queue.
+    XpsRxqs,
     /// `net.core.rps_sock_flow_entries`.
     Sysctl,
+    /// Ntuple filters (`ethtool -K`): the last, when RFS has its tables.
+    Ntuple,
 }
 
 impl WriteKind {
-    /// Whether the file holds a CPU mask; else it holds a number.
-    pub fn is_mask(self) -> bool {
+    /// Whether the file holds a CPU mask.
+    pub fn is_cpus(self) -> bool {
         matches!(self, Self::Vector | Self::Rps | Self::Xps)
+    }
+
+    /// Whether the file holds a mask, of CPUs or of queues.
+    pub fn is_mask(self) -> bool {
+        self.is_cpus() || self == Self::XpsRxqs
     }
 }
 
@@ -330,6 +345,7 @@ pub enum PlannedValue<'a> {
     Count(u32),
     /// The queues of an RSS indirection table.
     Spread(&'a CpuSet),
+    On(bool),
 }
 
 impl PlannedValue<'_> {
@@ -338,6 +354,7 @@ impl PlannedValue<'_> {
         match self {
             Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
             Self::Count(count) => text.trim().parse() == Ok(count),
+            Self::On(on) => text.trim() == on_or_off(on),
             Self::Spread(queues) => Rss::parse(text).is_some_and(|table| table.is_spread_over(queues)),
         }
     }
@@ -399,7 +416,11 @@ impl PlannedInterface {
         for tx in &self.tx_queues {
             let cpus = tx.xps_cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
+            let rxqs = tx.xps_rxqs.as_ref().map(PlannedValue::Cpus);
+            files.extend(rxqs.map(|rxqs| (WriteKind::XpsRxqs, queue("tx", tx.queue, "xps_rxqs"), rxqs)));
         }
+        let on = self.ntuple.map(PlannedValue::On);
+        files.extend(on.map(|on| (WriteKind::Ntuple, features_file(&self.name), on)));
         files
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::machine::paths::{FLOW_ENTRIES, affinity_file, queue_file, rss_file};
+use crate::machine::paths::{FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file};
 use crate::machine::{Interface, Machine, MaskFile};
 use crate::plan::data::{PlannedInterface, Write, WriteKind};
 
@@ -51,12 +51,22 @@ impl WriteList {
                 self.number(WriteKind::RpsFlow, path, share, now.rps_flow_cnt, &name, &flow_why);
             }
         }
+        let rxqs_why: Arc<str> = "flows of this receive queue".into();
         for (at, plan) in plan.tx_queues.iter().enumerate() {
             let now = like(&interface.tx_queues, at, |now| now.index == plan.queue);
             if let (Some(cpus), Some(current)) = (&plan.xps_cpus, now.and_then(|now| now.xps_cpus.as_ref())) {
                 let path = || queue_file(&name, "tx", plan.queue, "xps_cpus");
                 self.mask(WriteKind::Xps, path, cpus, current, machine, &name, &plan.why);
             }
+            if let (Some(rxqs), Some(current)) = (&plan.xps_rxqs, now.and_then(|now| now.xps_rxqs.as_ref())) {
+                let path = || queue_file(&name, "tx", plan.queue, "xps_rxqs");
+                self.mask(WriteKind::XpsRxqs, path, rxqs, current, machine, &name, &rxqs_why);
+            }
+        }
+        if let (Some(on), Some(now)) = (plan.ntuple, interface.ntuple) {
+            let value = (on != now).then(|| on_or_off(on).to_owned());
+            let (path, why) = (|| features_file(&name), "accelerated RFS".into());
+            self.add(WriteKind::Ntuple, path, value, || on_or_off(now).into(), &name, &why);
         }
     }
 

@@ -46,6 +46,14 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
             hash.text("rss");
             hash.sets([queues]);
         }
+        if interface.tx_queues.iter().any(|tx| tx.xps_rxqs.is_some()) {
+            hash.text("rxqs");
+            hash.sets(interface.tx_queues.iter().flat_map(|tx| &tx.xps_rxqs));
+        }
+        if let Some(on) = interface.ntuple {
+            hash.text("ntuple");
+            hash.numbers([u32::from(on)]);
+        }
     }
     hash.finish()
 }

@@ -1,7 +1,7 @@
 //! The notes of a plan.
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
+use crate::machine::{Machine, NodeSource, Rss, Selection, TxQueue, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::channels;
 use crate::plan::data::PlannedRss;
@@ -29,9 +29,10 @@ pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>, rss: Option<&
     }
     notes.extend(too_many_queues(context, work, rss));
     notes.extend(other_channels(work));
+    let names_one = |tx: &TxQueue| tx.xps_rxqs.as_ref().is_some_and(|rxqs| !rxqs.cpus.is_empty());
     let overridden: Vec<u32> =
-        interface.tx_queues.iter().filter(|tx| tx.has_xps_rxqs).map(|tx| tx.index).collect();
-    if work.choice.get(&XPS) != Xps::Keep && !overridden.is_empty() {
+        interface.tx_queues.iter().filter(|tx| names_one(tx)).map(|tx| tx.index).collect();
+    if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !overridden.is_empty() {
         notes.push(Note::XpsRxqsSet { interface: interface.name.clone(), queues: overridden });
     }
     notes.extend(hint(machine, work));

@@ -196,11 +196,11 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
         _ if !has_placed_queues(work) => leave("left alone"),
         (Xps::Keep, _) => leave("kept by the policy"),
         (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
-        (Xps::Auto, Some(completions)) => (
+        (Xps::Auto | Xps::ReceiveQueues, Some(completions)) => (
             Some(steer::xps(&machine.topology, locations, &completions)),
             "completes nearest to these CPUs".to_owned(),
         ),
-        (Xps::Auto, None) => leave("its completion vector is unknown"),
+        (Xps::Auto | Xps::ReceiveQueues, None) => leave("its completion vector is unknown"),
     };
     let (why, single, none_left): (Arc<str>, Arc<str>, Arc<str>) = (
         why.into(),
@@ -208,19 +208,32 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
         "more transmit queues than CPUs".into(),
     );
     let mut shares = shares.map(Vec::into_iter);
+    let by_rxqs = xps == Xps::ReceiveQueues && has_placed_queues(work);
+    let receives = |tx: &TxQueue| -> CpuSet {
+        let numbers = work.interface.rx_queues.iter().map(|rx| rx.index);
+        numbers.filter(|rx| *rx as usize % queues.len() == tx.index as usize).collect()
+    };
     let plan = |queue: &TxQueue| {
         // The file xps_cpus does not exist when there is a single transmit queue.
         let exists = queue.xps_cpus.is_some();
         let share = shares.as_mut().and_then(Iterator::next).filter(|_| exists);
-        let is_none_left = xps == Xps::Auto && share.as_ref().is_some_and(CpuSet::is_empty);
+        let is_none_left =
+            matches!(xps, Xps::Auto | Xps::ReceiveQueues) && share.as_ref().is_some_and(CpuSet::is_empty);
         let why = if is_none_left { &none_left } else { &why };
         PlannedTxQueue {
             queue: queue.index,
             xps_cpus: share,
+            xps_rxqs: (by_rxqs && exists && queue.xps_rxqs.is_some()).then(|| receives(queue)),
             why: Arc::clone(if exists { why } else { &single }),
         }
     };
     queues.iter().map(plan).collect()
+}
+
+/// Whether ntuple filters are to be on: with RFS, where the driver steers its flows in hardware. `None`: left alone.
+pub(crate) fn ntuple(work: &Work<'_>) -> Option<bool> {
+    let has_rfs = matches!(work.choice.get(&RFS), Rfs::Entries(_)) && has_placed_queues(work);
+    work.interface.ntuple.filter(|_| has_rfs).map(|_| true)
 }
 
 /// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.

@@ -184,6 +184,7 @@ pub enum Xps {
     Auto,
     Off,
     Keep,
+    ReceiveQueues,
 }
 
 pub static XPS: Setting<Xps> = Setting {
@@ -191,7 +192,15 @@ pub static XPS: Setting<Xps> = Setting {
     help: "Transmit packet steering",
     note: "",
     default: Word("auto", Xps::Auto, "each CPU sends on the queue that completes nearest"),
-    words: &[Word("off", Xps::Off, "none"), Word("keep", Xps::Keep, "leave unchanged")],
+    words: &[
+        Word("off", Xps::Off, "none"),
+        Word("keep", Xps::Keep, "leave unchanged"),
+        Word(
+            "rxqs",
+            Xps::ReceiveQueues,
+            "each flow sends on the queue of the number that it receives on; others as with auto",
+        ),
+    ],
     number: None,
     cpus: None,
     nodes: None,
@@ -208,7 +217,8 @@ pub enum Rfs {
 pub static RFS: Setting<Rfs> = Setting {
     key: "rfs",
     help: "Receive flow steering",
-    note: "The machine has one flow table; its size is the largest number that an interface requests.",
+    note: "The machine has one flow table; its size is the largest number that an interface requests. Where the driver \
+           has accelerated RFS, ntuple filters are turned on for it.",
     default: Word("keep", Rfs::Keep, "leave unchanged"),
     words: &[Word("off", Rfs::Off, "none")],
     // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).

@@ -3,14 +3,14 @@
 //! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`). In a tree from
 //! `/nicpin/ethtool/INTERFACE`: `channels` has a name and a number per line, and is empty if the driver has no channels;
 //! `driver` has lines such as `version 6.12.0` and `firmware 16.35.2000`; `rss` has the RSS indirection table (the form
-//! is that of [`Rss`]), and is empty if there is none.
+//! is that of [`Rss`]), and is empty if there is none; `features` has the line `rx-ntuple-filter on`, `off` or `off fixed`.
 //!
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
 //! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
 
 use std::io;
 
-use crate::machine::paths::{ETHTOOL, rss_file};
+use crate::machine::paths::{ETHTOOL, features_file, on_or_off, rss_file};
 use crate::machine::{Channels, Rss};
 use crate::read::device::device_path;
 use crate::read::files::name_of;
@@ -124,6 +124,36 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
     let now = self::rss(root, interface).map_err(io::Error::other)?;
     let function = now.map_or(0, |now| now.function);
     root.write(&path, &Rss { function, ..rss.clone() }.to_text())
+}
+
+/// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
+const NTUPLE: &str = "rx-ntuple-filter";
+
+/// Whether ntuple filters are on; `None` where they cannot be turned on and off. Needs no privilege.
+pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileError> {
+    let path = features_file(interface);
+    let text = if root.is_real() {
+        let answer = sys::get_feature(interface, NTUPLE);
+        let text = answer.ok().map(|(on, changeable)| {
+            format!("{NTUPLE} {}{}\n", on_or_off(on), if changeable { "" } else { " fixed" })
+        });
+        let text = text.unwrap_or_default();
+        root.remember(&path, || text.clone());
+        text
+    } else {
+        root.read_opt(&path)?.unwrap_or_default()
+    };
+    let value = text.lines().find_map(|line| line.strip_prefix(NTUPLE)).map(str::trim);
+    Ok(value.and_then(|value| [false, true].into_iter().find(|&on| on_or_off(on) == value)))
+}
+
+/// Turns ntuple filters on or off. Needs `CAP_NET_ADMIN`.
+pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
+    if root.is_real() {
+        require_same(root, interface)?;
+        return Ok(sys::set_feature(interface, NTUPLE, on)?);
+    }
+    root.write(&features_file(interface), &format!("{NTUPLE} {}\n", on_or_off(on)))
 }
 
 /// Refuses to change an interface of another network namespace than that of `/sys`.

@@ -87,9 +87,10 @@ fn read_interface(
     let port = root.read_opt(&format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
     let in_other_namespace = !ethtool::is_same(root, name)?;
-    let (mut channels, mut channels_fixed, mut versions, mut rss) = (None, false, (None, None), None);
+    let (mut channels, mut channels_fixed, mut versions) = (None, false, (None, None));
+    let (mut rss, mut ntuple) = (None, None);
     if !in_other_namespace {
-        rss = read_rss(root, name, wants.queues)?;
+        (rss, ntuple) = read_flows(root, name, driver.as_deref(), wants.queues)?;
         (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
         versions = ethtool::versions(root, name)?;
     }
@@ -98,6 +99,7 @@ fn read_interface(
         channels,
         channels_fixed,
         rss,
+        ntuple,
         driver,
         driver_version: versions.0,
         firmware: versions.1,
@@ -132,8 +134,35 @@ fn read_channels(
     Ok((channels, asked && (fixed || channels.is_none())))
 }
 
-fn read_rss(root: &Root, name: &str, wanted: Queues) -> Result<Option<Rss>, FileError> {
-    if wanted == Queues::Steering { ethtool::rss(root, name) } else { Ok(None) }
+/// Drivers with accelerated RFS: they have `ndo_rx_flow_steer`, and a map of their queues' CPUs that follows the affinity
+/// of the vectors (`irq_cpu_rmap_add`). Read in the sources of Linux 6.1 and 6.12.
+const ACCELERATED_RFS: [&str; 11] = [
+    "bnxt_en",
+    "enic",
+    "hns3",
+    "ice",
+    "mlx4_en",
+    "mlx5_core",
+    "qede",
+    "sfc",
+    "sfc_ef100",
+    "sfc_falcon",
+    "sfc_siena",
+];
+
+/// The RSS table, and whether ntuple filters are on.
+fn read_flows(
+    root: &Root,
+    name: &str,
+    driver: Option<&str>,
+    wanted: Queues,
+) -> Result<(Option<Rss>, Option<bool>), FileError> {
+    if wanted != Queues::Steering {
+        return Ok((None, None));
+    }
+    let is_accelerated = driver.is_some_and(|driver| ACCELERATED_RFS.contains(&driver));
+    let ntuple = if is_accelerated { ethtool::ntuple(root, name)? } else { None };
+    Ok((ethtool::rss(root, name)?, ntuple))
 }
 
 fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
@@ -229,7 +258,8 @@ pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Res
     let path = format!("{NET}/{}", interface.name);
     (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
     if !interface.in_other_namespace {
-        interface.rss = read_rss(root, &interface.name, Queues::Steering)?;
+        let driver = interface.driver.as_deref();
+        (interface.rss, interface.ntuple) = read_flows(root, &interface.name, driver, Queues::Steering)?;
     }
     Ok(())
 }
@@ -259,11 +289,10 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
         } else if let Some(index) = numbered(&name, "tx-", MAX_QUEUES) {
             let mut new = TxQueue { index, ..TxQueue::default() };
             if steering {
-                let names_one = |mask: &str| Ok(mask.bytes().any(|b| b != b'0' && b.is_ascii_hexdigit()));
                 let last = tx.last().and_then(|last| last.xps_cpus.as_ref());
                 new.xps_cpus = read_xps(root, &format!("{queue}/xps_cpus"), last)?;
-                new.has_xps_rxqs =
-                    root.parse_opt(&format!("{queue}/xps_rxqs"), names_one)?.unwrap_or_default();
+                let last = tx.last().and_then(|last| last.xps_rxqs.as_ref());
+                new.xps_rxqs = read_xps(root, &format!("{queue}/xps_rxqs"), last)?;
             }
             tx.push(new);
         }
@@ -273,7 +302,7 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
     Ok((rx, tx))
 }
 
-/// `xps_cpus`. With a single queue the kernel refuses to read it, and dumps hold an empty file.
+/// `xps_cpus` or `xps_rxqs`. With a single queue the kernel refuses to read the first, and dumps hold an empty file.
 fn read_xps(root: &Root, path: &str, last: Option<&MaskFile>) -> Result<Option<MaskFile>, FileError> {
     let parse = |text: &str| {
         Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text, last)?) })

@@ -109,7 +109,7 @@ fn setting(write: &Write) -> String {
     let parts: Vec<&str> = write.path.rsplitn(3, '/').collect();
     match (write.kind, parts.as_slice()) {
         (WriteKind::Vector, [file, irq, ..]) => format!("IRQ {irq} {file}"),
-        (WriteKind::Rps | WriteKind::RpsFlow | WriteKind::Xps, [file, queue, ..]) => {
+        (WriteKind::Rps | WriteKind::RpsFlow | WriteKind::Xps | WriteKind::XpsRxqs, [file, queue, ..]) => {
             format!("{queue} {file}")
         }
         _ => shown(&write.path).into_owned(),
@@ -119,7 +119,8 @@ fn setting(write: &Write) -> String {
 /// A setting as it is and as it is planned: CPUs as lists.
 fn difference(host: &HostSummary, write: &Write) -> String {
     let shown = |value: &str| match (CpuSet::parse_kernel_mask(value), Rss::parse(value)) {
-        (Ok(set), _) if write.kind.is_mask() => cpus(host, &set),
+        (Ok(set), _) if write.kind.is_cpus() => cpus(host, &set),
+        (Ok(queues), _) if write.kind.is_mask() => format!("rx {queues}"),
         (_, Some(table)) if write.kind == WriteKind::Rss => {
             let queues = table.reached();
             let evenly = if table.is_spread_over(&queues) { "evenly" } else { "unevenly" };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Source;
+use crate::machine::paths::on_or_off;
 use crate::plan::{
     ChannelChange, DecidedBy, HostSummary, NodeSource, Plan, PlannedInterface, PlannedVector, WriteKind,
 };
@@ -56,6 +57,10 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, channels: Option<
             rss.now
         );
         line("rss", &text);
+    }
+    if let Some(on) = interface.ntuple {
+        let driver = interface.driver.as_deref().unwrap_or_default();
+        line("ntuple", &format!("{}: {driver} has accelerated RFS", on_or_off(on)));
     }
     for (what, queues, text) in grouped(host, interface) {
         line(&format!("{what} {}", ranges(&queues)), &text);
@@ -156,6 +161,14 @@ fn grouped(host: &HostSummary, interface: &PlannedInterface) -> Vec<(&'static st
             Some(set) => format!("XPS for CPUs {}: {}", cpus(host, set), tx.why),
         };
         groups.entry(("tx", xps)).or_default().push(tx.queue);
+        if let Some(rxqs) = &tx.xps_rxqs {
+            let text = if rxqs.is_empty() {
+                "flows of no receive queue, by the policy".to_owned()
+            } else {
+                format!("flows of receive queue {rxqs} first, by the policy")
+            };
+            groups.entry(("tx", text)).or_default().push(tx.queue);
+        }
     }
     let mut groups: Vec<_> = groups.into_iter().map(|((what, text), queues)| (what, queues, text)).collect();
     groups.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));

@@ -34,6 +34,7 @@ pub fn plan(plan: &Plan) -> String {
 fn command(write: &Write) -> String {
     match write.kind {
         WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value)),
+        WriteKind::Ntuple => format!("{} {}", shown(&write.path), write.value),
         _ => format!("echo {} > {}", write.value, word(&write.path)),
     }
 }

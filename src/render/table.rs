@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
-use crate::machine::paths::shown;
+use crate::machine::paths::{on_or_off, shown};
 use crate::plan::{HostSummary, Plan, PlannedInterface, PlannedRss, PlannedVector};
 use crate::render::note::note;
 use crate::render::score;
@@ -204,7 +204,8 @@ fn queues(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Vec<Ve
         Queue { number: rx.queue, what: "rps", cpus: rx.rps_cpus.as_ref(), more, why: &rx.why }
     });
     let tx = interface.tx_queues.iter().map(|tx| {
-        let more = String::new();
+        let rxqs = tx.xps_rxqs.as_ref().filter(|rxqs| !rxqs.is_empty());
+        let more = rxqs.map(|rxqs| format!(", flows of rx {rxqs}")).unwrap_or_default();
         Queue { number: tx.queue, what: "xps", cpus: tx.xps_cpus.as_ref(), more, why: &tx.why }
     });
     let mut rows = Vec::new();
@@ -229,6 +230,10 @@ fn queues(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Vec<Ve
             format!("rss {}", flows(rss)),
             rss.why.to_string(),
         ]);
+    }
+    if let Some(on) = interface.ntuple {
+        let why = "accelerated RFS: the device sends flows to the CPUs of their programs";
+        rows.push(vec![String::new(), format!("ntuple {}", on_or_off(on)), why.to_owned()]);
     }
     rows
 }

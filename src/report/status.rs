@@ -311,7 +311,7 @@ fn of_interface(
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
         fix: (differ > 0).then(|| format!("nicpin apply {}", word(&planned.name))),
         rps: steering(rps, &[WriteKind::Rps, WriteKind::RpsFlow]),
-        xps: steering(xps, &[WriteKind::Xps]),
+        xps: steering(xps, &[WriteKind::Xps, WriteKind::XpsRxqs]),
         rss: planned.rss.clone(),
         vectors,
         polling: interface.map(|interface| interface.polling).unwrap_or_default(),

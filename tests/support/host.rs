@@ -65,7 +65,11 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
             .map(|index| RxQueue { index, rps_cpus: Some(off.clone()), rps_flow_cnt: Some(0) })
             .collect(),
         tx_queues: (0..queues)
-            .map(|index| TxQueue { index, xps_cpus: (queues > 1).then(|| off.clone()), has_xps_rxqs: false })
+            .map(|index| TxQueue {
+                index,
+                xps_cpus: (queues > 1).then(|| off.clone()),
+                xps_rxqs: Some(off.clone()),
+            })
             .collect(),
         vectors: (0..queues)
             .map(|queue| Vector {

@@ -41,6 +41,7 @@ TESTS=(
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
   "channels          channels  four-node"
   "rss               rss       four-node    --deb ethtool --deb strace"
+  "rss.6.1.long      rss       four-node    --deb ethtool --deb strace --kernel bookworm"
   "run               run       four-node"
   "nodes             nodes     four-node"
   "privileges        privileges two-node    --deb libcap2-bin"

@@ -82,6 +82,18 @@ restored nic1 "a default table"
 expect 0 ethtool -L nic1 combined 2
 expect 0 ethtool -L nic1 combined 8
 
+# --------------------------------------------------- transmit queues for receive queues
+rxqs() { cat /sys/class/net/nic0/queues/tx-*/xps_rxqs /sys/class/net/nic0/queues/tx-*/xps_cpus; }
+rxqs > /tmp/before.rxqs
+expect 0 nicpin apply nic0 --xps rxqs
+equal "xps_rxqs of nic0" "1 2 4 8" "$(cat /sys/class/net/nic0/queues/tx-*/xps_rxqs | sed 's/^0*//' | tr '\n' ' ' | sed 's/ $//')"
+expect 0 nicpin check nic0 --xps rxqs
+echo 0 > /sys/class/net/nic0/queues/tx-1/xps_rxqs
+expect 2 nicpin check nic0 --xps rxqs
+contains "what check names" "tx-1 xps_rxqs" "$OUT"
+expect 0 nicpin restore
+rxqs > /tmp/now; same_file "XPS of nic0 after restore" /tmp/before.rxqs /tmp/now
+
 # ------------------------------------------------------------ flows, one at a time
 FLOW=100 # packets
 modprobe pktgen
