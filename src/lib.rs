@@ -76,6 +76,8 @@ pub use root::{FileError, Root};
 
 // The machine.
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
+pub use machine::link::PcieLink;
+pub use machine::neighbours::{Neighbour, NeighbourKind};
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{Rdma, UnusedFunction, Virtual};
 pub use machine::tools::{Arguments, Irqbalance, OtherTool};

@@ -25,7 +25,7 @@ pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> 
              (Debian: librsvg2-bin)"
         )));
     }
-    let wants = Wants { memory: true, exclusive: true, ..Wants::default() };
+    let wants = Wants { memory: true, exclusive: true, neighbours: true, ..Wants::default() };
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
     let mut picture = Picture::new(&machine, &plan);
     (picture.origin, picture.lines) = (origin(&root)?, !args.no_lines);

@@ -22,7 +22,7 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     if args.bandwidth && !root.is_real() {
         bail!(UsageError::new("--bandwidth measures this machine, not the one that --root names"));
     }
-    let wants = Wants { memory: true, exclusive: true, ..Wants::default() };
+    let wants = Wants { memory: true, exclusive: true, neighbours: true, ..Wants::default() };
     let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
     let names = machine.interfaces.iter().map(|interface| interface.name.clone()).collect();
     let plan = crate::plan::plan(&machine, &policy, &Selection { names, ..Selection::default() });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::interface::{Interface, Stacked};
+use crate::machine::neighbours::Neighbour;
 use crate::machine::others::Others;
 use crate::machine::paths::IRQ_FILES;
 use crate::machine::tools::OtherTools;
@@ -27,6 +28,8 @@ pub struct Machine {
     pub hints: BTreeMap<u32, CpuSet>,
     /// The memory of each node in KiB, if it was read; nodes that do not report it are absent.
     pub memory: BTreeMap<u32, u64>,
+    /// GPUs, accelerators, disks and RDMA devices, if they were read.
+    pub neighbours: Vec<Neighbour>,
     /// Whether this is a dump of `/sys` alone, without vectors.
     pub without_proc: bool,
     /// Whether IRQs have handlers but `/proc/irq` is absent, so that no affinity can be read.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::channels::Channels;
+use crate::machine::link::PcieLink;
 use crate::machine::mask::MaskFile;
 use crate::machine::netdev::Netdev;
 use crate::machine::polling::Polling;
@@ -96,6 +97,9 @@ pub struct Device {
     /// `max_link_speed` times `max_link_width` in MT/s; 0 if unknown. A property of the device, not of its slot or
     /// cable.
     pub pcie_mtps: u64,
+    /// The current link (`current_link_speed`, `current_link_width`), and what both the device and the port above it can
+    /// do; `None` if any of that is unknown, and of virtual functions, which have no link.
+    pub link: Option<(PcieLink, PcieLink)>,
     /// The physical function that it is a virtual function of (`physfn`).
     pub parent: Option<String>,
     /// IRQs allocated to it (`msi_irqs`, or its one `INTx` or MSI line), ascending.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::others::UnusedFunction;
 use crate::machine::tools::{Arguments, OtherTool};
-use crate::machine::{Channels, UnknownVector, VmbusChannel};
+use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
 /// A note. In JSON an object with `code` (the variant's name), the variant's data, and, where the
@@ -47,6 +47,8 @@ pub enum Note {
     IsolatedCpusUsed { cpus: CpuSet },
     /// CPUs that a cgroup has alone take interrupts, because the policy names them or there are no others.
     ExclusiveCpusUsed { cpus: CpuSet },
+    /// The PCI Express link is slower or narrower than the device and the port above it allow.
+    LinkBelow { now: PcieLink, possible: PcieLink },
     /// The policy leaves the interface alone.
     Skipped,
 

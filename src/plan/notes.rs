@@ -27,6 +27,8 @@ pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>, rss: Option<&
     if managed > 0 {
         notes.push(Note::KernelManaged { vectors: managed });
     }
+    let link = interface.device.link.filter(|(now, possible)| now.is_below(*possible));
+    notes.extend(link.map(|(now, possible)| Note::LinkBelow { now, possible }));
     notes.extend(too_many_queues(context, work, rss));
     notes.extend(other_channels(work));
     let names_one = |tx: &TxQueue| tx.xps_rxqs.as_ref().is_some_and(|rxqs| !rxqs.cpus.is_empty());

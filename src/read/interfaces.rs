@@ -5,9 +5,11 @@
 //! `sysfs-class-net-queues`).
 
 use crate::cpuset::MAX_CPUS;
-use crate::machine::interface::natural;
+use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
-use crate::machine::{Channels, Device, Interface, MaskFile, Rss, RxQueue, Stacked, TxQueue, VmbusChannel};
+use crate::machine::{
+    Channels, Device, Interface, MaskFile, PcieLink, Rss, RxQueue, Stacked, TxQueue, VmbusChannel,
+};
 use crate::read::device::{device_path, on_usb};
 use crate::read::files::{
     MAX_QUEUES, name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
@@ -205,6 +207,7 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
     };
     let function = format!("{path}/physfn");
     let parent_name = root.link_name(&function);
+    let most = read_link(root, &path, "max")?;
     let parent = parent_name.as_ref().and_then(|_| root.canonical(&function));
     Ok(Device {
         address: name_of(&path).to_owned(),
@@ -214,7 +217,8 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
             (own, _) => own,
         },
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
-        pcie_mtps: read_pcie(root, &path)?,
+        pcie_mtps: most.map_or(0, PcieLink::total),
+        link: if parent_name.is_some() { None } else { read_links(root, &path, most)? },
         parent: parent_name,
         irqs: if on_usb(root, link) { Vec::new() } else { read_irqs(root, &path)? },
     })
@@ -229,16 +233,29 @@ fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
     Ok(id("device")?.map(|device| format!("{vendor}:{device}")))
 }
 
-fn read_pcie(root: &Root, path: &str) -> Result<u64, FileError> {
-    let speed = root.read_opt(&format!("{path}/max_link_speed"))?.unwrap_or_default();
-    let width = root.read_opt(&format!("{path}/max_link_width"))?.unwrap_or_default();
+/// The `max` or `current` link of a device; `None` if it is unknown.
+fn read_link(root: &Root, path: &str, which: &str) -> Result<Option<PcieLink>, FileError> {
+    let speed = root.read_opt(&format!("{path}/{which}_link_speed"))?.unwrap_or_default();
+    let width = root.read_opt(&format!("{path}/{which}_link_width"))?.unwrap_or_default();
     // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown". A width of 255 is the kernel's "unknown".
     let rate = speed.split_whitespace().next().unwrap_or_default();
     let (whole, tenth) = rate.split_once('.').unwrap_or((rate, "0"));
     let tenths = tenth.parse().unwrap_or(0_u64).min(9);
     let mtps = whole.parse().unwrap_or(0_u64).saturating_mul(1000).saturating_add(tenths * 100);
     let lanes = width.trim().parse().ok().filter(|&lanes| lanes != 255).unwrap_or(0_u64);
-    Ok(mtps.saturating_mul(lanes))
+    Ok(Some(PcieLink { mtps, lanes }).filter(|link| link.mtps > 0 && link.lanes > 0))
+}
+
+/// The current link of a device, and what it and the port above it can do.
+fn read_links(
+    root: &Root,
+    path: &str,
+    most: Option<PcieLink>,
+) -> Result<Option<(PcieLink, PcieLink)>, FileError> {
+    let Some(above) = path.rsplit_once('/').map(|(above, _)| above) else { return Ok(None) };
+    let Some(most) = most.filter(|_| is_pci_address(name_of(above))) else { return Ok(None) };
+    let Some(now) = read_link(root, path, "current")? else { return Ok(None) };
+    Ok(read_link(root, above, "max")?.map(|port| (now, most.least(port))))
 }
 
 fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {

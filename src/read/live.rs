@@ -9,7 +9,7 @@ use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
-use crate::read::{cgroups, memory, netlink, others, polling, tools, topology, vectors};
+use crate::read::{cgroups, memory, neighbours, netlink, others, polling, tools, topology, vectors};
 use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
 
@@ -24,12 +24,14 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     let machine = settings(root, wants)?;
     let interfaces = &machine.interfaces;
     let hints = if wants.hints { hints(root, interfaces)? } else { BTreeMap::new() };
+    let neighbours = if wants.neighbours { neighbours::neighbours(root)? } else { Vec::new() };
     let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
     Ok(Machine {
         others: Others { cards: others::cards(root, interfaces)?, ..machine.others },
         topology,
         hints,
         memory,
+        neighbours,
         other_tools: tools::read(root),
         sockets_poll: polling::sockets_poll(root)?,
         ..machine

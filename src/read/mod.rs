@@ -19,6 +19,7 @@ mod live;
 pub mod memory;
 mod mlx4;
 pub mod names;
+mod neighbours;
 pub mod netlink;
 mod numbering;
 mod others;

@@ -7,8 +7,8 @@ use crate::read::device::device_path;
 use crate::read::files::{name_in, name_of};
 use crate::root::{FileError, Root};
 
-const PCI: &str = "/sys/bus/pci/devices";
-const RDMA: &str = "/sys/class/infiniband";
+pub(crate) const PCI: &str = "/sys/bus/pci/devices";
+pub(crate) const RDMA: &str = "/sys/class/infiniband";
 /// The only line of `uevent` that is read.
 const DEVTYPE: &str = "DEVTYPE=";
 

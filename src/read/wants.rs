@@ -12,6 +12,8 @@ pub struct Wants {
     pub memory: bool,
     /// The CPUs that cgroups have alone.
     pub exclusive: bool,
+    /// What else is on the nodes: GPUs, accelerators, disks, RDMA devices.
+    pub neighbours: bool,
     /// How much of the interfaces' queues.
     pub queues: Queues,
 }
@@ -28,6 +30,12 @@ pub enum Queues {
 
 impl Wants {
     /// Everything that a command or a policy may need.
-    pub const EVERYTHING: Self =
-        Self { hints: true, interrupts: true, memory: true, exclusive: true, queues: Queues::Steering };
+    pub const EVERYTHING: Self = Self {
+        hints: true,
+        interrupts: true,
+        memory: true,
+        exclusive: true,
+        neighbours: true,
+        queues: Queues::Steering,
+    };
 }

@@ -2,7 +2,7 @@
 
 use crate::machine::memory::Rate;
 use crate::render::text::{columns, count, wrap};
-use crate::report::nodes::{NodeInterface, NodeReport, Nodes};
+use crate::report::nodes::{NodeInterface, NodeReport, Nodes, counts};
 
 /// Memory, CPUs and interfaces of each node, distances, page counters and, if measured, memory bandwidth. `width`: that
 /// of the screen, which decides how many columns are side by side.
@@ -18,6 +18,12 @@ pub fn nodes(nodes: &Nodes, width: usize) -> String {
     }
     if !nodes.unknown.is_empty() {
         out.push_str(&wrap("node unknown  ", &interfaces(&nodes.unknown)));
+    }
+    for node in nodes.nodes.iter().filter(|node| !node.neighbours.is_empty()) {
+        out.push_str(&wrap(&format!("also on node {}  ", node.node), &counts(&node.neighbours)));
+    }
+    if !nodes.unknown_neighbours.is_empty() {
+        out.push_str(&wrap("also, node unknown  ", &counts(&nodes.unknown_neighbours)));
     }
     for node in &nodes.nodes {
         for (cpus, what) in

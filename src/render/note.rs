@@ -108,6 +108,11 @@ pub fn text(note: &Note) -> String {
         Note::IsolatedCpusUsed { cpus } => {
             format!("CPUs {} take interrupts although they are isolated or nohz_full", cpus.short())
         }
+        Note::LinkBelow { now, possible } => format!(
+            "its PCIe link runs at {now}, and the device and its slot can do {possible}: {}% of the bandwidth, which costs more \
+             than any affinity",
+            now.total().saturating_mul(100) / possible.total().max(1)
+        ),
         Note::ExclusiveCpusUsed { cpus } => format!(
             "CPUs {} take interrupts although they are exclusive to a cgroup (cpuset partitions)",
             cpus.short()

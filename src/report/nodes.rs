@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::machine::Machine;
 use crate::machine::memory::{NodeUsage, Rate};
+use crate::machine::{Machine, Neighbour};
 use crate::plan::Plan;
+use crate::report::wording::count;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.nodes/1";
@@ -19,6 +20,8 @@ pub struct Nodes {
     pub nodes: Vec<NodeReport>,
     /// Interfaces whose node is unknown.
     pub unknown: Vec<NodeInterface>,
+    /// Other devices whose node is unknown.
+    pub unknown_neighbours: Vec<Neighbour>,
     /// Memory bandwidth, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Vec<Rate>>,
@@ -41,6 +44,8 @@ pub struct NodeReport {
     /// Distance to each node, itself included (10); empty where the kernel does not report it.
     pub distances: BTreeMap<u32, u32>,
     pub interfaces: Vec<NodeInterface>,
+    /// What else is on the node.
+    pub neighbours: Vec<Neighbour>,
 }
 
 /// An interface on a node.
@@ -69,13 +74,34 @@ impl Nodes {
             usage: usage.remove(&id).unwrap_or_default(),
             distances: node.distances.clone(),
             interfaces: on(Some(id)),
+            neighbours: neighbours(machine, Some(id)),
         });
-        Self { schema: SCHEMA, nodes: nodes.collect(), unknown: on(None), bandwidth: None }
+        Self {
+            schema: SCHEMA,
+            nodes: nodes.collect(),
+            unknown: on(None),
+            unknown_neighbours: neighbours(machine, None),
+            bandwidth: None,
+        }
     }
 
     pub fn ids(&self) -> NodeSet {
         self.nodes.iter().map(|node| node.node).collect()
     }
+}
+
+/// What else is on a node, or on no known one. Everything is on the only node.
+pub(crate) fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
+    let nodes = &machine.topology.nodes;
+    let only = || nodes.keys().next().copied().filter(|_| nodes.len() == 1);
+    let home = |one: &Neighbour| one.node.filter(|node| nodes.contains_key(node)).or_else(only);
+    machine.neighbours.iter().filter(|one| home(one) == node).cloned().collect()
+}
+
+/// How many there are of each kind: `2 GPUs, 1 RDMA device`.
+pub fn counts(neighbours: &[Neighbour]) -> String {
+    let kinds = neighbours.chunk_by(|a, b| a.kind == b.kind);
+    kinds.map(|same| count(same.len(), same[0].kind.noun())).collect::<Vec<_>>().join(", ")
 }
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{Plan, PlannedInterface, PlannedVector, Score};
-use crate::report::nodes::home;
+use crate::report::nodes::{counts, home, neighbours};
 use crate::report::wording::{count, speed};
 
 /// The picture of a machine.
@@ -40,6 +40,8 @@ pub struct NodePicture {
     pub package: Option<usize>,
     /// `None` where it is unknown.
     pub memory_kib: Option<u64>,
+    /// What else is on it, in words; may be empty.
+    pub neighbours: String,
     /// Cores by the L3 cache that they share.
     pub groups: Vec<CacheGroup>,
 }
@@ -155,7 +157,8 @@ fn nodes(machine: &Machine) -> Vec<NodePicture> {
         let packages = || topology.packages.iter().position(|package| node.cpus.is_subset(package));
         let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
         let package = has_package.then(packages).flatten();
-        NodePicture { id, package, memory_kib: machine.memory.get(&id).copied(), groups }
+        let neighbours = counts(&neighbours(machine, Some(id)));
+        NodePicture { id, package, memory_kib: machine.memory.get(&id).copied(), neighbours, groups }
     };
     topology.nodes.iter().map(of).collect()
 }

@@ -56,6 +56,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
             node,
             local_cpus: None,
             pcie_mtps: 64_000,
+            link: None,
             parent: None,
             irqs: (irq..irq + queues).collect(),
         },

@@ -18,6 +18,8 @@ const GROUP_HEAD: i32 = 8;
 const GROUP_GAP: i32 = 8;
 const PANEL_PAD: i32 = 12;
 const PANEL_HEAD: i32 = 28;
+/// A further line of a panel's heading.
+const HEAD_LINE: i32 = 16;
 /// Between the last CPUs and the first interface, where lines fan out; many queues get more.
 const FAN: i32 = 34;
 /// The two lines of text of an interface.
@@ -95,9 +97,12 @@ impl Layout {
         contents.extend(Some((&[][..], at(None))).filter(|(_, cards)| !cards.is_empty()));
 
         let columns: Vec<i32> = contents.iter().map(|(groups, _)| widest_row(groups)).collect();
-        let inner = columns.into_iter().max().unwrap_or(0).max(NARROWEST);
+        let line = picture.nodes.iter().map(|node| node.neighbours.chars().count()).max().unwrap_or(0);
+        let head = PANEL_HEAD + if line > 0 { HEAD_LINE } else { 0 };
+        let text = i32::try_from(line).unwrap_or(0) * CHARACTER;
+        let inner = columns.into_iter().max().unwrap_or(0).max(NARROWEST).max(text);
         let drafts: Vec<Draft> =
-            contents.iter().map(|(groups, cards)| Draft::new(groups, cards, inner)).collect();
+            contents.iter().map(|(groups, cards)| Draft::new(groups, cards, inner, head)).collect();
         Self::arrange(&drafts, inner + 2 * PANEL_PAD)
     }
 
@@ -149,9 +154,9 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(groups: &[CacheGroup], cards: &[(usize, &InterfacePicture)], inner: i32) -> Self {
+    fn new(groups: &[CacheGroup], cards: &[(usize, &InterfacePicture)], inner: i32, head: i32) -> Self {
         let mut draft = Self::default();
-        let (mut x, mut y, mut row_height) = (PANEL_PAD, PANEL_HEAD, 0);
+        let (mut x, mut y, mut row_height) = (PANEL_PAD, head, 0);
         for group in groups {
             let (w, h) = size(group);
             if x > PANEL_PAD && x + w > PANEL_PAD + inner {

@@ -67,6 +67,9 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
         rect(out, panel.rect, "panel", 8);
         let (name, more) = heading(picture, at);
         text_pair(out, (panel.rect.x + 12, panel.rect.y + 19), "node", &name, &more);
+        if let Some(node) = picture.nodes.get(at).filter(|node| !node.neighbours.is_empty()) {
+            text(out, (panel.rect.x + 12, panel.rect.y + 35), "dim", &node.neighbours);
+        }
     }
     for (group, _) in layout.groups.iter().filter(|(_, is_l3)| *is_l3) {
         rect(out, *group, "l3", 5);
