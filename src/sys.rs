@@ -90,9 +90,12 @@ pub(crate) fn unmap_program() {
             };
             let end = (start + length) / PAGE * PAGE;
             let start = start.next_multiple_of(PAGE);
-            // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
-            // same when they are mapped again. The first and the last page may belong to another segment, too.
-            let _ = unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), libc::MADV_DONTNEED) };
+            // Otherwise 2 MiB may come back at once.
+            for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTNEED] {
+                // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
+                // same when they are mapped again. The first and the last page may belong to another segment, too.
+                let _ = unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), advice) };
+            }
         }
         1 // The program is the first one; no library.
     }

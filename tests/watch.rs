@@ -439,3 +439,25 @@ fn systemd_learns_that_it_is_alive() {
     }
     watching.end();
 }
+
+/// Nobody else maps this program's file, and most of the watcher's memory would be its pages.
+#[test]
+fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let smaps = format!("/proc/{}/smaps", watching.process.id());
+    let code = || {
+        let text = std::fs::read_to_string(&smaps).unwrap();
+        let of_program = text.split_once(" r-xp ").unwrap().1;
+        assert!(of_program.lines().next().unwrap().ends_with("nicpin"), "{of_program}");
+        let resident = of_program.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse::<u32>().unwrap()
+    };
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    while code() > 1024 {
+        assert!(std::time::Instant::now() < end, "{} kB", code());
+        std::thread::yield_now();
+    }
+    watching.end();
+}
