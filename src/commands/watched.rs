@@ -11,6 +11,7 @@ use crate::cli::{ApplyArgs, Cli};
 use crate::commands::inputs::open_to_write;
 use crate::commands::interrupt;
 use crate::machine::Machine;
+use crate::machine::paths::shown;
 use crate::machine::tools::{OtherTool, OtherTools};
 use crate::plan::Plan;
 use crate::render;
@@ -81,7 +82,7 @@ fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
         path: result.path.clone(),
     });
     let refused = (done.results.iter().filter(|result| result.failed()))
-        .map(|result| format!("{}: {}", result.path, result.detail.as_deref().unwrap_or_default()));
+        .map(|result| format!("{}: {}", shown(&result.path), result.detail.as_deref().unwrap_or_default()));
     let channels = done.channels.iter().filter_map(|change| {
         let why = change.refused.as_ref()?;
         Some(format!("channels of {}: {why}", change.interface))

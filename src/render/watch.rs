@@ -2,6 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::machine::paths::shown;
 use crate::render::text::{columns, count, wrap};
 use crate::report::run::{WaitsFor, Watcher, WatcherRun};
 
@@ -19,8 +20,7 @@ pub(super) fn watcher(watcher: &Watcher) -> String {
     if !watcher.left_alone.is_empty() {
         let settings = count(watcher.left_alone.len(), "setting");
         let until = watcher.left_alone.iter().map(|left| left.until).max().unwrap_or_default();
-        let names: Vec<&str> =
-            watcher.left_alone.iter().take(3).map(|left| left.setting.path.as_str()).collect();
+        let names: Vec<_> = watcher.left_alone.iter().take(3).map(|left| shown(&left.setting.path)).collect();
         let text = format!(
             "{settings} left alone until {} at the latest, because another program writes them again and again: {}",
             time(until),

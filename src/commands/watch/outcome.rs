@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cli::arguments_for;
 use crate::commands::journal::{self, Priority};
 use crate::commands::watch::{LAST_RUNS, Watching, wall};
-use crate::machine::paths::affinity_file;
+use crate::machine::paths::{affinity_file, shown};
 use crate::render;
 use crate::report::run::{LeftAlone, RunReport, WaitsFor, WatcherRun};
 use crate::watch::{Child, Ended, Events, Fight, Kind};
@@ -109,7 +109,8 @@ impl Watching<'_> {
             };
             let text = format!(
                 "{} of {} was restored 3 times in 10 minutes: another program writes it ({who}); it is left alone for {hours} h",
-                setting.path, setting.interface
+                shown(&setting.path),
+                setting.interface
             );
             let fields = [
                 ("NICPIN_SETTING", setting.name.as_str()),
