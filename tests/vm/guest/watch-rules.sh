@@ -128,9 +128,9 @@ for whom in child watcher both; do
   fresh
   pid=$(watcher_pid)
   ethtool -L nic0 combined 2; ethtool -L nic0 combined 4
-  kill -USR1 "$pid"
-  child() { CHILD=$(pgrep --parent "$pid" | head -1); [ -n "$CHILD" ]; }
-  holds "a run is at work" poll 5 child
+  # Stopped, so that it is still there when it is killed.
+  child() { kill -USR1 "$pid"; CHILD=$(pgrep --parent "$pid" | head -1); [ -n "$CHILD" ] && kill -STOP "$CHILD"; }
+  holds "a run is at work" poll 20 child
   case $whom in
     child) kill -9 "$CHILD";;
     watcher) kill -9 "$pid";;
