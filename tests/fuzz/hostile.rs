@@ -86,7 +86,7 @@ const FILES: [&str; 22] = [
 ];
 
 /// What is done with each machine.
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 17] = [
     &["status", "--all", "--seconds", "0"],
     &["status", "--format", "json"],
     &["plan"],
@@ -94,6 +94,7 @@ const COMMANDS: [&[&str]; 16] = [
     &["plan", "--format", "json", "--scope", "all", "--channels", "auto"],
     &["plan", "--format", "sh", "--scope", "remote"],
     &["plan", "node:0", "--if-present"],
+    &["plan", "--explain", "--avoid-exclusive", "--rss", "candidates", "--xps", "rxqs", "--rfs", "4096"],
     &["check"],
     &["check", "--format", "json"],
     &["check", "--format", "prometheus"],

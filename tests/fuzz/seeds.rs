@@ -25,6 +25,12 @@ pub(crate) const SMALL_MACHINE: &str = "\
 /sys/class/net/eth0->../../devices/pci0000:40/0000:41:00.0/net/eth0
 /sys/devices/pci0000:40/0000:41:00.0/msi_irqs/24=msix\\n
 /sys/devices/pci0000:40/0000:41:00.0/numa_node=0\\n
+/sys/devices/pci0000:40/0000:41:00.0/class=0x020000\\n
+/sys/devices/pci0000:40/0000:41:00.0/current_link_speed=2.5 GT/s PCIe\\n
+/sys/devices/pci0000:40/0000:41:00.0/current_link_width=1\\n
+/sys/devices/pci0000:40/0000:41:00.0/max_link_speed=8.0 GT/s PCIe\\n
+/sys/devices/pci0000:40/0000:41:00.0/max_link_width=4\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/threaded=1\\n
 /sys/devices/pci0000:40/0000:41:00.0/local_cpulist=0-1\\n
 /sys/devices/pci0000:40/0000:41:00.0/driver->../../../bus/pci/drivers/igb
 /sys/devices/pci0000:40/0000:41:00.0/subsystem->../../../bus/pci
@@ -42,7 +48,16 @@ pub(crate) const SMALL_MACHINE: &str = "\
 /sys/devices/system/node/node0/cpulist=0-1\\n
 /sys/devices/system/node/node0/distance=10\\n
 /nicpin/ethtool/eth0/channels=max_combined 2\\ncombined 1\\n
-/nicpin/netlink/eth0=queue rx 0 napi 1\\nqueue tx 0 napi 1\\nnapi 1 irq 24\\n
+/nicpin/ethtool/eth0/features=rx-ntuple-filter off\\n
+/nicpin/ethtool/eth0/rss=function toeplitz\\nqueues 2\\nentries 8\\ntable 0 1\\n
+/nicpin/netlink/eth0=queue rx 0 napi 1\\nqueue tx 0 napi 1\\nnapi 1 irq 24 pid 612\\n
+/nicpin/threads/eth0/612/affinity=3\\n
+/nicpin/threads/eth0/612/napi=1\\n
+/sys/fs/cgroup/a/cpuset.cpus.partition=isolated\\n
+/sys/fs/cgroup/a/cpuset.cpus.effective=1\\n
+/sys/bus/pci/devices/0000:41:00.0->../../../devices/pci0000:40/0000:41:00.0
+/sys/bus/pci/devices/0000:42:00.0/class=0x010802\\n
+/sys/bus/pci/devices/0000:42:00.0/numa_node=0\\n
 ";
 
 /// The seeds of a target, each once.
