@@ -97,7 +97,8 @@ pub use plan::note::{NoVectors, UsedFor};
 pub use plan::stored::Change;
 pub use plan::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note, Placement,
-    Plan, PlannedInterface, PlannedRxQueue, PlannedTxQueue, PlannedVector, Score, Write, WriteKind, plan,
+    Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector, Score, Write,
+    WriteKind, plan,
 };
 
 // Applying it.

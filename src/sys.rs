@@ -49,9 +49,15 @@ const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 /// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
 /// fewer; [`affinity`] returns the result.
 pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
+    set_affinity_of(0, cpus)
+}
+
+/// Restricts a thread to these CPUs, by its id; 0 is the calling thread.
+pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, MAX_CPUS);
+    let size = size_of_val(&*mask);
     // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&*mask), mask.as_ptr()) };
+    let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size, mask.as_ptr()) };
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 

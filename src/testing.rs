@@ -18,7 +18,7 @@ use crate::read::netlink::Client;
 
 /// The answer of the kernel's `netdev` family about an interface by its index; an error without this family.
 pub fn ask_netdev(ifindex: u32) -> io::Result<Netdev> {
-    Ok(Client::open()?.ask(ifindex))
+    Ok(Client::open()?.ask(ifindex, false))
 }
 
 /// Allocates pages on one node.

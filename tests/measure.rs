@@ -58,6 +58,7 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
             .zip([1, 2, 0])
             .map(|(name, times)| (name.to_owned(), Counters { index: 1, values: values(times) }))
             .collect(),
+        threads: BTreeMap::new(),
     }
 }
 

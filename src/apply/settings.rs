@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cpuset::MaskWidth;
-use crate::machine::paths::{FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file};
-use crate::machine::{Interface, Machine, MaskFile, Vector};
+use crate::machine::paths::{
+    FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
+};
+use crate::machine::{Interface, Machine, MaskFile, NapiThread, Vector};
 use crate::plan::{Plan, PlannedInterface, PlannedValue, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
@@ -124,6 +126,10 @@ fn of_interface(interface: &Interface) -> Vec<KernelSetting<'_>> {
     if let Some(rss) = &interface.rss {
         settings.push(new("rss".to_owned(), WriteKind::Rss, rss_file(name), rss.to_setting().into()));
     }
+    for thread in &interface.threads {
+        let (key, path) = (thread_key(interface, thread), thread_directory(thread.pid));
+        settings.push(mask(key, WriteKind::NapiThread, path, &thread.affinity));
+    }
     for rx in &interface.rx_queues {
         let place = |file| (format!("rx-{} {file}", rx.index), queue_file(name, "rx", rx.index, file));
         if let Some(cpus) = &rx.rps_cpus {
@@ -175,5 +181,18 @@ fn vector_key(interface: &Interface, vector: &Vector) -> String {
             || format!("vector {}", vector.action),
             |position| format!("vector control #{position}"),
         ),
+    }
+}
+
+/// The key of a thread: the role and queue of the vector that wakes it. A thread of an unknown queue has its position
+/// among those of the interface.
+fn thread_key(interface: &Interface, thread: &NapiThread) -> String {
+    let irq = thread.woken_by.map(|(irq, _)| irq);
+    let vector = interface.vectors.iter().find(|vector| Some(vector.irq) == irq);
+    let unknown = || interface.threads.iter().filter(|other| other.woken_by.is_none());
+    let position = || unknown().position(|other| other.pid == thread.pid).unwrap_or_default();
+    match vector.and_then(|vector| Some((vector.role, vector.queue?))) {
+        Some((role, queue)) => format!("napi-thread {} {queue}", role.name()),
+        None => format!("napi-thread #{}", position()),
     }
 }

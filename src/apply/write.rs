@@ -11,10 +11,10 @@ use crate::cpuset::CpuSet;
 use crate::machine::Rss;
 use crate::machine::paths::on_or_off;
 use crate::plan::{Write, WriteKind};
-use crate::read::ethtool;
-use crate::read::topology::rps_filter;
+use crate::read::topology::{read_online, rps_filter};
 use crate::read::torn::read_affinity;
 use crate::read::vectors::read_effective;
+use crate::read::{ethtool, threads};
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_words};
 
@@ -216,6 +216,10 @@ impl WriteResult {
                 let detail = format!("the kernel removed CPUs {removed}: isolated or nohz_full");
                 self.judge(Outcome::Changed, detail);
             }
+            // Before Linux 6.3 the kernel leaves out offline CPUs (`cpuset_cpus_allowed`).
+            Ok(Some(text)) if write.kind == WriteKind::NapiThread && only_offline(root, &text, value) => {
+                self.outcome = Outcome::Changed;
+            }
             Ok(Some(text)) => self.judge(
                 Outcome::Refused,
                 format!("the kernel accepted the write, but the file holds {}; fix: run again", text.trim()),
@@ -239,10 +243,20 @@ fn filtered(root: &Root, held: &str, written: &str) -> Option<CpuSet> {
     by_rule.then_some(removed)
 }
 
+/// Whether a thread's CPUs are the written ones without those that are offline.
+fn only_offline(root: &Root, held: &str, written: &str) -> bool {
+    let parse = CpuSet::parse_kernel_mask;
+    let (Ok(held), Ok(written), Ok(online)) = (parse(held), parse(written), read_online(root)) else {
+        return false;
+    };
+    held.is_subset(&written) && !written.difference(&held).intersects(&online)
+}
+
 /// The current text of a write's setting.
 fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     match write.kind {
         WriteKind::Vector => read_affinity(root, &write.path),
+        WriteKind::NapiThread => threads::affinity(root, &write.interface, &write.path),
         WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
         WriteKind::Ntuple => Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned())),
         _ => root.read_opt(&write.path),
@@ -251,7 +265,7 @@ fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
-    if matches!(kind, WriteKind::Rss | WriteKind::Ntuple) {
+    if matches!(kind, WriteKind::Rss | WriteKind::Ntuple | WriteKind::NapiThread) {
         return None;
     }
     let error = root.check_writable(path).err()?;
@@ -262,6 +276,7 @@ pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Opti
 /// Sets a setting to a text.
 fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     match write.kind {
+        WriteKind::NapiThread => threads::set_affinity(root, &write.interface, &write.path, value),
         WriteKind::Rss => {
             let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
             ethtool::set_rss(root, &write.interface, &table)
@@ -329,6 +344,15 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
         }
         (WriteKind::Vector, Some(Errno::EACCES | Errno::EPERM)) => {
             refused("; fix: run as root, outside any container")
+        }
+        (WriteKind::NapiThread, Some(Errno::ESRCH)) => {
+            (Outcome::Vanished, format!("{words}: the thread has ended; fix: run again"))
+        }
+        (WriteKind::NapiThread, Some(Errno::EACCES | Errno::EPERM)) => {
+            refused(": CAP_SYS_NICE is needed; fix: run as root, outside any container")
+        }
+        (WriteKind::NapiThread, Some(Errno::EINVAL)) => {
+            refused(": none of the CPUs is online now, or the kernel does not allow this thread to be moved")
         }
         (_, Some(Errno::EACCES | Errno::EPERM)) => {
             refused(": CAP_NET_ADMIN is needed; fix: run as root, outside any container")

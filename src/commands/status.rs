@@ -34,8 +34,12 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         .map_err(misspelt)?;
     require_live_interfaces(&root, &args.select)?;
     let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
-    let wanted =
-        CounterSelection { irqs: vectors.map(|vector| vector.irq).collect(), ..CounterSelection::default() };
+    let threads = plan.interfaces.iter().flat_map(|interface| &interface.threads);
+    let wanted = CounterSelection {
+        irqs: vectors.map(|vector| vector.irq).collect(),
+        threads: threads.map(|thread| thread.pid).collect(),
+        ..CounterSelection::default()
+    };
     let time = args.seconds.unwrap_or(if root.is_real() { WATCH_TIME } else { Duration::ZERO });
     let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None

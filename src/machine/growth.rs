@@ -18,12 +18,23 @@ pub struct Growth {
     pub cpus: BTreeMap<u32, CpuGrowth>,
     /// What went through the interfaces that were watched.
     pub interfaces: BTreeMap<String, InterfaceCounts>,
+    /// The threads that ran.
+    pub threads: BTreeMap<u32, ThreadGrowth>,
     /// CPUs that went online or offline meanwhile; they are not counted for that time.
     pub cpus_changed: CpuSet,
     /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
     pub irqs_changed: BTreeSet<u32>,
     /// Interfaces that were removed, added or reset meanwhile; they are not counted.
     pub interfaces_changed: BTreeSet<String>,
+}
+
+/// How a thread ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadGrowth {
+    /// How often.
+    pub runs: u64,
+    /// The CPUs on which it had last run when a sample was taken.
+    pub on: CpuSet,
 }
 
 /// What a CPU did.
@@ -60,6 +71,7 @@ impl Growth {
         let mut growth = Self { elapsed: to.at.saturating_sub(from.at), ..Self::default() };
         growth.add_interrupts(from, to);
         growth.add_cpus(from, to);
+        growth.add_threads(from, to);
         let names: BTreeSet<&String> = from.interfaces.keys().chain(to.interfaces.keys()).collect();
         for name in names {
             let both = from.interfaces.get(name).zip(to.interfaces.get(name));
@@ -71,8 +83,24 @@ impl Growth {
         growth
     }
 
+    fn add_threads(&mut self, from: &Sample, to: &Sample) {
+        for (&pid, now) in &to.threads {
+            // A smaller count is that of another thread with this process id.
+            let before = from.threads.get(&pid).map_or(now.switches, |before| before.switches);
+            let runs = now.switches.saturating_sub(before);
+            if runs > 0 {
+                self.threads.insert(pid, ThreadGrowth { runs, on: CpuSet::single(now.cpu) });
+            }
+        }
+    }
+
     /// Adds what happened next.
     pub fn add(&mut self, next: &Self) {
+        for (&pid, thread) in &next.threads {
+            let all = self.threads.entry(pid).or_default();
+            all.runs = all.runs.saturating_add(thread.runs);
+            all.on.add(&thread.on);
+        }
         self.elapsed = self.elapsed.saturating_add(next.elapsed);
         for (irq, on) in &next.interrupts {
             let all = self.interrupts.entry(*irq).or_default();

@@ -10,7 +10,7 @@ use crate::machine::channels::Channels;
 use crate::machine::link::PcieLink;
 use crate::machine::mask::MaskFile;
 use crate::machine::netdev::Netdev;
-use crate::machine::polling::Polling;
+use crate::machine::polling::{NapiThread, Polling};
 use crate::machine::rss::Rss;
 use crate::machine::vector::{Role, UnknownVector, Vector};
 
@@ -53,6 +53,8 @@ pub struct Interface {
     pub ntuple: Option<bool>,
     /// How the queues are polled.
     pub polling: Polling,
+    /// The threads that poll its queues, as far as they could be found; empty unless NAPI is threaded.
+    pub threads: Vec<NapiThread>,
     /// What netlink reports of the queues and their IRQs.
     pub netdev: Option<Netdev>,
     /// The `VMBus` channels; `None` for a device on another bus.

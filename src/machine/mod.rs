@@ -31,7 +31,7 @@ pub use link::PcieLink;
 pub use mask::MaskFile;
 pub use neighbours::{Neighbour, NeighbourKind};
 pub use others::Others;
-pub use polling::Polling;
+pub use polling::{NapiThread, Polling};
 pub use rss::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};

@@ -20,15 +20,23 @@ pub(crate) fn affinity_file(irq: u32) -> String {
 /// Where a tree keeps answers to ethtool ioctls.
 pub(crate) const ETHTOOL: &str = "/nicpin/ethtool";
 
-/// What a person acts on for a setting: its file, or the command that sets what has no file.
+/// What a person acts on for a setting: its file, or in words or by a command what has no file.
 #[cfg(feature = "cli")]
 pub(crate) fn shown(path: &str) -> Cow<'_, str> {
     let answer = path.strip_prefix(ETHTOOL).and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
     match answer {
         Some((interface, "rss")) => format!("ethtool -X {}", word(interface)).into(),
         Some((interface, "features")) => format!("ethtool -K {} ntuple", word(interface)).into(),
-        _ => path.into(),
+        _ => match thread_of(path) {
+            Some(pid) => format!("affinity of thread {pid}").into(),
+            None => path.into(),
+        },
     }
+}
+
+/// The id in the directory of a thread.
+pub(crate) fn thread_of(directory: &str) -> Option<u32> {
+    directory.strip_prefix("/proc/")?.parse().ok()
 }
 
 /// An interface's RSS indirection table.
@@ -44,6 +52,11 @@ pub(crate) fn features_file(interface: &str) -> String {
 /// A feature as ethtool writes it.
 pub(crate) fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
+}
+
+/// The directory of a thread, by which a plan names it: `/proc/PID`.
+pub(crate) fn thread_directory(pid: u32) -> String {
+    format!("/proc/{pid}")
 }
 
 /// The directory with a directory for each queue of an interface.

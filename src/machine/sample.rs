@@ -11,6 +11,8 @@ pub struct CounterSelection {
     pub irqs: BTreeSet<u32>,
     /// The interfaces whose bytes and packets are counted.
     pub interfaces: BTreeSet<String>,
+    /// The threads that poll queues, by process id.
+    pub threads: BTreeSet<u32>,
     /// Whether the CPUs' counters are read: time, softirqs, backlogs.
     pub cpus: bool,
 }
@@ -30,6 +32,17 @@ pub struct Sample {
     pub softnet: BTreeMap<u32, Softnet>,
     /// Interfaces by name.
     pub interfaces: BTreeMap<String, Counters>,
+    /// Threads by process id.
+    pub threads: BTreeMap<u32, ThreadCounts>,
+}
+
+/// A thread's counts, `/proc/PID/status` and `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// How often it stopped running: each time it had run.
+    pub switches: u64,
+    /// The CPU on which it last ran.
+    pub cpu: u32,
 }
 
 /// An interface's counters, `/sys/class/net/INTERFACE/statistics`.

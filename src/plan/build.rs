@@ -10,8 +10,9 @@ use crate::plan::data::{
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::place::Locations;
+use crate::plan::threads::Threads;
 use crate::plan::work::{Context, Work, works};
-use crate::plan::{channels, irqbalance, notes, queues, rss, score};
+use crate::plan::{channels, irqbalance, notes, queues, rss, score, threads};
 use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
 
 /// Plans the selected interfaces of a machine. Interfaces that share CPUs are placed together, selected or not, so that
@@ -23,10 +24,11 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     works.sort_by_key(|work| work.order);
     let context = Context::new(machine, locations, selection, &works);
     let chosen = || works.iter().filter(|work| selection.names.contains(&work.interface.name));
+    let threads = Threads::new(&context);
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
     for work in chosen() {
-        let interface = interface(&context, work);
+        let interface = interface(&context, &threads, work);
         settings.gather(machine, work.interface, &interface);
         interfaces.push(interface);
     }
@@ -73,7 +75,7 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
     }
 }
 
-fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
+fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> PlannedInterface {
     let &Context { machine, locations, selection, .. } = context;
     let interface = work.interface;
     let vectors: Vec<PlannedVector> = interface.vectors.iter().map(|v| vector(machine, work, v)).collect();
@@ -84,9 +86,13 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
     notes.extend(notes::of_interface(context, work, rss.as_ref()));
     notes.extend(rps_notes);
     notes.extend(about_rss);
+    let planned_threads = threads.of(work);
+    notes.extend(threads::unplaced(work, &planned_threads));
     // The kernel runs nobody else's programs on exclusive CPUs.
     let exclusive = exclusive(&machine.topology, &work.choice);
     let free = work.candidates.near.difference(&context.busy).difference(&exclusive);
+    let without_threads = free.difference(&threads.cpus);
+    let free = if without_threads.is_empty() { free } else { without_threads };
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {
         name: interface.name.clone(),
@@ -112,6 +118,7 @@ fn interface(context: &Context<'_>, work: &Work<'_>) -> PlannedInterface {
         tx_queues,
         rss,
         ntuple: queues::ntuple(work),
+        threads: planned_threads,
         notes,
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::{affinity_file, features_file, on_or_off, queue_file, rss_file};
+use crate::machine::paths::{
+    affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
+};
 use crate::machine::{Channels, NodeSource, Role, Rss, Source};
 use crate::plan::note::Note;
 use crate::policy::Balancer;
@@ -163,6 +165,9 @@ pub struct PlannedInterface {
     /// Whether ntuple filters are to be on, for accelerated RFS; absent: left alone.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ntuple: Option<bool>,
+    /// The threads that poll its queues; empty unless NAPI is threaded.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub threads: Vec<PlannedThread>,
     pub notes: Vec<Note>,
 }
 
@@ -284,12 +289,34 @@ pub struct PlannedRss {
     pub why: Arc<str>,
 }
 
+/// The plan for a thread that polls queues of an interface.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PlannedThread {
+    /// Its process id, which changes whenever the kernel creates it again.
+    pub pid: u32,
+    /// The IRQ that wakes it; this and the next three are `None` if that could not be determined.
+    pub irq: Option<u32>,
+    /// The role of that vector.
+    pub role: Option<Role>,
+    /// The queue of that vector.
+    pub queue: Option<u32>,
+    /// How the vector was determined: by netlink, or by the order of NAPI instances.
+    pub source: Option<Source>,
+    /// Where it is to run; `None`: left alone.
+    pub cpus: Option<CpuSet>,
+    /// Where it may run now.
+    pub affinity: CpuSet,
+    /// The reason.
+    pub why: Arc<str>,
+}
+
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Write {
     pub kind: WriteKind,
-    /// The absolute path, without the root.
+    /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
     pub path: Arc<str>,
     /// The bytes to write, without a newline: a mask as wide as the current one, or a number; for an RSS table the form
     /// of [`Rss`].
@@ -312,6 +339,8 @@ pub enum WriteKind {
     /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is not
     /// yet where it is planned.
     Rss,
+    /// The affinity of a thread that polls queues (`sched_setaffinity(2)`).
+    NapiThread,
     /// `rps_cpus` of a receive queue.
     Rps,
     /// `rps_flow_cnt` of a receive queue.
@@ -329,7 +358,7 @@ pub enum WriteKind {
 impl WriteKind {
     /// Whether the file holds a CPU mask.
     pub fn is_cpus(self) -> bool {
-        matches!(self, Self::Vector | Self::Rps | Self::Xps)
+        matches!(self, Self::Vector | Self::NapiThread | Self::Rps | Self::Xps)
     }
 
     /// Whether the file holds a mask, of CPUs or of queues.
@@ -405,6 +434,10 @@ impl PlannedInterface {
         }
         let spread = self.rss.as_ref().and_then(|rss| rss.queues.as_ref()).map(PlannedValue::Spread);
         files.extend(spread.map(|queues| (WriteKind::Rss, rss_file(&self.name), queues)));
+        for thread in &self.threads {
+            let cpus = thread.cpus.as_ref().map(PlannedValue::Cpus);
+            files.extend(cpus.map(|cpus| (WriteKind::NapiThread, thread_directory(thread.pid), cpus)));
+        }
         for rx in &self.rx_queues {
             let cpus = rx.rps_cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::{CpuSet, MaskWidth};
-use crate::machine::paths::{FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file};
+use crate::machine::paths::{
+    FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
+};
 use crate::machine::{Interface, Machine, MaskFile};
 use crate::plan::data::{PlannedInterface, Write, WriteKind};
 
@@ -37,6 +39,13 @@ impl WriteList {
             let value = (!now.is_spread_over(queues)).then(|| now.spread_over(queues).to_setting());
             let current = || now.to_setting().into();
             self.add(WriteKind::Rss, || rss_file(&name), value, current, &name, why);
+        }
+        for (at, plan) in plan.threads.iter().enumerate() {
+            let now = like(&interface.threads, at, |now| now.pid == plan.pid);
+            if let (Some(cpus), Some(now)) = (&plan.cpus, now) {
+                let path = || thread_directory(plan.pid);
+                self.mask(WriteKind::NapiThread, path, cpus, &now.affinity, machine, &name, &plan.why);
+            }
         }
         let flow_why: Arc<str> = "its share of the flow table".into();
         for (at, plan) in plan.rx_queues.iter().enumerate() {

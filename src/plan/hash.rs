@@ -31,6 +31,12 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
             hash.numbers(vector.queue);
             hash.sets(&vector.cpus);
         }
+        for thread in &interface.threads {
+            hash.text("thread");
+            hash.text(thread.role.map_or("-", Role::name));
+            hash.numbers(thread.queue);
+            hash.sets(&thread.cpus);
+        }
         for rx in &interface.rx_queues {
             hash.text("rps");
             hash.numbers([rx.queue]);

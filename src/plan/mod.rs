@@ -19,13 +19,14 @@ mod rss;
 mod score;
 mod steer;
 pub mod stored;
+mod threads;
 mod work;
 
 pub use crate::machine::NodeSource;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
-    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedTxQueue, PlannedValue, PlannedVector, RdmaScore,
-    SCHEMA, Score, Write, WriteKind,
+    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedValue, PlannedVector,
+    RdmaScore, SCHEMA, Score, Write, WriteKind,
 };
 pub use note::Note;

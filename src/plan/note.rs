@@ -209,7 +209,13 @@ pub enum Note {
     /// Sockets poll (`net.core.busy_read`, `busy_poll`).
     SocketsPoll,
     /// Queues are polled by threads.
-    ThreadedNapi { interface: String, pids: Vec<u32> },
+    ThreadedNapi {
+        interface: String,
+        pids: Vec<u32>,
+        /// Whether the plan places them; they could not be found, or are kept by the policy.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        placed: bool,
+    },
     /// Interrupts are deferred (`napi_defer_hard_irqs`, `gro_flush_timeout`).
     InterruptsDeferred { napi_defer_hard_irqs: u32, gro_flush_timeout: u64 },
     /// The plan was made with options that apply needs, too.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::paths::FLOW_ENTRIES;
-use crate::machine::{Interface, Machine, Vector};
+use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{
-    HostSummary, Plan, PlannedInterface, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
+    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
 };
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
@@ -237,10 +237,14 @@ impl Changes {
             self.add("queue-count-changed", fewer, text);
         }
         fitted.vectors = self.vectors(planned, now);
+        fitted.threads = self.threads(planned, now);
         let offline = |cpus: &Option<CpuSet>| cpus.as_ref().is_some_and(|cpus| !cpus.is_subset(online));
         let mut gone = BTreeSet::new();
         for vector in fitted.vectors.iter_mut().filter(|vector| offline(&vector.cpus)) {
             gone.extend(vector.cpus.take().iter().flat_map(CpuSet::iter));
+        }
+        for thread in fitted.threads.iter_mut().filter(|thread| offline(&thread.cpus)) {
+            gone.extend(thread.cpus.take().iter().flat_map(CpuSet::iter));
         }
         for rx in fitted.rx_queues.iter_mut().filter(|rx| offline(&rx.rps_cpus)) {
             gone.extend(rx.rps_cpus.take().iter().flat_map(CpuSet::iter));
@@ -313,6 +317,37 @@ impl Changes {
             if !which.is_empty() {
                 self.add(code, left_out, format!("{text}{}", which.join(", ")));
             }
+        }
+        fitted
+    }
+}
+
+impl Changes {
+    /// The planned threads that exist, with their current process ids.
+    fn threads(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
+        let vector_of = |thread: &NapiThread| {
+            let (irq, _) = thread.woken_by?;
+            now.vectors.iter().find(|vector| vector.irq == irq)
+        };
+        let mut unknown = now.threads.iter().filter(|thread| vector_of(thread).is_none());
+        let mut fitted = Vec::new();
+        for planned in &planned.threads {
+            let is_same =
+                |vector: &Vector| planned.role == Some(vector.role) && planned.queue == vector.queue;
+            let thread = match planned.role {
+                Some(_) => now.threads.iter().find(|thread| vector_of(thread).is_some_and(is_same)),
+                None => unknown.next(),
+            };
+            fitted.extend(thread.map(|thread| PlannedThread {
+                pid: thread.pid,
+                irq: vector_of(thread).map(|vector| vector.irq),
+                affinity: thread.affinity.cpus.clone(),
+                ..planned.clone()
+            }));
+        }
+        let gone = planned.threads.len() - fitted.len();
+        if gone > 0 {
+            self.add("threads-gone", true, format!("{gone} threads that poll queues are absent"));
         }
         fitted
     }

@@ -21,7 +21,9 @@ pub(crate) struct Context<'a> {
     pub(crate) flow_queues: usize,
     /// CPUs that take a queue of any interface.
     pub(crate) busy: CpuSet,
-    /// The same and those that take RDMA vectors, with their siblings.
+    /// The same and those that take RDMA vectors.
+    pub(crate) loaded: CpuSet,
+    /// The same with their siblings.
     pub(crate) busy_cores: CpuSet,
     /// Whether there are RDMA vectors.
     pub(crate) has_rdma: bool,
@@ -47,7 +49,7 @@ impl<'a> Context<'a> {
         let taken = machine.topology.cores.iter().filter(|core| core.intersects(&data));
         taken.for_each(|core| busy_cores.add(core));
         let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
-        Self { machine, locations, selection, works, flow_queues, busy, busy_cores, has_rdma }
+        Self { machine, locations, selection, works, flow_queues, busy, loaded: data, busy_cores, has_rdma }
     }
 }
 

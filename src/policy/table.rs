@@ -27,6 +27,7 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         RFS.entry(),
         RSS.entry(),
         RDMA.entry(),
+        NAPI_THREADS.entry(),
         CHANNELS.entry(),
         GROUP.entry(),
         SKIP.entry(),
@@ -262,6 +263,28 @@ pub static RDMA: Setting<Rdma> = Setting {
     note: "",
     default: Word("spread", Rdma::Spread, "as queue vectors, after all of them"),
     words: &[Word("keep", Rdma::Keep, "leave unchanged")],
+    number: None,
+    cpus: None,
+    nodes: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NapiThreads {
+    Follow,
+    Keep,
+}
+
+pub static NAPI_THREADS: Setting<NapiThreads> = Setting {
+    key: "napi-threads",
+    help: "Threads that poll the queues, where NAPI is threaded",
+    note: "Whether it is threaded stays as it is.",
+    default: Word(
+        "follow",
+        NapiThreads::Follow,
+        "each on a free SMT sibling of the CPU that its queue interrupts, else on that CPU",
+    ),
+    words: &[Word("keep", NapiThreads::Keep, "leave unchanged")],
     number: None,
     cpus: None,
     nodes: None,

@@ -9,7 +9,7 @@ use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
-use crate::read::{cgroups, memory, neighbours, netlink, others, polling, tools, topology, vectors};
+use crate::read::{cgroups, memory, neighbours, netlink, others, polling, threads, tools, topology, vectors};
 use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
 
@@ -47,13 +47,14 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
     if !interfaces.is_empty() && !without_proc {
         let mut netlink = netlink::Netlink::open(root);
         for interface in interfaces.iter_mut().filter(|interface| !interface.in_other_namespace) {
-            interface.netdev = netlink.netdev(root, &interface.name)?;
+            interface.netdev = netlink.netdev(root, &interface.name, interface.polling.threaded)?;
         }
         let handlers = Handlers::new(root);
         if wants.interrupts {
             handlers.listed()?;
         }
         root.with_pinned([IRQ_FILES, IRQS], || vectors::read(root, &handlers, &mut interfaces, &rdma))?;
+        threads::read(root, &mut interfaces)?;
     }
     Ok(Machine {
         others: Others { virtuals, rdma, ..Others::default() },

@@ -28,6 +28,7 @@ mod polling;
 mod redact;
 pub mod sample;
 mod sources;
+pub(crate) mod threads;
 pub mod tools;
 pub mod topology;
 pub(crate) mod torn;

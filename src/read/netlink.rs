@@ -31,8 +31,13 @@ impl Netlink {
         Self { client: if root.is_real() { Client::open().ok() } else { None } }
     }
 
-    /// The answer about an interface; `None` if there is none.
-    pub(crate) fn netdev(&mut self, root: &Root, interface: &str) -> Result<Option<Netdev>, FileError> {
+    /// The answer about an interface; `None` if there is none. `threaded`: whether `/sys` reports that its NAPI is.
+    pub(crate) fn netdev(
+        &mut self,
+        root: &Root,
+        interface: &str,
+        threaded: bool,
+    ) -> Result<Option<Netdev>, FileError> {
         let path = format!("{RECORDED}/{interface}");
         if root.is_real() {
             let index = root.read_opt(&format!("/sys/class/net/{interface}/ifindex"))?;
@@ -41,7 +46,7 @@ impl Netlink {
             else {
                 return Ok(None);
             };
-            let answer = client.ask(index).in_order();
+            let answer = client.ask(index, threaded).in_order();
             if answer.is_empty() {
                 return Ok(None);
             }

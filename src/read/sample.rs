@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::machine::Counts;
 use crate::machine::sample::{CounterSelection, Counters, InterfaceCounts, Sample};
 use crate::read::counts::counts;
+use crate::read::threads;
 use crate::root::{FileError, Root};
 
 /// Takes a sample.
@@ -18,7 +19,8 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     for name in &wanted.interfaces {
         interfaces.extend(read_interface(root, name)?.map(|counters| (name.clone(), counters)));
     }
-    let mut sample = Sample { at, interrupts, interfaces, ..Sample::default() };
+    let threads = wanted.threads.iter().filter_map(|&pid| Some((pid, threads::counts(root, pid)?))).collect();
+    let mut sample = Sample { at, interrupts, interfaces, threads, ..Sample::default() };
     if wanted.cpus {
         let read = |path: &str| Ok(root.read_opt(path)?.unwrap_or_default());
         sample.times = text::times(&read("/proc/stat")?);

@@ -57,7 +57,7 @@ pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet, FileError> {
 }
 
 /// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
-fn read_online(root: &Root) -> Result<CpuSet, FileError> {
+pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
     let path = format!("{CPU}/online");
     if let Some(online) = read_list(root, &path)? {
         if online.is_empty() {

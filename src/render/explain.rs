@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Source;
 use crate::machine::paths::on_or_off;
+use crate::machine::{Role, Source};
 use crate::plan::{
-    ChannelChange, DecidedBy, HostSummary, NodeSource, Plan, PlannedInterface, PlannedVector, WriteKind,
+    ChannelChange, DecidedBy, HostSummary, NodeSource, Plan, PlannedInterface, PlannedThread, PlannedVector,
+    WriteKind,
 };
 use crate::render::note::note;
 use crate::render::score;
@@ -61,6 +62,9 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, channels: Option<
     if let Some(on) = interface.ntuple {
         let driver = interface.driver.as_deref().unwrap_or_default();
         line("ntuple", &format!("{}: {driver} has accelerated RFS", on_or_off(on)));
+    }
+    for thread in &interface.threads {
+        line("thread", &self::thread(host, thread));
     }
     for (what, queues, text) in grouped(host, interface) {
         line(&format!("{what} {}", ranges(&queues)), &text);
@@ -127,6 +131,24 @@ fn vector(host: &HostSummary, vector: &PlannedVector) -> String {
         Some(DecidedBy::Line) => "the IRQ is shared with a queue that is placed there",
     };
     format!("{to}: core {} had {queues}, {held}{l3}{idle}", placement.core)
+}
+
+fn thread(host: &HostSummary, thread: &PlannedThread) -> String {
+    let source = match thread.source {
+        Some(Source::Order) => ", by the order of NAPI instances",
+        Some(_) => ", by netlink",
+        None => "",
+    };
+    let whose = match thread.role {
+        Some(Role::Combined) => format!("queue {}{source}", queue(Role::Combined, thread.queue)),
+        Some(role) => format!("{}{source}", queue(role, thread.queue)),
+        None => "unknown queue".to_owned(),
+    };
+    let known = format!("process {} ({whose})", thread.pid);
+    match &thread.cpus {
+        Some(to) => format!("{known} to CPU {}: {}", cpus(host, to), thread.why),
+        None => format!("{known}: {}", thread.why),
+    }
 }
 
 /// Groups queues that have the same setting for the same reason.

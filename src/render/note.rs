@@ -284,13 +284,15 @@ pub fn text(note: &Note) -> String {
                               the program's CPU, not on the vector's"
                 .into()
         }
-        Note::ThreadedNapi { pids, .. } => {
+        Note::ThreadedNapi { pids, placed, .. } => {
             let named =
                 if pids.is_empty() { String::new() } else { format!(" (processes {})", numbers(pids)) };
-            format!(
-                "its queues are polled by threads{named}, which the scheduler may run on any CPU: the vector's CPU \
-                 only wakes them"
-            )
+            let where_to = if *placed {
+                "which process its packets on the CPUs that the plan gives them"
+            } else {
+                "which the plan leaves where the scheduler may run them"
+            };
+            format!("its queues are polled by threads{named}, {where_to}: the vector's CPU only wakes them")
         }
         Note::InterruptsDeferred { napi_defer_hard_irqs, gro_flush_timeout } => format!(
             "its interrupts are deferred (napi_defer_hard_irqs {napi_defer_hard_irqs}, gro_flush_timeout \
@@ -400,7 +402,8 @@ pub fn fix(note: &Note) -> Option<String> {
         Note::ChannelsDiffer { interface, wanted, .. } => {
             format!("nicpin apply --channels {wanted} {}", word(interface))
         }
-        Note::ThreadedNapi { interface, pids } => match pids.first() {
+        Note::ThreadedNapi { placed: true, .. } => return None,
+        Note::ThreadedNapi { interface, pids, .. } => match pids.first() {
             Some(pid) => format!("taskset -pc CPU {pid}"),
             None => format!("echo 0 > {}", word(&format!("/sys/class/net/{interface}/threaded"))),
         },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::paths::shown;
+use crate::machine::paths::{shown, thread_of};
 use crate::render::text::{count, ranges, wrap};
 use crate::report::outcome::{Outcome, WriteResult};
 
@@ -56,6 +56,9 @@ fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let numbered = |path: &'a str| {
         if let Some(rest) = path.strip_prefix("/proc/irq/") {
             return Some(("IRQs".to_owned(), rest.strip_suffix("/smp_affinity")?.parse().ok()?));
+        }
+        if let Some(pid) = thread_of(path) {
+            return Some(("affinity of threads".to_owned(), pid));
         }
         let (interface, queue) = path.strip_prefix("/sys/class/net/")?.split_once("/queues/")?;
         let (queue, file) = queue.split_once('/')?;

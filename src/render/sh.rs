@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::machine::Rss;
-use crate::machine::paths::shown;
+use crate::machine::paths::{shown, thread_of};
 use crate::machine::shell::word;
 use crate::plan::{Plan, Write, WriteKind};
 use crate::render::text::count;
 
-/// One line `echo VALUE > PATH` or `ethtool` for each write; not for a plan that changes channels.
+/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write; not for a plan that changes channels.
 pub fn plan(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -35,6 +35,9 @@ fn command(write: &Write) -> String {
     match write.kind {
         WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value)),
         WriteKind::Ntuple => format!("{} {}", shown(&write.path), write.value),
+        WriteKind::NapiThread => {
+            format!("taskset -p {} {}", write.value, thread_of(&write.path).unwrap_or_default())
+        }
         _ => format!("echo {} > {}", write.value, word(&write.path)),
     }
 }

@@ -10,7 +10,7 @@ use crate::render::text::{columns, count, cpus, queue, ranges, rate, short_speed
 use crate::render::watch;
 use crate::report::state::{InterfaceState, VectorState};
 use crate::report::status::{
-    InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, VectorStatus,
+    InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, ThreadStatus, VectorStatus,
 };
 
 /// How much is shown.
@@ -184,6 +184,7 @@ fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail, scree
     if !all && bad > shown.len() {
         out.push_str(&format!("  +{} more, --all\n", bad - shown.len()));
     }
+    out.push_str(&threads(status, interface, all));
     out.push_str(&wrap("  ", &good(interface)));
     if let Some(fix) = &interface.fix {
         out.push_str(&format!("  fix: {}\n", screen.paint(Tone::Fix, fix)));
@@ -251,6 +252,35 @@ fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
     screen.lines(&columns(2, &cells), &tones)
 }
 
+/// The threads that poll queues: those that are not where planned, or all.
+fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> String {
+    let is_bad =
+        |thread: &&ThreadStatus| matches!(thread.state, VectorState::Differs | VectorState::Elsewhere);
+    let shown = interface.threads.iter().filter(|thread| all || is_bad(thread));
+    let row = |thread: &ThreadStatus| {
+        let whose = thread.role.map_or("unknown queue".to_owned(), |role| queue(role, thread.queue));
+        let planned = thread.planned.as_ref().map_or("-".to_owned(), |to| cpus(&status.host, to));
+        let ran = match (&thread.ran_on, thread.runs) {
+            (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
+            (_, Some(_)) => "did not run".to_owned(),
+            _ => String::new(),
+        };
+        let affinity = format!("affinity {}", cpus(&status.host, &thread.affinity));
+        vec![
+            format!("thread {whose}"),
+            format!("process {}", thread.pid),
+            affinity,
+            format!("planned {planned}"),
+            ran,
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = shown.map(row).collect();
+    let hidden = rows.len().saturating_sub(if all { rows.len() } else { MOST_VECTORS });
+    rows.truncate(rows.len() - hidden);
+    let more = if hidden > 0 { format!("  +{hidden} more threads, --all\n") } else { String::new() };
+    columns(2, &rows) + &more
+}
+
 /// What is as planned or left alone, in short.
 fn good(interface: &InterfaceStatus) -> String {
     let of = |state: VectorState| interface.vectors.iter().filter(move |row| row.state == state);
@@ -270,6 +300,14 @@ fn good(interface: &InterfaceStatus) -> String {
     if interface.unmovable > 0 {
         parts
             .push(format!("{} that the kernel does not allow to move", count(interface.unmovable, "vector")));
+    }
+    let placed = interface.threads.iter().filter(|thread| thread.planned.is_some());
+    let as_planned = placed.filter(|thread| thread.state == VectorState::AsPlanned).count();
+    if as_planned > 0 {
+        let proven = interface.threads.iter().filter(|thread| thread.is_proven()).count();
+        let watched = interface.threads.iter().any(|thread| thread.runs.is_some());
+        let ran = if watched { format!(", {proven} of them ran there") } else { String::new() };
+        parts.push(format!("{} as planned{ran}", count(as_planned, "thread")));
     }
     parts.push(steering("xps", interface.xps));
     parts.push(steering("rps", interface.rps));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cpuset::CpuSet;
 use crate::machine::Role;
 use crate::machine::paths::{on_or_off, shown};
-use crate::plan::{HostSummary, Plan, PlannedInterface, PlannedRss, PlannedVector};
+use crate::plan::{HostSummary, Plan, PlannedInterface, PlannedRss, PlannedThread, PlannedVector};
 use crate::render::note::note;
 use crate::render::score;
 use crate::render::status::node;
@@ -198,7 +198,7 @@ struct Queue<'a> {
 }
 
 /// Queues with the same plan share a line; so do many with the same reason.
-fn queues(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Vec<Vec<String>> {
+fn queues<'a>(host: &HostSummary, interface: &'a PlannedInterface, all: bool) -> Vec<Vec<String>> {
     let rx = interface.rx_queues.iter().map(|rx| {
         let more = rx.rps_flow_cnt.map(|flows| format!(", {flows} flows")).unwrap_or_default();
         Queue { number: rx.queue, what: "rps", cpus: rx.rps_cpus.as_ref(), more, why: &rx.why }
@@ -209,7 +209,17 @@ fn queues(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Vec<Ve
         Queue { number: tx.queue, what: "xps", cpus: tx.xps_cpus.as_ref(), more, why: &tx.why }
     });
     let mut rows = Vec::new();
-    for (way, queues) in [("rx", rx.collect::<Vec<_>>()), ("tx", tx.collect())] {
+    let mut kinds = vec![("rx", rx.collect::<Vec<_>>()), ("tx", tx.collect())];
+    let roles =
+        [(Some(Role::Combined), "thread"), (Some(Role::Rx), "thread rx"), (Some(Role::Tx), "thread tx")];
+    for (role, way) in roles.into_iter().chain([(None, "process")]) {
+        let one = |thread: &'a PlannedThread| {
+            let number = thread.queue.unwrap_or(thread.pid);
+            Queue { number, what: "on", cpus: thread.cpus.as_ref(), more: String::new(), why: &thread.why }
+        };
+        kinds.push((way, interface.threads.iter().filter(|thread| thread.role == role).map(one).collect()));
+    }
+    for (way, queues) in kinds {
         for alike in groups(&queues, |queue| (queue.cpus.is_some(), &queue.more, queue.why)) {
             let mut same: Vec<Vec<&Queue>> = Vec::new();
             for queue in &alike {

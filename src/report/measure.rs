@@ -79,6 +79,7 @@ impl MeasuredInterface {
                 .chain([LOOPBACK])
                 .map(str::to_owned)
                 .collect(),
+            threads: std::collections::BTreeSet::new(),
             cpus: true,
         }
     }

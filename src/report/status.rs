@@ -5,8 +5,10 @@
 //! The planned affinity, the affinity and the effective affinity are three different things. None of them proves where
 //! packets are received: only interrupts that arrived do.
 
+mod threads;
 mod vectors;
 
+pub use threads::ThreadStatus;
 pub use vectors::VectorStatus;
 
 use std::cmp::Reverse;
@@ -114,6 +116,9 @@ pub struct InterfaceStatus {
     pub proven: Option<usize>,
     /// Queue vectors in the order of queues, then control vectors.
     pub vectors: Vec<VectorStatus>,
+    /// The threads that poll its queues; empty unless NAPI is threaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadStatus>,
     /// Receive packet steering, with the flow table.
     pub rps: Steering,
     /// Transmit packet steering.
@@ -280,6 +285,14 @@ fn of_interface(
         wanted: change.wanted.receiving(),
         why: change.why.clone(),
     }));
+    let placed = planned.threads.iter().filter(|thread| thread.cpus.is_some());
+    let pids: Vec<u32> = placed.map(|thread| thread.pid).collect();
+    let interface_name = || planned.name.clone();
+    notes.extend((!pids.is_empty()).then(|| Note::ThreadedNapi {
+        interface: interface_name(),
+        pids,
+        placed: true,
+    }));
     notes.extend(interface.into_iter().flat_map(polling_notes));
     InterfaceStatus {
         name: planned.name.clone(),
@@ -313,6 +326,11 @@ fn of_interface(
         rps: steering(rps, &[WriteKind::Rps, WriteKind::RpsFlow]),
         xps: steering(xps, &[WriteKind::Xps, WriteKind::XpsRxqs]),
         rss: planned.rss.clone(),
+        threads: planned
+            .threads
+            .iter()
+            .map(|thread| threads::of(machine, planned, thread, watched))
+            .collect(),
         vectors,
         polling: interface.map(|interface| interface.polling).unwrap_or_default(),
         notes,
@@ -391,11 +409,6 @@ fn most_queues(vectors: &[VectorStatus], loads: &BTreeMap<u32, usize>) -> (usize
 fn polling_notes(interface: &Interface) -> Vec<Note> {
     let mut notes = Vec::new();
     let polling = interface.polling;
-    if polling.threaded {
-        let napis = interface.netdev.iter().flat_map(|answer| &answer.napis);
-        let pids = napis.filter_map(|napi| napi.pid).collect();
-        notes.push(Note::ThreadedNapi { interface: interface.name.clone(), pids });
-    }
     if polling.defers_interrupts() {
         notes.push(Note::InterruptsDeferred {
             napi_defer_hard_irqs: polling.napi_defer_hard_irqs,

@@ -39,6 +39,8 @@ TESTS=(
   "apply.offline     apply     two-node     --kernel-args maxcpus=6"
   "hotplug           hotplug   four-node"
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
+  "napi-threads.long napi-threads four-node --deb util-linux --deb strace"
+  "napi-threads.6.1.long napi-threads four-node --deb util-linux --deb strace --kernel bookworm"
   "channels          channels  four-node"
   "rss               rss       four-node    --deb ethtool --deb strace"
   "rss.6.1.long      rss       four-node    --deb ethtool --deb strace --kernel bookworm"

@@ -73,14 +73,15 @@ impl Client {
     }
 
     /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
-    pub(crate) fn ask(&mut self, ifindex: u32) -> Netdev {
+    /// `threaded`: whether `/sys` reports that its NAPI is.
+    pub(crate) fn ask(&mut self, ifindex: u32, threaded: bool) -> Netdev {
         let mut queues = netdev::Request::new().op_queue_get_dump();
         queues.encode().push_ifindex(ifindex);
         let mut napis = netdev::Request::new().op_napi_get_dump();
         napis.encode().push_ifindex(ifindex);
         Netdev {
             queues: self.request(&queues, |reply| queue(&reply, ifindex)).unwrap_or_default(),
-            napis: self.request(&napis, |reply| napi(&reply, ifindex)).unwrap_or_default(),
+            napis: self.request(&napis, |reply| napi(&reply, ifindex, threaded)).unwrap_or_default(),
         }
     }
 
@@ -170,8 +171,12 @@ fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
     (reply.get_ifindex().ok()? == ifindex).then_some(queue)
 }
 
-fn napi(reply: &netdev::IterableNapi, ifindex: u32) -> Option<Napi> {
-    let napi = Napi::new(reply.get_id().ok()?, reply.get_irq().ok(), reply.get_pid().ok());
+fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Napi> {
+    // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later ones report for each
+    // instance whether it is.
+    let threaded = reply.get_threaded().map_or(threaded, |threaded| threaded != 0);
+    let pid = reply.get_pid().ok().filter(|_| threaded);
+    let napi = Napi::new(reply.get_id().ok()?, reply.get_irq().ok(), pid);
     (reply.get_ifindex().ok()? == ifindex).then_some(napi)
 }
 
@@ -246,13 +251,28 @@ mod tests {
         assert!(queues(&message(3, 0, 5, &[0; 3])).is_err());
     }
 
+    /// Interface 7, NAPI 2, process 612; whether it is threaded (attribute 8), where the kernel reports that.
+    #[test]
+    fn a_thread_that_polls_no_more_is_none() {
+        for (of_instance, of_interface, pid) in
+            [(None, true, Some(612)), (None, false, None), (Some(0), true, None), (Some(1), false, Some(612))]
+        {
+            let threaded = of_instance.map(|threaded| (8, threaded));
+            let attributes: Vec<(u16, u32)> =
+                [(1, 7), (2, 2), (4, 612)].into_iter().chain(threaded).collect();
+            let message = reply(5, &attributes);
+            let reply = netdev::OpNapiGetDump::decode_request(&message[Nlmsghdr::len()..]);
+            assert_eq!(napi(&reply, 7, of_interface).unwrap().pid, pid, "{attributes:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_answer_is_too_odd(attributes: Vec<u8>, bytes: Vec<u8>) {
             let _ = queues(&bytes);
             let odd = [&[10, 1, 0, 0][..], &attributes].concat();
             let _ = queues(&message(0x14, 0, 5, &odd));
-            let _ = napi(&netdev::OpNapiGetDump::decode_request(&odd), 7);
+            let _ = napi(&netdev::OpNapiGetDump::decode_request(&odd), 7, true);
             let _ = nlctrl::OpGetfamilyDo::decode_request(&odd).get_family_id();
         }
     }

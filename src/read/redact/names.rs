@@ -8,7 +8,7 @@ use crate::root::tree::Tree;
 use crate::root::{FileError, Root};
 
 /// The directories that hold a file or directory for each interface, beside those named `net`.
-const BY_INTERFACE: [&str; 2] = ["/nicpin/ethtool", "/nicpin/netlink"];
+const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
 const NET: &str = "/sys/class/net";
 /// The kernel's `IFNAMSIZ`, without the NUL.
 const MAX_NAME: usize = 15;

@@ -1,0 +1,222 @@
+//! The kernel threads that poll an interface's queues where NAPI is threaded (`/sys/class/net/INTERFACE/threaded`,
+//! `Documentation/networking/napi.rst`): which there are, the vector that wakes each, and where each may run. Where NAPI
+//! is not threaded, nothing is read.
+//!
+//! Since Linux 6.8 netlink reports the thread of a NAPI instance and, with some drivers, its IRQ and queues. Without
+//! these, threads are found by their names, `napi/INTERFACE-ID`, among the children of `kthreadd`: their number does not
+//! grow with that of processes. A tree has a directory `/nicpin/threads/INTERFACE/PID` for each, with its `affinity`, a
+//! CPU mask, and the number of its `napi` instance, or 0.
+
+use std::io;
+
+use nix::errno::Errno;
+use procfs::FromRead as _;
+use procfs::process::{Stat, StatFlags};
+
+use crate::cpuset::CpuSet;
+use crate::machine::netdev::Direction;
+use crate::machine::paths::thread_of;
+use crate::machine::sample::ThreadCounts;
+use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
+use crate::read::files::read_number;
+use crate::root::{FileError, Root};
+use crate::sys;
+
+/// Where a tree keeps threads.
+const RECORDED: &str = "/nicpin/threads";
+/// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
+const KERNEL_THREADS: &str = "/proc/2/task/2/children";
+
+/// Adds the threads of interfaces whose NAPI is threaded.
+pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), FileError> {
+    let mut named = None;
+    for interface in interfaces.iter_mut().filter(|interface| !interface.in_other_namespace) {
+        let reported: Vec<(u32, u32)> = (interface.netdev.iter().flat_map(|answer| &answer.napis))
+            .filter_map(|napi| Some((napi.pid?, napi.id)))
+            .collect();
+        if !interface.polling.threaded && reported.is_empty() {
+            continue;
+        }
+        let mut threads = if root.is_real() {
+            let mut found = reported;
+            if !wakes_all(interface, &found) {
+                let named = named.get_or_insert_with(|| all_named(root));
+                for (name, pid, napi) in named {
+                    if *name == interface.name && found.iter().all(|(known, _)| known != pid) {
+                        found.push((*pid, *napi));
+                    }
+                }
+            }
+            found.into_iter().filter_map(|(pid, napi)| look(root, &interface.name, pid, napi)).collect()
+        } else {
+            recorded(root, &interface.name)?
+        };
+        threads.sort_by_key(|thread| (thread.napi.is_none(), thread.napi, thread.pid));
+        link(interface, &mut threads);
+        interface.threads = threads;
+    }
+    Ok(())
+}
+
+/// Whether netlink reports the thread of each queue vector; there is none to find by its name then.
+fn wakes_all(interface: &Interface, found: &[(u32, u32)]) -> bool {
+    let woken: Vec<u32> = found.iter().filter_map(|&(_, napi)| reported_irq(interface, napi)).collect();
+    interface.vectors.iter().filter(|v| v.is_queue_vector()).all(|vector| woken.contains(&vector.irq))
+}
+
+/// All NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
+fn all_named(root: &Root) -> Vec<(String, u32, u32)> {
+    // In a container, process 2 is another one, or none.
+    let is_kthreadd = stat(root, 2).is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd");
+    let children = root.read_opt(KERNEL_THREADS).ok().flatten().filter(|_| is_kthreadd).unwrap_or_default();
+    let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+    let named = |pid: u32| {
+        let name = root.read_opt(&format!("/proc/{pid}/comm")).ok().flatten()?;
+        // Before Linux 5.17 the name has at most 15 bytes.
+        let (interface, napi) = name.trim_end().strip_prefix("napi/")?.rsplit_once('-')?;
+        Some((interface.to_owned(), pid, napi.parse().ok()?))
+    };
+    pids.filter_map(named).collect()
+}
+
+fn stat(root: &Root, pid: u32) -> Option<Stat> {
+    let text = root.read_opt(&format!("/proc/{pid}/stat")).ok().flatten()?;
+    Stat::from_read(text.as_bytes()).ok()
+}
+
+fn is_kernel_thread(stat: &Stat) -> bool {
+    stat.flags & StatFlags::PF_KTHREAD.bits() != 0
+}
+
+/// What a NAPI thread did so far.
+pub(crate) fn counts(root: &Root, pid: u32) -> Option<ThreadCounts> {
+    let status = root.read_opt(&format!("/proc/{pid}/status")).ok().flatten()?;
+    let of = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let switches = of("voluntary_ctxt_switches:")?.saturating_add(of("nonvoluntary_ctxt_switches:")?);
+    let stat = stat(root, pid).filter(is_napi_thread)?;
+    Some(ThreadCounts { switches, cpu: u32::try_from(stat.processor?).ok()? })
+}
+
+/// Whether this is a NAPI thread: process ids are reused, and anybody may give a process any name.
+fn is_napi_thread(stat: &Stat) -> bool {
+    is_kernel_thread(stat) && stat.comm.starts_with("napi/")
+}
+
+/// A thread of the live machine; `None` if it has ended, or is hidden from this user.
+fn look(root: &Root, interface: &str, pid: u32, napi: u32) -> Option<NapiThread> {
+    let affinity = live_affinity(root, pid)?;
+    let affinity = MaskFile::parse(&affinity).ok()?;
+    let path = format!("{RECORDED}/{interface}/{pid}");
+    root.remember(&format!("{path}/affinity"), || affinity.text.to_string());
+    root.remember(&format!("{path}/napi"), || napi.to_string());
+    Some(NapiThread { pid, napi: Some(napi).filter(|&id| id != 0), woken_by: None, affinity })
+}
+
+/// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not
+/// restore.
+fn live_affinity(root: &Root, pid: u32) -> Option<String> {
+    let status = root.read_opt(&format!("/proc/{pid}/status")).ok().flatten()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
+    stat(root, pid).is_some_and(|stat| is_napi_thread(&stat)).then(|| mask.trim().to_owned())
+}
+
+fn recorded(root: &Root, interface: &str) -> Result<Vec<NapiThread>, FileError> {
+    let mut threads = Vec::new();
+    let directory = format!("{RECORDED}/{interface}");
+    for name in root.list(&directory)?.unwrap_or_default() {
+        let Ok(pid) = name.parse() else { continue };
+        let path = format!("{directory}/{name}/affinity");
+        let parse =
+            |text: &str| MaskFile::parse(text).map_err(|error| root.content_error(&path, error.to_string()));
+        let Some(affinity) = root.parse_opt(&path, parse)? else { continue };
+        let napi = read_number(root, &format!("{directory}/{name}/napi"))?;
+        threads.push(NapiThread { pid, napi: napi.filter(|&id| id != 0), woken_by: None, affinity });
+    }
+    Ok(threads)
+}
+
+/// Determines the vector that wakes each thread: as netlink reports it, or by order. Drivers add a NAPI instance for
+/// each receiving vector, in the order of queues, and the kernel numbers them upwards; that is used if there is one
+/// instance with a number for each receiving vector, and netlink links none.
+fn link(interface: &Interface, threads: &mut [NapiThread]) {
+    for thread in &mut *threads {
+        let irq = thread.napi.and_then(|napi| reported_irq(interface, napi));
+        thread.woken_by = irq.map(|irq| (irq, Source::Netlink));
+    }
+    let numbered = threads.iter().take_while(|thread| thread.napi.is_some()).count();
+    let is_distinct = threads[..numbered].windows(2).all(|pair| pair[0].napi != pair[1].napi);
+    let mut receiving: Vec<&Vector> =
+        interface.vectors.iter().filter(|v| matches!(v.role, Role::Combined | Role::Rx)).collect();
+    receiving.sort_by_key(|vector| vector.queue);
+    if is_distinct && receiving.len() == numbered && threads.iter().all(|t| t.woken_by.is_none()) {
+        for (thread, vector) in threads.iter_mut().zip(receiving) {
+            thread.woken_by = Some((vector.irq, Source::Order));
+        }
+    }
+}
+
+/// The IRQ of the queue vector that wakes a NAPI instance, as netlink reports it: by its IRQ, or by its queues.
+fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
+    let answer = interface.netdev.as_ref()?;
+    let vectors = || interface.vectors.iter().filter(|vector| vector.is_queue_vector());
+    let own = answer.napis.iter().find(|one| one.id == napi)?.irq;
+    let by_queue = || {
+        // Receive queues come first.
+        let queues = answer.queues.iter().filter(|queue| queue.napi == Some(napi));
+        let mut serving = queues.filter_map(|queue| {
+            let role = if queue.direction == Direction::Rx { Role::Rx } else { Role::Tx };
+            let serves =
+                |v: &&Vector| v.queue == Some(queue.id) && (v.role == role || v.role == Role::Combined);
+            vectors().find(serves)
+        });
+        serving.next().map(|vector| vector.irq)
+    };
+    own.filter(|irq| vectors().any(|vector| vector.irq == *irq)).or_else(by_queue)
+}
+
+/// The mask of a thread by its directory, `/proc/PID`; `None` if it has ended.
+pub(crate) fn affinity(root: &Root, interface: &str, directory: &str) -> Result<Option<String>, FileError> {
+    if root.is_real() {
+        return Ok(thread_of(directory).and_then(|pid| live_affinity(root, pid)));
+    }
+    root.read_opt(&recorded_file(interface, directory))
+}
+
+/// Sets the CPUs of a thread by its directory (`sched_setaffinity(2)`). In a tree the recorded mask changes.
+pub(crate) fn set_affinity(root: &Root, interface: &str, directory: &str, mask: &str) -> io::Result<()> {
+    if !root.is_real() {
+        return root.write(&recorded_file(interface, directory), mask);
+    }
+    let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;
+    // Its id may be that of another process by now.
+    let pid = thread_of(directory)
+        .filter(|&pid| stat(root, pid).is_some_and(|stat| is_napi_thread(&stat)))
+        .ok_or(Errno::ESRCH)?;
+    sys::set_affinity_of(pid, &cpus)
+}
+
+fn recorded_file(interface: &str, directory: &str) -> String {
+    format!("{RECORDED}/{interface}/{}/affinity", directory.rsplit('/').next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A process id that is reused is that of another program, perhaps with such a name.
+    #[test]
+    fn no_other_process_is_moved() {
+        let root = Root::open(Path::new("/")).unwrap();
+        let before = sys::affinity().unwrap();
+        let directory = format!("/proc/{}", std::process::id());
+        let moved = set_affinity(&root, "eth0", &directory, "1").unwrap_err();
+        assert_eq!(moved.raw_os_error(), Some(nix::libc::ESRCH));
+        assert_eq!(affinity(&root, "eth0", &directory).unwrap(), None);
+        assert_eq!(sys::affinity().unwrap(), before);
+        let mut other = stat(&root, std::process::id()).unwrap();
+        other.comm = "napi/eth0-8193".to_owned();
+        assert!(!is_napi_thread(&other));
+    }
+}
