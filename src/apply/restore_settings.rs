@@ -21,7 +21,7 @@ use crate::root::{FileError, Root};
 const NET: &str = "/sys/class/net";
 
 /// How often the settings are read again because an interface was renamed meanwhile.
-const TRIES: u32 = 3;
+const TRIES: u32 = 10;
 
 /// Restores these texts: channels first, since queues and vectors are created and removed with them. What belongs to an
 /// interface that is renamed meanwhile is restored, or counts as absent; nothing is written to another interface that
@@ -36,11 +36,16 @@ pub(crate) fn restore_settings(
     loop {
         let names = root.list(NET)?.unwrap_or_default();
         let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
-            let (machine, renamed) = read_settings(root, texts)?;
+            let read = read_settings(root, texts);
+            let renamed = match &read {
+                Ok((_, renamed)) => *renamed,
+                Err(FileError::Io { answer, .. }) => answer.raw_os_error() == Some(nix::libc::ESTALE),
+                Err(_) => false,
+            };
             if renamed && tries.next().is_some() {
                 return Ok(None);
             }
-            restore_pinned(root, texts, &machine, why, may_stop).map(Some)
+            restore_pinned(root, texts, &read?.0, why, may_stop).map(Some)
         });
         if let Some(restored) = restored? {
             return Ok(restored);

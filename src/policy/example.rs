@@ -36,6 +36,8 @@ pub(crate) const RULES: &str = "\
 # set = { group = { cpus = \"60-63\" } }
 ";
 
+const COLUMNS: usize = 120;
+
 /// The file.
 pub fn example() -> String {
     let (defaults, machine): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|entry| entry.is_for_interfaces());
@@ -58,10 +60,19 @@ pub fn example() -> String {
 
 fn add(text: &mut String, entry: &Entry) {
     let values = entry.in_file();
-    let _ = write!(text, "\n# {}", entry.help);
-    text.push_str(if entry.note.is_empty() { "" } else { ". " });
-    text.push_str(entry.note.trim_end_matches('.'));
-    text.push_str(":\n");
+    let end = if entry.note.is_empty() { "" } else { ". " };
+    let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
+    text.push_str("\n#");
+    let mut columns = 1;
+    for word in about.split(' ') {
+        columns += 1 + word.chars().count();
+        if columns > COLUMNS {
+            text.push_str("\n#");
+            columns = 2 + word.chars().count();
+        }
+        let _ = write!(text, " {word}");
+    }
+    text.push('\n');
     rows(text, values.iter().map(|(value, means)| (value.as_str(), means.as_str())));
     if let Some((value, _)) = values.first() {
         let _ = writeln!(text, "{} = {value}", entry.key);
@@ -70,7 +81,7 @@ fn add(text: &mut String, entry: &Entry) {
 
 fn rows<'a>(text: &mut String, rows: impl IntoIterator<Item = (&'a str, &'a str)>) {
     for (value, means) in rows {
-        let _ = writeln!(text, "#   {value:<10} {means}");
+        let _ = writeln!(text, "#   {value:<12} {means}");
     }
 }
 
@@ -81,7 +92,7 @@ mod tests {
     #[test]
     fn lines_fit_120_columns() {
         let example = example();
-        let wide = example.lines().find(|line| line.chars().count() > 120);
+        let wide = example.lines().find(|line| line.chars().count() > COLUMNS);
         assert_eq!(wide, None);
     }
 }

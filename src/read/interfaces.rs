@@ -4,6 +4,8 @@
 //! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
 //! `sysfs-class-net-queues`).
 
+use nix::errno::Errno;
+
 use crate::cpuset::MAX_CPUS;
 use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
@@ -63,7 +65,8 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
     Ok(listed)
 }
 
-/// One interface; `None` if it was removed while it was read.
+/// One interface; `None` if it was removed while it was read. ESTALE if its queues are pinned and no longer those of its
+/// device.
 fn read_interface(
     root: &Root,
     path: &str,
@@ -120,6 +123,11 @@ fn read_interface(
         vmbus: read_vmbus(root, link)?,
         ..Interface::default()
     };
+    // Of two interfaces that exchange their names, one may have the queues and the other the device.
+    let queues = format!("{path}/queues");
+    if root.is_real() && !root.is_at(&queues, &format!("{link}/net/{name}/queues")) {
+        return Err(root.io_error(&queues, Errno::ESTALE));
+    }
     Ok(root.exists(path).then_some(interface))
 }
 

@@ -65,6 +65,7 @@ fn fix(path: &Path, error: &io::Error) -> &'static str {
         Some(Errno::ENOENT) => "; fix: mount /proc and /sys, or name the root of a machine that has them",
         Some(Errno::EISDIR) => "; fix: name a file, not a directory",
         Some(Errno::ENOTDIR) => "; fix: name a directory or a capture with --root",
+        Some(Errno::ESTALE) => "; the interface was renamed meanwhile; fix: run again",
         _ => "",
     }
 }

@@ -60,8 +60,13 @@ impl Root {
 
     /// Whether a pinned directory still has its path; true for one that is not pinned.
     pub(crate) fn is_in_place(&self, path: &str) -> bool {
-        let pinned = self.pinned().0.borrow();
-        let Some(directory) = pinned.get(path) else { return true };
+        self.is_at(path, path)
+    }
+
+    /// Whether the directory that was pinned by a path is at this one now; true if it is not pinned.
+    pub(crate) fn is_at(&self, pinned: &str, path: &str) -> bool {
+        let directories = self.pinned().0.borrow();
+        let Some(directory) = directories.get(pinned) else { return true };
         let now = self.open_by_path(path, DIRECTORY).and_then(stat::fstat);
         match (stat::fstat(directory), now) {
             (Ok(then), Ok(now)) => (then.st_dev, then.st_ino) == (now.st_dev, now.st_ino),

@@ -41,7 +41,7 @@ for target in "$@"; do
   export NICPIN_FUZZ_TARGET=$target
   NICPIN_FUZZ_SEEDS=$corpus "$TARGET/$HOST/release/nicpin-fuzz" 2>/dev/null
   verdict=clean
-  "$TARGET/$HOST/release/nicpin-fuzz" -max_total_time="$SECONDS_EACH" -timeout=60 -len_control=0 -max_len=65536 -rss_limit_mb=768 \
+  "$TARGET/$HOST/release/nicpin-fuzz" -max_total_time="$SECONDS_EACH" -timeout=300 -len_control=0 -max_len=65536 -rss_limit_mb=768 \
     -artifact_prefix="$found/" -print_final_stats=1 "$corpus" >"$log" 2>&1 || { verdict="FOUND, see $log"; status=1; }
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)

@@ -1,4 +1,5 @@
-//! Replaces the names of cgroups, which are those of containers, services and users.
+//! Replaces the names of cgroups, which are those of containers, services and users. Services whose processes are looked
+//! for, such as irqbalance's, keep theirs: they are found by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,10 @@ impl Cgroups {
         let directories = tree.iter().filter(|(_, entry)| matches!(entry, Entry::Directory(_)));
         let names: BTreeSet<&str> =
             directories.filter_map(|(path, _)| below(path)).flat_map(|path| path.split('/')).collect();
-        let number = |(number, name): (usize, &str)| (name.to_owned(), format!("cgroup{number:04}"));
+        let services = tree.iter().filter_map(|(path, _)| below(path)?.strip_suffix("/cgroup.procs"));
+        let kept: BTreeSet<&str> = services.flat_map(|path| path.split('/')).collect();
+        let names = names.difference(&kept);
+        let number = |(number, name): (usize, &&str)| ((*name).to_owned(), format!("cgroup{number:04}"));
         Self((1..).zip(names).map(number).collect())
     }
 
