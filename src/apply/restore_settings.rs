@@ -23,9 +23,8 @@ const NET: &str = "/sys/class/net";
 /// How often the settings are read again because an interface was renamed meanwhile.
 const TRIES: u32 = 10;
 
-/// Restores these texts: channels first, since queues and vectors are created and removed with them. What belongs to an
-/// interface that is renamed meanwhile is restored, or counts as absent; nothing is written to another interface that
-/// gets its name. `may_stop`: whether a signal ends this before the next write; the restore of a failed apply goes on.
+/// Restores these texts: channels first, since queues and vectors are created and removed with them. If interfaces are
+/// renamed again and again meanwhile, this is an error, and nothing is written to another interface that gets a name. `may_stop`: whether a signal ends this before the next write; the restore of a failed apply goes on.
 pub(crate) fn restore_settings(
     root: &Root,
     texts: &Texts,
@@ -36,16 +35,14 @@ pub(crate) fn restore_settings(
     loop {
         let names = root.list(NET)?.unwrap_or_default();
         let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
-            let read = read_settings(root, texts);
-            let renamed = match &read {
-                Ok((_, renamed)) => *renamed,
-                Err(FileError::Io { answer, .. }) => answer.raw_os_error() == Some(nix::libc::ESTALE),
-                Err(_) => false,
-            };
+            let read = read_pinned(root, texts);
+            let stale = Some(Errno::ESTALE as i32);
+            let renamed =
+                matches!(&read, Err(FileError::Io { answer, .. }) if answer.raw_os_error() == stale);
             if renamed && tries.next().is_some() {
                 return Ok(None);
             }
-            restore_pinned(root, texts, &read?.0, why, may_stop).map(Some)
+            restore_pinned(root, texts, &read?, why, may_stop).map(Some)
         });
         if let Some(restored) = restored? {
             return Ok(restored);
@@ -63,7 +60,7 @@ fn restore_pinned(
     let mut planned = RestorePlan::new(texts, machine, why);
     let mut channels = change_channels(root, planned.channels.iter().map(RecordedChannels::change));
     if !channels.is_empty() {
-        planned = RestorePlan::new(texts, &read_settings(root, texts)?.0, why);
+        planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
     let RestorePlan { writes, mut outcome, .. } = planned;
     outcome.refused.extend(planned.channels.into_iter().map(|change| change.key));
@@ -82,7 +79,7 @@ fn restore_pinned(
 /// What [`restore_settings`] would write.
 pub(crate) fn settings_to_restore(root: &Root, texts: &Texts, why: &str) -> Result<ToRestore, ApplyError> {
     let RestorePlan { channels, writes, outcome } =
-        RestorePlan::new(texts, &read_settings(root, texts)?.0, why);
+        RestorePlan::new(texts, &read_settings(root, texts)?, why);
     Ok(ToRestore {
         channels: channels.into_iter().map(|c| (c.interface, c.recorded.difference(&c.now))).collect(),
         writes: writes.into_iter().map(|(_, write)| write).collect(),
@@ -93,19 +90,25 @@ pub(crate) fn settings_to_restore(root: &Root, texts: &Texts, why: &str) -> Resu
 }
 
 /// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a
-/// container or an unmounted file system, not a device that was removed. Interfaces whose queues are not in place are
-/// left out; also returns whether there are any.
-fn read_settings(root: &Root, texts: &Texts) -> Result<(Machine, bool), FileError> {
-    let mut machine = read::settings(root, Wants::default())?;
-    let found = machine.interfaces.len();
-    machine.interfaces.retain(|interface| root.is_in_place(&queue_files(&interface.name)));
-    let renamed = machine.interfaces.len() < found;
+/// container or an unmounted file system, not a device that was removed.
+fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
+    let machine = read::settings(root, Wants::default())?;
     let has_interfaces = texts.keys().any(|key| key.contains(" port "));
     let has_vectors = texts.keys().any(|key| key.contains(" vector "));
     let missing = machine.missing().filter(|_| has_vectors);
     match missing.or((has_interfaces && !root.exists(NET)).then_some(NET)) {
         Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }),
-        None => Ok((machine, renamed)),
+        None => Ok(machine),
+    }
+}
+
+/// As [`read_settings`], while queues are pinned; ESTALE if the name of an interface is another's now.
+fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
+    let machine = read_settings(root, texts)?;
+    let queues = machine.interfaces.iter().map(|interface| queue_files(&interface.name));
+    match queues.into_iter().find(|queues| root.exists(queues) && !root.is_pinned_in_place(queues)) {
+        Some(renamed) => Err(root.io_error(&renamed, Errno::ESTALE)),
+        None => Ok(machine),
     }
 }
 

@@ -58,9 +58,9 @@ impl Root {
         result
     }
 
-    /// Whether a pinned directory still has its path; true for one that is not pinned.
-    pub(crate) fn is_in_place(&self, path: &str) -> bool {
-        self.is_at(path, path)
+    /// Whether a directory is pinned and still has its path.
+    pub(crate) fn is_pinned_in_place(&self, path: &str) -> bool {
+        self.pinned().0.borrow().contains_key(path) && self.is_at(path, path)
     }
 
     /// Whether the directory that was pinned by a path is at this one now; true if it is not pinned.

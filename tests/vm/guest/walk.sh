@@ -53,7 +53,7 @@ restart_driver() {
 }
 restart_driver
 holds "the machine is as planned again" poll 40 as_planned
-holds "nicpin_restores_total counts it" poll 60 query 'nicpin_restores_total > bool 0' 1
+holds "nicpin_restores_total counts it" poll 60 query 'nicpin_restores_total>0' '[1-9]'
 nicpin status | tail -n 12; grep restores /var/lib/prometheus/node-exporter/nicpin.prom; journalctl --unit nicpin-watch --boot --output cat | tail -n 12
 
 section "undo and remove"
