@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limit of each number in the recorded form: drivers keep them in 16 bits.
-const MAX_CHANNELS: u32 = 1 << 16;
+/// The limit of the numbers of channels and queues: drivers keep them in 16 bits.
+pub(crate) const MAX_QUEUES: u32 = 1 << 16;
 
 /// `struct ethtool_channels`: a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Channels {
         for line in text.lines() {
             let (name, value) = line.split_once(' ')?;
             let at = FIELDS.iter().position(|field| *field == name)?;
-            numbers[at] = value.trim().parse().ok().filter(|value| *value <= MAX_CHANNELS)?;
+            numbers[at] = value.trim().parse().ok().filter(|value| *value <= MAX_QUEUES)?;
         }
         Some(Self::from_numbers(numbers))
     }

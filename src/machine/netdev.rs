@@ -15,9 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::cpuset::shown;
-
-/// Queue numbers from here on are refused: drivers keep them in 16 bits.
-const MAX_QUEUES: u32 = 1 << 16;
+use crate::machine::channels::MAX_QUEUES;
 
 /// The kernel's answer about one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -16,12 +16,10 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
+use crate::machine::channels::MAX_QUEUES;
 
 /// The limit of entries. Those of drivers in Linux 6.12 have 2048 at most.
 const MAX_ENTRIES: u32 = 4096;
-
-/// The limit of queue numbers: drivers keep them in 16 bits.
-const MAX_QUEUES: u32 = 1 << 16;
 
 /// The hash functions that select an entry of the table (`ETH_RSS_HASH_*`), by their bit.
 const FUNCTIONS: [(u8, &str); 3] = [(1, "toeplitz"), (2, "xor"), (4, "crc32")];

@@ -15,7 +15,7 @@ use crate::machine::{Channels, Rss};
 use crate::read::device::device_path;
 use crate::read::files::name_of;
 use crate::root::{FileError, Root};
-use crate::sys;
+use crate::sys::ethtool as ioctls;
 
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
@@ -28,10 +28,10 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
         let text = root.read_opt(&format!("/sys/class/net/{interface}/{file}"))?.unwrap_or_default();
         Ok(text.trim().to_ascii_lowercase())
     };
-    let same = match sys::get_identity(interface) {
+    let same = match ioctls::get_identity(interface) {
         Ok((index, _)) if shown("ifindex")? != index.to_string() => false,
         Ok((_, address)) => {
-            let [_, _, bus] = sys::get_driver(interface).unwrap_or_default();
+            let [_, _, bus] = ioctls::get_driver(interface).unwrap_or_default();
             let device = root.canonical(&format!("/sys/class/net/{interface}/device"));
             let device = device.map(|link| device_path(root, &link));
             device.is_some_and(|device| name_of(&device) == bus)
@@ -49,7 +49,7 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
 pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>), FileError> {
     let path = format!("{ETHTOOL}/{interface}/driver");
     let text = if root.is_real() {
-        let [version, firmware, _] = sys::get_driver(interface).unwrap_or_default();
+        let [version, firmware, _] = ioctls::get_driver(interface).unwrap_or_default();
         let text = format!("version {}\nfirmware {}\n", one_line(&version), one_line(&firmware));
         root.remember(&path, || text.clone());
         text
@@ -72,7 +72,7 @@ fn one_line(text: &str) -> String {
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool), FileError> {
     let path = format!("{ETHTOOL}/{interface}/channels");
     if root.is_real() {
-        let channels = sys::get_channels(interface).ok().map(Channels::from_numbers);
+        let channels = ioctls::get_channels(interface).ok().map(Channels::from_numbers);
         root.remember(&path, || channels.map(|channels| channels.to_text()).unwrap_or_default());
         return Ok((channels, true));
     }
@@ -88,7 +88,7 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     if root.is_real() {
         require_same(root, interface)?;
-        return Ok(sys::set_channels(interface, channels.to_numbers())?);
+        return Ok(ioctls::set_channels(interface, channels.to_numbers())?);
     }
     root.write(&format!("{ETHTOOL}/{interface}/channels"), &channels.to_text())
 }
@@ -97,7 +97,7 @@ pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) ->
 pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError> {
     let path = rss_file(interface);
     if root.is_real() {
-        let answer = sys::get_rss(interface).ok();
+        let answer = ioctls::get_rss(interface).ok();
         let rss = answer.map(|(table, queues, function)| Rss { table, queues, function });
         root.remember(&path, || rss.as_ref().map(Rss::to_text).unwrap_or_default());
         return Ok(rss);
@@ -118,7 +118,7 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
     if root.is_real() {
         require_same(root, interface)?;
         let table = if rss.is_default() { &[] } else { rss.table.as_slice() };
-        return Ok(sys::set_rss(interface, table)?);
+        return Ok(ioctls::set_rss(interface, table)?);
     }
     let path = rss_file(interface);
     let now = self::rss(root, interface).map_err(io::Error::other)?;
@@ -133,7 +133,7 @@ const NTUPLE: &str = "rx-ntuple-filter";
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileError> {
     let path = features_file(interface);
     let text = if root.is_real() {
-        let answer = sys::get_feature(interface, NTUPLE);
+        let answer = ioctls::get_feature(interface, NTUPLE);
         let text = answer.ok().map(|(on, changeable)| {
             format!("{NTUPLE} {}{}\n", on_or_off(on), if changeable { "" } else { " fixed" })
         });
@@ -151,7 +151,7 @@ pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileE
 pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
     if root.is_real() {
         require_same(root, interface)?;
-        return Ok(sys::set_feature(interface, NTUPLE, on)?);
+        return Ok(ioctls::set_feature(interface, NTUPLE, on)?);
     }
     root.write(&features_file(interface), &format!("{NTUPLE} {}\n", on_or_off(on)))
 }

@@ -6,9 +6,6 @@ use crate::root::{FileError, Root};
 
 /// Ids of NUMA nodes from here on are ignored: the largest `MAX_NUMNODES` of any architecture.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
-/// Numbers of queues from here on are ignored: drivers keep them in 16 bits.
-pub(crate) const MAX_QUEUES: u32 = 1 << 16;
-
 /// N of a directory's name such as `rx-N`, if it is below a limit.
 pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
     name.strip_prefix(prefix)?.parse().ok().filter(|number| *number < limit)

@@ -7,15 +7,14 @@
 use nix::errno::Errno;
 
 use crate::cpuset::MAX_CPUS;
+use crate::machine::channels::MAX_QUEUES;
 use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
 use crate::machine::{
     Channels, Device, Interface, MaskFile, PcieLink, Rss, RxQueue, Stacked, TxQueue, VmbusChannel,
 };
 use crate::read::device::{device_path, on_usb};
-use crate::read::files::{
-    MAX_QUEUES, name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
-};
+use crate::read::files::{name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number};
 use crate::read::{Queues, Wants, ethtool, others, polling};
 use crate::root::{FileError, Root};
 
