@@ -51,6 +51,8 @@ TESTS=(
   'watch.rules.long  watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1200'
   'watch.storm.long  watch-long  fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
+  'partitions.long   partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
+  'partitions.6.1.long partitions small  --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel bookworm'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
