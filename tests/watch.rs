@@ -392,8 +392,10 @@ fn irqbalance_that_starts_is_an_event() {
     let watching = Watching::start(&machine, &[]);
     watching.told("as planned");
     for _ in 0..2 {
+        // systemd makes the directory, and nobody can be asked yet.
         std::fs::create_dir(machine.path("/run/irqbalance")).unwrap();
-        watching.told("(irqbalance started");
+        watching.signal(Signal::SIGUSR1);
+        watching.told("(SIGUSR1)");
         machine.write("/run/irqbalance/irqbalance812.sock", "");
         watching.told("(irqbalance started");
         machine.remove("/run/irqbalance");

@@ -7,7 +7,7 @@ use crate::root::Root;
 /// Where the bus device behind an interface is. `link` is where its `device` leads: the PCI function itself, or
 /// a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
 pub(crate) fn device_path(root: &Root, link: &str) -> String {
-    let mut above = if on_usb(root, link) { "" } else { link };
+    let mut above = link;
     while above.len() > "/sys/devices".len() {
         if is_pci_address(name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
             return above.to_owned();
@@ -15,9 +15,4 @@ pub(crate) fn device_path(root: &Root, link: &str) -> String {
         above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
     }
     link.to_owned()
-}
-
-/// A USB adapter's PCI ancestor is the machine controller, whose vectors are not the adapter's.
-pub(crate) fn on_usb(root: &Root, link: &str) -> bool {
-    root.link_name(&format!("{link}/subsystem")).as_deref() == Some("usb")
 }

@@ -13,7 +13,7 @@ use crate::machine::others::Virtual;
 use crate::machine::{
     Channels, Device, Interface, MaskFile, PcieLink, Rss, RxQueue, Stacked, TxQueue, VmbusChannel,
 };
-use crate::read::device::{device_path, on_usb};
+use crate::read::device::device_path;
 use crate::read::files::{name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number};
 use crate::read::{Queues, Wants, ethtool, others, polling};
 use crate::root::{FileError, Root};
@@ -90,6 +90,7 @@ fn read_interface(
     let speed = root.read_opt(&format!("{path}/speed"))?;
     let port = root.read_opt(&format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
+    let bus = root.link_name(&format!("{link}/subsystem"));
     let in_other_namespace = !ethtool::is_same(root, name)?;
     let (mut channels, mut channels_fixed, mut versions) = (None, false, (None, None));
     let (mut rss, mut ntuple) = (None, None);
@@ -109,7 +110,7 @@ fn read_interface(
         firmware: versions.1,
         mtu: read_number(root, &format!("{path}/mtu"))?,
         in_other_namespace,
-        device: read_device(root, link)?,
+        device: read_device(root, link, bus.as_deref())?,
         port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
         link: operstate,
         // Drivers report -1 (also as an unsigned number) for an unknown speed.
@@ -119,7 +120,7 @@ fn read_interface(
         rx_queues,
         tx_queues,
         polling: polling::read(root, path)?,
-        vmbus: read_vmbus(root, link)?,
+        vmbus: if bus.as_deref() == Some("vmbus") { Some(read_vmbus(root, link)?) } else { None },
         ..Interface::default()
     };
     // Of two interfaces that exchange their names, one may have the queues and the other the device.
@@ -191,10 +192,7 @@ fn netdev_driver(bus_driver: String) -> String {
     }
 }
 
-fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, FileError> {
-    if root.link_name(&format!("{link}/subsystem")).as_deref() != Some("vmbus") {
-        return Ok(None);
-    }
+fn read_vmbus(root: &Root, link: &str) -> Result<Vec<VmbusChannel>, FileError> {
     let mut channels = Vec::new();
     for name in root.list(&format!("{link}/channels"))?.unwrap_or_default() {
         let cpu = read_number(root, &format!("{link}/channels/{name}/cpu"))?;
@@ -202,11 +200,13 @@ fn read_vmbus(root: &Root, link: &str) -> Result<Option<Vec<VmbusChannel>>, File
         channels.extend(name.parse().ok().zip(cpu).map(|(id, cpu)| VmbusChannel { id, cpu }));
     }
     channels.sort_by_key(|channel| channel.id);
-    Ok(Some(channels))
+    Ok(channels)
 }
 
-fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
-    let path = device_path(root, link);
+fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device, FileError> {
+    // A USB adapter's PCI ancestor is the machine's USB controller, whose vectors are not the adapter's.
+    let on_usb = bus == Some("usb");
+    let path = if on_usb { link.to_owned() } else { device_path(root, link) };
     // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
     let node = |of: &str| -> Result<Option<u32>, FileError> {
         let node = root.read_opt(&format!("{of}/numa_node"))?;
@@ -227,7 +227,7 @@ fn read_device(root: &Root, link: &str) -> Result<Device, FileError> {
         pcie_mtps: most.map_or(0, PcieLink::total),
         link: if parent_name.is_some() { None } else { read_links(root, &path, most)? },
         parent: parent_name,
-        irqs: if on_usb(root, link) { Vec::new() } else { read_irqs(root, &path)? },
+        irqs: if on_usb { Vec::new() } else { read_irqs(root, &path)? },
     })
 }
 

@@ -14,8 +14,11 @@ pub(super) fn watcher(watcher: &Watcher) -> String {
     let runs = count(usize::try_from(watcher.count).unwrap_or(usize::MAX), "run");
     let text = format!("{what} since {since} (process {}), {runs}{waits}", watcher.pid);
     let mut out = wrap("watcher     ", &text);
-    let rows: Vec<Vec<String>> =
-        watcher.runs.iter().map(|run| vec![time(run.at), cause(run), result(run, watcher.observe)]).collect();
+    let rows: Vec<Vec<String>> = watcher
+        .runs
+        .iter()
+        .map(|run| vec![time(run.at), cause(run), result_and_reason(run, watcher.observe)])
+        .collect();
     out.push_str(&columns(12, &rows));
     if !watcher.left_alone.is_empty() {
         let settings = count(watcher.left_alone.len(), "setting");
@@ -43,10 +46,11 @@ pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
         (None, WatcherRun { failed: 0, changed, .. }) => {
             format!("{} not as planned", count(*changed, "setting"))
         }
-        (None, WatcherRun { failed, .. }) => format!("{} could not be changed", count(*failed, "setting")),
+        (None, WatcherRun { failed, .. }) => format!("{} failed", count(*failed, "change")),
     };
     let interfaces = count(interfaces, "interface");
-    let last = format!("last run {} ({}): {}", time(run.at), cause(run), result(run, watcher.observe));
+    let last =
+        format!("last run {} ({}): {}", time(run.at), cause(run), result_and_reason(run, watcher.observe));
     format!("{interfaces}, {state}; {last}; next check {}", time(next))
 }
 
@@ -66,6 +70,12 @@ pub fn cause(run: &WatcherRun) -> String {
     }
 }
 
+/// What a run did, and the first reason if something failed.
+fn result_and_reason(run: &WatcherRun, observe: bool) -> String {
+    let why = run.failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    result(run, observe) + &why
+}
+
 /// What a run did.
 pub fn result(run: &WatcherRun, observe: bool) -> String {
     if let Some(error) = &run.error {
@@ -79,7 +89,8 @@ pub fn result(run: &WatcherRun, observe: bool) -> String {
     };
     let failed = match run.failed {
         0 => String::new(),
-        failed => format!(", {failed} could not be {}", if observe { "determined" } else { "changed" }),
+        failed if observe => format!(", {failed} could not be determined"),
+        failed => format!(", {failed} failed"),
     };
     format!("{changed}{failed}")
 }

@@ -109,6 +109,9 @@ pub struct WatcherRun {
     pub changed: usize,
     /// Settings that could not be changed.
     pub failed: usize,
+    /// Why the first of these could not be changed, without the fix.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failure: Option<String>,
     /// Why the run failed as a whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,

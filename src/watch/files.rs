@@ -126,7 +126,7 @@ impl Files {
             match self.inotify.read_events() {
                 Ok(events) => {
                     for event in events {
-                        self.file_event(&event, &mut written, woken)?;
+                        self.file_event(root, &event, &mut written, woken)?;
                     }
                 }
                 Err(Errno::EAGAIN) => break,
@@ -150,6 +150,7 @@ impl Files {
 
     fn file_event(
         &mut self,
+        root: &Root,
         event: &InotifyEvent,
         written: &mut BTreeSet<u32>,
         woken: &mut Woken,
@@ -170,10 +171,8 @@ impl Files {
             self.directories.remove(&event.wd);
             if directory == self.irqbalance {
                 self.watch_irqbalance()?;
-                // It may have been made again before this event was read.
-                if self.directories.values().any(|path| *path == self.irqbalance) {
-                    woken.events.push(Event::of(Kind::Irqbalance));
-                }
+                // It may have been made again, with a socket, before this event was read.
+                woken.events.extend(irqbalance_has_started(root));
             }
             return Ok(());
         }
@@ -182,7 +181,7 @@ impl Files {
         if directory == self.run && is_new && directory.join(name) == self.irqbalance {
             self.watch_irqbalance()?;
             // It may have made its socket before it was watched.
-            woken.events.push(Event::of(Kind::Irqbalance));
+            woken.events.extend(irqbalance_has_started(root));
         }
         if directory == self.irqbalance && is_new && is_socket(name) {
             woken.events.push(Event::of(Kind::Irqbalance));
@@ -201,8 +200,14 @@ fn moved(irq: u32) -> Event {
     Event::new(Kind::Affinity, irq.to_string())
 }
 
+/// The event if irqbalance has made a socket already. Until it has, there is nobody to ask.
+fn irqbalance_has_started(root: &Root) -> Option<Event> {
+    let names = root.list(IRQBALANCE).ok().flatten().unwrap_or_default();
+    names.iter().any(|name| is_socket(OsStr::new(name))).then(|| Event::of(Kind::Irqbalance))
+}
+
 fn is_socket(name: &OsStr) -> bool {
-    name.to_string_lossy().ends_with(".sock")
+    Path::new(name).extension().is_some_and(|extension| extension == "sock")
 }
 
 impl AsFd for Files {

@@ -43,6 +43,8 @@ impl Watching<'_> {
             }
             Ok(report) => {
                 (run.changed, run.failed) = (report.changed, report.failed);
+                let reason = |why: &String| why.split("; fix: ").next().unwrap_or_default().to_owned();
+                run.failure = report.failures.first().map(reason);
                 self.interfaces = report.interfaces;
                 self.schedule.end(now, report.failed > 0);
                 self.log_run(&run, &report);
