@@ -51,16 +51,19 @@ expect 0 nicpin apply nic0 --rss 2
 contains "no table" "the driver reports none" "$OUT"
 expect 0 nicpin restore
 
-# -------------------------------------------------- kill -9 before each of the last ioctls
+# ------------------------------ kill -9 before each of the last ioctls: the table is set by one of them
 strace -f -qq -o /tmp/trace -e trace=ioctl nicpin apply nic1 --rss 3 >/dev/null
 ioctls=$(grep -c 'ioctl(' /tmp/trace)
 restored nic1 "before any kill"
-kills=0 n=$((ioctls - 8))
+kills=0 n=$((ioctls - 20))
 while strace -f -qq -o /dev/null -e trace=ioctl -e "inject=ioctl:signal=KILL:when=$n" nicpin apply nic1 --rss 3 >/dev/null 2>&1; [ $? = 137 ]; do
   kills=$((kills + 1)) n=$((n + 1))
+  queues nic1 >> /tmp/tables
+  echo >> /tmp/tables
   restored nic1 "killed at ioctl $n"
 done
 at_least "times that apply was killed" 4 $kills
+equal "tables that killed applies left" "0 1 2 ,0 1 2 3 4 5 6 7 ," "$(sort -u /tmp/tables | tr '\n' ',')"
 restored nic1 "after the last apply"
 
 # ------------------------------------------------------------------- with channels
