@@ -39,7 +39,7 @@ TESTS=(
   "apply.offline     apply     two-node     --kernel-args maxcpus=6"
   "hotplug           hotplug   four-node"
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
-  "napi-threads.long napi-threads four-node --deb util-linux --deb strace --timeout 600"
+  "napi-threads      napi-threads four-node --deb util-linux --deb strace --timeout 600"
   "napi-threads.6.1.long napi-threads four-node --deb util-linux --deb strace --timeout 600 --kernel bookworm"
   "channels          channels  four-node"
   "rss               rss       four-node    --deb ethtool --deb strace"
@@ -51,6 +51,7 @@ TESTS=(
   'watch.rules.long  watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1200'
   'watch.storm.long  watch-long  fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
+  'partitions        partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 -- brief'
   'partitions.long   partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
   'partitions.6.1.long partitions small  --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel bookworm'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
