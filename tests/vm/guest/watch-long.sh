@@ -11,10 +11,11 @@ memory() { awk '/^Private_Dirty/ {sum += $2} END {print sum}' "/proc/$(watcher_p
 section "a receive buffer that is too small"
 sysctl -qw net.core.rmem_default=2304
 fresh
-for _ in $(seq 20); do
-  for n in $(seq 20); do ip link set dev nic3 mtu $((1400 + n)); done
-done
+# While it reads nothing, a few messages fill the buffer.
+kill -STOP "$(watcher_pid)"
+for n in $(seq 40); do ip link set dev nic3 mtu $((1400 + n)); done
 ethtool -L nic0 combined 2
+kill -CONT "$(watcher_pid)"
 poll 80 as_before
 expect 0 nicpin check
 poll 30 quiet
