@@ -38,7 +38,9 @@ corrected() {
   poll 30 more_runs "$before" || { failed "$what: no run"; return; }
   took=$(($(milliseconds) - ended))
   # There may be a second run, for what came while the first one was at work.
+  # Each check takes time from a run at work.
   until as_before; do
+    sleep 0.1
     [ $(($(milliseconds) - began)) -lt 40000 ] || { failed "$what: not as planned again"; nicpin check; return; }
     took=$(($(milliseconds) - ended))
   done
@@ -48,11 +50,14 @@ corrected() {
 }
 last_event() { sed -n 's/^      "event": "\(.*\)",$/\1/p' $STATE | head -1; }
 
-# rebind NIC: takes it from its driver, and gives it back
+# is_open NIC: whether udev has given it its name, and networkd has opened it. It has no vectors before that.
+is_open() { [ $(($(cat "/sys/class/net/$1/flags" 2>/dev/null || echo 0) & 1)) = 1 ]; }
+# rebind NIC: takes it from its driver, and gives it back, until it is open again
 rebind() {
   local device driver
   device=$(readlink -f "/sys/class/net/$1/device") driver=$(readlink -f "$device/driver")
   echo "${device##*/}" > "$driver/unbind"; echo "${device##*/}" > "$driver/bind"
+  poll 10 is_open "$1"
 }
 cpu3() { echo "$1" > /sys/devices/system/cpu/cpu3/online; }
 suspend() { # and resume

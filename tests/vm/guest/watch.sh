@@ -40,8 +40,8 @@ moved_while_down() { # NIC
 reset() { spoil "$1"; ethtool -t "$1" offline; true; }
 ring() { spoil "$1"; ethtool -G "$1" rx 512; }
 mtu() { spoil "$1"; ip link set dev "$1" mtu 1400; }
-remove_and_rescan() { echo 1 > "$(pci nic2)/remove"; sleep 0.5; echo 1 > /sys/bus/pci/rescan; }
-reload() { modprobe -r e1000e; modprobe e1000e; }
+remove_and_rescan() { echo 1 > "$(pci nic2)/remove"; sleep 0.5; echo 1 > /sys/bus/pci/rescan; poll 10 is_open nic2; }
+reload() { modprobe -r e1000e; modprobe e1000e; poll 10 is_open nic3; }
 
 fresh
 corrected "ethtool -L, virtio" ethtool -L nic0 combined 2
