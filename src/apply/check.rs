@@ -12,8 +12,8 @@ use crate::report::difference::Reason;
 use crate::report::status::{InterfaceStatus, Status};
 use crate::root::Root;
 
-/// Checks whether the machine is as planned; writes nothing. `asked`: whether the interfaces were selected by name
-/// ([`Selection::asked`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
+/// Checks whether the machine is as planned; writes nothing. `requested`: whether the interfaces were selected by name
+/// ([`Selection::explicit`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let found = differences(root, machine, plan);
     let mut unknown = Unplannable::unknown(plan, requested);

@@ -62,7 +62,7 @@ struct Watching<'a> {
     schedule: Schedule,
     fights: Fights,
     start: Instant,
-    /// When systemd was told last that this process is alive.
+    /// When systemd last got a message that this process is alive.
     alive: Duration,
     /// The events that the next run is for.
     events: Events,

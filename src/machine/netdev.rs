@@ -158,17 +158,17 @@ impl Netdev {
     pub fn by_irq(&self) -> BTreeMap<u32, IrqQueues> {
         let irqs: BTreeMap<u32, u32> =
             self.napis.iter().filter_map(|napi| Some((napi.id, napi.irq?))).collect();
-        let mut served: BTreeMap<u32, IrqQueues> = BTreeMap::new();
+        let mut found: BTreeMap<u32, IrqQueues> = BTreeMap::new();
         for queue in &self.queues {
             if let Some(&irq) = queue.napi.and_then(|napi| irqs.get(&napi)) {
-                let served = served.entry(irq).or_default();
+                let of_irq = found.entry(irq).or_default();
                 match queue.direction {
-                    Direction::Rx => served.rx.insert(queue.id),
-                    Direction::Tx => served.tx.insert(queue.id),
+                    Direction::Rx => of_irq.rx.insert(queue.id),
+                    Direction::Tx => of_irq.tx.insert(queue.id),
                 };
             }
         }
-        served
+        found
     }
 
     /// The IRQ of a queue, where it is reported.
@@ -213,10 +213,10 @@ mod tests {
 
     #[test]
     fn queues_meet_their_irq_by_way_of_the_napi() {
-        let served = Netdev::parse(TEXT).unwrap().by_irq();
+        let found = Netdev::parse(TEXT).unwrap().by_irq();
         let set = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<_>>();
         assert_eq!(
-            served,
+            found,
             BTreeMap::from([
                 (45, IrqQueues { rx: set(&[0]), tx: set(&[0]) }),
                 (46, IrqQueues { rx: set(&[1]), tx: set(&[]) })

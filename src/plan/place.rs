@@ -61,7 +61,7 @@ impl Locations {
         for (class, cpus) in topology.speed_classes.iter().enumerate() {
             each(cpus, &|place| place.class = class);
         }
-        let nodes = topology.nodes.iter().map(|(&node, told)| (node, &told.cpus));
+        let nodes = topology.nodes.iter().map(|(&id, node)| (id, &node.cpus));
         for (at, (node, cpus)) in nodes.enumerate() {
             each(cpus, &|place| (place.node, place.domain) = (Some(node), at));
         }

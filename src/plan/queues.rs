@@ -123,14 +123,14 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
     free = others.unwrap_or(free);
     // A queue's packets are spread over two CPUs or more. If fewer than half of the queues can have that, none has.
     let cores = locations.cores_in(&free);
-    let served = queues.len().min(cores).min(free.len() / 2);
-    if served * 2 < queues.len() {
+    let spread = queues.len().min(cores).min(free.len() / 2);
+    if spread * 2 < queues.len() {
         let queues = queues.len();
         let why = format!("too few free cores{but_cpu0}: {cores} for {queues} queues");
         return off(&why, None);
     }
     let interrupted: Vec<CpuSet> =
-        queues[..served].iter().map(|queue| interrupted(machine, work, queue)).collect();
+        queues[..spread].iter().map(|queue| interrupted(machine, work, queue)).collect();
     let mut sets = steer::rps(&machine.topology, locations, &free, &interrupted);
     sets.iter_mut().filter(|cpus| cpus.len() < 2).for_each(|cpus| *cpus = CpuSet::new());
     let noun = if cores == 1 { "core" } else { "cores" };

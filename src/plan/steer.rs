@@ -18,14 +18,14 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
         return Vec::new();
     }
     let mut shares = Shares { cpus: vec![CpuSet::new(); queues], sizes: vec![0; queues] };
-    let nearby = QueuesByDistance::new(locations, completions);
+    let by_distance = QueuesByDistance::new(locations, completions);
     let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, locations.of(first)?)));
     let (near, far): (Vec<_>, Vec<_>) =
-        locations.cores_by_node().iter().partition(|(node, _)| nearby.on_node.contains_key(node));
+        locations.cores_by_node().iter().partition(|(node, _)| by_distance.on_node.contains_key(node));
     let mut local: Vec<(u32, &CpuSet)> = Vec::new();
     for core in near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]) {
         let away =
-            |(_, place)| core.iter().filter_map(|cpu| nearby.of(cpu, place)).map(|(away, _)| away).min();
+            |(_, place)| core.iter().filter_map(|cpu| by_distance.of(cpu, place)).map(|(away, _)| away).min();
         local.extend(first_of(core).and_then(away).map(|away| (away, core)));
     }
     // Cores with completions come first, so that their CPUs count when the others are divided.
@@ -39,7 +39,7 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
             else {
                 continue;
             };
-            if let Some((_, queues)) = nearby.of(first, place) {
+            if let Some((_, queues)) = by_distance.of(first, place) {
                 shares.give_smallest(queues, &piece);
             }
         }
@@ -61,15 +61,15 @@ struct QueuesByDistance {
 
 impl QueuesByDistance {
     fn new(locations: &Locations, completions: &[u32]) -> Self {
-        let mut nearby = Self::default();
+        let mut by_distance = Self::default();
         for (queue, &cpu) in completions.iter().enumerate() {
             let Some(place) = locations.of(cpu) else { continue };
-            nearby.on_cpu.entry(cpu).or_default().push(queue);
-            nearby.on_core.entry(place.core).or_default().push(queue);
-            nearby.in_domain.entry((place.node, place.domain)).or_default().push(queue);
-            nearby.on_node.entry(place.node).or_default().push(queue);
+            by_distance.on_cpu.entry(cpu).or_default().push(queue);
+            by_distance.on_core.entry(place.core).or_default().push(queue);
+            by_distance.in_domain.entry((place.node, place.domain)).or_default().push(queue);
+            by_distance.on_node.entry(place.node).or_default().push(queue);
         }
-        nearby
+        by_distance
     }
 
     /// The queues that complete nearest to a CPU, and how far: 0 on the CPU, 1 on its core, 2 in its L3 domain, 3 on its

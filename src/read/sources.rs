@@ -28,11 +28,11 @@ pub(crate) fn settle(
     let mut settled = SettledVectors::default();
     let mut named: BTreeMap<u32, (NamedVector, Option<VectorUse>)> =
         named.into_iter().map(|(found, placed)| (found.irq, (found, placed))).collect();
-    for (&irq, served) in reported {
+    for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
         let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
         let Some(name) = by_name.map(|(found, _)| found.action).or_else(|| action(irq)) else { continue };
-        let Some(known) = by_netlink(served, placed, reported) else { continue };
+        let Some(known) = by_netlink(queues, placed, reported) else { continue };
         if let Some(placed) = placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
         {
             let (netlink, by_name) = (words(known), words(placed));
@@ -70,11 +70,11 @@ pub(crate) fn settle(
 /// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
 /// one direction only is taken at its vector's name for the other.
 fn by_netlink(
-    served: &IrqQueues,
+    queues: &IrqQueues,
     named: Option<VectorUse>,
     reported: &BTreeMap<u32, IrqQueues>,
 ) -> Option<VectorUse> {
-    let (role, queue) = match (served.rx.intersection(&served.tx).min(), served.rx.first(), served.tx.first())
+    let (role, queue) = match (queues.rx.intersection(&queues.tx).min(), queues.rx.first(), queues.tx.first())
     {
         (Some(&both), ..) => (Role::Combined, both),
         (None, Some(&rx), _) => (Role::Rx, rx),
@@ -101,11 +101,11 @@ fn taken(placed: VectorUse, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> 
 }
 
 fn owner(direction: Direction, queue: u32, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
-    let has = |served: &IrqQueues| match direction {
-        Direction::Rx => served.rx.contains(&queue),
-        Direction::Tx => served.tx.contains(&queue),
+    let has = |queues: &IrqQueues| match direction {
+        Direction::Rx => queues.rx.contains(&queue),
+        Direction::Tx => queues.tx.contains(&queue),
     };
-    reported.iter().find(|(_, served)| has(served)).map(|(&irq, _)| irq)
+    reported.iter().find(|(_, queues)| has(queues)).map(|(&irq, _)| irq)
 }
 
 fn words(placed: VectorUse) -> String {

@@ -13,7 +13,7 @@ use nix::time::{ClockId, clock_gettime};
 #[derive(Debug, Default)]
 pub struct Manager {
     socket: Option<UnixDatagram>,
-    /// Within this time it has to be told that the process is alive.
+    /// Within this time it has to get a message that the process is alive.
     pub watchdog: Option<Duration>,
 }
 
