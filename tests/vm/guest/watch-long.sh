@@ -31,9 +31,14 @@ fresh
 poll 20 quiet
 fds=$(descriptors) kb=$(memory) before=$(runs) began=$(milliseconds)
 for n in $(seq 2000); do
-  # Two messages each, with hardware; three without.
-  ip link set dev nic3 mtu $((1400 + n % 50)); ip link set dev nic2 mtu $((1400 + n % 50))
-  ip link add v type veth peer name w; ip link set dev v up; ip link del v
+  # Two changes of hardware, and three that are virtual.
+  ip -batch - <<END
+link set dev nic3 mtu $((1400 + n % 50))
+link set dev nic2 mtu $((1400 + n % 50))
+link add v type veth peer name w
+link set dev v up
+link del v
+END
   [ $((n % 100)) != 0 ] || ethtool -L nic0 combined $((2 + n / 100 % 2))
 done
 echo "events for $((($(milliseconds) - began) / 1000)) s: $(($(runs) - before)) runs"
