@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
+use nicpin::report::outcome::ApplyOutcome;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use support::run::{Copy, good, words};
@@ -41,6 +42,16 @@ fn banned(machine: &Copy) -> BTreeSet<u32> {
     let text = machine.read(ANSWER);
     let words: Vec<&str> = text.split_whitespace().collect();
     words.windows(2).filter(|pair| pair[0] == "IRQ").map(|pair| pair[1].parse().unwrap()).collect()
+}
+
+fn apply_all(root: &Root, options: Options) -> ApplyOutcome {
+    let done = apply::apply(root, options, |root| {
+        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        Ok::<_, apply::ApplyError>((host, plan))
+    });
+    done.unwrap()
 }
 
 fn set(irqs: &[u32]) -> BTreeSet<u32> {
@@ -371,17 +382,33 @@ fn atomic_removes_the_bans_of_this_apply() {
         let refused = access.action == FileAction::Write && access.path.ends_with("/xps_cpus");
         if refused { InjectedAnswer::Errno(nix::libc::EINVAL) } else { InjectedAnswer::Done }
     });
-    let done = apply::apply(&root.unwrap(), options, |root| {
-        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
-        let selection = Selection::new(&host, &[], false).unwrap();
-        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
-        Ok::<_, apply::ApplyError>((host, plan))
-    });
-    let undone = done.unwrap().undone.unwrap();
+    let undone = apply_all(&root.unwrap(), options).undone.unwrap();
     assert!(undone.complete() && undone.irqbalance.is_some_and(|done| done.irqs == 8));
     assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
     good(&machine, &["restore"]);
     assert_eq!(banned(&machine), set(&[9]));
+}
+
+/// It scans the machine, and answers only after it has moved vectors that were as planned when they were read.
+#[test]
+fn vectors_that_irqbalance_moves_before_it_answers_are_restored() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    let vector = format!("/proc/irq/{}/smp_affinity", PLANNED[0]);
+    let planned = machine.read(&vector);
+    restart(&machine, 700, &[]);
+    let moved = machine.path(&vector);
+    let root = Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
+        if access.action == FileAction::Write && access.path == ANSWER {
+            std::fs::write(&moved, "80\n").unwrap();
+        }
+        InjectedAnswer::Done
+    });
+    let done = apply_all(&root.unwrap(), Options::default());
+    let written: Vec<_> = done.results.iter().map(|result| &*result.path).collect();
+    assert_eq!(written, [&*vector]);
+    assert_eq!(machine.read(&vector), planned);
+    assert_eq!(banned(&machine), set(&PLANNED));
 }
 
 #[test]

@@ -43,8 +43,8 @@ impl Default for Options {
 /// Applies a plan as `nicpin apply` does: under the lock, with the original settings on disk before the first write.
 /// Writes only what differs, creates no file, writes nothing outside the root, and reads back each write.
 ///
-/// `plan` reads the machine and plans it. It is called under the lock, and once more after channels were changed, since
-/// queues and vectors are new then. A refused write is an outcome, not an error.
+/// `plan` reads the machine and plans it. It is called under the lock, and again after channels were changed, since
+/// queues and vectors are new then, and after irqbalance was asked, which moves vectors until then. A refused write is an outcome, not an error.
 ///
 /// ```
 /// use nicpin::{Options, Policy, Root, Selection, Wants};
@@ -92,23 +92,17 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     session.start_trial(&machine, &planned)?;
     let channels = change_planned_channels(root, &machine, &planned);
     if !channels.is_empty() {
-        // Queues and vectors are new now, so the rest is planned for them. They go away when the channels are restored,
-        // so their settings are not original ones.
-        let again = plan(root).and_then(|(machine, plan)| {
-            session.add_to_record(&machine, &plan)?;
-            Ok((machine, plan))
-        });
-        match again {
-            Ok(again) => (machine, planned) = again,
-            Err(error) => {
-                session.undo()?;
-                return Err(error);
-            }
-        }
+        // Queues and vectors are new now. They go away when the channels are restored, so their settings are not original
+        // ones.
+        (machine, planned) = session.plan_again(&mut plan)?;
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
     let irqbalance =
         if stop { None } else { irqbalance::before_writes(root, &machine, &planned, options.repeats) };
+    if irqbalance.as_ref().is_some_and(|outcome| outcome.changed) {
+        // Until it answered, it may have moved vectors that were as planned when they were read.
+        (machine, planned) = session.plan_again(&mut plan)?;
+    }
     let stop = stop || options.atomic && irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
     irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
@@ -194,6 +188,21 @@ impl<'a> Session<'a> {
             self.reset_record();
         }
         Ok(saved?)
+    }
+
+    /// Reads and plans again, after something was changed that is undone if this fails.
+    fn plan_again<E: From<ApplyError>>(
+        &mut self,
+        plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
+    ) -> Result<(Machine, Plan), E> {
+        let again = plan(self.root).and_then(|(machine, plan)| {
+            self.add_to_record(&machine, &plan)?;
+            Ok((machine, plan))
+        });
+        if again.is_err() {
+            self.undo()?;
+        }
+        again
     }
 
     /// Records the current settings on disk.
