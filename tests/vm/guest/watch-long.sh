@@ -33,12 +33,14 @@ fds=$(descriptors) kb=$(memory) before=$(runs) began=$(milliseconds)
 for n in $(seq 2000); do
   # Two changes of hardware, and three that are virtual.
   ip -batch - <<END
-link set dev nic3 mtu $((1400 + n % 50))
-link set dev nic2 mtu $((1400 + n % 50))
+link set dev nic3 txqueuelen $((500 + n))
+link set dev nic2 txqueuelen $((500 + n))
 link add v type veth peer name w
 link set dev v up
 link del v
 END
+  # The drivers reset the devices for these.
+  [ $((n % 20)) != 0 ] || { ip link set dev nic3 mtu $((1400 + n / 20)); ip link set dev nic2 mtu $((1400 + n / 20)); }
   [ $((n % 100)) != 0 ] || ethtool -L nic0 combined $((2 + n / 100 % 2))
 done
 echo "events for $((($(milliseconds) - began) / 1000)) s: $(($(runs) - before)) runs"
