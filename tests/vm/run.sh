@@ -39,7 +39,7 @@ TESTS=(
   "apply.offline     apply     two-node     --kernel-args maxcpus=6"
   "hotplug           hotplug   four-node"
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
-  "napi-threads      napi-threads four-node --deb util-linux --deb strace --timeout 600"
+  "napi-threads.long napi-threads four-node --deb util-linux --deb strace --timeout 600"
   "napi-threads.6.1.long napi-threads four-node --deb util-linux --deb strace --timeout 600 --kernel bookworm"
   "channels          channels  four-node"
   "rss               rss       four-node    --deb ethtool --deb strace"
