@@ -24,7 +24,8 @@ const NET: &str = "/sys/class/net";
 const TRIES: u32 = 10;
 
 /// Restores these texts: channels first, since queues and vectors are created and removed with them. If interfaces are
-/// renamed again and again meanwhile, this is an error, and nothing is written to another interface that gets a name. `may_stop`: whether a signal ends this before the next write; the restore of a failed apply goes on.
+/// renamed again and again meanwhile, this is an error, and nothing is written to another interface that gets a name.
+/// `may_stop`: whether a signal ends this before the next write; the restore of a failed apply goes on.
 pub(crate) fn restore_settings(
     root: &Root,
     texts: &Texts,

@@ -44,7 +44,8 @@ impl Default for Options {
 /// Writes only what differs, creates no file, writes nothing outside the root, and reads back each write.
 ///
 /// `plan` reads the machine and plans it. It is called under the lock, and again after channels were changed, since
-/// queues and vectors are new then, and after irqbalance was asked, which moves vectors until then. A refused write is an outcome, not an error.
+/// queues and vectors are new then, and after irqbalance was asked, which moves vectors until then. A refused write is
+/// an outcome, not an error.
 ///
 /// ```
 /// use nicpin::{Options, Policy, Root, Selection, Wants};
@@ -92,8 +93,8 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     session.start_trial(&machine, &planned)?;
     let channels = change_planned_channels(root, &machine, &planned);
     if !channels.is_empty() {
-        // Queues and vectors are new now. They go away when the channels are restored, so their settings are not original
-        // ones.
+        // Queues and vectors are new now. They go away when the channels are restored, so their settings are not
+        // original ones.
         (machine, planned) = session.plan_again(&mut plan)?;
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());

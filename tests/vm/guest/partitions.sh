@@ -1,12 +1,10 @@
 #!/bin/bash
 # shellcheck disable=SC1091,SC2086
 # nicpin-watch.service while cpuset partitions of cgroup v2 are made, changed and removed: no vector stays on their CPUs, and
-# the plan is back when they have gone. With `brief`: within four times the limit, since other machines run at the same time.
+# the plan is back when they have gone.
 . /harness/lib.sh
 . /payload/assert.sh
 . /payload/watch-lib.sh
-
-[ -z "${1:-}" ] || LIMIT=$((4 * LIMIT))
 
 CGROUPS=/sys/fs/cgroup
 poll 60 as_before || failed "the plan is not reached after the boot"

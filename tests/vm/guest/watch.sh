@@ -6,8 +6,6 @@
 . /payload/assert.sh
 . /payload/watch-lib.sh
 BRIEF=${1:-}
-# Other machines are emulated beside it then.
-[ -z "$BRIEF" ] || LIMIT=$((4 * LIMIT))
 
 section "boot"
 links() { journalctl --boot --dmesg --output short-monotonic --no-hostname | grep -E 'renamed from|[Ll]ink.* up' | tail -n 8; }
