@@ -61,22 +61,23 @@ pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<
     Dialect::of(driver).classify(action)
 }
 
-/// How one driver names its vectors: the rows of the table to look through for each of its names.
+/// How one driver names its vectors: the rows of the table to look through for each of its names, with their patterns'
+/// parts.
 #[derive(Debug)]
-pub(crate) struct Dialect(Vec<&'static Pattern>);
+pub(crate) struct Dialect(Vec<(&'static Pattern, Vec<Part>)>);
 
 impl Dialect {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
         let of =
             |row: &&Pattern| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
-        let rows: Vec<&Pattern> = TABLE.iter().filter(of).collect();
-        if !rows.is_empty() {
-            return Self(rows);
-        }
         // Names may begin with their driver's name. Sub-functions share their parents' names.
         let telling = |row: &Pattern| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
-        Self(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)).collect())
+        let mut rows: Vec<&Pattern> = TABLE.iter().filter(of).collect();
+        if rows.is_empty() {
+            rows.extend(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)));
+        }
+        Self(rows.into_iter().map(|row| (row, parts(row.text))).collect())
     }
 
     /// As [`classify`].
@@ -94,8 +95,8 @@ impl Dialect {
     /// The row that fits best, and the match.
     fn pick<'a>(&self, action: &'a str) -> Option<(&'static Pattern, Fit<'a>)> {
         let mut best: Option<(&Pattern, Fit)> = None;
-        for &row in &self.0 {
-            let Some(found) = fit(row.text, action, 0, row.cut > 0 && action.len() == row.cut) else {
+        for (row, parts) in &self.0 {
+            let Some(found) = fit(parts, action, row.cut > 0 && action.len() == row.cut) else {
                 continue;
             };
             let weight = |row: &Pattern, found: &Fit| (!row.role.is_queue(), found.literals);
@@ -429,58 +430,94 @@ struct Fit<'a> {
     address: Option<&'a str>,
 }
 
-/// Fits `pattern` to `action` from byte `at` on; with `cut` the action may end before literal text or number.
-fn fit<'a>(pattern: &str, action: &'a str, at: usize, cut: bool) -> Option<Fit<'a>> {
-    let rest = &action[at..];
-    let Some(first) = pattern.as_bytes().first() else { return rest.is_empty().then(Fit::default) };
-    let Some((place, tail)) = pattern.strip_prefix('{').and_then(|inner| inner.split_once('}')) else {
-        return match rest.as_bytes().first() {
-            Some(byte) if byte.eq_ignore_ascii_case(first) => {
-                let found = fit(&pattern[1..], action, at + 1, cut)?;
-                Some(Fit { literals: found.literals + 1, ..found })
-            }
-            None if cut => Some(Fit::default()),
-            _ => None,
-        };
-    };
-    if rest.is_empty() && cut && place == "n" {
+/// A part of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Text, in either case.
+    Literal(&'static str),
+    /// `{if}`
+    Interface,
+    /// `{n}`
+    Number,
+    /// `{pci}`
+    Address,
+    /// `{h}`
+    OtherNumber,
+    /// `{ctl}`
+    Control,
+    /// `{x}`
+    Any,
+}
+
+/// The parts of a pattern.
+fn parts(pattern: &'static str) -> Vec<Part> {
+    // What is before a brace is literal; what is after an opening one is a placeholder.
+    let mut parts = Vec::new();
+    for piece in pattern.split_inclusive(['{', '}']) {
+        parts.push(match piece {
+            "{" => continue,
+            "if}" => Part::Interface,
+            "n}" => Part::Number,
+            "pci}" => Part::Address,
+            "h}" => Part::OtherNumber,
+            "ctl}" => Part::Control,
+            "x}" => Part::Any,
+            text => Part::Literal(text.trim_end_matches('{')),
+        });
+    }
+    parts
+}
+
+/// Fits the parts of a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
+fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a>> {
+    let Some((&part, tail)) = parts.split_first() else { return rest.is_empty().then(Fit::default) };
+    if let Part::Literal(literal) = part {
+        let length = if cut { literal.len().min(rest.len()) } else { literal.len() };
+        let (text, rest) = rest.split_at_checked(length)?;
+        if !text.eq_ignore_ascii_case(&literal[..length]) {
+            return None;
+        }
+        let found = if length < literal.len() { Fit::default() } else { fit(tail, rest, cut)? };
+        return Some(Fit { literals: length + found.literals, ..found });
+    }
+    if rest.is_empty() && cut && part == Part::Number {
         return Some(Fit::default());
     }
-    let (least, most) = span(place, rest);
+    let (least, most) = span(part, rest);
     // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
     // name that was cut off the shortest, and never all: what follows in the pattern makes the difference.
     (least..=most).map(|len| if cut { len } else { least + most - len }).find_map(|len| {
-        let text = rest.get(..len)?;
-        let number = if place == "n" { Some(text.parse().ok()?) } else { None };
-        let all = cut && len == rest.len() && !tail.is_empty();
-        if all || (place == "pci" && !text.contains(':')) {
+        let (text, rest) = rest.split_at_checked(len)?;
+        let number = if part == Part::Number { Some(text.parse().ok()?) } else { None };
+        let all = cut && rest.is_empty() && !tail.is_empty();
+        if all || (part == Part::Address && !text.contains(':')) {
             return None;
         }
-        let found = fit(tail, action, at + len, cut)?;
-        Some(match place {
-            "n" => Fit { number, ..found },
-            "if" => Fit { interface: Some(text), ..found },
-            "pci" => Fit { address: Some(text), ..found },
+        let found = fit(tail, rest, cut)?;
+        Some(match part {
+            Part::Number => Fit { number, ..found },
+            Part::Interface => Fit { interface: Some(text), ..found },
+            Part::Address => Fit { address: Some(text), ..found },
             _ => found,
         })
     })
 }
 
 /// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
-fn span(place: &str, rest: &str) -> (usize, usize) {
+fn span(placeholder: Part, rest: &str) -> (usize, usize) {
     let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
-    match place {
+    match placeholder {
         // What the kernel takes for a name; alias names of old kernels hold a colon.
-        "if" => (1, run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15)),
-        "n" => {
+        Part::Interface => (1, run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15)),
+        Part::Number => {
             let digits = run(u8::is_ascii_digit);
             (digits.max(1), digits)
         }
-        "h" => (1, run(u8::is_ascii_hexdigit)),
-        "pci" => (1, run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))),
-        "ctl" if !says_control(rest) => (1, 0),
-        "ctl" => (rest.len(), rest.len()),
-        _ => (0, rest.len()),
+        Part::OtherNumber => (1, run(u8::is_ascii_hexdigit)),
+        Part::Address => (1, run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))),
+        Part::Control if !says_control(rest) => (1, 0),
+        Part::Control => (rest.len(), rest.len()),
+        Part::Any | Part::Literal(_) => (0, rest.len()),
     }
 }
 
