@@ -10,6 +10,7 @@
 mod text;
 mod words;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,7 +45,9 @@ impl CpuSet {
 
     /// The set of one CPU.
     pub fn single(cpu: u32) -> Self {
-        [cpu].into_iter().collect()
+        let mut set = Self::new();
+        set.insert(cpu);
+        set
     }
 
     /// The CPUs from 0 up to but not including `end`.
@@ -176,6 +179,17 @@ impl CpuSet {
         union
     }
 
+    /// The CPUs of all sets.
+    pub(crate) fn union_of(sets: impl IntoIterator<Item = impl Borrow<Self>>) -> Self {
+        let mut words = Vec::new();
+        for set in sets {
+            for (index, word) in set.borrow().words() {
+                include(&mut words, index, word);
+            }
+        }
+        Self::of_words(words)
+    }
+
     /// Adds the CPUs of another set.
     pub fn add(&mut self, other: &Self) {
         for (index, word) in other.words() {
@@ -232,11 +246,20 @@ impl CpuSet {
     }
 }
 
+/// Adds CPUs to the word of this index.
+fn include(words: &mut Vec<u64>, index: u32, cpus: u64) {
+    let at = index as usize;
+    words.resize(words.len().max(at + 1), 0);
+    words[at] |= cpus;
+}
+
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        let mut set = Self::new();
-        set.extend(cpus);
-        set
+        let mut words = Vec::new();
+        for cpu in cpus.into_iter().filter(|cpu| *cpu < MAX_CPUS) {
+            include(&mut words, cpu / 64, 1 << (cpu % 64));
+        }
+        Self::of_words(words)
     }
 }
 

@@ -44,7 +44,7 @@ impl Topology {
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
         let on = |node: u32| self.nodes.get(&node).map(|n| n.cpus.intersection(usable)).unwrap_or_default();
         let home = |nodes: NodeSet, source| {
-            let cpus = nodes.iter().fold(CpuSet::new(), |all, node| all.union(&on(node)));
+            let cpus = CpuSet::union_of(nodes.iter().map(on));
             Home { nodes, source, cpus }
         };
         if let Some(node) = device.node.filter(|node| self.nodes.contains_key(node)) {
@@ -81,7 +81,7 @@ impl Topology {
             return cpus.clone();
         }
         let nearest = self.nearest_of(node, |other| on(other).is_some());
-        nearest.iter().filter_map(on).fold(CpuSet::new(), |all, cpus| all.union(cpus))
+        CpuSet::union_of(nearest.iter().filter_map(on))
     }
 
     /// Of the other nodes for which something holds, the nearest, and all that are as near.

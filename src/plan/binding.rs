@@ -215,7 +215,7 @@ fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingE
 /// The CPUs for a program, from local ones: those without interrupts if they are at least half of them, else all.
 /// Isolated and `nohz_full` CPUs, and exclusive ones that the policy leaves out, only when there are no others.
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
-    let exclusive = plan.interfaces.iter().fold(CpuSet::new(), |all, one| all.union(&one.exclusive));
+    let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|interface| &interface.exclusive));
     let without = near.difference(&topology.isolated_or_nohz());
     let usable = [without.difference(&exclusive), near.difference(&exclusive)]
         .into_iter()

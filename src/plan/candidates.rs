@@ -59,7 +59,7 @@ pub(crate) fn candidates(
         cpus
     } else {
         tiers = scoped(topology, choice, &home, &usable, queues, &mut notes);
-        let cpus = tiers.iter().fold(CpuSet::new(), |all, tier| all.union(tier));
+        let cpus = CpuSet::union_of(&tiers);
         match (choice.get(&IRQ_CORES), choice.get(&PER)) {
             (None, Per::Core) => cpus,
             (most, per) => first_cores(topology, &cpus, most, per, choice.get(&AVOID_CPU0)),
@@ -197,8 +197,7 @@ fn near(topology: &Topology, interface: &Interface, home: &Home, node: Option<u3
 
 /// The online CPUs of some nodes.
 fn nodes_cpus(topology: &Topology, nodes: impl Iterator<Item = u32>) -> CpuSet {
-    let cpus = nodes.filter_map(|node| topology.nodes.get(&node)).map(|node| &node.cpus);
-    cpus.fold(CpuSet::new(), |all, cpus| all.union(cpus))
+    CpuSet::union_of(nodes.filter_map(|node| topology.nodes.get(&node)).map(|node| &node.cpus))
 }
 
 /// The local CPUs that are not candidates, with the reason.

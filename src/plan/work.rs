@@ -36,7 +36,7 @@ impl<'a> Context<'a> {
         selection: &'a Selection,
         works: &'a [Work<'a>],
     ) -> Self {
-        let busy = works.iter().fold(CpuSet::new(), |all, work| all.union(&work.irq_cpus(machine)));
+        let busy = CpuSet::union_of(works.iter().map(|work| work.irq_cpus(machine)));
         let mut data = busy.clone();
         let mut has_rdma = false;
         for work in works {
@@ -45,9 +45,8 @@ impl<'a> Context<'a> {
                 data.add(&work.cpus_of(machine, vector));
             }
         }
-        let mut busy_cores = CpuSet::new();
         let taken = machine.topology.cores.iter().filter(|core| core.intersects(&data));
-        taken.for_each(|core| busy_cores.add(core));
+        let busy_cores = CpuSet::union_of(taken);
         let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
         Self { machine, locations, selection, works, flow_queues, busy, loaded: data, busy_cores, has_rdma }
     }
@@ -112,9 +111,7 @@ impl<'a> Work<'a> {
     pub(crate) fn irq_cpus(&self, machine: &Machine) -> CpuSet {
         let active =
             self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
-        let mut cpus = CpuSet::new();
-        active.for_each(|vector| cpus.add(&self.cpus_of(machine, vector)));
-        cpus
+        CpuSet::union_of(active.map(|vector| self.cpus_of(machine, vector)))
     }
 
     /// The CPUs that take a vector under the plan.

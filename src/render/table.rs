@@ -174,7 +174,7 @@ fn sets_of(host: &HostSummary, sets: &[&CpuSet]) -> String {
     if sets.iter().all(|set| set == first) {
         return cpus(host, first);
     }
-    let together = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
+    let together = CpuSet::union_of(sets.iter().copied());
     let each = match sets.iter().map(|set| set.len()).max() {
         Some(1) => "one",
         _ => "some",

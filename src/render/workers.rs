@@ -14,7 +14,7 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
         out.push_str(&format!("{}  {node}\n", interface.name));
         let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<12}"), text));
         let steered = interface.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
-        let steered = steered.fold(CpuSet::new(), |all, cpus| all.union(cpus));
+        let steered = CpuSet::union_of(steered);
         for (what, cpus) in [("interrupts", &interface.irq_cpus), ("workers", &interface.worker_cpus)] {
             if cpus.is_empty() {
                 line(what, "none");
