@@ -134,7 +134,7 @@ struct Ranked {
     /// In ascending order.
     cpus: Vec<(u32, CpuLocation)>,
     /// In the order of the CPUs; the lowest is the best.
-    ranks: Vec<Rank>,
+    ranks: Vec<u64>,
 }
 
 /// The queues on an L3 domain so far.
@@ -144,10 +144,6 @@ struct Domain {
     /// Queues per CPU, in units of 1/4096 queue; domains are compared by this.
     density: usize,
 }
-
-/// Queues on the core, or on the CPU where siblings count as cores; whether the core is used last; the speed class; the
-/// density of the L3 domain; queues on the CPU, or on the core.
-type Rank = (usize, bool, usize, usize, usize);
 
 /// The policy's rules for the placement of an interface's queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,12 +197,15 @@ impl<'a> Load<'a> {
         self.locations.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
     }
 
-    /// The rank of a CPU for one more queue, the most important criterion first; the lowest is the best.
-    fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> Rank {
+    /// The rank of a CPU for one more queue; the lowest is the best. All criteria in one number, the most important in
+    /// the highest bits: each queue compares the ranks of all its candidates, which took a tenth of the planning.
+    fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> u64 {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
         let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
         let last = manner.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
-        (first, last, place.class, self.domains[place.domain].density, second)
+        let density = self.domains[place.domain].density;
+        let criteria = [(first, 16), (usize::from(last), 1), (place.class, 7), (density, 28), (second, 12)];
+        criteria.iter().fold(0, |rank, &(value, bits)| rank << bits | (value as u64).min((1 << bits) - 1))
     }
 
     /// The placement on a CPU, with the queues on its core and L3 domain now.

@@ -17,37 +17,29 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
     if queues == 0 {
         return Vec::new();
     }
-    let mut shares = Shares { cpus: vec![CpuSet::new(); queues], sizes: vec![0; queues] };
+    let mut shares = Shares(vec![Vec::new(); queues]);
     let by_distance = QueuesByDistance::new(locations, completions);
-    let first_of = |cpus: &CpuSet| cpus.first().and_then(|first| Some((first, locations.of(first)?)));
     let (near, far): (Vec<_>, Vec<_>) =
         locations.cores_by_node().iter().partition(|(node, _)| by_distance.on_node.contains_key(node));
-    let mut local: Vec<(u32, &CpuSet)> = Vec::new();
+    let mut local: Vec<(u32, Vec<u32>)> = Vec::new();
     for core in near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]) {
-        let away =
-            |(_, place)| core.iter().filter_map(|cpu| by_distance.of(cpu, place)).map(|(away, _)| away).min();
-        local.extend(first_of(core).and_then(away).map(|away| (away, core)));
+        let away = core.iter().filter_map(|cpu| Some(by_distance.of(locations, cpu)?.0)).min();
+        local.extend(away.map(|away| (away, core.iter().collect())));
     }
     // Cores with completions come first, so that their CPUs count when the others are divided.
-    local.sort_by_key(|&(away, core)| (away, core.first()));
+    local.sort_unstable();
     for (away, core) in local {
         // Each thread of a core with completions may have its own queue.
-        let pieces: Vec<CpuSet> =
-            if away <= 1 { core.iter().map(CpuSet::single).collect() } else { vec![core.clone()] };
-        for piece in pieces {
-            let Some((first, place)) = piece.first().and_then(|first| Some((first, locations.of(first)?)))
-            else {
-                continue;
-            };
-            if let Some((_, queues)) = by_distance.of(first, place) {
-                shares.give_smallest(queues, &piece);
+        for piece in core.chunks(if away <= 1 { 1 } else { core.len() }) {
+            if let Some((_, queues)) = by_distance.of(locations, piece[0]) {
+                shares.give_smallest(queues, piece);
             }
         }
     }
     for (_, node) in far {
         shares.deal(&node.cpus);
     }
-    shares.cpus
+    shares.0.into_iter().map(|cpus| cpus.into_iter().collect()).collect()
 }
 
 /// Transmit queues by the location of their completions.
@@ -74,46 +66,42 @@ impl QueuesByDistance {
 
     /// The queues that complete nearest to a CPU, and how far: 0 on the CPU, 1 on its core, 2 in its L3 domain, 3 on its
     /// node; `None` when none completes on its node.
-    fn of(&self, cpu: u32, place: CpuLocation) -> Option<(u32, &[usize])> {
-        let by_distance = [
-            self.on_cpu.get(&cpu),
-            self.on_core.get(&place.core),
-            self.in_domain.get(&(place.node, place.domain)),
-            self.on_node.get(&place.node),
-        ];
-        (0..).zip(by_distance).find_map(|(away, queues)| Some((away, queues?.as_slice())))
+    fn of(&self, locations: &Locations, cpu: u32) -> Option<(u32, &[usize])> {
+        let CpuLocation { core, domain, node, .. } = locations.of(cpu)?;
+        let on_cpu = || Some((0, self.on_cpu.get(&cpu)?));
+        let on_core = || Some((1, self.on_core.get(&core)?));
+        let in_domain = || Some((2, self.in_domain.get(&(node, domain))?));
+        let on_node = || Some((3, self.on_node.get(&node)?));
+        let (away, queues) = on_cpu().or_else(on_core).or_else(in_domain).or_else(on_node)?;
+        Some((away, queues))
     }
 }
 
 /// The CPUs of each transmit queue so far.
-struct Shares {
-    cpus: Vec<CpuSet>,
-    sizes: Vec<usize>,
-}
+struct Shares(Vec<Vec<u32>>);
 
 impl Shares {
     /// Adds CPUs to the queue with the fewest CPUs.
-    fn give_smallest(&mut self, queues: &[usize], cpus: &CpuSet) {
-        if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.sizes[queue], queue)) {
-            self.sizes[queue] += cpus.len();
-            self.cpus[queue].add(cpus);
+    fn give_smallest(&mut self, queues: &[usize], cpus: &[u32]) {
+        if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.0[queue].len(), queue)) {
+            self.0[queue].extend(cpus);
         }
     }
 
     /// Divides CPUs in consecutive pieces so that the shares become as even as possible.
     fn deal(&mut self, cpus: &[u32]) {
-        let mut pieces = vec![0; self.sizes.len()];
+        let mut sizes: Vec<usize> = self.0.iter().map(Vec::len).collect();
         let mut left = cpus.len();
-        while let (1.., Some(&lowest)) = (left, self.sizes.iter().min()) {
-            for (size, piece) in self.sizes.iter_mut().zip(&mut pieces).filter(|(size, _)| **size == lowest) {
-                let one = usize::from(left > 0);
-                (*size, *piece, left) = (*size + one, *piece + one, left - one);
+        while let (1.., Some(&lowest)) = (left, sizes.iter().min()) {
+            for size in sizes.iter_mut().filter(|size| **size == lowest).take(left) {
+                *size += 1;
+                left -= 1;
             }
         }
         let mut rest = cpus;
-        for (queue, piece) in self.cpus.iter_mut().zip(pieces) {
-            let (own, after) = rest.split_at(piece);
-            queue.extend(own.iter().copied());
+        for (queue, size) in self.0.iter_mut().zip(sizes) {
+            let (own, after) = rest.split_at(size - queue.len());
+            queue.extend(own);
             rest = after;
         }
     }
@@ -181,9 +169,9 @@ impl CandidatesByPlace {
         let nodes: BTreeSet<Option<u32>> = places.iter().map(|place| place.node).collect();
         let tiers = [
             own.clone(),
-            all(cores.iter().filter_map(|core| self.on_core.get(core))),
-            all(domains.iter().filter_map(|domain| self.in_domain.get(domain))),
-            all(nodes.iter().filter_map(|node| self.on_node.get(node))),
+            CpuSet::union_of(cores.iter().filter_map(|core| self.on_core.get(core))),
+            CpuSet::union_of(domains.iter().filter_map(|domain| self.in_domain.get(domain))),
+            CpuSet::union_of(nodes.iter().filter_map(|node| self.on_node.get(node))),
         ];
         Nearest { tiers, nodes }
     }
@@ -206,11 +194,6 @@ impl Nearest {
         });
         farther.min().map(|(_, cpu)| cpu).or_else(|| left.first())
     }
-}
-
-/// The CPUs of all sets.
-fn all<'a>(sets: impl Iterator<Item = &'a CpuSet>) -> CpuSet {
-    sets.fold(CpuSet::new(), |all, cpus| all.union(cpus))
 }
 
 /// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
