@@ -294,7 +294,11 @@ impl Root {
     /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Option<String> {
-        resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved))
+        // A recording needs each link on the way.
+        let asked =
+            if self.is_capture() || self.record.is_on() { None } else { self.ask_for_path(path).ok()? };
+        let by_links = || resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved));
+        asked.or_else(by_links)
     }
 
     /// Writes a text to an existing file with one write(2); never creates a file.

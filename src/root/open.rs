@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
@@ -120,6 +120,20 @@ impl Root {
             passed.push((path, found));
         }
         open_component(above.last().map_or(self.top()?, |&at| &passed[at].1), ".", flags)
+    }
+
+    /// The path of the file that a path leads to, as the kernel has it; `None` where it does not say.
+    pub(super) fn ask_for_path(&self, path: &str) -> Result<Option<String>, Errno> {
+        let file = self.open_by_path(path, OFlag::O_PATH)?;
+        // `proc_pid_fd(5)`: " (deleted)" follows the path of a file that is gone.
+        let name = |fd: &OwnedFd| {
+            let name = fcntl::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()).as_str()).ok()?;
+            name.into_string().ok().filter(|name| !name.ends_with(" (deleted)"))
+        };
+        let (Some(top), Some(name)) = (name(self.top()?), name(&file)) else { return Ok(None) };
+        let below = name.strip_prefix(top.trim_end_matches('/'));
+        let below = below.filter(|path| path.starts_with('/') && !path.contains(char::is_control));
+        Ok(below.map(str::to_owned))
     }
 
     /// The target of a link.
