@@ -252,7 +252,7 @@ fn flow_tables_are_as_large_as_the_largest_request() {
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &policy, &selection);
         let write = plan.writes.iter().find(|write| write.path.ends_with("rps_sock_flow_entries"));
-        write.map(|write| write.value.to_string())
+        write.map(|write| write.value.clone())
     };
     let rule =
         |name: &str, rfs: &str| format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n");

@@ -37,7 +37,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
             && same(fallback, &write.current)
         {
             let Write { path, value, current, .. } = write;
-            let [path, planned, holds] = [path, value, current].map(ToString::to_string);
+            let [path, planned, holds] = [path, value, &**current].map(ToString::to_string);
             fallbacks.push(Fallback { path, planned, holds });
             continue;
         }

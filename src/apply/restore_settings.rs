@@ -163,7 +163,7 @@ impl RestorePlan {
             }
             let write = Write {
                 kind: setting.kind,
-                path: setting.path.into(),
+                path: setting.path,
                 value: text.as_deref().unwrap_or(first).into(),
                 current: setting.text,
                 interface: setting.interface.into(),

@@ -116,8 +116,8 @@ pub(crate) fn write_one(
 impl WriteResult {
     fn already(write: &Write) -> Self {
         Self {
-            path: write.path.to_string(),
-            value: write.value.to_string(),
+            path: write.path.clone(),
+            value: write.value.clone(),
             interface: write.interface.to_string(),
             outcome: Outcome::Already,
             was: None,

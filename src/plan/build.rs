@@ -216,13 +216,11 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         _ if work.interface.is_idle(vector) => "; idle, not counted",
         _ => "",
     };
-    let before = taken.map_or(0, |taken| taken.queues_on_core);
-    let shared_core = match before {
-        0 => String::new(),
-        1 => "; its core already has a queue".to_owned(),
-        before => format!("; its core already has {before} queues"),
-    };
-    [&*node, &shared_core, idle].concat()
+    match taken.map_or(0, |taken| taken.queues_on_core) {
+        0 => node + idle,
+        1 => node + "; its core already has a queue" + idle,
+        before => format!("{node}; its core already has {before} queues{idle}"),
+    }
 }
 
 /// The placement of a queue vector's queue.

@@ -317,10 +317,10 @@ pub struct PlannedThread {
 pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
-    pub path: Arc<str>,
+    pub path: String,
     /// The bytes to write, without a newline: a mask as wide as the current one, or a number; for an RSS table the form
     /// of [`Rss`].
-    pub value: Arc<str>,
+    pub value: String,
     /// What the file holds now.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.

@@ -143,7 +143,7 @@ impl WriteList {
             self.unchanged += 1;
             return;
         };
-        let (path, value, current) = (path().into(), value.into(), current());
+        let (path, current) = (path(), current());
         let (interface, why) = (Arc::clone(interface), Arc::clone(why));
         self.writes.entry(kind).or_default().push(Write { kind, path, value, current, interface, why });
     }

@@ -87,8 +87,7 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         }
     }
     for write in &plan.writes {
-        check(&wanted, write)
-            .map_err(|reason| StoredError::Write { path: write.path.to_string(), reason })?;
+        check(&wanted, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
     }
     Ok(plan)
 }
@@ -120,7 +119,7 @@ fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
         let is_right = *write.path == *FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
         return is_right.then_some(()).ok_or("the only file of this kind is net.core.rps_sock_flow_entries");
     }
-    match wanted.get(&(&*write.interface, write.kind, write.path.to_string())) {
+    match wanted.get(&(&*write.interface, write.kind, write.path.clone())) {
         None if wanted.keys().all(|(interface, ..)| **interface != *write.interface) => {
             Err("its interface is not in the plan")
         }
