@@ -8,10 +8,10 @@ use crate::plan::data::{PlannedInterface, PlannedVector, RdmaScore, Score};
 use crate::plan::place::Locations;
 
 /// The CPUs of a vector, and the CPU for which its queue counts.
-type Served<'a> = (&'a CpuSet, Option<u32>);
+type Counted<'a> = (&'a CpuSet, Option<u32>);
 
 /// The CPUs of a vector under the plan.
-pub(crate) fn planned(vector: &PlannedVector) -> Served<'_> {
+pub(crate) fn planned(vector: &PlannedVector) -> Counted<'_> {
     let Some(cpus) = &vector.cpus else { return now(vector) };
     // The kernel distributes vectors over the CPUs of a group.
     let counted = vector.placement.as_ref().map(|placement| placement.cpu).filter(|&cpu| cpus.contains(cpu));
@@ -19,7 +19,7 @@ pub(crate) fn planned(vector: &PlannedVector) -> Served<'_> {
 }
 
 /// The current effective CPUs of a vector.
-pub(crate) fn now(vector: &PlannedVector) -> Served<'_> {
+pub(crate) fn now(vector: &PlannedVector) -> Counted<'_> {
     (vector.effective_cpus(), vector.effective_cpus().first())
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn score(
     machine: &Machine,
     locations: &Locations,
     interfaces: &[PlannedInterface],
-    place: fn(&PlannedVector) -> Served<'_>,
+    place: fn(&PlannedVector) -> Counted<'_>,
 ) -> Score {
     let (mut local, mut known) = (0_u32, 0_u32);
     // Core, CPU and interface of each queue.
