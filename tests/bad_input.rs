@@ -192,7 +192,6 @@ fn malformed_masks_and_lists() {
         ("/sys/class/net/nic0/queues/rx-0/rps_cpus", &wider, "wider than any kernel's"),
         ("/proc/irq/36/effective_affinity_list", "0-\n", "`0-` is not a CPU list"),
         ("/sys/class/net/nic0/queues/rx-0/rps_cpus", "0,000000000\n", "more than eight digits"),
-        ("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n", "`many` is not a number"),
         ("/sys/class/net/nic0/queues/tx-0/xps_cpus", "0-3\n", "not a hex digit"),
         ("/sys/devices/system/cpu/online", "0-4294967295\n", "`0-4294967295` is not a CPU list"),
         ("/sys/devices/system/cpu/online", "\n", "lists no online CPU"),
@@ -206,6 +205,19 @@ fn malformed_masks_and_lists() {
         machine.fails(&["apply"], 1, &[file, has]);
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
     }
+}
+
+#[test]
+fn flow_counts_are_read_by_what_plans_or_records_them() {
+    let machine = Copy::of("two-node");
+    machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n");
+    for needs in [&["apply"][..], &["plan", "--rfs", "off"], &["check", "--rfs", "64"]] {
+        machine.fails(needs, 1, &["rps_flow_cnt", "`many` is not a number"]);
+    }
+    assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    std::fs::create_dir(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[defaults]\nrfs = 64\n");
+    machine.fails(&["plan"], 1, &["rps_flow_cnt", "`many` is not a number"]);
 }
 
 #[test]

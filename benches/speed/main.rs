@@ -36,6 +36,7 @@ use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::read::interrupts::Interrupts;
+use nicpin::read::{Queues, Wants};
 use nicpin::root::Root;
 
 use machines::Size;
@@ -66,6 +67,11 @@ fn main() {
         }
         _ => measure(),
     }
+}
+
+/// What `nicpin plan` reads.
+fn wants() -> Wants {
+    Wants { queues: Queues::WithoutFlowCounts, ..Wants::default() }
 }
 
 /// Parses `/proc/interrupts` of a machine, or plans it, `turns` times.
@@ -166,7 +172,7 @@ impl Tree {
         let dir = if place.is_dir() { tempfile::tempdir_in(place) } else { tempfile::tempdir() }.unwrap();
         size.write(dir.path());
         let root = Root::open_recording(dir.path()).unwrap();
-        nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap();
+        nicpin::read::machine(&root, wants()).unwrap();
         let recorded = root.recorded();
         let below = |path: &String| dir.path().join(&path[1..]);
         let bare = Bare {
@@ -177,8 +183,7 @@ impl Tree {
         bare.list_in(list.path());
         drop((root, recorded));
         // As nicpin has it in its memory: not with a record's parts in between.
-        let host =
-            nicpin::read::machine(&Root::open(dir.path()).unwrap(), nicpin::read::Wants::default()).unwrap();
+        let host = nicpin::read::machine(&Root::open(dir.path()).unwrap(), wants()).unwrap();
         Self { size, dir, bare, list, host }
     }
 
@@ -187,7 +192,7 @@ impl Tree {
         let root = Root::open(self.dir.path()).unwrap();
         let read = against(
             turns,
-            || drop(black_box(nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap())),
+            || drop(black_box(nicpin::read::machine(&root, wants()).unwrap())),
             || self.bare.read(),
         );
         let text = std::fs::read_to_string(self.dir.path().join("proc/interrupts")).unwrap();

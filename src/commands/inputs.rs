@@ -165,11 +165,18 @@ pub(super) fn read_host(
     wants: Wants,
 ) -> Result<(Machine, Policy)> {
     let (name, policy, _) = read_policy(purpose, cli, root, args)?;
+    // A command that writes also records them.
+    let without_flow_counts = purpose == Purpose::Look && !policy.wants_flow_counts();
+    let queues = match wants.queues {
+        Queues::Steering if without_flow_counts => Queues::WithoutFlowCounts,
+        queues => queues,
+    };
     let machine = read::machine(
         root,
         Wants {
             hints: policy.wants_hints(),
             exclusive: wants.exclusive || policy.wants_exclusive(),
+            queues,
             ..wants
         },
     )?;

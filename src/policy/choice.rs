@@ -5,7 +5,7 @@ use crate::policy::rule::Rule;
 use crate::policy::setting::{NoEffect, Setting};
 use crate::policy::settings::Settings;
 #[cfg(feature = "cli")]
-use crate::policy::table::{AVOID_EXCLUSIVE, SCOPE, Scope};
+use crate::policy::table::{AVOID_EXCLUSIVE, RFS, Rfs, SCOPE, Scope};
 
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +52,12 @@ impl Policy {
     #[cfg(feature = "cli")]
     pub(crate) fn wants_exclusive(&self) -> bool {
         self.all().any(|settings| settings.get(&AVOID_EXCLUSIVE) == Some(true))
+    }
+
+    /// Whether anything in it plans RFS, or turns it off.
+    #[cfg(feature = "cli")]
+    pub(crate) fn wants_flow_counts(&self) -> bool {
+        self.all().any(|settings| settings.get(&RFS).is_some_and(|rfs| rfs != Rfs::Keep))
     }
 
     /// Whether anything in it says what to do about CPUs that a cgroup has alone.

@@ -167,7 +167,7 @@ fn read_flows(
     driver: Option<&str>,
     wanted: Queues,
 ) -> Result<(Option<Rss>, Option<bool>), FileError> {
-    if wanted != Queues::Steering {
+    if wanted == Queues::Numbers {
         return Ok((None, None));
     }
     let is_accelerated = driver.is_some_and(|driver| ACCELERATED_RFS.contains(&driver));
@@ -298,7 +298,7 @@ fn read_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQueues, Fi
 
 fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQueues, FileError> {
     let (mut rx, mut tx): (Vec<RxQueue>, Vec<TxQueue>) = (Vec::new(), Vec::new());
-    let steering = wanted == Queues::Steering;
+    let steering = wanted != Queues::Numbers;
     for name in root.list(path)?.unwrap_or_default() {
         let queue = format!("{path}/{name}");
         if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
@@ -307,6 +307,8 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
                 let last = rx.last().and_then(|last| last.rps_cpus.as_ref());
                 let path = format!("{queue}/rps_cpus");
                 new.rps_cpus = root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?;
+            }
+            if wanted == Queues::Steering {
                 new.rps_flow_cnt = read_number(root, &format!("{queue}/rps_flow_cnt"))?;
             }
             rx.push(new);

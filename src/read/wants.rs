@@ -24,6 +24,8 @@ pub enum Queues {
     /// Also their steering settings.
     #[default]
     Steering,
+    /// The same without `rps_flow_cnt`, which only RFS needs: one of seven files for each queue.
+    WithoutFlowCounts,
     /// Their numbers only; [`read_queue_settings`](crate::read::read_queue_settings) reads the rest.
     Numbers,
 }
