@@ -177,7 +177,7 @@ fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert!(!machine.nicpin(&["status"]).stdout.contains("watcher"));
     assert!(!machine.path("/run/nicpin/watch.json").exists());
-    // One that is killed leaves its state, which is not believed, and no lock.
+    // One that is killed leaves its state, which does not count, and no lock.
     let killed = Watching::start(&machine, &[]);
     killed.told("as planned");
     drop(killed);

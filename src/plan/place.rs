@@ -130,7 +130,7 @@ pub(crate) struct Load<'a> {
 #[derive(Debug, Default)]
 struct Ranked {
     candidates: CpuSet,
-    manner: Option<PlacementRules>,
+    rules: Option<PlacementRules>,
     /// In ascending order.
     cpus: Vec<(u32, CpuLocation)>,
     /// In the order of the CPUs; the lowest is the best.
@@ -163,12 +163,12 @@ impl<'a> Load<'a> {
     }
 
     /// Places a queue on the best CPU of the candidates, and counts it.
-    pub(crate) fn take(&mut self, candidates: &CpuSet, manner: PlacementRules) -> Option<Placement> {
-        if self.last.manner != Some(manner) || self.last.candidates != *candidates {
+    pub(crate) fn take(&mut self, candidates: &CpuSet, rules: PlacementRules) -> Option<Placement> {
+        if self.last.rules != Some(rules) || self.last.candidates != *candidates {
             let cpus: Vec<(u32, CpuLocation)> =
                 candidates.iter().filter_map(|cpu| Some((cpu, self.locations.of(cpu)?))).collect();
-            let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, manner)).collect();
-            self.last = Ranked { candidates: candidates.clone(), manner: Some(manner), cpus, ranks };
+            let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, rules)).collect();
+            self.last = Ranked { candidates: candidates.clone(), rules: Some(rules), cpus, ranks };
         }
         // Of equal ranks, the lowest CPU is the first.
         let least = self.last.ranks.iter().min()?;
@@ -183,10 +183,10 @@ impl<'a> Load<'a> {
     pub(crate) fn first_with_room<'t>(
         &self,
         tiers: &'t [CpuSet],
-        manner: PlacementRules,
+        rules: PlacementRules,
     ) -> Option<&'t CpuSet> {
         let least = |tier: &&CpuSet| {
-            let queues = |cpu| if manner.siblings { self.on_cpu(cpu) } else { self.queues_beside(cpu) };
+            let queues = |cpu| if rules.siblings { self.on_cpu(cpu) } else { self.queues_beside(cpu) };
             tier.iter().map(queues).min().unwrap_or(usize::MAX)
         };
         tiers.iter().min_by_key(least)
@@ -199,10 +199,10 @@ impl<'a> Load<'a> {
 
     /// The rank of a CPU for one more queue; the lowest is the best. All criteria in one number, the most important in
     /// the highest bits: each queue compares the ranks of all its candidates, which took a tenth of the planning.
-    fn rank(&self, cpu: u32, place: CpuLocation, manner: PlacementRules) -> u64 {
+    fn rank(&self, cpu: u32, place: CpuLocation, rules: PlacementRules) -> u64 {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
-        let (first, second) = if manner.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
-        let last = manner.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
+        let (first, second) = if rules.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
+        let last = rules.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
         let density = self.domains[place.domain].density;
         let criteria = [(first, 16), (usize::from(last), 1), (place.class, 7), (density, 28), (second, 12)];
         criteria.iter().fold(0, |rank, &(value, bits)| rank << bits | (value as u64).min((1 << bits) - 1))
@@ -235,11 +235,11 @@ impl<'a> Load<'a> {
 
     /// Updates the ranks of candidates on a core or domain that has taken a queue.
     fn rank_anew(&mut self, changed: CpuLocation) {
-        let Some(manner) = self.last.manner else { return };
+        let Some(rules) = self.last.rules else { return };
         let mut ranks = std::mem::take(&mut self.last.ranks);
         for (rank, &(cpu, place)) in ranks.iter_mut().zip(&self.last.cpus) {
             if place.core == changed.core || place.domain == changed.domain {
-                *rank = self.rank(cpu, place, manner);
+                *rank = self.rank(cpu, place, rules);
             }
         }
         self.last.ranks = ranks;

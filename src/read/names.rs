@@ -4,7 +4,11 @@
 //! which interface the vector belongs to: the caller knows that it belongs to the device, compares the interface or the
 //! address in the name, and sees all vectors of the device. This module considers one name alone.
 
+mod pattern;
+
 use crate::machine::Role;
+
+use pattern::{Fit, Part, fit, parts};
 
 use Numbering::{Halves, Mlx4, Plain, Rank, Shared, Tg3};
 
@@ -64,16 +68,15 @@ pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<
 /// How one driver names its vectors: the rows of the table to look through for each of its names, with their patterns'
 /// parts.
 #[derive(Debug)]
-pub(crate) struct Dialect(Vec<(&'static Pattern, Vec<Part>)>);
+pub(crate) struct Dialect(Vec<(&'static Row, Vec<Part>)>);
 
 impl Dialect {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
-        let of =
-            |row: &&Pattern| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
+        let of = |row: &&Row| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
         // Names may begin with their driver's name. Sub-functions share their parents' names.
-        let telling = |row: &Pattern| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
-        let mut rows: Vec<&Pattern> = TABLE.iter().filter(of).collect();
+        let telling = |row: &Row| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
+        let mut rows: Vec<&Row> = TABLE.iter().filter(of).collect();
         if rows.is_empty() {
             rows.extend(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)));
         }
@@ -93,13 +96,13 @@ impl Dialect {
     }
 
     /// The row that fits best, and the match.
-    fn pick<'a>(&self, action: &'a str) -> Option<(&'static Pattern, Fit<'a>)> {
-        let mut best: Option<(&Pattern, Fit)> = None;
+    fn pick<'a>(&self, action: &'a str) -> Option<(&'static Row, Fit<'a>)> {
+        let mut best: Option<(&Row, Fit)> = None;
         for (row, parts) in &self.0 {
             let Some(found) = fit(parts, action, row.cut > 0 && action.len() == row.cut) else {
                 continue;
             };
-            let weight = |row: &Pattern, found: &Fit| (!row.role.is_queue(), found.literals);
+            let weight = |row: &Row, found: &Fit| (!row.role.is_queue(), found.literals);
             if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
                 best = Some((row, found));
             }
@@ -108,14 +111,10 @@ impl Dialect {
     }
 }
 
-/// A pattern of the names of some drivers.
-///
-/// In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address, `{h}` a decimal or hex
-/// number that counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in
-/// it. All else is literal, in either case. The order of the rows does not matter: an RDMA or control row wins
-/// over a queue row, and then the row with more literal text wins.
+/// A pattern of the names of some drivers; [`pattern`] has its placeholders. The order of the rows does not matter: an
+/// RDMA or control row wins over a queue row, and then the row with more literal text wins.
 #[derive(Debug, Clone, Copy)]
-struct Pattern {
+struct Row {
     /// Names of drivers as in sysfs, a blank between two; none for the drivers that no row names.
     drivers: &'static str,
     text: &'static str,
@@ -125,32 +124,32 @@ struct Pattern {
     cut: usize,
 }
 
-const fn row(drivers: &'static str, pattern: &'static str, role: Role, numbering: Numbering) -> Pattern {
-    Pattern { drivers, text: pattern, role, numbering, cut: 0 }
+const fn row(drivers: &'static str, pattern: &'static str, role: Role, numbering: Numbering) -> Row {
+    Row { drivers, text: pattern, role, numbering, cut: 0 }
 }
 
-const fn both(drivers: &'static str, pattern: &'static str) -> Pattern {
+const fn both(drivers: &'static str, pattern: &'static str) -> Row {
     row(drivers, pattern, Role::Combined, Numbering::Queue)
 }
 
-const fn rx(drivers: &'static str, pattern: &'static str) -> Pattern {
+const fn rx(drivers: &'static str, pattern: &'static str) -> Row {
     row(drivers, pattern, Role::Rx, Numbering::Queue)
 }
 
-const fn tx(drivers: &'static str, pattern: &'static str) -> Pattern {
+const fn tx(drivers: &'static str, pattern: &'static str) -> Row {
     row(drivers, pattern, Role::Tx, Numbering::Queue)
 }
 
 /// A vector for RDMA completions.
-const fn rdma(drivers: &'static str, pattern: &'static str) -> Pattern {
+const fn rdma(drivers: &'static str, pattern: &'static str) -> Row {
     row(drivers, pattern, Role::Rdma, Numbering::Queue)
 }
 
-const fn ctl(drivers: &'static str, pattern: &'static str) -> Pattern {
+const fn ctl(drivers: &'static str, pattern: &'static str) -> Row {
     row(drivers, pattern, Role::Control, Numbering::None)
 }
 
-impl Pattern {
+impl Row {
     const fn by(self, numbering: Numbering) -> Self {
         Self { numbering, ..self }
     }
@@ -183,7 +182,7 @@ const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgm
     ngbe ngbevf niu r8125 r8168 r8169 rtase sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
     vmxnet3";
 
-static TABLE: &[Pattern] = &[
+static TABLE: &[Row] = &[
     row(BARE, "{if}", Role::Combined, Plain),
     // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
     both(INTEL, "{if}-TxRx-{n}"),
@@ -413,121 +412,6 @@ static TABLE: &[Pattern] = &[
     row(OTHERS, "{if}", Role::Combined, Plain),
     ctl(OTHERS, "{ctl}"),
 ];
-
-/// The words that `{ctl}` looks for; digits may follow them.
-const CONTROL_WORDS: &[&str] = &[
-    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "event", "exn",
-    "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox", "mbx", "mgmnt", "mgmt",
-    "misc", "notify", "ptp", "qerr", "safety", "wol",
-];
-
-/// The match of a pattern.
-#[derive(Debug, Clone, Copy, Default)]
-struct Fit<'a> {
-    literals: usize,
-    number: Option<u32>,
-    interface: Option<&'a str>,
-    address: Option<&'a str>,
-}
-
-/// A part of a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Text, in either case.
-    Literal(&'static str),
-    /// `{if}`
-    Interface,
-    /// `{n}`
-    Number,
-    /// `{pci}`
-    Address,
-    /// `{h}`
-    OtherNumber,
-    /// `{ctl}`
-    Control,
-    /// `{x}`
-    Any,
-}
-
-/// The parts of a pattern.
-fn parts(pattern: &'static str) -> Vec<Part> {
-    // What is before a brace is literal; what is after an opening one is a placeholder.
-    let mut parts = Vec::new();
-    for piece in pattern.split_inclusive(['{', '}']) {
-        parts.push(match piece {
-            "{" => continue,
-            "if}" => Part::Interface,
-            "n}" => Part::Number,
-            "pci}" => Part::Address,
-            "h}" => Part::OtherNumber,
-            "ctl}" => Part::Control,
-            "x}" => Part::Any,
-            text => Part::Literal(text.trim_end_matches('{')),
-        });
-    }
-    parts
-}
-
-/// Fits the parts of a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
-fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a>> {
-    let Some((&part, tail)) = parts.split_first() else { return rest.is_empty().then(Fit::default) };
-    if let Part::Literal(literal) = part {
-        let length = if cut { literal.len().min(rest.len()) } else { literal.len() };
-        let (text, rest) = rest.split_at_checked(length)?;
-        if !text.eq_ignore_ascii_case(&literal[..length]) {
-            return None;
-        }
-        let found = if length < literal.len() { Fit::default() } else { fit(tail, rest, cut)? };
-        return Some(Fit { literals: length + found.literals, ..found });
-    }
-    if rest.is_empty() && cut && part == Part::Number {
-        return Some(Fit::default());
-    }
-    let (least, most) = span(part, rest);
-    // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
-    // name that was cut off the shortest, and never all: what follows in the pattern makes the difference.
-    (least..=most).map(|len| if cut { len } else { least + most - len }).find_map(|len| {
-        let (text, rest) = rest.split_at_checked(len)?;
-        let number = if part == Part::Number { Some(text.parse().ok()?) } else { None };
-        let all = cut && rest.is_empty() && !tail.is_empty();
-        if all || (part == Part::Address && !text.contains(':')) {
-            return None;
-        }
-        let found = fit(tail, rest, cut)?;
-        Some(match part {
-            Part::Number => Fit { number, ..found },
-            Part::Interface => Fit { interface: Some(text), ..found },
-            Part::Address => Fit { address: Some(text), ..found },
-            _ => found,
-        })
-    })
-}
-
-/// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
-fn span(placeholder: Part, rest: &str) -> (usize, usize) {
-    let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
-    match placeholder {
-        // What the kernel takes for a name; alias names of old kernels hold a colon.
-        Part::Interface => (1, run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15)),
-        Part::Number => {
-            let digits = run(u8::is_ascii_digit);
-            (digits.max(1), digits)
-        }
-        Part::OtherNumber => (1, run(u8::is_ascii_hexdigit)),
-        Part::Address => (1, run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))),
-        Part::Control if !says_control(rest) => (1, 0),
-        Part::Control => (rest.len(), rest.len()),
-        Part::Any | Part::Literal(_) => (0, rest.len()),
-    }
-}
-
-/// Whether a control word stands behind the first word of a name; that one is an interface's or a driver's.
-fn says_control(name: &str) -> bool {
-    name.split(['-', ':', '@', '_', '.', ' ']).skip(1).any(|word| {
-        let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
-        CONTROL_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
-    })
-}
 
 #[cfg(test)]
 mod tests;

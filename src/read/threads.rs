@@ -163,13 +163,13 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     let by_queue = || {
         // Receive queues come first.
         let queues = answer.queues.iter().filter(|queue| queue.napi == Some(napi));
-        let mut serving = queues.filter_map(|queue| {
+        let mut woken = queues.filter_map(|queue| {
             let role = if queue.direction == Direction::Rx { Role::Rx } else { Role::Tx };
-            let serves =
+            let of_queue =
                 |v: &&Vector| v.queue == Some(queue.id) && (v.role == role || v.role == Role::Combined);
-            vectors().find(serves)
+            vectors().find(of_queue)
         });
-        serving.next().map(|vector| vector.irq)
+        woken.next().map(|vector| vector.irq)
     };
     own.filter(|irq| vectors().any(|vector| vector.irq == *irq)).or_else(by_queue)
 }

@@ -248,12 +248,12 @@ fn names_read_as_their_drivers_mean_them() {
 
 #[test]
 fn every_row_is_hit_by_a_name() {
-    let hit = |row: &Pattern| {
+    let hit = |row: &Row| {
         NAMES.iter().any(|(driver, action, _)| {
             Dialect::of(Some(driver)).pick(action).is_some_and(|(picked, _)| std::ptr::eq(picked, row))
         })
     };
-    let missed: Vec<&Pattern> = TABLE.iter().filter(|row| !hit(row)).collect();
+    let missed: Vec<&Row> = TABLE.iter().filter(|row| !hit(row)).collect();
     assert!(missed.is_empty(), "rows without a name in the tests: {missed:#?}");
 }
 
