@@ -193,3 +193,39 @@ fn a_fifo_or_an_endless_file_is_refused() {
     }
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
 }
+
+/// The kernel says where links lead; a recording follows each of them.
+#[test]
+fn links_lead_to_the_same_path_with_and_without_a_recording() {
+    let machine = Copy::of("two-node");
+    for (name, target) in [
+        ("class", "/sys/class"),
+        ("above", "../../../../sys/class/net"),
+        ("loop", "loop"),
+        ("gone", "nowhere"),
+    ] {
+        symlink(target, machine.path(name)).unwrap();
+    }
+    let top = machine.path("");
+    let (plain, recording) = (Root::open(&top).unwrap(), Root::open_recording(&top).unwrap());
+    let device = plain.canonical("/sys/class/net/nic0/device").unwrap();
+    assert!(device.starts_with("/sys/devices/"), "{device}");
+    for path in [
+        "/",
+        "/proc",
+        "/sys/class/net/nic0",
+        "/sys/class/net/nic0/device/..",
+        "/class/net/nic0/device",
+        "/above/nic0/device",
+        "/../../above",
+        "/loop",
+        "/loop/nic0",
+        "/gone",
+        "/gone/nic0",
+        "/sys/class/net/none",
+        "/proc/irq/28/smp_affinity",
+        "/proc/irq/28/smp_affinity/x",
+    ] {
+        assert_eq!(plain.canonical(path), recording.canonical(path), "{path}");
+    }
+}
