@@ -98,7 +98,7 @@ pub use plan::stored::Change;
 pub use plan::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note, Placement,
     Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector, Score, Write,
-    WriteKind, plan,
+    WriteKind, WriteValue, plan,
 };
 
 // Applying it.

@@ -295,7 +295,10 @@ fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
     let plan = plan(&host);
     assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
     let write = plan.writes.iter().find(|write| write.path.ends_with("rps_cpus")).unwrap();
-    assert_eq!((&*write.path, &*write.value), ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0000"));
+    assert_eq!(
+        (&*write.path, write.value.to_string().as_str()),
+        ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0000")
+    );
 }
 
 #[test]
@@ -473,7 +476,10 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
     let planned = rfs("30000");
     assert_eq!(flows(&planned), Some(4096));
     let table = planned.writes.last().unwrap();
-    assert_eq!((&*table.path, &*table.value), ("/proc/sys/net/core/rps_sock_flow_entries", "32768"));
+    assert_eq!(
+        (&*table.path, table.value.to_string().as_str()),
+        ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
+    );
     assert_eq!(flows(&rfs("off")), Some(0));
 }
 

@@ -252,7 +252,7 @@ fn flow_tables_are_as_large_as_the_largest_request() {
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &policy, &selection);
         let write = plan.writes.iter().find(|write| write.path.ends_with("rps_sock_flow_entries"));
-        write.map(|write| write.value.clone())
+        write.map(|write| write.value.to_string())
     };
     let rule =
         |name: &str, rfs: &str| format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n");
@@ -332,7 +332,8 @@ fn stale_rps_of_queues_that_are_left_is_cleared() {
         rx.rps_cpus = Some(stale.clone());
     }
     let plan = plan(&host);
-    let cleared = plan.writes.iter().filter(|w| w.path.ends_with("rps_cpus") && *w.value == *"00").count();
+    let cleared =
+        plan.writes.iter().filter(|w| w.path.ends_with("rps_cpus") && w.value.to_string() == "00").count();
     assert_eq!(cleared, 8);
     assert!(of(&plan, "eth0").vectors.iter().all(|v| v.role == Role::Combined));
 }

@@ -32,7 +32,8 @@ impl<'a> Fallbacks<'a> {
     /// The CPUs to try for a vector that is planned on one CPU, best first. Empty for a mask of several CPUs: the
     /// kernel has tried all of them.
     pub(crate) fn of(&self, write: &Write) -> Vec<FallbackCpu> {
-        let Ok(planned) = CpuSet::parse_mask(&write.value) else { return Vec::new() };
+        let value = write.value.to_string();
+        let Ok(planned) = CpuSet::parse_mask(&value) else { return Vec::new() };
         let (Some(planned), 1) = (planned.first(), planned.len()) else { return Vec::new() };
         let interface = self.plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
         let Some(interface) = interface else { return Vec::new() };
@@ -48,7 +49,7 @@ impl<'a> Fallbacks<'a> {
             (!l3.contains(cpu), sibling, cpu < planned, cpu)
         });
         let fallback = |cpu: u32| {
-            let width = MaskWidth::of(&write.value)?;
+            let width = MaskWidth::of(&value)?;
             let domain = if l3.contains(cpu) { "L3 domain" } else { "node" };
             Some(FallbackCpu { planned, cpu, domain, mask: CpuSet::single(cpu).to_mask(width)? })
         };

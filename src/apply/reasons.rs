@@ -33,11 +33,11 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
         let set = by_path.get(&*write.path).and_then(|setting| record.last_set.get(&setting.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         if let Some(LastSet { value, fallback: Some(fallback), .. }) = set
-            && same(value, &write.value)
+            && same(value, &write.value.to_string())
             && same(fallback, &write.current)
         {
-            let Write { path, value, current, .. } = write;
-            let [path, planned, holds] = [path, value, &**current].map(ToString::to_string);
+            let (path, planned, holds) =
+                (write.path.clone(), write.value.to_string(), write.current.to_string());
             fallbacks.push(Fallback { path, planned, holds });
             continue;
         }

@@ -12,7 +12,7 @@ use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::CpuSet;
 use crate::machine::paths::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss};
-use crate::plan::{Write, WriteKind};
+use crate::plan::{Write, WriteKind, WriteValue};
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, RestoreOutcome, WriteResult};
 use crate::report::restored::ToRestore;
@@ -164,7 +164,7 @@ impl RestorePlan {
             let write = Write {
                 kind: setting.kind,
                 path: setting.path,
-                value: text.as_deref().unwrap_or(first).into(),
+                value: WriteValue::Text(text.as_deref().unwrap_or(first).to_owned()),
                 current: setting.text,
                 interface: setting.interface.into(),
                 why: why.into(),

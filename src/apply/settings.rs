@@ -9,7 +9,7 @@ use crate::machine::paths::{
     FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
 };
 use crate::machine::{Interface, Machine, MaskFile, NapiThread, Vector};
-use crate::plan::{Plan, PlannedInterface, PlannedValue, WriteKind};
+use crate::plan::{Plan, PlannedInterface, PlannedValue, WriteKind, WriteValue};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -68,12 +68,14 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
     let wanted: BTreeMap<String, PlannedValue<'_>> =
         wanted(plan).map(|(_, path, value)| (path, value)).collect();
-    let writes: BTreeMap<&str, &str> =
-        plan.writes.iter().map(|write| (&*write.path, &*write.value)).collect();
+    let writes: BTreeMap<&str, &WriteValue> =
+        plan.writes.iter().map(|write| (&*write.path, &write.value)).collect();
     let with_text = |setting: KernelSetting<'a>| {
-        let write = writes.get(setting.path.as_str()).copied();
         let is_wanted = || wanted.get(&setting.path).is_some_and(|value| value.is(&setting.text));
-        let text = write.or_else(|| is_wanted().then_some(&*setting.text))?.to_owned();
+        let text = match writes.get(setting.path.as_str()) {
+            Some(value) => value.to_string(),
+            None => is_wanted().then(|| setting.text.to_string())?,
+        };
         Some((setting, text))
     };
     of_plan(machine, plan).filter_map(with_text).collect()

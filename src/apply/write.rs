@@ -117,7 +117,7 @@ impl WriteResult {
     fn already(write: &Write) -> Self {
         Self {
             path: write.path.clone(),
-            value: write.value.clone(),
+            value: write.value.to_string(),
             interface: write.interface.to_string(),
             outcome: Outcome::Already,
             was: None,

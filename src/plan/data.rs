@@ -1,11 +1,12 @@
 //! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::paths::{
     affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
 };
@@ -318,15 +319,53 @@ pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
     pub path: String,
-    /// The bytes to write, without a newline: a mask as wide as the current one, or a number; for an RSS table the form
-    /// of [`Rss`].
-    pub value: String,
+    pub value: WriteValue,
     /// What the file holds now.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
     /// The reason.
     pub why: Arc<str>,
+}
+
+/// The bytes to write, without a newline; [`fmt::Display`] makes the text, in JSON it is a string.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum WriteValue {
+    /// A mask as wide as the current one. Its text is made where it is needed: with 4,096 CPUs it has a kilobyte.
+    Mask(CpuSet, MaskWidth),
+    /// A number, a word, or an RSS table in the form of [`Rss`].
+    Text(String),
+}
+
+impl fmt::Display for WriteValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mask(cpus, width) => f.write_str(&cpus.to_mask(*width).unwrap_or_default()),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Values with the same text are equal.
+impl PartialEq for WriteValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for WriteValue {}
+
+impl Serialize for WriteValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for WriteValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::Text)
+    }
 }
 
 /// The kinds of settings, in the order in which they are written.

@@ -8,7 +8,7 @@ use crate::machine::paths::{
     FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
 };
 use crate::machine::{Interface, Machine, MaskFile};
-use crate::plan::data::{PlannedInterface, Write, WriteKind};
+use crate::plan::data::{PlannedInterface, Write, WriteKind, WriteValue};
 
 /// The item with these properties; usually at the same index, because the plan is of this machine.
 fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
@@ -36,7 +36,8 @@ impl WriteList {
         }
         let planned = plan.rss.as_ref().and_then(|plan| Some((plan.queues.as_ref()?, &plan.why)));
         if let (Some((queues, why)), Some(now)) = (planned, &interface.rss) {
-            let value = (!now.is_spread_over(queues)).then(|| now.spread_over(queues).to_setting());
+            let value =
+                (!now.is_spread_over(queues)).then(|| WriteValue::Text(now.spread_over(queues).to_setting()));
             let current = || now.to_setting().into();
             self.add(WriteKind::Rss, || rss_file(&name), value, current, &name, why);
         }
@@ -73,7 +74,7 @@ impl WriteList {
             }
         }
         if let (Some(on), Some(now)) = (plan.ntuple, interface.ntuple) {
-            let value = (on != now).then(|| on_or_off(on).to_owned());
+            let value = (on != now).then(|| WriteValue::Text(on_or_off(on).to_owned()));
             let (path, why) = (|| features_file(&name), "accelerated RFS".into());
             self.add(WriteKind::Ntuple, path, value, || on_or_off(now).into(), &name, &why);
         }
@@ -107,11 +108,10 @@ impl WriteList {
     ) {
         // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then the
         // machine's width is used.
-        let value = (*cpus != current.cpus).then(|| {
-            let narrow = || cpus.to_mask(MaskWidth::for_cpus(machine.topology.possible));
-            cpus.to_mask(current.width).or_else(narrow)
-        });
-        self.add(kind, path, value.flatten(), || current.text.clone(), interface, why);
+        let widths = [current.width, MaskWidth::for_cpus(machine.topology.possible)];
+        let width = widths.into_iter().find(|width| cpus.fits(*width)).filter(|_| *cpus != current.cpus);
+        let value = width.map(|width| WriteValue::Mask(cpus.clone(), width));
+        self.add(kind, path, value, || current.text.clone(), interface, why);
     }
 
     fn number(
@@ -124,7 +124,7 @@ impl WriteList {
         why: &Arc<str>,
     ) {
         if let Some(current) = current {
-            let value = (current != value).then(|| value.to_string());
+            let value = (current != value).then(|| WriteValue::Text(value.to_string()));
             self.add(kind, path, value, || current.to_string().into(), interface, why);
         }
     }
@@ -134,7 +134,7 @@ impl WriteList {
         &mut self,
         kind: WriteKind,
         path: impl FnOnce() -> String,
-        value: Option<String>,
+        value: Option<WriteValue>,
         current: impl FnOnce() -> Arc<str>,
         interface: &Arc<str>,
         why: &Arc<str>,

@@ -27,6 +27,6 @@ pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
     PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedValue, PlannedVector,
-    RdmaScore, SCHEMA, Score, Write, WriteKind,
+    RdmaScore, SCHEMA, Score, Write, WriteKind, WriteValue,
 };
 pub use note::Note;

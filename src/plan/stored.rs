@@ -116,7 +116,7 @@ fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
         return Err("the path has a component `.` or `..`");
     }
     if write.kind == WriteKind::Sysctl {
-        let is_right = *write.path == *FLOW_ENTRIES && write.value.parse::<u32>().is_ok();
+        let is_right = *write.path == *FLOW_ENTRIES && write.value.to_string().parse::<u32>().is_ok();
         return is_right.then_some(()).ok_or("the only file of this kind is net.core.rps_sock_flow_entries");
     }
     match wanted.get(&(&*write.interface, write.kind, write.path.clone())) {
@@ -124,7 +124,9 @@ fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
             Err("its interface is not in the plan")
         }
         None => Err("it belongs to no vector and no queue of the plan"),
-        Some(wanted) if !wanted.is(&write.value) => Err("the value differs from that of its vector or queue"),
+        Some(wanted) if !wanted.is(&write.value.to_string()) => {
+            Err("the value differs from that of its vector or queue")
+        }
         Some(_) => Ok(()),
     }
 }
@@ -144,7 +146,9 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
         interfaces.push(fitted);
     }
     let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
-    if let Some((write, entries)) = entries.and_then(|write| Some((write, write.value.parse().ok()?))) {
+    if let Some((write, entries)) =
+        entries.and_then(|write| Some((write, write.value.to_string().parse().ok()?)))
+    {
         settings.flow_entries(machine, entries, &write.why);
     }
     let (writes, unchanged) = settings.in_order();

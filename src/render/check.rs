@@ -128,7 +128,7 @@ fn difference(host: &HostSummary, write: &Write) -> String {
         }
         _ => value.to_owned(),
     };
-    format!("is {}, planned {}", shown(&write.current), shown(&write.value))
+    format!("is {}, planned {}", shown(&write.current), shown(&write.value.to_string()))
 }
 
 fn meaning(reason: Reason) -> &'static str {

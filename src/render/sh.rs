@@ -33,7 +33,7 @@ pub fn plan(plan: &Plan) -> String {
 /// The command of a write.
 fn command(write: &Write) -> String {
     match write.kind {
-        WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value)),
+        WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value.to_string())),
         WriteKind::Ntuple => format!("{} {}", shown(&write.path), write.value),
         WriteKind::NapiThread => {
             format!("taskset -p {} {}", write.value, thread_of(&write.path).unwrap_or_default())
