@@ -1,17 +1,15 @@
 //! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::cpuset::{CpuSet, MaskWidth};
-use crate::machine::paths::{
-    affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
-};
-use crate::machine::{Channels, NodeSource, Role, Rss, Source};
+use crate::cpuset::CpuSet;
+use crate::machine::paths::{affinity_file, features_file, queue_file, rss_file, thread_directory};
+use crate::machine::{Channels, NodeSource, Role, Source};
 use crate::plan::note::Note;
+use crate::plan::write::{PlannedValue, Write, WriteKind};
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -310,122 +308,6 @@ pub struct PlannedThread {
     pub affinity: CpuSet,
     /// The reason.
     pub why: Arc<str>,
-}
-
-/// One write to one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Write {
-    pub kind: WriteKind,
-    /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
-    pub path: String,
-    pub value: WriteValue,
-    /// What the file holds now.
-    pub current: Arc<str>,
-    /// The interface; empty for a setting of the whole machine.
-    pub interface: Arc<str>,
-    /// The reason.
-    pub why: Arc<str>,
-}
-
-/// The bytes to write, without a newline; [`fmt::Display`] makes the text, in JSON it is a string.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum WriteValue {
-    /// A mask as wide as the current one. Its text is made where it is needed: with 4,096 CPUs it has a kilobyte.
-    Mask(CpuSet, MaskWidth),
-    /// A number, a word, or an RSS table in the form of [`Rss`].
-    Text(String),
-}
-
-impl fmt::Display for WriteValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mask(cpus, width) => f.write_str(&cpus.to_mask(*width).unwrap_or_default()),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// Values with the same text are equal.
-impl PartialEq for WriteValue {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
-    }
-}
-
-impl Eq for WriteValue {}
-
-impl Serialize for WriteValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for WriteValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::Text)
-    }
-}
-
-/// The kinds of settings, in the order in which they are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WriteKind {
-    /// `smp_affinity` of a vector.
-    Vector,
-    /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is not
-    /// yet where it is planned.
-    Rss,
-    /// The affinity of a thread that polls queues (`sched_setaffinity(2)`).
-    NapiThread,
-    /// `rps_cpus` of a receive queue.
-    Rps,
-    /// `rps_flow_cnt` of a receive queue.
-    RpsFlow,
-    /// `xps_cpus` of a transmit queue.
-    Xps,
-    /// `xps_rxqs` of a transmit queue.
-    XpsRxqs,
-    /// `net.core.rps_sock_flow_entries`.
-    Sysctl,
-    /// Ntuple filters (`ethtool -K`): the last, when RFS has its tables.
-    Ntuple,
-}
-
-impl WriteKind {
-    /// Whether the file holds a CPU mask.
-    pub fn is_cpus(self) -> bool {
-        matches!(self, Self::Vector | Self::NapiThread | Self::Rps | Self::Xps)
-    }
-
-    /// Whether the file holds a mask, of CPUs or of queues.
-    pub fn is_mask(self) -> bool {
-        self.is_cpus() || self == Self::XpsRxqs
-    }
-}
-
-/// The planned content of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlannedValue<'a> {
-    Cpus(&'a CpuSet),
-    Count(u32),
-    /// The queues of an RSS indirection table.
-    Spread(&'a CpuSet),
-    On(bool),
-}
-
-impl PlannedValue<'_> {
-    /// Whether the text of a file is equal to this.
-    pub(crate) fn is(self, text: &str) -> bool {
-        match self {
-            Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
-            Self::Count(count) => text.trim().parse() == Ok(count),
-            Self::On(on) => text.trim() == on_or_off(on),
-            Self::Spread(queues) => Rss::parse(text).is_some_and(|table| table.is_spread_over(queues)),
-        }
-    }
 }
 
 /// How well vectors are placed.

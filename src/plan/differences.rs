@@ -8,7 +8,8 @@ use crate::machine::paths::{
     FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
 };
 use crate::machine::{Interface, Machine, MaskFile};
-use crate::plan::data::{PlannedInterface, Write, WriteKind, WriteValue};
+use crate::plan::data::PlannedInterface;
+use crate::plan::write::{Write, WriteKind, WriteValue};
 
 /// The item with these properties; usually at the same index, because the plan is of this machine.
 fn like<T>(items: &[T], at: usize, is: impl Fn(&T) -> bool) -> Option<&T> {

@@ -21,12 +21,14 @@ mod steer;
 pub mod stored;
 mod threads;
 mod work;
+mod write;
 
 pub use crate::machine::NodeSource;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
-    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedValue, PlannedVector,
-    RdmaScore, SCHEMA, Score, Write, WriteKind, WriteValue,
+    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector, RdmaScore,
+    SCHEMA, Score,
 };
 pub use note::Note;
+pub use write::{PlannedValue, Write, WriteKind, WriteValue};

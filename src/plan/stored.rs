@@ -9,12 +9,11 @@ use crate::cpuset::CpuSet;
 use crate::machine::paths::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
-use crate::plan::data::{
-    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedValue, PlannedVector, SCHEMA, Write, WriteKind,
-};
+use crate::plan::data::{HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA};
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::irqbalance;
+use crate::plan::write::{PlannedValue, Write, WriteKind};
 
 /// The text is not a plan, or the plan cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
