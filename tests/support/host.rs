@@ -3,7 +3,7 @@
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Selection;
 use nicpin::machine::{
-    Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue, Vector,
+    Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue, Vector,
 };
 use nicpin::plan::{Plan, PlannedInterface};
 use nicpin::policy::{Policy, Settings};
@@ -13,8 +13,7 @@ pub fn set(list: &str) -> CpuSet {
 }
 
 /// A machine of `nodes` nodes with `cores` cores each and `threads` threads per core; the first threads of all cores
-/// are
-/// numbered before the second ones; one L3 domain per `per_l3` cores of a node.
+/// are numbered before the second ones; one L3 domain per `per_l3` cores of a node.
 pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
     let total = nodes * cores;
     let core = |core: u32| (0..threads).map(|thread| core + thread * total).collect::<CpuSet>();
@@ -126,4 +125,23 @@ pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
 
 pub fn codes(interface: &PlannedInterface) -> Vec<&'static str> {
     interface.notes.iter().map(|note| &*note.code().leak()).collect()
+}
+
+/// Combined channels: as many now, and at most.
+pub fn combined(now: u32, most: u32) -> Channels {
+    Channels { max_combined: most, combined: now, ..Channels::default() }
+}
+
+/// The command of the first note that has one.
+pub fn fix(interface: &PlannedInterface) -> Option<String> {
+    interface.notes.iter().find_map(nicpin::render::note::fix)
+}
+
+/// The RPS CPUs of an interface's receive queues; `-`: left alone.
+pub fn rps_of(plan: &Plan, name: &str) -> Vec<String> {
+    of(plan, name)
+        .rx_queues
+        .iter()
+        .map(|rx| rx.rps_cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string))
+        .collect()
 }
