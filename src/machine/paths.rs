@@ -14,7 +14,7 @@ pub(crate) const IRQ_FILES: &str = "/proc/irq";
 
 /// A vector's `smp_affinity`.
 pub(crate) fn affinity_file(irq: u32) -> String {
-    format!("{IRQ_FILES}/{irq}/smp_affinity")
+    [IRQ_FILES, "/", &irq.to_string(), "/smp_affinity"].concat()
 }
 
 /// Where a tree keeps answers to ethtool ioctls.
@@ -66,5 +66,5 @@ pub(crate) fn queue_files(interface: &str) -> String {
 
 /// A file of a queue; `way` is `rx` or `tx`.
 pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    format!("/sys/class/net/{interface}/queues/{way}-{queue}/{file}")
+    ["/sys/class/net/", interface, "/queues/", way, "-", &queue.to_string(), "/", file].concat()
 }
