@@ -25,6 +25,9 @@ pub use text::{CpuSetError, MaskWidth};
 /// them.
 pub const MAX_CPUS: u32 = 8192;
 
+/// The words of 64 CPUs of the largest set.
+const MAX_WORDS: usize = MAX_CPUS as usize / 64;
+
 /// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct CpuSet {
@@ -99,13 +102,12 @@ impl CpuSet {
     }
 
     /// The set of these words of 64 CPUs, the lowest first.
-    fn of_words(mut words: Vec<u64>) -> Self {
-        let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
-        words.truncate(used);
-        let skipped = words.iter().take_while(|word| **word == 0).count();
-        words.drain(..skipped);
+    fn of_words(words: &[u64]) -> Self {
+        let Some(first) = words.iter().position(|word| *word != 0) else { return Self::new() };
+        let last = words.iter().rposition(|word| *word != 0).unwrap_or(first);
         // No set has words beyond those of MAX_CPUS.
-        Self { skipped: u32::try_from(skipped).unwrap_or(0), words: words.into() }
+        let skipped = u32::try_from(first).unwrap_or(0);
+        Self { skipped, words: words[first..=last].iter().copied().collect() }
     }
 
     /// Whether the CPU is in the set.
@@ -168,7 +170,7 @@ impl CpuSet {
 
     /// The highest CPU.
     pub fn last(&self) -> Option<u32> {
-        self.words().last().map(|(index, word)| index * 64 + 63 - word.leading_zeros())
+        self.words().next_back().map(|(index, word)| index * 64 + 63 - word.leading_zeros())
     }
 
     /// The CPUs in either set.
@@ -181,13 +183,11 @@ impl CpuSet {
 
     /// The CPUs of all sets.
     pub(crate) fn union_of(sets: impl IntoIterator<Item = impl Borrow<Self>>) -> Self {
-        let mut words = Vec::new();
+        let mut words = [0; MAX_WORDS];
         for set in sets {
-            for (index, word) in set.borrow().words() {
-                include(&mut words, index, word);
-            }
+            set.borrow().words().for_each(|(index, word)| words[index as usize] |= word);
         }
-        Self::of_words(words)
+        Self::of_words(&words)
     }
 
     /// Adds the CPUs of another set.
@@ -246,20 +246,13 @@ impl CpuSet {
     }
 }
 
-/// Adds CPUs to the word of this index.
-fn include(words: &mut Vec<u64>, index: u32, cpus: u64) {
-    let at = index as usize;
-    words.resize(words.len().max(at + 1), 0);
-    words[at] |= cpus;
-}
-
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        let mut words = Vec::new();
+        let mut words = [0; MAX_WORDS];
         for cpu in cpus.into_iter().filter(|cpu| *cpu < MAX_CPUS) {
-            include(&mut words, cpu / 64, 1 << (cpu % 64));
+            words[cpu as usize / 64] |= 1 << (cpu % 64);
         }
-        Self::of_words(words)
+        Self::of_words(&words)
     }
 }
 

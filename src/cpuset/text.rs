@@ -221,7 +221,7 @@ fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
             *words.get_mut(base as usize / 64)? |= bits << (base % 64);
         }
         if start == 0 {
-            return Some(CpuSet::of_words(words));
+            return Some(CpuSet::of_words(&words));
         }
         if mask[start - 1] != b',' {
             return None;

@@ -66,16 +66,6 @@ impl FromIterator<u64> for Words {
     }
 }
 
-impl From<Vec<u64>> for Words {
-    fn from(words: Vec<u64>) -> Self {
-        if words.len() > FEW {
-            Self { many: Some(Arc::new(words)), ..Self::new() }
-        } else {
-            words.into_iter().collect()
-        }
-    }
-}
-
 impl Deref for Words {
     type Target = [u64];
 
