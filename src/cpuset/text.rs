@@ -249,11 +249,14 @@ fn parse_stride(text: &str) -> Option<(u32, u32)> {
 /// The list form, as the kernel prints it (`%*pbl`).
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut digits = itoa::Buffer::new();
         let mut separator = "";
         for (first, last) in self.runs() {
-            write!(f, "{separator}{first}")?;
+            f.write_str(separator)?;
+            f.write_str(digits.format(first))?;
             if first != last {
-                write!(f, "-{last}")?;
+                f.write_str("-")?;
+                f.write_str(digits.format(last))?;
             }
             separator = ",";
         }
