@@ -306,7 +306,7 @@ impl Root {
         if !self.faults.ask_to_write(path, value)? {
             return Ok(());
         }
-        let mut file = self.open_to_write(path)?;
+        let mut file = self.open_to_write(path, value.len())?;
         let written = file.write(value.as_bytes())?;
         if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }

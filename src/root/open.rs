@@ -151,12 +151,16 @@ impl Root {
         Ok(File::from(self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?))
     }
 
-    /// Opens a setting's file to write it.
-    pub(super) fn open_to_write(&self, path: &str) -> io::Result<File> {
+    /// Opens a setting's file to write a text of so many bytes.
+    pub(super) fn open_to_write(&self, path: &str, length: usize) -> io::Result<File> {
         let file = File::from(self.open_at(path, OFlag::O_WRONLY | AT_ONCE)?);
         if !self.is_real() {
-            check_writable(&stat::fstat(&file)?)?;
-            file.set_len(0)?;
+            let stat = stat::fstat(&file)?;
+            check_writable(&stat)?;
+            // In a copy, the end of a longer text would be left behind the new one.
+            if usize::try_from(stat.st_size).is_ok_and(|now| now > length) {
+                file.set_len(0)?;
+            }
         }
         Ok(file)
     }
