@@ -16,6 +16,8 @@ use crate::plan::data::Placement;
 pub(crate) struct Locations {
     /// By CPU id; `None` for CPUs that are not online.
     by_cpu: Vec<Option<CpuLocation>>,
+    /// The number of cores; 1 where none is known, for all CPUs.
+    cores: usize,
     domain_sizes: Vec<usize>,
     nodes: BTreeMap<Option<u32>, NodeCores>,
 }
@@ -81,7 +83,7 @@ impl Locations {
                 node.cpus.extend(cpus.iter());
             }
         }
-        Self { by_cpu, domain_sizes, nodes }
+        Self { by_cpu, cores: topology.cores.len().max(1), domain_sizes, nodes }
     }
 
     /// The cores of each node.
@@ -91,11 +93,11 @@ impl Locations {
 
     /// The number of cores with a CPU in the set.
     pub(crate) fn cores_in(&self, cpus: &CpuSet) -> usize {
-        let mut cores: Vec<usize> =
-            cpus.iter().filter_map(|cpu| self.of(cpu)).map(|place| place.core).collect();
-        cores.sort_unstable();
-        cores.dedup();
-        cores.len()
+        let mut has_cpu = vec![false; self.cores];
+        for place in cpus.iter().filter_map(|cpu| self.of(cpu)) {
+            has_cpu[place.core] = true;
+        }
+        has_cpu.into_iter().filter(|has| *has).count()
     }
 
     /// The location of a CPU; `None` when it is not online.
@@ -158,8 +160,7 @@ impl<'a> Load<'a> {
     pub(crate) fn new(topology: &'a Topology, locations: &'a Locations) -> Self {
         let (cpus, domains) =
             (vec![0; locations.by_cpu.len()], vec![Domain::default(); locations.domain_sizes.len()]);
-        let cores = locations.by_cpu.iter().flatten().map(|place| place.core + 1).max().unwrap_or(0);
-        Self { topology, locations, cpus, cores: vec![0; cores], domains, last: Ranked::default() }
+        Self { topology, locations, cpus, cores: vec![0; locations.cores], domains, last: Ranked::default() }
     }
 
     /// Places a queue on the best CPU of the candidates, and counts it.

@@ -13,27 +13,32 @@ use crate::plan::place::{CpuLocation, Locations};
 /// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<CpuSet> {
-    let queues = completions.len();
-    if queues == 0 {
+    if completions.is_empty() {
         return Vec::new();
     }
-    let mut shares = Shares(vec![Vec::new(); queues]);
-    let by_distance = QueuesByDistance::new(locations, completions);
+    let average = topology.online.len().div_ceil(completions.len());
+    let mut shares = Shares(completions.iter().map(|_| Vec::with_capacity(average)).collect());
+    let by_place = QueuesByPlace::new(locations, completions);
     let (near, far): (Vec<_>, Vec<_>) =
-        locations.cores_by_node().iter().partition(|(node, _)| by_distance.on_node.contains_key(node));
-    let mut local: Vec<(u32, Vec<u32>)> = Vec::new();
-    for core in near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]) {
-        let away = core.iter().filter_map(|cpu| Some(by_distance.of(locations, cpu)?.0)).min();
-        local.extend(away.map(|away| (away, core.iter().collect())));
-    }
+        locations.cores_by_node().iter().partition(|(node, _)| by_place.on_node.contains_key(node));
+    let cores = near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]);
+    let with_queues = |core| {
+        let first = CpuSet::first(core)?;
+        let (away, queues) = by_place.nearest(locations.of(first)?)?;
+        Some((away, first, core, queues))
+    };
+    let mut local: Vec<(Distance, u32, &CpuSet, &[usize])> = cores.filter_map(with_queues).collect();
     // Cores with completions come first, so that their CPUs count when the others are divided.
-    local.sort_unstable();
-    for (away, core) in local {
+    local.sort_unstable_by_key(|&(away, first, ..)| (away, first));
+    for (away, _, core, queues) in local {
+        if away > Distance::Core {
+            shares.give_smallest(queues, core.iter());
+            continue;
+        }
         // Each thread of a core with completions may have its own queue.
-        for piece in core.chunks(if away <= 1 { 1 } else { core.len() }) {
-            if let Some((_, queues)) = by_distance.of(locations, piece[0]) {
-                shares.give_smallest(queues, piece);
-            }
+        for cpu in core.iter() {
+            let own: Vec<usize> = queues.iter().copied().filter(|&queue| completions[queue] == cpu).collect();
+            shares.give_smallest(if own.is_empty() { queues } else { &own }, [cpu]);
         }
     }
     for (_, node) in far {
@@ -44,35 +49,38 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
 
 /// Transmit queues by the location of their completions.
 #[derive(Default)]
-struct QueuesByDistance {
-    on_cpu: BTreeMap<u32, Vec<usize>>,
+struct QueuesByPlace {
     on_core: BTreeMap<usize, Vec<usize>>,
     in_domain: BTreeMap<(Option<u32>, usize), Vec<usize>>,
     on_node: BTreeMap<Option<u32>, Vec<usize>>,
 }
 
-impl QueuesByDistance {
+/// The smallest place that a core shares with a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Distance {
+    Core,
+    L3Domain,
+    Node,
+}
+
+impl QueuesByPlace {
     fn new(locations: &Locations, completions: &[u32]) -> Self {
-        let mut by_distance = Self::default();
+        let mut by_place = Self::default();
         for (queue, &cpu) in completions.iter().enumerate() {
             let Some(place) = locations.of(cpu) else { continue };
-            by_distance.on_cpu.entry(cpu).or_default().push(queue);
-            by_distance.on_core.entry(place.core).or_default().push(queue);
-            by_distance.in_domain.entry((place.node, place.domain)).or_default().push(queue);
-            by_distance.on_node.entry(place.node).or_default().push(queue);
+            by_place.on_core.entry(place.core).or_default().push(queue);
+            by_place.in_domain.entry((place.node, place.domain)).or_default().push(queue);
+            by_place.on_node.entry(place.node).or_default().push(queue);
         }
-        by_distance
+        by_place
     }
 
-    /// The queues that complete nearest to a CPU, and how far: 0 on the CPU, 1 on its core, 2 in its L3 domain, 3 on its
-    /// node; `None` when none completes on its node.
-    fn of(&self, locations: &Locations, cpu: u32) -> Option<(u32, &[usize])> {
-        let CpuLocation { core, domain, node, .. } = locations.of(cpu)?;
-        let on_cpu = || Some((0, self.on_cpu.get(&cpu)?));
-        let on_core = || Some((1, self.on_core.get(&core)?));
-        let in_domain = || Some((2, self.in_domain.get(&(node, domain))?));
-        let on_node = || Some((3, self.on_node.get(&node)?));
-        let (away, queues) = on_cpu().or_else(on_core).or_else(in_domain).or_else(on_node)?;
+    /// The queues that complete nearest to a core, by the location of a CPU of it; `None` when none completes on its node.
+    fn nearest(&self, CpuLocation { core, domain, node, .. }: CpuLocation) -> Option<(Distance, &[usize])> {
+        let on_core = || Some((Distance::Core, self.on_core.get(&core)?));
+        let in_domain = || Some((Distance::L3Domain, self.in_domain.get(&(node, domain))?));
+        let on_node = || Some((Distance::Node, self.on_node.get(&node)?));
+        let (away, queues) = on_core().or_else(in_domain).or_else(on_node)?;
         Some((away, queues))
     }
 }
@@ -82,7 +90,7 @@ struct Shares(Vec<Vec<u32>>);
 
 impl Shares {
     /// Adds CPUs to the queue with the fewest CPUs.
-    fn give_smallest(&mut self, queues: &[usize], cpus: &[u32]) {
+    fn give_smallest(&mut self, queues: &[usize], cpus: impl IntoIterator<Item = u32>) {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.0[queue].len(), queue)) {
             self.0[queue].extend(cpus);
         }
