@@ -59,7 +59,7 @@ pub struct Interface {
     pub netdev: Option<Netdev>,
     /// The `VMBus` channels; `None` for a device on another bus.
     pub vmbus: Option<Vec<VmbusChannel>>,
-    /// The vectors that are understood: queue vectors by queue, then control vectors.
+    /// The vectors that are understood: queue vectors by queue, then those for RDMA, then control vectors.
     pub vectors: Vec<Vector>,
     /// Vectors of the device with a handler whose name is not understood.
     pub unknown_vectors: Vec<UnknownVector>,

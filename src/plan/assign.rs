@@ -16,46 +16,44 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     let mut load = Load::new(&machine.topology, locations);
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for work in works.iter() {
-        let stays = |vector: &&Vector| vector.is_queue_vector() && (work.skip || !vector.movable);
-        let mut queues = BTreeMap::new();
-        for vector in work.interface.vectors.iter().filter(stays) {
-            if let (Some(queue), Some(cpu)) = (vector.queue, effective_cpu(vector))
-                && !work.interface.is_idle(vector)
-            {
-                queues.entry(queue).or_insert(cpu);
+        for (_, vectors) in work.queues() {
+            let active = vectors.iter().copied().filter(|vector| !work.interface.is_idle(vector));
+            if let Some(cpu) = cpu_that_stays(work, active) {
+                load.add(cpu);
             }
-        }
-        for &cpu in queues.values() {
-            load.add(cpu);
         }
     }
     let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     for idle in [false, true] {
         for work in works.iter_mut() {
             let rules = rules(work);
-            for (queue, fixed) in queues(work, idle) {
-                let irqs: Vec<u32> = work.vectors_of(queue).iter().map(|vector| vector.irq).collect();
-                let line = irqs.iter().find_map(|irq| lines.get(irq).copied());
-                let hinted = hint(machine, work, &irqs);
+            // A queue is active when any of its vectors is.
+            let is_idle = |vectors: &[&Vector]| vectors.iter().all(|vector| work.interface.is_idle(vector));
+            let mut placed = Vec::new();
+            for (queue, vectors) in work.queues().filter(|(_, vectors)| is_idle(vectors) == idle) {
+                let fixed = cpu_that_stays(work, vectors.iter().copied());
+                let line = vectors.iter().find_map(|vector| lines.get(&vector.irq).copied());
+                let hinted = hint(machine, work, vectors);
                 let kept = fixed.or(line).and_then(|cpu| load.placement(cpu));
                 let decided_by = match &kept {
                     Some(_) if fixed.is_some() => Some(DecidedBy::Vector),
                     Some(_) => Some(DecidedBy::Line),
                     None => hinted.as_ref().map(|_| DecidedBy::Hint),
                 };
-                let vector = work.vectors_of(queue).first().copied();
-                let taken = kept.or_else(|| match (hinted, vector) {
-                    (Some(hinted), _) => load.take(&hinted, rules),
-                    (None, vector) => load.take(wanted(work, &load, rules, vector?), rules),
+                let taken = kept.or_else(|| match hinted {
+                    Some(hinted) => load.take(&hinted, rules),
+                    None => load.take(wanted(work, &load, rules, vectors.first()?), rules),
                 });
                 let Some(placement) = taken else { continue };
-                lines.extend(irqs.into_iter().map(|irq| (irq, placement.cpu)));
-                work.cpus.insert(queue, Placement { decided_by, ..placement });
+                lines.extend(vectors.iter().map(|vector| (vector.irq, placement.cpu)));
+                placed.push((queue, Placement { decided_by, ..placement }));
             }
+            work.cpus.extend(placed);
         }
     }
     assign_rdma(machine, works, &mut load, &mut lines);
     for work in works.iter_mut() {
+        work.irq_cpus = work.cpus_of_queues(machine);
         let kept_free = kept_free(&machine.topology, &work.choice);
         for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
             let sits_on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
@@ -101,7 +99,7 @@ fn assign_rdma(
                     continue;
                 }
                 let cpu = lines.get(&vector.irq).copied().or_else(|| {
-                    let hinted = hint(machine, work, &[vector.irq]);
+                    let hinted = hint(machine, work, &[vector]);
                     let wanted = hinted.as_ref().unwrap_or_else(|| wanted(work, load, rules, vector));
                     load.take(wanted, rules).map(|placement| placement.cpu)
                 });
@@ -114,24 +112,14 @@ fn assign_rdma(
     }
 }
 
-/// The idle queues of an interface, or the active ones, each with the CPU of a vector of it that cannot be moved. A
-/// queue is active when any of its vectors is.
-fn queues(work: &Work<'_>, idle: bool) -> BTreeMap<u32, Option<u32>> {
-    let stays = |vector: &&&Vector| work.skip || !vector.movable;
-    let queues = work
-        .by_queue
-        .iter()
-        .filter(|(_, vectors)| vectors.iter().all(|vector| work.interface.is_idle(vector)) == idle);
-    queues
-        .map(|(&queue, vectors)| {
-            (queue, vectors.iter().filter(stays).find_map(|vector| effective_cpu(vector)))
-        })
-        .collect()
+/// The CPU of the first of some vectors that cannot or must not be moved.
+fn cpu_that_stays<'a>(work: &Work<'_>, mut vectors: impl Iterator<Item = &'a Vector>) -> Option<u32> {
+    vectors.find_map(|vector| effective_cpu(vector).filter(|_| work.skip || !vector.movable))
 }
 
-/// The usable CPUs in the driver's affinity hint for one of these IRQs, if the policy's scope is `hint`.
-fn hint(machine: &Machine, work: &Work<'_>, irqs: &[u32]) -> Option<CpuSet> {
-    let hint = irqs.iter().find_map(|irq| machine.hints.get(irq))?;
+/// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
+fn hint(machine: &Machine, work: &Work<'_>, vectors: &[&Vector]) -> Option<CpuSet> {
+    let hint = vectors.iter().find_map(|vector| machine.hints.get(&vector.irq))?;
     if work.choice.get(&SCOPE) != Scope::Hint {
         return None;
     }

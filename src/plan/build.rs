@@ -107,7 +107,7 @@ fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> Plann
         candidates: work.candidates.cpus.clone(),
         left_out: work.candidates.left_out.clone(),
         exclusive,
-        irq_cpus: work.irq_cpus(machine),
+        irq_cpus: work.irq_cpus.clone(),
         worker_cpus: if plain.is_empty() { free } else { plain },
         speed_mbps: interface.speed_mbps,
         link: interface.link.clone(),

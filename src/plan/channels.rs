@@ -4,22 +4,26 @@ use crate::machine::Channels;
 use crate::machine::shell::word;
 use crate::plan::data::ChannelChange;
 use crate::plan::place::Locations;
-use crate::plan::work::{Context, Work, active_queues};
+use crate::plan::work::{Context, Work};
 use crate::policy::{CHANNELS, ChannelCount};
 
 /// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
 /// maximum.
 pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
     let current = work.interface.channels.filter(|_| !work.skip)?;
-    let cores = u32::try_from(work.core_count(locations, &work.candidates.cpus)).unwrap_or(u32::MAX);
     let most = current.max_receiving();
     let (count, why) = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto if work.interface.channels_fixed => return None,
-        ChannelCount::Auto if cores > most => {
-            (most, format!("as many as the device can have, for {cores} candidate cores"))
+        ChannelCount::Auto => {
+            let cores = work.core_count(locations, &work.candidates.cpus);
+            match u32::try_from(cores) {
+                Ok(count) if count <= most => {
+                    (count, format!("a receive queue for each of {cores} candidate cores"))
+                }
+                _ => (most, format!("as many as the device can have, for {cores} candidate cores")),
+            }
         }
-        ChannelCount::Auto => (cores, format!("a receive queue for each of {cores} candidate cores")),
         ChannelCount::Count(count) if count > most => {
             (most, format!("the policy requests {count}, and the device can have {most}"))
         }
@@ -41,13 +45,13 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
 pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
     let most = |work: &Work<'_>| match work.interface.channels {
         Some(channels) if !work.skip && !work.interface.channels_fixed => channels.max_receiving() as usize,
-        _ => active_queues(work.interface),
+        _ => work.active_queues,
     };
     let own_cpus = &work.candidates.cpus;
     // An interface with more candidates than these, such as one whose node is unknown, has other cores to take.
     let takes_part = |other: &&Work<'_>| {
         let cpus = &other.candidates.cpus;
-        active_queues(other.interface) > 0
+        other.active_queues > 0
             && cpus.intersects(own_cpus)
             && (cpus == own_cpus || !own_cpus.is_subset(cpus))
     };

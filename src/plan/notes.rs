@@ -6,7 +6,7 @@ use crate::plan::candidates::exclusive;
 use crate::plan::channels;
 use crate::plan::data::PlannedRss;
 use crate::plan::note::{NoVectors, Note};
-use crate::plan::work::{Context, Work, active_queues};
+use crate::plan::work::{Context, Work};
 use crate::policy::{CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
@@ -122,7 +122,7 @@ fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
 fn too_many_queues(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
     let interface = work.interface;
     let planned = rss.and_then(|rss| rss.queues.as_ref()).map(CpuSet::len);
-    let queues = active_queues(interface).min(planned.unwrap_or(usize::MAX));
+    let queues = work.active_queues.min(planned.unwrap_or(usize::MAX));
     let cores = work.core_count(context.locations, &work.candidates.cpus);
     let holds_all = |node: &u32| {
         let node = context.machine.topology.nodes.get(node);

@@ -167,7 +167,7 @@ fn more_queues(context: &Context<'_>, work: &Work<'_>) -> Option<Note> {
 
 /// The note that RPS is off because the machine is small; only if some CPUs take no queue.
 fn tiny(machine: &Machine, work: &Work<'_>) -> Option<Note> {
-    let others = machine.topology.online.difference(&work.irq_cpus(machine));
+    let others = machine.topology.online.difference(&work.irq_cpus);
     let cpus = machine.topology.online.len();
     (cpus > 1 && !others.is_empty()).then(|| Note::TinyMachine {
         interface: work.interface.name.clone(),

@@ -1,6 +1,6 @@
 //! An interface while it is planned, and which interfaces take part.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
@@ -36,7 +36,7 @@ impl<'a> Context<'a> {
         selection: &'a Selection,
         works: &'a [Work<'a>],
     ) -> Self {
-        let busy = CpuSet::union_of(works.iter().map(|work| work.irq_cpus(machine)));
+        let busy = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
         let mut data = busy.clone();
         let mut has_rdma = false;
         for work in works {
@@ -55,8 +55,10 @@ impl<'a> Context<'a> {
 /// An interface while it is planned.
 pub(crate) struct Work<'a> {
     pub(crate) interface: &'a Interface,
-    /// The vectors of each queue, in the interface's order.
-    pub(crate) by_queue: BTreeMap<u32, Vec<&'a Vector>>,
+    /// The vectors of its queues, sorted by queue.
+    by_queue: Vec<&'a Vector>,
+    /// The number of its queues that are in use and have a vector.
+    pub(crate) active_queues: usize,
     /// Index in the machine's list.
     pub(crate) order: usize,
     /// How many choose before it.
@@ -73,13 +75,24 @@ pub(crate) struct Work<'a> {
     pub(crate) cpus: BTreeMap<u32, Placement>,
     /// The target CPU of RDMA vectors, and of control vectors that have to leave an isolated CPU, by IRQ.
     pub(crate) others: BTreeMap<u32, u32>,
+    /// The CPUs that take its active queues.
+    pub(crate) irq_cpus: CpuSet,
     /// IRQs that are shared with and planned for another interface, and its name.
     pub(crate) shared: BTreeMap<u32, &'a str>,
 }
 
 impl<'a> Work<'a> {
+    /// The vectors of a queue.
     pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
-        self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
+        let start = self.by_queue.partition_point(|vector| vector.queue < Some(queue));
+        let end = self.by_queue.partition_point(|vector| vector.queue <= Some(queue));
+        &self.by_queue[start..end]
+    }
+
+    /// The queues that have vectors, in order, each with its vectors.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (u32, &[&'a Vector])> {
+        let queues = self.by_queue.chunk_by(|a, b| a.queue == b.queue);
+        queues.filter_map(|vectors| Some((vectors.first()?.queue?, vectors)))
     }
 
     /// The planned affinity of a vector; `None`: left alone.
@@ -107,8 +120,8 @@ impl<'a> Work<'a> {
         if self.choice.get(&SIBLINGS) { cpus.len() } else { locations.cores_in(cpus) }
     }
 
-    /// The CPUs that take its active queues.
-    pub(crate) fn irq_cpus(&self, machine: &Machine) -> CpuSet {
+    /// The CPUs that take its active queues under the plan.
+    pub(crate) fn cpus_of_queues(&self, machine: &Machine) -> CpuSet {
         let active =
             self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
         CpuSet::union_of(active.map(|vector| self.cpus_of(machine, vector)))
@@ -151,12 +164,16 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
             let choice = policy.choice(machine, interface);
-            let mut candidates = candidates(machine, interface, &choice, active_queues(interface));
-            let by_node = by_node(machine, interface, &choice, &candidates);
+            let by_queue = by_queue(interface);
+            let is_active = |queue: &&[&Vector]| queue.iter().any(|vector| !interface.is_idle(vector));
+            let active_queues = by_queue.chunk_by(|a, b| a.queue == b.queue).filter(is_active).count();
+            let mut candidates = candidates(machine, interface, &choice, active_queues);
+            let by_node = by_node(machine, interface, &choice, &candidates, active_queues);
             candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
             Work {
                 interface,
-                by_queue: by_queue(interface),
+                by_queue,
+                active_queues,
                 order,
                 turn: 0,
                 skip: choice.get(&SKIP),
@@ -166,6 +183,7 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
                 by_node,
                 cpus: BTreeMap::new(),
                 others: BTreeMap::new(),
+                irq_cpus: CpuSet::new(),
                 shared: BTreeMap::new(),
             }
         })
@@ -192,20 +210,11 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
     works
 }
 
-fn by_queue(interface: &Interface) -> BTreeMap<u32, Vec<&Vector>> {
-    let mut by_queue: BTreeMap<u32, Vec<&Vector>> = BTreeMap::new();
-    for vector in interface.vectors.iter().filter(|vector| vector.is_queue_vector()) {
-        if let Some(queue) = vector.queue {
-            by_queue.entry(queue).or_default().push(vector);
-        }
-    }
-    by_queue
-}
-
-/// The number of an interface's queues that are in use and have a vector.
-pub(crate) fn active_queues(interface: &Interface) -> usize {
-    let active = interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v));
-    active.filter_map(|vector| vector.queue).collect::<BTreeSet<u32>>().len()
+fn by_queue(interface: &Interface) -> Vec<&Vector> {
+    let has_queue = |vector: &&Vector| vector.is_queue_vector() && vector.queue.is_some();
+    let mut vectors: Vec<&Vector> = interface.vectors.iter().filter(has_queue).collect();
+    vectors.sort_by_key(|vector| vector.queue);
+    vectors
 }
 
 /// Candidates for the vectors of each device, where an interface has devices on several nodes (a network card with a PCI
@@ -215,6 +224,7 @@ fn by_node(
     interface: &Interface,
     choice: &Choice,
     own: &Candidates,
+    queues: usize,
 ) -> BTreeMap<Option<u32>, CpuSet> {
     let mut by_node: BTreeMap<Option<u32>, CpuSet> = BTreeMap::new();
     for node in interface.vectors.iter().filter_map(|vector| vector.node) {
@@ -222,7 +232,7 @@ fn by_node(
             let mut there = interface.clone();
             there.device.node = Some(node);
             there.device.local_cpus = None;
-            candidates(machine, &there, choice, active_queues(interface)).cpus
+            candidates(machine, &there, choice, queues).cpus
         });
     }
     if !by_node.is_empty() {
