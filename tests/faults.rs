@@ -56,12 +56,6 @@ fn on_trial() -> Options {
     Options { trial: Some(3600), ..Options::default() }
 }
 
-/// The files' texts without newlines at the end, which a write to a tree does not have.
-fn texts(machine: &Copy) -> BTreeMap<String, String> {
-    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
-    machine.snapshot().into_iter().map(text).collect()
-}
-
 fn read(machine: &Copy, path: &str) -> String {
     machine.read(path).trim().to_owned()
 }
@@ -93,7 +87,7 @@ fn restored(machine: &Copy, before: &BTreeMap<String, String>, what: &str) {
     let root = Root::open(&at(machine)).unwrap();
     let undone = apply::restore(&root, Options::default().wait).unwrap();
     assert!(undone.is_none_or(|undone| undone.complete()), "{what}");
-    assert_eq!(&texts(machine), before, "{what}");
+    assert_eq!(&machine.texts(), before, "{what}");
     assert_eq!(state(machine), None, "{what}");
 }
 
@@ -129,7 +123,7 @@ fn every_errno_at_every_write() {
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
     let kinds: std::collections::BTreeSet<WriteKind> = plan.writes.iter().map(|write| write.kind).collect();
     assert_eq!(kinds.len(), 5, "not every kind of write is tried");
-    let before = texts(&machine);
+    let before = machine.texts();
     for errno in ERRNOS {
         for (position, write) in plan.writes.iter().enumerate() {
             let what = format!("{errno:?} at write {position}, {}", write.path);
@@ -218,7 +212,7 @@ fn the_same_refusals_are_one_message() {
 fn all_or_nothing_at_every_write() {
     let machine = machine();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
-    let before = texts(&machine);
+    let before = machine.texts();
     for position in 0..plan.writes.len() {
         for answer in [
             InjectedAnswer::Errno(Errno::EINVAL as i32),
@@ -234,12 +228,12 @@ fn all_or_nothing_at_every_write() {
             let written: Vec<_> = done.results[..position].iter().map(|result| &result.path).collect();
             assert_eq!(back.collect::<Vec<_>>(), written, "{what}");
             assert!(Applied::new(&done, None, Vec::new()).failed(), "{what}");
-            assert_eq!(texts(&machine), before, "{what}");
+            assert_eq!(machine.texts(), before, "{what}");
             assert_eq!(state(&machine), None, "{what}: a record is left of what is as it was");
         }
     }
     assert!(run(&Root::open(&at(&machine)).unwrap(), atomic()).unwrap().undone.is_none());
-    assert_ne!(texts(&machine), before);
+    assert_ne!(machine.texts(), before);
 }
 
 /// --atomic restores what the last apply set, not what the first one found.
@@ -247,17 +241,17 @@ fn all_or_nothing_at_every_write() {
 fn all_or_nothing_keeps_an_earlier_apply() {
     let machine = machine();
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
-    let (before, record) = (texts(&machine), state(&machine));
+    let (before, record) = (machine.texts(), state(&machine));
     let done =
         run(&answering(&at(&machine), 5, InjectedAnswer::Errno(Errno::EINVAL as i32)), atomic()).unwrap();
     assert!(done.undone.unwrap().complete());
-    assert_eq!((texts(&machine), state(&machine)), (before, record));
+    assert_eq!((machine.texts(), state(&machine)), (before, record));
 }
 
 #[test]
 fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
     let machine = machine();
-    let before = texts(&machine);
+    let before = machine.texts();
     let writes = Cell::new(0);
     // The third write is refused, and so is restoring the first one.
     let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
@@ -269,7 +263,7 @@ fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
     let done = run(&root, atomic()).unwrap();
     let undone = done.undone.as_ref().unwrap();
     assert!(undone.failed() && undone.results.len() == 2, "{undone:?}");
-    assert_ne!(texts(&machine), before);
+    assert_ne!(machine.texts(), before);
     // Restored settings are not recorded as set.
     let record: serde_json::Value = serde_json::from_str(&state(&machine).unwrap()).unwrap();
     assert_eq!(record["last_set"].as_object().unwrap().len(), 1, "{record}");
@@ -281,7 +275,7 @@ fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
 #[test]
 fn a_crash_at_every_step_of_apply_and_of_restore() {
     let machine = machine();
-    let before = texts(&machine);
+    let before = machine.texts();
     for options in [Options::default(), atomic(), on_trial(), Options { atomic: true, ..on_trial() }] {
         let steps = crash_at(&machine, usize::MAX, |root| run(root, options).is_ok());
         assert!(steps > 30, "{steps}");
@@ -310,7 +304,7 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
 #[test]
 fn a_crash_at_every_step_of_a_trial() {
     let machine = machine();
-    let before = texts(&machine);
+    let before = machine.texts();
     let wait = Options::default().wait;
     let nic1 = ["nic1".to_owned()];
     let foreign = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/queues/rx-0/rps_cpus";
@@ -323,12 +317,12 @@ fn a_crash_at_every_step_of_a_trial() {
         let what = format!("a crash at step {step} of apply");
         let root = Root::open(&at(&machine)).unwrap();
         crash_at(&machine, step, try_it);
-        let tried = texts(&machine);
+        let tried = machine.texts();
         let set = tried != before;
         *(if set { &mut set_something } else { &mut in_vain }) += 1;
         assert_eq!(apply::confirm(&root, wait).is_ok(), set, "{what}");
         assert!(!trial() && apply::confirm(&root, wait).is_err(), "{what}: confirmed twice");
-        assert_eq!(texts(&machine), tried, "{what}");
+        assert_eq!(machine.texts(), tried, "{what}");
         restored(&machine, &before, &what);
 
         crash_at(&machine, step, try_it);
@@ -337,7 +331,7 @@ fn a_crash_at_every_step_of_a_trial() {
             machine.write(foreign, "80");
         }
         apply::apply(&root, Options::default(), |root| planned_for(root, &nic1)).unwrap();
-        let now = texts(&machine);
+        let now = machine.texts();
         for (path, text) in now.iter().filter(|(path, _)| path.contains("/nic0/") && *path != foreign) {
             assert_eq!(text, &before[path], "{what}: {path}");
         }
@@ -357,7 +351,7 @@ fn a_crash_at_every_step_of_a_trial() {
         assert!(try_it(&root), "{what}");
         crash_at(&machine, step, |root| apply::end_trial(root, wait).is_ok());
         apply::end_trial(&root, wait).unwrap();
-        assert_eq!((texts(&machine), state(&machine)), (before.clone(), None), "{what}");
+        assert_eq!((machine.texts(), state(&machine)), (before.clone(), None), "{what}");
     }
 }
 
@@ -400,7 +394,7 @@ fn nothing_is_written_before_the_record_is_safe() {
     for action in [FileAction::MakeDir, FileAction::WriteState, FileAction::ReplaceState] {
         for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
             let machine = self::machine();
-            let before = texts(&machine);
+            let before = machine.texts();
             let root = Root::open_with_faults(&at(&machine), move |access| {
                 if access.action == action {
                     InjectedAnswer::Errno(errno as i32)
@@ -411,7 +405,7 @@ fn nothing_is_written_before_the_record_is_safe() {
             .unwrap();
             let error = run(&root, Options::default()).unwrap_err().to_string();
             assert!(error.contains("run/nicpin") && error.contains(&format!("({errno:?})")), "{error}");
-            assert_eq!(texts(&machine), before);
+            assert_eq!(machine.texts(), before);
         }
     }
 }
@@ -438,7 +432,7 @@ fn a_write_is_repeated_while_the_kernel_is_busy() {
 #[test]
 fn a_lost_write_is_reported() {
     let machine = machine();
-    let before = texts(&machine);
+    let before = machine.texts();
     let done = run(&answering(&at(&machine), 0, InjectedAnswer::Lost), Options::default()).unwrap();
     assert_eq!(done.results[0].outcome, Outcome::Refused);
     let detail = done.results[0].detail.as_deref().unwrap();
@@ -451,7 +445,7 @@ fn a_lost_write_is_reported() {
 fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
     let machine = machine();
     machine.write("/sys/devices/system/cpu/nohz_full", "1-3\n");
-    let before = texts(&machine);
+    let before = machine.texts();
     let top = at(&machine);
     let root = Root::open_with_faults(&at(&machine), move |access| {
         if access.action != FileAction::Write || !access.path.ends_with("rps_cpus") {
@@ -484,7 +478,7 @@ fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
 #[test]
 fn files_that_cannot_be_read_back() {
     let machine = machine();
-    let before = texts(&machine);
+    let before = machine.texts();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
     for write in &plan.writes {
         for (errno, expected) in [(Errno::ENOENT, Outcome::Vanished), (Errno::EACCES, Outcome::Refused)] {
@@ -526,7 +520,7 @@ fn vectors_for_which_there_is_no_room() {
     ];
     for (full, expected) in cases {
         let machine = Copy::in_memory("x460");
-        let before = texts(&machine);
+        let before = machine.texts();
         let full_cpus = CpuSet::parse_list(full).unwrap();
         let no_room = move |access: FileAccess<'_>| {
             let vector = access.action == FileAction::Write && access.path == "/proc/irq/177/smp_affinity";

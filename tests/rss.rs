@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 
 use nicpin::apply::{self, ApplyError, Options};
@@ -37,12 +36,6 @@ fn ok(run: &Run) -> String {
 
 fn json(run: &Run) -> serde_json::Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
-}
-
-/// The texts of all files, without the ends of lines.
-fn texts(machine: &Copy) -> BTreeMap<String, String> {
-    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
-    machine.snapshot().into_iter().map(text).collect()
 }
 
 #[test]
@@ -156,19 +149,19 @@ fn what_cannot_be_set_is_left_alone_with_a_note() {
 #[test]
 fn channels_and_table_are_restored_together() {
     let machine = machine(DEFAULT);
-    let before = texts(&machine);
+    let before = machine.texts();
     let run = ok(&machine.nicpin(&["apply", "eth0", "--channels", "4", "--rss", "2"]));
     assert!(run.contains("channels set to combined 4"), "{run}");
     assert!(machine.read(ETH0).ends_with("table 0 1\n"));
     // The driver has its own table for the channels.
     ok(&machine.nicpin(&["restore"]));
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 #[test]
 fn a_trial_and_an_atomic_apply_undo_the_table() {
     let machine = machine(BLOCKS);
-    let (before, errno) = (texts(&machine), Errno::EACCES as i32);
+    let (before, errno) = (machine.texts(), Errno::EACCES as i32);
     ok(&machine.nicpin(&["apply", "eth0", "--rss", "4", "--try", "1"]));
     File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
     assert_eq!(machine.read(ETH0), BLOCKS);
@@ -191,7 +184,7 @@ fn a_trial_and_an_atomic_apply_undo_the_table() {
         assert!(done.failed() && done.undone.as_ref().unwrap().complete());
         let mut refusals = done.results.iter().filter(|result| result.failed()).map(|result| &*result.path);
         assert_eq!(refusals.next_back(), Some(at));
-        let now = texts(&machine);
+        let now = machine.texts();
         assert!(before.iter().all(|(path, text)| now[path] == *text), "{refused}");
     }
 }
@@ -296,7 +289,7 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
 #[test]
 fn transmit_queues_for_receive_queues() {
     let machine = Copy::of("dl980");
-    let before = texts(&machine);
+    let before = machine.texts();
     let file = |queue: usize| format!("/sys/class/net/eth0/queues/tx-{queue}/xps_rxqs");
     let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
     let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
@@ -330,7 +323,7 @@ fn transmit_queues_for_receive_queues() {
         |plan: &serde_json::Value| plan["interfaces"][0]["notes"].to_string().contains("xps-rxqs-set");
     assert!(!has_note(&with) && has_note(&without));
     ok(&machine.nicpin(&["restore"]));
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 /// Every receive queue has one transmit queue, whichever are more.

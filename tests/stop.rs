@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,12 +19,6 @@ use nicpin::root::faults::{FileAction, InjectedAnswer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::run::Copy;
-
-/// The files of the machine without those of nicpin.
-fn texts(machine: &Copy) -> BTreeMap<String, String> {
-    let files = machine.snapshot().into_iter().filter(|(path, _)| !path.starts_with("/run/"));
-    files.map(|(path, entry)| (path, format!("{entry:?}").replace("\\n", ""))).collect()
-}
 
 /// A request holds for the rest of the process: the test of this name runs in one of its own. Whether this is that one.
 fn in_its_own_process(test: &str) -> bool {
@@ -75,13 +68,13 @@ fn an_apply_ends_after_the_current_write() {
         return;
     }
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     let done = apply_to(&stopping_root(&machine), false);
     assert_eq!((changed(&done.results), done.results.len() > 3, done.failed()), (3, true, true));
-    assert_ne!(texts(&machine), before);
+    assert_ne!(machine.texts(), before);
     // The record has all of it.
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 #[test]
@@ -90,11 +83,11 @@ fn an_atomic_apply_restores_what_it_has_written() {
         return;
     }
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     let done = apply_to(&stopping_root(&machine), true);
     assert_eq!(changed(&done.results), 3);
     assert!(done.undone.is_some_and(|undone| undone.complete()));
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
 }
 
@@ -104,12 +97,12 @@ fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
         return;
     }
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let restored = apply::restore(&stopping_root(&machine), Duration::from_secs(1)).unwrap().unwrap();
     assert_eq!((changed(&restored.results), restored.failed(), restored.results.len() > 3), (3, true, true));
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 /// The program may have written everything when the signal comes: then again.
@@ -117,7 +110,7 @@ fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
 fn a_signal_to_the_program_is_such_a_request() {
     for attempt in 0.. {
         let machine = Copy::of("wide");
-        let before = texts(&machine);
+        let before = machine.texts();
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
         command.args(["apply", "--atomic", "--root"]).arg(machine.path("/"));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -139,7 +132,7 @@ fn a_signal_to_the_program_is_such_a_request() {
             said.replace("\n          ", " ").contains("not written: ended by SIGTERM; fix: run again"),
             "{said}"
         );
-        assert_eq!(texts(&machine), before);
+        assert_eq!(machine.texts(), before);
         break;
     }
 }

@@ -1,16 +1,13 @@
 //! `apply --try` and `nicpin confirm`: settings are kept if confirmed and restored if not, whichever process is killed
-//! and
-//! whatever file is lost meanwhile.
+//! and whatever file is lost meanwhile.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on trees of their own
 
 mod support;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nicpin::apply::{self, ApplyError, Options};
@@ -20,38 +17,18 @@ use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use support::run::Copy;
-
-fn texts(machine: &Copy) -> BTreeMap<String, String> {
-    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
-    machine.snapshot().into_iter().map(text).collect()
-}
-
-/// Waits until the watcher has ended.
-fn watched_to_the_end(machine: &Copy) {
-    File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
-}
-
-fn watcher(machine: &Copy) -> Pid {
-    Pid::from_raw(machine.read("/run/nicpin/try.lock").trim().parse().unwrap())
-}
-
-/// Kills the watcher, and waits for its end.
-fn kill_watcher(machine: &Copy) {
-    kill(watcher(machine), Signal::SIGKILL).unwrap();
-    watched_to_the_end(machine);
-}
+use support::trial::{kill_watcher, watched_to_the_end, watcher};
 
 #[test]
 fn what_is_not_confirmed_is_restored() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     let run = machine.nicpin(&["apply", "--try", "1"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     assert!(run.stdout.contains("on trial  restored in 1 s unless"), "{}", run.stdout);
     watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
@@ -64,7 +41,7 @@ fn what_is_not_confirmed_is_restored() {
 #[test]
 fn what_is_confirmed_stays_and_can_be_restored() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     let nothing = machine.nicpin(&["confirm"]);
     assert!(
         nothing.code == 1 && nothing.stderr.contains("there is nothing to confirm"),
@@ -78,7 +55,7 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_eq!(machine.nicpin(&["confirm"]).code, 1);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 /// If an apply ends before its first write, for whatever reason, there is nothing to confirm and nothing to restore.
@@ -88,10 +65,10 @@ fn a_trial_that_changed_nothing_cannot_be_confirmed() {
     for obstacle in ["/run/nicpin/state.json", "/run/nicpin/try.lock"] {
         let machine = Copy::of("two-node");
         std::fs::create_dir_all(machine.path(obstacle)).unwrap();
-        let before = texts(&machine);
+        let before = machine.texts();
         let run = machine.nicpin(&["apply", "--try", "3600"]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{obstacle}: {}", run.stderr);
-        assert_eq!(texts(&machine), before, "{obstacle}");
+        assert_eq!(machine.texts(), before, "{obstacle}");
         let run = machine.nicpin(&["confirm"]);
         assert!(run.code == 1 && run.stderr.contains("there is nothing to confirm"), "{obstacle}: {run:?}");
         machine.remove(obstacle);
@@ -121,11 +98,11 @@ fn only_what_was_set_is_restored() {
 fn a_trial_with_nothing_to_set_can_be_confirmed() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    let applied = texts(&machine);
+    let applied = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     assert_eq!(machine.nicpin(&["confirm"]).code, 0);
     watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), applied);
+    assert_eq!(machine.texts(), applied);
 }
 
 const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
@@ -145,22 +122,22 @@ fn partly_restored_trial(machine: &Copy) {
 #[test]
 fn what_could_not_be_restored_is_named_and_left_to_restore() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     partly_restored_trial(&machine);
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
     let named = "restored, but 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
     assert!(late.stderr.contains(named) && late.stderr.contains("`nicpin restore`"), "{}", late.stderr);
-    assert_ne!(texts(&machine), before);
+    assert_ne!(machine.texts(), before);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
     assert!(machine.nicpin(&["confirm"]).stderr.contains("there is nothing to confirm"));
 }
 
 #[test]
 fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     partly_restored_trial(&machine);
     let broken = machine.read(REFUSED);
     machine.remove(REFUSED);
@@ -173,7 +150,7 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     std::fs::write(machine.path(REFUSED), broken).unwrap();
     let run = machine.nicpin(&["apply", "nic1"]);
     assert!(run.stdout.starts_with("restored  1 setting of an unconfirmed apply --try"), "{}", run.stdout);
-    for (path, text) in texts(&machine).iter().filter(|(path, _)| path.contains("/nic0/")) {
+    for (path, text) in machine.texts().iter().filter(|(path, _)| path.contains("/nic0/")) {
         assert_eq!(text, &before[path], "{path}");
     }
     let again = machine.nicpin(&["apply", "nic1"]);
@@ -181,7 +158,7 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     // The record has the settings of that apply.
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 /// An apply that plans a setting overrides the trial.
@@ -203,36 +180,18 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
     });
     let done = done.unwrap();
     assert!(done.earlier.is_some_and(|earlier| earlier.not_restored == 1));
-    let applied = texts(&machine);
+    let applied = machine.texts();
     let run = machine.nicpin(&["apply", "nic1"]);
     assert!(run.code == 0 && !run.stdout.contains("restored"), "{}", run.stdout);
-    assert_eq!(texts(&machine), applied);
-}
-
-#[test]
-fn the_terminal_shows_what_could_not_be_restored() {
-    let machine = Copy::of("two-node");
-    let (child, _master, _) = on_terminal(&machine, "1");
-    machine.remove(REFUSED);
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        said.starts_with(
-            "restored the trial was not confirmed in time; 1 setting could not be restored (0000:21"
-        ),
-        "{said}"
-    );
-    assert!(machine.path("/run/nicpin/state.json").exists());
+    assert_eq!(machine.texts(), applied);
 }
 
 #[test]
 fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let applied = texts(&machine);
+    let applied = machine.texts();
     for args in [&["apply", "--scope", "all"][..], &["apply", "--try", "5"]] {
         let run = machine.nicpin(args);
         assert_eq!(run.code, 1);
@@ -242,41 +201,41 @@ fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
             run.stderr
         );
     }
-    assert_eq!(texts(&machine), applied);
+    assert_eq!(machine.texts(), applied);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
     watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 #[test]
 fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
     kill_watcher(&machine);
-    assert_ne!(texts(&machine), before);
+    assert_ne!(machine.texts(), before);
     let run = machine.nicpin(&["apply", "nic1"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("restored  "), "{}", run.stdout);
     assert!(run.stdout.contains("settings of an unconfirmed apply --try\n"), "{}", run.stdout);
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
-    for (path, text) in texts(&machine).iter().filter(|(path, _)| path.contains("/nic0/")) {
+    for (path, text) in machine.texts().iter().filter(|(path, _)| path.contains("/nic0/")) {
         assert_eq!(text, &before[path], "{path}");
     }
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 #[test]
 fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() {
     for command in ["restore", "confirm"] {
         let machine = Copy::of("two-node");
-        let before = texts(&machine);
+        let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
         kill_watcher(&machine);
         assert_eq!(machine.nicpin(&[command]).code, 0, "{command}");
-        assert_eq!(texts(&machine) == before, command == "restore");
+        assert_eq!(machine.texts() == before, command == "restore");
         assert_eq!(machine.nicpin(&["check"]).code, if command == "restore" { 2 } else { 0 });
     }
 }
@@ -285,26 +244,26 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() 
 #[test]
 fn a_killed_apply_is_restored_at_once() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     kill_watcher(&machine);
     let mut watcher = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     watcher.args(["await-confirm", "3600", "--root"]).arg(machine.path("/"));
     assert!(watcher.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 #[test]
 fn a_trial_restores_the_settings_of_an_earlier_apply() {
     let machine = Copy::of("two-node");
-    let first = texts(&machine);
+    let first = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
-    let earlier = (texts(&machine), machine.read("/run/nicpin/state.json"));
+    let earlier = (machine.texts(), machine.read("/run/nicpin/state.json"));
     assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
     watched_to_the_end(&machine);
-    assert_eq!((texts(&machine), machine.read("/run/nicpin/state.json")), earlier);
+    assert_eq!((machine.texts(), machine.read("/run/nicpin/state.json")), earlier);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    assert_eq!(texts(&machine), first);
+    assert_eq!(machine.texts(), first);
 }
 
 #[test]
@@ -312,94 +271,14 @@ fn all_or_nothing_leaves_nothing_on_trial() {
     let machine = Copy::of("two-node");
     machine.open_to_all();
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
-    let before = texts(&machine);
+    let before = machine.texts();
     let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic"]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("because not every setting could be written"), "{}", run.stdout);
     assert!(run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "), "{}", run.stdout);
     assert!(!run.stdout.contains("on trial"), "{}", run.stdout);
     watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), before);
-}
-
-/// An apply with a terminal, which asks for Enter.
-fn on_terminal(machine: &Copy, seconds: &str) -> (Child, std::os::fd::OwnedFd, String) {
-    on_a_terminal_with(machine, seconds, "")
-}
-
-/// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
-fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, std::os::fd::OwnedFd, String) {
-    let pty = nix::pty::openpty(None, None).unwrap();
-    nix::unistd::write(&pty.master, typed.as_bytes()).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    command.args(["apply", "--try", seconds, "--root"]).arg(machine.path("/"));
-    command.stdin(Stdio::from(pty.slave)).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    let mut said = String::new();
-    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
-    while !said.contains("plan ") {
-        assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
-    }
-    let mut question = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut question).unwrap();
-    assert_eq!(question, "nicpin: press Enter to keep the settings\n", "{said}");
-    (child, pty.master, said)
-}
-
-#[test]
-fn enter_before_the_question_is_no_answer() {
-    let machine = Copy::of("two-node");
-    let (child, master, _) = on_a_terminal_with(&machine, "3600", "yes\n\n");
-    let trial: serde_json::Value = serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
-    assert_eq!(trial["over"], false, "{trial}");
-    File::from(master).write_all(b"\n").unwrap();
-    assert_eq!(child.wait_with_output().unwrap().stdout, b"kept\n");
-}
-
-#[test]
-fn enter_on_the_terminal_keeps_it() {
-    let machine = Copy::of("two-node");
-    let (child, master, said) = on_terminal(&machine, "3600");
-    assert!(said.contains("unless confirmed by `nicpin confirm` (or Enter on this terminal)"), "{said}");
-    File::from(master).write_all(b"\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"kept\n"[..]));
-    watched_to_the_end(&machine);
-    assert_eq!(machine.nicpin(&["check"]).code, 0);
-}
-
-#[test]
-fn a_trial_on_a_terminal_ends_without_confirmation() {
-    let machine = Copy::of("two-node");
-    let before = texts(&machine);
-    let (child, _master, _) = on_terminal(&machine, "1");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "restored: the trial was not confirmed in time\n");
-    assert_eq!(texts(&machine), before);
-}
-
-#[test]
-fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
-    let machine = Copy::of("two-node");
-    let before = texts(&machine);
-    for (signal, seconds, why) in [
-        (Signal::SIGKILL, "3600", "the process that watched the trial was killed"),
-        (Signal::SIGSTOP, "1", "the trial was not confirmed in time"),
-    ] {
-        let (child, _master, _) = on_terminal(&machine, seconds);
-        let watcher = watcher(&machine);
-        kill(watcher, signal).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{signal}");
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("restored: {why}\n"));
-        assert_eq!(texts(&machine), before, "{signal}");
-        assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"), "{signal}");
-        let _ = kill(watcher, Signal::SIGCONT);
-        watched_to_the_end(&machine);
-        assert_eq!(texts(&machine), before, "{signal}");
-    }
+    assert_eq!(machine.texts(), before);
 }
 
 /// A trial that cannot be read is not confirmed: the settings that the first apply found are restored.
@@ -407,39 +286,23 @@ fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
 fn a_trial_that_cannot_be_read_is_restored_at_its_end() {
     for text in ["", "{}", "{\"schema\":\"nicpin.try/9\"}"] {
         let machine = Copy::of("two-node");
-        let before = texts(&machine);
+        let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
         assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
         machine.write("/run/nicpin/try.json", text);
         assert_eq!(machine.nicpin(&["confirm"]).code, 1);
         watched_to_the_end(&machine);
-        assert_eq!(texts(&machine), before);
+        assert_eq!(machine.texts(), before);
         assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"));
         assert!(!machine.path("/run/nicpin/state.json").exists());
     }
-}
-
-/// If the settings cannot be restored, the terminal shows why.
-#[test]
-fn a_trial_that_cannot_be_restored_is_an_error() {
-    let machine = Copy::of("two-node");
-    let (child, _master, _) = on_terminal(&machine, "1");
-    machine.write("/run/nicpin/state.json", "{}");
-    machine.write("/run/nicpin/try.json", "{}");
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        said.contains("it was not confirmed, and cannot be restored: ") && said.contains("state.json"),
-        "{said}"
-    );
 }
 
 /// The time of a trial starts after the last write, not after the proof.
 #[test]
 fn a_proof_takes_its_time_from_the_trial() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     let start = Instant::now();
     let run = machine.nicpin(&["apply", "--try", "1", "--prove", "60"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
@@ -451,30 +314,12 @@ fn a_proof_takes_its_time_from_the_trial() {
     assert!(run.stdout.contains("proof: proven=0 untried=16 disproved=0\n"), "{}", run.stdout);
     watched_to_the_end(&machine);
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
     // A proof shorter than the trial is not cut short.
     let run = machine.nicpin(&["apply", "--try", "3600", "--prove", "1", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((&report["proof_cut_short"], &report["trial"]), (&false.into(), &3600.into()));
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-}
-
-#[test]
-fn a_closed_terminal_is_not_a_confirmation() {
-    let machine = Copy::of("two-node");
-    let before = texts(&machine);
-    let (child, master, _) = on_terminal(&machine, "1");
-    drop(master);
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
-    watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), before);
-    // Also as at the end of a login, which kills its processes. (SIGHUP is ignored where the tests run under nohup.)
-    let (mut child, master, _) = on_terminal(&machine, "1");
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
-    drop(master);
-    assert_eq!(child.wait().unwrap().code(), None);
-    watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), before);
 }
 
 #[test]
@@ -488,7 +333,7 @@ fn the_time_of_a_trial_has_limits() {
 /// Waits until the settings are these, and fails after ten seconds.
 fn becomes(machine: &Copy, expected: &BTreeMap<String, String>) {
     let start = Instant::now();
-    while texts(machine) != *expected {
+    while machine.texts() != *expected {
         assert!(start.elapsed() < Duration::from_secs(10), "the settings were not restored");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -498,7 +343,7 @@ fn becomes(machine: &Copy, expected: &BTreeMap<String, String>) {
 #[test]
 fn the_watcher_tries_again_until_the_settings_are_restored() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     std::fs::create_dir_all(machine.path("/dev")).unwrap();
     let journal = UnixDatagram::bind(machine.path("/dev/log")).unwrap();
     journal.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -525,14 +370,14 @@ fn the_watcher_tries_again_until_the_settings_are_restored() {
     assert!(said.starts_with("<29>nicpin[") && said.ends_with("; the settings were restored"), "{said}");
     watched_to_the_end(&machine);
     machine.remove("/dev/log");
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 /// A setting that the kernel refuses to restore is tried again, too.
 #[test]
 fn the_watcher_tries_again_what_was_refused() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
     // The mask of another kernel: no text of this width can be read back as written.
     let text = machine.read("/run/nicpin/try.json");
@@ -553,7 +398,7 @@ fn the_watcher_tries_again_what_was_refused() {
 #[test]
 fn a_trial_may_follow_another_one_at_once() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     for command in ["confirm", "restore", "confirm", "restore"] {
         let run = machine.nicpin(&["apply", "--try", "3600"]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
@@ -567,12 +412,12 @@ fn a_trial_may_follow_another_one_at_once() {
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     assert_ne!(watcher(&machine), stopped);
     // It has no say in the later trial.
-    let applied = texts(&machine);
+    let applied = machine.texts();
     kill(stopped, Signal::SIGCONT).unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(texts(&machine), applied);
+    assert_eq!(machine.texts(), applied);
     watched_to_the_end(&machine);
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
 }
 
 #[test]

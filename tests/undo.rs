@@ -18,18 +18,13 @@ use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 use nix::errno::Errno;
 use support::run::{Copy, good};
 
-fn texts(machine: &Copy) -> BTreeMap<String, String> {
-    let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
-    machine.snapshot().into_iter().map(text).collect()
-}
-
 /// Reading the state of a process that ends meanwhile answers ESRCH.
 #[test]
 fn a_process_that_ends_keeps_nothing_from_being_restored() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/proc/4711")).unwrap();
     machine.write("/proc/4711/stat", "4711 (sh) S 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 100\n");
-    let before = texts(&machine);
+    let before = machine.texts();
     for on_trial in [false, true] {
         let seconds: &[&str] = if on_trial { &["--try", "3600"] } else { &[] };
         good(&machine, &[&["apply"], seconds].concat());
@@ -41,7 +36,7 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
         let wait = Options::default().wait;
         let restored = if on_trial { apply::end_trial(&root, wait) } else { apply::restore(&root, wait) };
         assert!(restored.unwrap().unwrap().complete());
-        assert_eq!(texts(&machine), before);
+        assert_eq!(machine.texts(), before);
     }
 }
 
@@ -77,12 +72,12 @@ fn with_small_run(machine: &Copy, script: &str) -> Option<String> {
 #[test]
 fn a_full_run_keeps_nothing_from_being_restored() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     let script = "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";
     if with_small_run(&machine, script).is_none() {
         return;
     }
-    assert_eq!(texts(&machine), before);
+    assert_eq!(machine.texts(), before);
     // A trial after an earlier apply, so that the earlier record has to be written again.
     let script =
         "expect 0 apply --scope remote; expect 0 apply --try 1; fill; flock $ROOT/run/nicpin/try.lock true";
@@ -93,7 +88,7 @@ fn a_full_run_keeps_nothing_from_being_restored() {
     let remote = machine.read("/remote");
     machine.remove("/remote");
     with_small_run(&machine, "expect 0 apply --scope remote");
-    assert_eq!(texts(&machine)["/proc/irq/27/smp_affinity"], format!("File({:?})", remote.trim()));
+    assert_eq!(machine.texts()["/proc/irq/27/smp_affinity"], format!("File({:?})", remote.trim()));
     with_small_run(&machine, "expect 0 apply --try 3600; fill; expect 0 confirm; expect 0 restore");
 }
 
@@ -119,7 +114,7 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
         [("/proc/irq", false), ("/proc/irq", true), ("/proc", false), ("/sys/class/net", false)]
     {
         let machine = Copy::of("two-node");
-        let before = texts(&machine);
+        let before = machine.texts();
         good(&machine, &["apply"]);
         let record = machine.read("/run/nicpin/state.json");
         std::fs::rename(machine.path(hidden), machine.path("/hidden")).unwrap();
@@ -140,7 +135,7 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
         }
         std::fs::rename(machine.path("/hidden"), machine.path(hidden)).unwrap();
         good(&machine, &["restore"]);
-        assert_eq!(texts(&machine), before);
+        assert_eq!(machine.texts(), before);
     }
 }
 
@@ -148,16 +143,16 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
 #[test]
 fn a_trial_waits_for_the_lock() {
     let machine = Copy::of("two-node");
-    let before = texts(&machine);
+    let before = machine.texts();
     good(&machine, &["apply", "--try", "1"]);
     let lock =
         std::fs::File::options().read(true).write(true).open(machine.path("/run/nicpin/lock")).unwrap();
     lock.lock().unwrap();
     std::thread::sleep(Duration::from_millis(1500));
-    assert_ne!(texts(&machine), before);
+    assert_ne!(machine.texts(), before);
     drop(lock);
     let start = Instant::now();
-    while texts(&machine) != before {
+    while machine.texts() != before {
         assert!(start.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -184,7 +179,7 @@ fn swap_names(root: &Path) {
 /// The settings of both devices, whatever their names are.
 fn by_device(machine: &Copy) -> BTreeMap<String, String> {
     let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
-    let settings = texts(machine).into_iter().filter(|(path, _)| is_setting(path));
+    let settings = machine.texts().into_iter().filter(|(path, _)| is_setting(path));
     settings.map(|(path, text)| (path.replace("/nic1/", "/nic0/"), text)).collect()
 }
 
@@ -238,15 +233,15 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
         let path = |entry: &serde_json::Value| entry["path"].as_str().unwrap().to_owned();
         report[key].as_array().unwrap().iter().map(path).collect()
     };
-    let untouched = texts(&machine);
+    let untouched = machine.texts();
     let nothing = "would be restored: 0; already: 0";
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
-    assert_eq!(texts(&machine), untouched);
+    assert_eq!(machine.texts(), untouched);
     good(&machine, &["apply"]);
-    let applied = texts(&machine);
+    let applied = machine.texts();
     let dry = paths(&good(&machine, &["restore", "--dry-run", "--json"]), "writes");
     let table = good(&machine, &["restore", "-n"]);
-    assert_eq!(texts(&machine), applied);
+    assert_eq!(machine.texts(), applied);
     let restored = paths(&good(&machine, &["restore", "--json"]), "results");
     assert!(!dry.is_empty());
     assert_eq!(dry, restored);

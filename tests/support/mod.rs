@@ -11,6 +11,7 @@ pub mod machines;
 pub mod run;
 pub mod small;
 pub mod tree;
+pub mod trial;
 
 mod interrupts;
 mod sysfs;

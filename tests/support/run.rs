@@ -175,6 +175,12 @@ impl Copy {
         entries.retain(|path, _| !path.starts_with("/run/"));
         entries
     }
+
+    /// The same as texts, without the newline at the end of a file, which a write to a tree does not have.
+    pub fn texts(&self) -> BTreeMap<String, String> {
+        let text = |(path, entry)| (path, format!("{entry:?}").replace("\\n", ""));
+        self.snapshot().into_iter().map(text).collect()
+    }
 }
 
 /// A copy of the binary that all users may run, and its directory: the user nobody may have no access to the build
