@@ -1,7 +1,7 @@
 //! Where a vector goes when its CPU has no free interrupt vector: to the next core of the same L3 domain, then of the
 //! same node, among the interface's candidate CPUs. This depends on the plan and the machine alone.
 
-use crate::cpuset::{CpuSet, MaskWidth};
+use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::plan::{Plan, Write};
 
@@ -32,8 +32,7 @@ impl<'a> Fallbacks<'a> {
     /// The CPUs to try for a vector that is planned on one CPU, best first. Empty for a mask of several CPUs: the
     /// kernel has tried all of them.
     pub(crate) fn of(&self, write: &Write) -> Vec<FallbackCpu> {
-        let value = write.value.to_string();
-        let Ok(planned) = CpuSet::parse_mask(&value) else { return Vec::new() };
+        let Some((planned, width)) = write.value.mask() else { return Vec::new() };
         let (Some(planned), 1) = (planned.first(), planned.len()) else { return Vec::new() };
         let interface = self.plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
         let Some(interface) = interface else { return Vec::new() };
@@ -49,7 +48,6 @@ impl<'a> Fallbacks<'a> {
             (!l3.contains(cpu), sibling, cpu < planned, cpu)
         });
         let fallback = |cpu: u32| {
-            let width = MaskWidth::of(&value)?;
             let domain = if l3.contains(cpu) { "L3 domain" } else { "node" };
             Some(FallbackCpu { planned, cpu, domain, mask: CpuSet::single(cpu).to_mask(width)? })
         };

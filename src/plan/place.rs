@@ -17,7 +17,7 @@ pub(crate) struct Locations {
     /// By CPU id; `None` for CPUs that are not online.
     by_cpu: Vec<Option<CpuLocation>>,
     /// The number of cores; 1 where none is known, for all CPUs.
-    cores: usize,
+    pub(crate) cores: usize,
     domain_sizes: Vec<usize>,
     nodes: BTreeMap<Option<u32>, NodeCores>,
 }

@@ -82,7 +82,7 @@ pub(crate) fn score(
     }
     placed.sort_unstable();
     let cores = || placed.chunk_by(|a, b| a.0 == b.0);
-    let mut queues_on = vec![0; machine.topology.cores.len().max(1)];
+    let mut queues_on = vec![0; locations.cores];
     cores().for_each(|queues| queues_on[queues[0].0] = queues.len());
     let possible = candidates.iter().filter_map(|cpu| locations.of(cpu));
     let differ = |queues: &&[_], of: fn(&(usize, u32, usize)) -> usize| {

@@ -91,8 +91,7 @@ impl<'a> Work<'a> {
 
     /// The queues that have vectors, in order, each with its vectors.
     pub(crate) fn queues(&self) -> impl Iterator<Item = (u32, &[&'a Vector])> {
-        let queues = self.by_queue.chunk_by(|a, b| a.queue == b.queue);
-        queues.filter_map(|vectors| Some((vectors.first()?.queue?, vectors)))
+        queues(&self.by_queue)
     }
 
     /// The planned affinity of a vector; `None`: left alone.
@@ -165,8 +164,8 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
         .map(|(order, interface)| {
             let choice = policy.choice(machine, interface);
             let by_queue = by_queue(interface);
-            let is_active = |queue: &&[&Vector]| queue.iter().any(|vector| !interface.is_idle(vector));
-            let active_queues = by_queue.chunk_by(|a, b| a.queue == b.queue).filter(is_active).count();
+            let is_active = |vectors: &[&Vector]| vectors.iter().any(|vector| !interface.is_idle(vector));
+            let active_queues = queues(&by_queue).filter(|(_, vectors)| is_active(vectors)).count();
             let mut candidates = candidates(machine, interface, &choice, active_queues);
             let by_node = by_node(machine, interface, &choice, &candidates, active_queues);
             candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
@@ -215,6 +214,12 @@ fn by_queue(interface: &Interface) -> Vec<&Vector> {
     let mut vectors: Vec<&Vector> = interface.vectors.iter().filter(has_queue).collect();
     vectors.sort_by_key(|vector| vector.queue);
     vectors
+}
+
+/// The queues of vectors that are sorted by queue, each with its vectors.
+fn queues<'v, 'a>(by_queue: &'v [&'a Vector]) -> impl Iterator<Item = (u32, &'v [&'a Vector])> {
+    let queues = by_queue.chunk_by(|a, b| a.queue == b.queue);
+    queues.filter_map(|vectors| Some((vectors.first()?.queue?, vectors)))
 }
 
 /// Candidates for the vectors of each device, where an interface has devices on several nodes (a network card with a PCI

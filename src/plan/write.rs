@@ -35,6 +35,16 @@ pub enum WriteValue {
     Text(String),
 }
 
+impl WriteValue {
+    /// The CPUs of a mask and its width; `None` for any other text.
+    pub(crate) fn mask(&self) -> Option<(CpuSet, MaskWidth)> {
+        match self {
+            Self::Mask(cpus, width) => Some((cpus.clone(), *width)),
+            Self::Text(text) => Some((CpuSet::parse_mask(text).ok()?, MaskWidth::of_valid(text)?)),
+        }
+    }
+}
+
 impl fmt::Display for WriteValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
