@@ -12,6 +12,7 @@ pub mod run;
 pub mod small;
 pub mod tree;
 pub mod trial;
+pub mod two_node;
 
 mod interrupts;
 mod sysfs;
