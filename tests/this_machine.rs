@@ -14,6 +14,7 @@ mod this_machine {
     pub mod kernel;
     pub mod programs;
     pub mod run;
+    pub mod small_run;
     pub mod users;
 }
 
@@ -25,7 +26,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use nicpin::testing::{ask_netdev, sys};
 use support::kernel::let_write;
 use support::run::is_root;
-use this_machine::{balancer, kernel, programs, run, users};
+use this_machine::{balancer, kernel, programs, run, small_run, users};
 
 /// The name of a test, what it needs, and the test.
 type Test = (&'static str, &'static [Need], fn());
@@ -63,6 +64,7 @@ const TESTS: &[Test] = &[
         &[Need::MountNamespace],
         programs::a_machine_without_sysfs_is_not_planned,
     ),
+    ("a_full_run_keeps_nothing_from_being_restored", &[Need::MountNamespace], small_run::a_full_run),
     ("pages_are_good_roff", &[Need::Program("mandoc")], programs::pages_are_good_roff),
     ("bash_completes", &[Need::Program("bash"), Need::Program("setsid")], || {
         programs::completes("bash", &["--norc", "--noprofile", "-i"], "PS1=");

@@ -1,6 +1,5 @@
-//! Restoring works whatever else happens on the machine: processes that end, a full `/run`, other users, hidden
-//! directories.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stderr)] // helpers of tests, on their own trees
+//! Restoring works whatever else happens on the machine: processes that end, other users, hidden directories.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // helpers of tests, on their own trees
 
 mod support;
 
@@ -8,7 +7,6 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -38,58 +36,6 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
         assert!(restored.unwrap().unwrap().complete());
         assert_eq!(machine.texts(), before);
     }
-}
-
-/// Runs shell commands in a mount namespace of their own, in which `/run` of the machine is a tmpfs of 64 kB; `fill`
-/// fills it. `None` where mounts are not allowed.
-fn with_small_run(machine: &Copy, script: &str) -> Option<String> {
-    let root = machine.path("/");
-    let setup = "mkdir -p $ROOT/run && mount -t tmpfs -o size=64k none $ROOT/run || exit 77
-        fill() { dd if=/dev/zero of=$ROOT/run/full bs=1k count=64 2>/dev/null; ! dd if=/dev/zero of=$ROOT/run/more bs=1k count=1 2>/dev/null; }
-        nicpin() { $NICPIN \"$@\" --root $ROOT; }
-        expect() { code=$1; shift; nicpin \"$@\"; got=$?; [ $got = $code ] || { echo \"$* ends with $got\"; exit 1; }; }
-        ";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-uc", &format!("{setup}{script}")]);
-    command
-        .env("ROOT", root.to_str().unwrap().trim_end_matches('/'))
-        .env("NICPIN", env!("CARGO_BIN_EXE_nicpin"));
-    let output = command.output().unwrap();
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    match output.status.code() {
-        Some(77) => {
-            eprintln!("skipped: no mounts are allowed here: {said}");
-            None
-        }
-        code => {
-            assert_eq!(code, Some(0), "{said}");
-            Some(said)
-        }
-    }
-}
-
-#[test]
-fn a_full_run_keeps_nothing_from_being_restored() {
-    let machine = Copy::of("two-node");
-    let before = machine.texts();
-    let script = "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";
-    if with_small_run(&machine, script).is_none() {
-        return;
-    }
-    assert_eq!(machine.texts(), before);
-    // A trial after an earlier apply, so that the earlier record has to be written again.
-    let script =
-        "expect 0 apply --scope remote; expect 0 apply --try 1; fill; flock $ROOT/run/nicpin/try.lock true";
-    with_small_run(
-        &machine,
-        &format!("{script}; expect 1 confirm; cp $ROOT/proc/irq/27/smp_affinity $ROOT/remote"),
-    );
-    let remote = machine.read("/remote");
-    machine.remove("/remote");
-    with_small_run(&machine, "expect 0 apply --scope remote");
-    assert_eq!(machine.texts()["/proc/irq/27/smp_affinity"], format!("File({:?})", remote.trim()));
-    with_small_run(&machine, "expect 0 apply --try 3600; fill; expect 0 confirm; expect 0 restore");
 }
 
 /// A lock on a file needs no more than to open it for reading.

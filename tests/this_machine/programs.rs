@@ -167,11 +167,11 @@ pub fn a_capture_plans_as_this_machine() {
     }
 }
 
-/// Where `/sys` is empty, no command is content.
+/// Where `/sys` is empty, no command is content. `/run` is empty, too: whether this user may lock there is another matter.
 pub fn a_machine_without_sysfs_is_not_planned() {
     let (_dir, binary) = copied_binary();
     let script = format!(
-        "mount -t tmpfs none /sys; for command in plan status check apply; do {} $command; echo $?; done",
+        "mount -t tmpfs none /sys; mount -t tmpfs none /run; for command in plan status check apply; do {} $command; echo $?; done",
         binary.display()
     );
     let run = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
