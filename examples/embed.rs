@@ -12,13 +12,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let selection = Selection::new(&machine, &[], false)?;
     let plan = nicpin::plan(&machine, &Policy::default(), &selection);
     for interface in &plan.interfaces {
-        println!("{}: {} vectors, CPUs {}", interface.name, interface.vectors.len(), interface.irq_cpus);
+        println!(
+            "{}: {} vectors, CPUs {}",
+            interface.name,
+            interface.vectors.len(),
+            interface.irq_cpus
+        );
     }
     let check = nicpin::check(&root, &machine, &plan, selection.explicit);
     for difference in &check.differs {
         let write = &difference.write;
-        println!("{} is {}, planned {}: {}", write.path, write.current, write.value, write.why);
+        println!(
+            "{} is {}, planned {}: {}",
+            write.path, write.current, write.value, write.why
+        );
     }
-    println!("{} as planned, {} not: exit code {}", check.same, check.differs.len(), check.exit() as u8);
+    println!(
+        "{} as planned, {} not: exit code {}",
+        check.same,
+        check.differs.len(),
+        check.exit() as u8
+    );
     Ok(())
 }

@@ -82,8 +82,9 @@ pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{Rdma, UnusedFunction, Virtual};
 pub use machine::tools::{Arguments, Irqbalance, OtherTool};
 pub use machine::{
-    Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role, RxQueue,
-    SelectError, Selection, Sharer, Source, Stacked, Topology, TxQueue, UnknownVector, Vector, VmbusChannel,
+    Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role,
+    RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TxQueue, UnknownVector,
+    Vector, VmbusChannel,
 };
 pub use read::{Queues, Wants, machine, read_queue_settings};
 
@@ -96,9 +97,9 @@ pub use policy::{Balancer, ImpossibleCpu, NoEffect, Policy, Rule, SettingError, 
 pub use plan::note::{NoVectors, UsedFor};
 pub use plan::stored::Change;
 pub use plan::{
-    ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note, Placement,
-    Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector, Score, Write,
-    WriteKind, WriteValue, plan,
+    ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note,
+    Placement, Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue,
+    PlannedVector, Score, Write, WriteKind, WriteValue, plan,
 };
 
 // Applying it.
@@ -113,7 +114,8 @@ pub use report::check::{Check, CheckState, Unplannable};
 pub use report::difference::{Difference, Fallback, Reason};
 pub use report::exit::Exit;
 pub use report::outcome::{
-    ApplyOutcome, ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult,
+    ApplyOutcome, ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, RestoreOutcome,
+    WriteResult,
 };
 pub use report::proof::{Evidence, VectorProof};
 pub use report::restored::Restored;

@@ -18,7 +18,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version go to standard output and are not errors. Neither is a closed pipe.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Planned.into() };
+            return if error.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Planned.into()
+            };
         }
     };
     let quiet = cli.quiet && cli.command.reports();

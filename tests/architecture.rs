@@ -23,15 +23,28 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("root", &["sys"]),
     ("sys", &["cpuset"]),
     ("read", &["cpuset", "machine", "root", "sys"]),
-    ("apply", &["cpuset", "machine", "policy", "plan", "report", "root", "sys", "read"]),
-    ("testing", &["cpuset", "machine", "plan", "root", "sys", "read", "apply"]),
-    ("watch", &["cpuset", "machine", "report", "root", "sys", "read", "apply"]),
+    (
+        "apply",
+        &[
+            "cpuset", "machine", "policy", "plan", "report", "root", "sys", "read",
+        ],
+    ),
+    (
+        "testing",
+        &["cpuset", "machine", "plan", "root", "sys", "read", "apply"],
+    ),
+    (
+        "watch",
+        &[
+            "cpuset", "machine", "report", "root", "sys", "read", "apply",
+        ],
+    ),
     ("cli", &["cpuset", "machine", "policy", "plan", "report"]),
     (
         "commands",
         &[
-            "cpuset", "machine", "policy", "plan", "report", "render", "root", "sys", "read", "apply",
-            "watch", "cli",
+            "cpuset", "machine", "policy", "plan", "report", "render", "root", "sys", "read",
+            "apply", "watch", "cli",
         ],
     ),
     ("main", &["cli", "commands", "report"]),
@@ -129,7 +142,10 @@ fn after_item(tokens: &[TokenTree], from: usize) -> usize {
         TokenTree::Punct(punct) => punct.as_char() == ';',
         _ => false,
     };
-    tokens[from..].iter().position(ends).map_or(tokens.len(), |length| from + length + 1)
+    tokens[from..]
+        .iter()
+        .position(ends)
+        .map_or(tokens.len(), |length| from + length + 1)
 }
 
 /// Reads the path that begins at a word, and those of the braces at its end. Gives the place after it.
@@ -143,7 +159,12 @@ fn path(
     let (mut at, mut path, line) = (from, before.to_vec(), tokens[from].span().start().line);
     while let Some(TokenTree::Ident(word)) = tokens.get(at) {
         path.push(word.to_string());
-        let separated = tokens[at + 1..].iter().take(2).filter(|token| token.to_string() == ":").count() == 2;
+        let separated = tokens[at + 1..]
+            .iter()
+            .take(2)
+            .filter(|token| token.to_string() == ":")
+            .count()
+            == 2;
         at += 1;
         if !separated {
             break;
@@ -164,7 +185,11 @@ fn path(
         }
     }
     if path.len() > 1 {
-        found.push(Named { path, line, exported });
+        found.push(Named {
+            path,
+            line,
+            exported,
+        });
     }
     at
 }
@@ -181,18 +206,31 @@ struct Use {
 fn uses(files: &Files) -> (BTreeSet<Use>, BTreeSet<Use>) {
     let (mut inner, mut outer) = (BTreeSet::new(), BTreeSet::new());
     for (file, named) in files {
-        for Named { path, line, exported } in named {
+        for Named {
+            path,
+            line,
+            exported,
+        } in named
+        {
             match absolute(file, path, files) {
                 // A module names its own for others.
                 Some(path) if *exported && path.starts_with(&format!("{file}::")) => {}
                 Some(path) => {
                     let to = file_of(&path, files, 0);
                     if to != *file {
-                        inner.insert(Use { from: file.clone(), to, line: *line });
+                        inner.insert(Use {
+                            from: file.clone(),
+                            to,
+                            line: *line,
+                        });
                     }
                 }
                 None => {
-                    outer.insert(Use { from: file.clone(), to: path.join("::"), line: *line });
+                    outer.insert(Use {
+                        from: file.clone(),
+                        to: path.join("::"),
+                        line: *line,
+                    });
                 }
             }
         }
@@ -204,7 +242,10 @@ fn uses(files: &Files) -> (BTreeSet<Use>, BTreeSet<Use>) {
 fn absolute(module: &str, path: &[String], files: &Files) -> Option<String> {
     let below = |module: &str, rest: &[String]| {
         let parts = [module].into_iter().chain(rest.iter().map(String::as_str));
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("::")
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("::")
     };
     match path[0].as_str() {
         "crate" | "nicpin" => Some(below("", &path[1..])),
@@ -212,9 +253,15 @@ fn absolute(module: &str, path: &[String], files: &Files) -> Option<String> {
         "super" => {
             let parent = module.rsplit_once("::").map_or("", |(parent, _)| parent);
             let above = path.get(1).is_some_and(|part| part == "super");
-            if above { absolute(parent, &path[1..], files) } else { Some(below(parent, &path[1..])) }
+            if above {
+                absolute(parent, &path[1..], files)
+            } else {
+                Some(below(parent, &path[1..]))
+            }
         }
-        child if files.contains_key(&below(module, &[child.to_owned()])) => Some(below(module, path)),
+        child if files.contains_key(&below(module, &[child.to_owned()])) => {
+            Some(below(module, path))
+        }
         _ => None,
     }
 }
@@ -225,7 +272,11 @@ fn file_of(path: &str, files: &Files, depth: usize) -> String {
     while !files.contains_key(module) {
         module = module.rsplit_once("::").map_or("", |(parent, _)| parent);
     }
-    let item = path[module.len()..].trim_start_matches("::").split("::").next().unwrap_or_default();
+    let item = path[module.len()..]
+        .trim_start_matches("::")
+        .split("::")
+        .next()
+        .unwrap_or_default();
     let exports = files[module].iter().filter(|named| named.exported);
     for export in exports {
         if export.path.last().is_some_and(|last| last == item)
@@ -250,16 +301,28 @@ fn faults(files: &Files) -> Vec<String> {
     let mut faults = Vec::new();
     for used in inner.iter().filter(|used| !used.from.is_empty()) {
         let (from, to) = (room(&used.from), room(&used.to));
-        let may = ROOMS.iter().find(|(room, _)| *room == from).map(|(_, may)| *may);
+        let may = ROOMS
+            .iter()
+            .find(|(room, _)| *room == from)
+            .map(|(_, may)| *may);
         if from != to && !may.is_some_and(|may| may.contains(&to)) {
-            faults.push(format!("{}: {from} may not use {to} ({})", place(used), used.to));
+            faults.push(format!(
+                "{}: {from} may not use {to} ({})",
+                place(used),
+                used.to
+            ));
         }
     }
     for used in outer.iter().filter(|used| PURE.contains(&room(&used.from))) {
-        if let Some(effect) =
-            EFFECTS.iter().find(|effect| format!("{}::", used.to).starts_with(&format!("{effect}::")))
+        if let Some(effect) = EFFECTS
+            .iter()
+            .find(|effect| format!("{}::", used.to).starts_with(&format!("{effect}::")))
         {
-            faults.push(format!("{}: {} is pure and may not use {effect}", place(used), room(&used.from)));
+            faults.push(format!(
+                "{}: {} is pure and may not use {effect}",
+                place(used),
+                room(&used.from)
+            ));
         }
     }
     let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -269,20 +332,36 @@ fn faults(files: &Files) -> Vec<String> {
     let reaches = |from: &str, to: &str| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
         while let Some(file) = left.pop() {
-            left.extend(next.get(file).into_iter().flatten().filter(|file| seen.insert(**file)));
+            left.extend(
+                next.get(file)
+                    .into_iter()
+                    .flatten()
+                    .filter(|file| seen.insert(**file)),
+            );
         }
         seen.contains(to)
     };
     for used in inner.iter().filter(|used| reaches(&used.to, &used.from)) {
-        faults.push(format!("{}: {} and {} use each other", place(used), used.from, used.to));
+        faults.push(format!(
+            "{}: {} and {} use each other",
+            place(used),
+            used.from,
+            used.to
+        ));
     }
     faults
 }
 
 fn file_name(module: &str) -> String {
     let path = format!("src/{}", module.replace("::", "/"));
-    let is_alone = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{path}.rs")).exists();
-    if is_alone { path + ".rs" } else { path + "/mod.rs" }
+    let is_alone = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("{path}.rs"))
+        .exists();
+    if is_alone {
+        path + ".rs"
+    } else {
+        path + "/mod.rs"
+    }
 }
 
 /// The files below a directory of sources.
@@ -290,11 +369,19 @@ fn read(directory: &Path, module: &str, files: &mut Files) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let below = if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") };
+        let below = if module.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{module}::{name}")
+        };
         if path.is_dir() {
             read(&path, &below, files);
         } else {
-            let module = if ["lib", "mod"].contains(&name) { module.to_owned() } else { below };
+            let module = if ["lib", "mod"].contains(&name) {
+                module.to_owned()
+            } else {
+                below
+            };
             files.insert(module, parse(&fs::read_to_string(&path).unwrap()));
         }
     }
@@ -302,15 +389,22 @@ fn read(directory: &Path, module: &str, files: &mut Files) {
 
 fn of_this_crate() -> Files {
     let mut files = Files::new();
-    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut files);
+    read(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        "",
+        &mut files,
+    );
     files
 }
 
 #[test]
 fn rooms_use_those_below_them_and_files_use_no_circle() {
     let files = of_this_crate();
-    let missing: Vec<&str> =
-        ROOMS.iter().map(|(room, _)| *room).filter(|room| !files.contains_key(*room)).collect();
+    let missing: Vec<&str> = ROOMS
+        .iter()
+        .map(|(room, _)| *room)
+        .filter(|room| !files.contains_key(*room))
+        .collect();
     assert!(missing.is_empty(), "no such room: {missing:?}");
     let faults = faults(&files);
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
@@ -320,7 +414,11 @@ fn rooms_use_those_below_them_and_files_use_no_circle() {
 fn a_planted_use_is_found() {
     let files = of_this_crate();
     for (file, planted, expected) in [
-        ("plan::place", "use crate::root::Root;", "src/plan/place.rs:1: plan may not use root (root::files)"),
+        (
+            "plan::place",
+            "use crate::root::Root;",
+            "src/plan/place.rs:1: plan may not use root (root::files)",
+        ),
         (
             "plan::place",
             "use crate::{read, machine::Machine};",
@@ -352,11 +450,18 @@ fn a_planted_use_is_found() {
             "use crate::apply::session::Options;",
             "src/apply/lock.rs:1: apply::lock and apply::session use each other",
         ),
-        ("plan::place", "#[cfg(test)] mod tests { use crate::root::Root; }", ""),
+        (
+            "plan::place",
+            "#[cfg(test)] mod tests { use crate::root::Root; }",
+            "",
+        ),
         ("plan::place", "// use crate::root::Root;", ""),
     ] {
         let mut files = files.clone();
-        files.entry(file.to_owned()).or_default().extend(parse(planted));
+        files
+            .entry(file.to_owned())
+            .or_default()
+            .extend(parse(planted));
         let found = faults(&files).join("\n");
         if expected.is_empty() {
             assert_eq!(found, "", "{planted}");

@@ -61,23 +61,64 @@ fn files_that_are_not_captures_are_refused_in_one_line() {
     let mut long = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(0);
-    long.append_data(&mut header, "x/".repeat(3000) + "x", &b""[..]).unwrap();
+    long.append_data(&mut header, "x/".repeat(3000) + "x", &b""[..])
+        .unwrap();
     let cases: [(&str, Vec<u8>, &str); 16] = [
-        ("long", gz(&long.into_inner().unwrap()), "is longer than a path may be"),
+        (
+            "long",
+            gz(&long.into_inner().unwrap()),
+            "is longer than a path may be",
+        ),
         ("empty", vec![], "not compressed with gzip"),
-        ("text", b"processor : 0\n".to_vec(), "not compressed with gzip"),
+        (
+            "text",
+            b"processor : 0\n".to_vec(),
+            "not compressed with gzip",
+        ),
         ("nothing", gz(b""), "is empty"),
         ("no tar", gz(&[b'x'; 2000]), "damaged or truncated"),
-        ("cut", good[..good.len() / 2].to_vec(), "damaged or truncated"),
-        ("cut late", good[..good.len() - 1].to_vec(), "damaged or truncated"),
+        (
+            "cut",
+            good[..good.len() / 2].to_vec(),
+            "damaged or truncated",
+        ),
+        (
+            "cut late",
+            good[..good.len() - 1].to_vec(),
+            "damaged or truncated",
+        ),
         ("flipped", flipped, "damaged or truncated"),
         ("checksum", checksum, "damaged or truncated"),
-        ("absolute", archive("/etc/passwd", EntryType::Regular, "x"), "`/etc/passwd` is an absolute path"),
-        ("above", archive("sys/../../etc/x", EntryType::Regular, "x"), "leaves the tree"),
-        ("hard link", archive("sys/x", EntryType::Link, ""), "is not a file, directory or symbolic link"),
-        ("device", archive("sys/x", EntryType::Block, ""), "is not a file, directory or symbolic link"),
-        ("twice", gz(&twice.into_inner().unwrap()), "`sys/x` occurs twice"),
-        ("newer", archive("nicpin/capture", EntryType::Regular, "nicpin.capture/2\n"), "`nicpin.capture/2`"),
+        (
+            "absolute",
+            archive("/etc/passwd", EntryType::Regular, "x"),
+            "`/etc/passwd` is an absolute path",
+        ),
+        (
+            "above",
+            archive("sys/../../etc/x", EntryType::Regular, "x"),
+            "leaves the tree",
+        ),
+        (
+            "hard link",
+            archive("sys/x", EntryType::Link, ""),
+            "is not a file, directory or symbolic link",
+        ),
+        (
+            "device",
+            archive("sys/x", EntryType::Block, ""),
+            "is not a file, directory or symbolic link",
+        ),
+        (
+            "twice",
+            gz(&twice.into_inner().unwrap()),
+            "`sys/x` occurs twice",
+        ),
+        (
+            "newer",
+            archive("nicpin/capture", EntryType::Regular, "nicpin.capture/2\n"),
+            "`nicpin.capture/2`",
+        ),
         ("bomb", bomb, "larger than 128 MB"),
     ];
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +133,11 @@ fn files_that_are_not_captures_are_refused_in_one_line() {
                 "{name}: {run:?}"
             );
             assert!(run.stderr.contains(has), "{name}: {}", run.stderr);
-            assert!(run.stderr.contains(file.to_str().unwrap()), "{name}: {}", run.stderr);
+            assert!(
+                run.stderr.contains(file.to_str().unwrap()),
+                "{name}: {}",
+                run.stderr
+            );
         }
     }
 }
@@ -110,7 +155,6 @@ fn archives_made_by_hand() {
     std::fs::write(&file, archive("README", tar::EntryType::Regular, "x")).unwrap();
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
     assert_eq!((run.code, run.stderr.lines().count()), (1, 1));
-    let expected =
-        "/sys/devices/system/cpu/online: no such file or directory (ENOENT); fix: mount /proc and /sys";
+    let expected = "/sys/devices/system/cpu/online: no such file or directory (ENOENT); fix: mount /proc and /sys";
     assert!(run.stderr.contains(expected), "{}", run.stderr);
 }

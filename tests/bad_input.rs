@@ -12,7 +12,11 @@ use support::run::{Copy, fixture, nicpin};
 fn an_unknown_interface_names_the_nearest() {
     let machine = Copy::of("dl980");
     for command in ["plan", "check", "apply"] {
-        machine.fails(&[command, "eth22"], 1, &["no interface matches `eth22`", "eth2"]);
+        machine.fails(
+            &[command, "eth22"],
+            1,
+            &["no interface matches `eth22`", "eth2"],
+        );
     }
     machine.fails(&["plan", "driver:mlx4_en"], 1, &["driver:mlx5_core"]);
     let run = machine.nicpin(&["apply", "--if-present", "eth22"]);
@@ -41,14 +45,29 @@ fn other_programs_words_point_to_commands() {
         (&["undo"], "restore"),
         (&["-q", "topology"], "nodes"),
     ] {
-        let has = format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
+        let has =
+            format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
         machine.fails(args, 64, &[&has]);
     }
     let named = machine.nicpin(&["plan", "--format", "sh", "0000:21:00.0"]);
     assert_eq!((named.code, named.stderr.as_str()), (0, ""));
-    assert_eq!(named.stdout, machine.nicpin(&["plan", "--format", "sh", "21:00.0"]).stdout);
-    assert_eq!(named.stdout, machine.nicpin(&["plan", "--format", "sh", "pci:21:00.0"]).stdout);
-    machine.fails(&["plan", "21:00.7"], 1, &["no interface matches `21:00.7`", "pci:0000:21:00.0"]);
+    assert_eq!(
+        named.stdout,
+        machine
+            .nicpin(&["plan", "--format", "sh", "21:00.0"])
+            .stdout
+    );
+    assert_eq!(
+        named.stdout,
+        machine
+            .nicpin(&["plan", "--format", "sh", "pci:21:00.0"])
+            .stdout
+    );
+    machine.fails(
+        &["plan", "21:00.7"],
+        1,
+        &["no interface matches `21:00.7`", "pci:0000:21:00.0"],
+    );
 }
 
 #[test]
@@ -60,16 +79,37 @@ fn a_dry_run_is_the_plan() {
             machine.nicpin(&["plan", "--format", format, "nic0"]),
             machine.nicpin(&["apply", "--dry-run", "--format", format, "nic0"]),
         );
-        assert_eq!((dry.code, dry.stderr.as_str(), dry.stdout), (0, "", plan.stdout), "{format}");
+        assert_eq!(
+            (dry.code, dry.stderr.as_str(), dry.stdout),
+            (0, "", plan.stdout),
+            "{format}"
+        );
     }
-    assert_eq!(machine.nicpin(&["apply", "--dry-run", "--detailed-exitcode"]).code, 2);
+    assert_eq!(
+        machine
+            .nicpin(&["apply", "--dry-run", "--detailed-exitcode"])
+            .code,
+        2
+    );
     for effect in [&["--try", "9"][..], &["--prove", "1"], &["--atomic"]] {
-        assert_eq!(machine.nicpin(&[&["apply", "--dry-run"], effect].concat()).code, 64, "{effect:?}");
+        assert_eq!(
+            machine
+                .nicpin(&[&["apply", "--dry-run"], effect].concat())
+                .code,
+            64,
+            "{effect:?}"
+        );
     }
     let stored = machine.path("/plan.json");
     std::fs::write(&stored, machine.nicpin(&["plan", "-j"]).stdout).unwrap();
     let before_stored = machine.snapshot();
-    let run = machine.nicpin(&["apply", "--dry-run", "-j", "--plan", stored.to_str().unwrap()]);
+    let run = machine.nicpin(&[
+        "apply",
+        "--dry-run",
+        "-j",
+        "--plan",
+        stored.to_str().unwrap(),
+    ]);
     assert_eq!((run.code, run.stdout), (0, machine.read("/plan.json")));
     assert_eq!(machine.snapshot(), before_stored);
     assert_eq!(before_stored.len(), before.len() + 1);
@@ -87,15 +127,26 @@ fn proc_interrupts_empty_torn_or_missing() {
     let machine = Copy::of("two-node");
     let whole = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", "");
-    machine.fails(&["apply"], 1, &["/proc/interrupts: has no header line", "incomplete copy"]);
+    machine.fails(
+        &["apply"],
+        1,
+        &["/proc/interrupts: has no header line", "incomplete copy"],
+    );
     let torn = whole.find("virtio0-input.2").unwrap() - 80;
     machine.write("/proc/interrupts", &format!("{}\n", &whole[..torn]));
-    machine.fails(&["apply"], 1, &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"]);
+    machine.fails(
+        &["apply"],
+        1,
+        &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"],
+    );
     machine.remove("/proc/interrupts");
     machine.fails(
         &["apply"],
         1,
-        &["/proc/interrupts: no such file or directory (ENOENT)", "fix: mount /proc and /sys"],
+        &[
+            "/proc/interrupts: no such file or directory (ENOENT)",
+            "fix: mount /proc and /sys",
+        ],
     );
 }
 
@@ -109,13 +160,16 @@ fn proc_interrupts_cut_at_any_byte() {
     for cut in 0..whole.len() {
         machine.write("/proc/interrupts", &whole[..cut]);
         let between_rows = cut > header && whole[..cut].ends_with('\n');
-        let read =
-            nicpin::read::machine(&root, nicpin::read::Wants::default()).map_err(|error| error.to_string());
+        let read = nicpin::read::machine(&root, nicpin::read::Wants::default())
+            .map_err(|error| error.to_string());
         assert_eq!(read.is_ok(), between_rows, "{cut}: {read:?}");
     }
     let in_a_name = whole.find("mlx4-3@").unwrap();
     for (cut, has) in [
-        (header - 9, "/proc/interrupts: ends within line 1; fix: run again"),
+        (
+            header - 9,
+            "/proc/interrupts: ends within line 1; fix: run again",
+        ),
         (header, "/proc/interrupts: has no row below its header"),
         (in_a_name + 4, "/proc/interrupts: ends within line "),
         (whole.len() - 1, "/proc/interrupts: ends within line "),
@@ -136,7 +190,10 @@ fn a_vector_without_files_is_named() {
     let note = &plan["interfaces"][0]["notes"][0];
     assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
     let text = note["text"].as_str().unwrap();
-    assert!(text.contains(": 73 (mlx4-3@0000:82:00.0); fix: run again"), "{text}");
+    assert!(
+        text.contains(": 73 (mlx4-3@0000:82:00.0); fix: run again"),
+        "{text}"
+    );
     // Without any vector nothing can be proven, whether a selector is given or not.
     for irq in [71, 72, 74, 75, 76] {
         machine.remove(&format!("/proc/irq/{irq}"));
@@ -146,7 +203,8 @@ fn a_vector_without_files_is_named() {
         let run = machine.nicpin(args);
         assert_eq!(run.code, 1, "{}", run.stdout);
         assert!(
-            run.stdout.contains("eth2: none of its queue vectors can be read"),
+            run.stdout
+                .contains("eth2: none of its queue vectors can be read"),
             "{args:?}: {}",
             run.stdout
         );
@@ -163,7 +221,9 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         assert_eq!((run.code, &plan["notes"][0]["code"]), (0, &code.into()));
         let table = machine.nicpin(&["plan"]).stdout;
         assert!(
-            table.contains(&format!("there is no {gone} below this root, so all vectors are unknown")),
+            table.contains(&format!(
+                "there is no {gone} below this root, so all vectors are unknown"
+            )),
             "{table}"
         );
         assert!(!table.contains("has requested no queue vector"), "{table}");
@@ -175,7 +235,10 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
             run.stdout
         );
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
-        let has = [&*format!("{gone}: no such file or directory (ENOENT)"), "fix: mount /proc and /sys"];
+        let has = [
+            &*format!("{gone}: no such file or directory (ENOENT)"),
+            "fix: mount /proc and /sys",
+        ];
         machine.fails(&["apply"], 1, &has);
         machine.fails(&["apply", "eth2"], 1, &has);
     }
@@ -185,18 +248,62 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
 fn malformed_masks_and_lists() {
     let wider = format!("{}0\n", "00000000,".repeat(2048));
     for (path, text, has) in [
-        ("/proc/irq/36/smp_affinity", "zz\n", "`zz` is not a CPU mask"),
+        (
+            "/proc/irq/36/smp_affinity",
+            "zz\n",
+            "`zz` is not a CPU mask",
+        ),
         ("/proc/irq/36/smp_affinity", "", "it is empty"),
-        ("/proc/irq/36/smp_affinity", ",,,\n", "a group has no digits"),
-        ("/proc/irq/36/smp_affinity", "000000000f\n", "more than eight digits"),
-        ("/sys/class/net/nic0/queues/rx-0/rps_cpus", &wider, "wider than any kernel's"),
-        ("/proc/irq/36/effective_affinity_list", "0-\n", "`0-` is not a CPU list"),
-        ("/sys/class/net/nic0/queues/rx-0/rps_cpus", "0,000000000\n", "more than eight digits"),
-        ("/sys/class/net/nic0/queues/tx-0/xps_cpus", "0-3\n", "not a hex digit"),
-        ("/sys/devices/system/cpu/online", "0-4294967295\n", "`0-4294967295` is not a CPU list"),
-        ("/sys/devices/system/cpu/online", "\n", "lists no online CPU"),
-        ("/sys/devices/system/node/node0/distance", "10 far\n", "`far` is not a distance"),
-        ("/sys/devices/system/cpu/isolated", "x\n", "is not a CPU list"),
+        (
+            "/proc/irq/36/smp_affinity",
+            ",,,\n",
+            "a group has no digits",
+        ),
+        (
+            "/proc/irq/36/smp_affinity",
+            "000000000f\n",
+            "more than eight digits",
+        ),
+        (
+            "/sys/class/net/nic0/queues/rx-0/rps_cpus",
+            &wider,
+            "wider than any kernel's",
+        ),
+        (
+            "/proc/irq/36/effective_affinity_list",
+            "0-\n",
+            "`0-` is not a CPU list",
+        ),
+        (
+            "/sys/class/net/nic0/queues/rx-0/rps_cpus",
+            "0,000000000\n",
+            "more than eight digits",
+        ),
+        (
+            "/sys/class/net/nic0/queues/tx-0/xps_cpus",
+            "0-3\n",
+            "not a hex digit",
+        ),
+        (
+            "/sys/devices/system/cpu/online",
+            "0-4294967295\n",
+            "`0-4294967295` is not a CPU list",
+        ),
+        (
+            "/sys/devices/system/cpu/online",
+            "\n",
+            "lists no online CPU",
+        ),
+        (
+            "/sys/devices/system/node/node0/distance",
+            "10 far\n",
+            "`far` is not a distance",
+        ),
+        (
+            "/sys/devices/system/cpu/isolated",
+            "x\n",
+            "is not a CPU list",
+        ),
     ] {
         let machine = Copy::of("two-node");
         machine.write(path, text);
@@ -211,7 +318,11 @@ fn malformed_masks_and_lists() {
 fn flow_counts_are_read_by_what_plans_or_records_them() {
     let machine = Copy::of("two-node");
     machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n");
-    for needs in [&["apply"][..], &["plan", "--rfs", "off"], &["check", "--rfs", "64"]] {
+    for needs in [
+        &["apply"][..],
+        &["plan", "--rfs", "off"],
+        &["check", "--rfs", "64"],
+    ] {
         machine.fails(needs, 1, &["rps_flow_cnt", "`many` is not a number"]);
     }
     assert_eq!(machine.nicpin(&["plan"]).code, 0);
@@ -224,14 +335,24 @@ fn flow_counts_are_read_by_what_plans_or_records_them() {
 fn a_root_that_is_not_a_machine() {
     let empty = tempfile::tempdir().unwrap();
     for (root, has) in [
-        (empty.path().to_str().unwrap(), "sys/devices/system/cpu/online: no such file or directory (ENOENT)"),
+        (
+            empty.path().to_str().unwrap(),
+            "sys/devices/system/cpu/online: no such file or directory (ENOENT)",
+        ),
         ("/no/such/root", "/no/such/root: no such file or directory"),
-        (env!("CARGO_BIN_EXE_nicpin"), "not a capture: it is not compressed with gzip"),
+        (
+            env!("CARGO_BIN_EXE_nicpin"),
+            "not a capture: it is not compressed with gzip",
+        ),
         ("/dev/null", "name a directory or a capture with --root"),
     ] {
         let run = nicpin(&["plan", "--root", root]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{root}");
-        assert!(run.stderr.contains(has) && run.stderr.lines().count() == 1, "{}", run.stderr);
+        assert!(
+            run.stderr.contains(has) && run.stderr.lines().count() == 1,
+            "{}",
+            run.stderr
+        );
     }
 }
 
@@ -241,7 +362,12 @@ fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
     let machine = Copy::of("two-node");
     machine.remove("/proc");
     let run = machine.nicpin(&["plan"]);
-    assert!(run.code == 0 && run.stdout.contains("no /proc below this root"), "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.code == 0 && run.stdout.contains("no /proc below this root"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
     let machine = Copy::of("two-node");
     machine.remove("/sys/devices/system/cpu");
     machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
@@ -306,7 +432,8 @@ fn vectors_that_are_not_understood_are_named_and_left_alone() {
     let run = machine.nicpin(&["apply", "eth2"]);
     assert_eq!(run.code, 1, "asked for by name, and cannot be done");
     assert!(
-        run.stdout.contains("vector names of mlx4_en are not recognized")
+        run.stdout
+            .contains("vector names of mlx4_en are not recognized")
             && run.stdout.contains("acme-1@0000:82:00.0"),
         "{}",
         run.stdout
@@ -314,7 +441,11 @@ fn vectors_that_are_not_understood_are_named_and_left_alone() {
     assert_eq!(machine.snapshot(), before);
     // Without a selector it is a note.
     let run = machine.nicpin(&["apply"]);
-    assert!(run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"), "{}", run.stdout);
+    assert!(
+        run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"),
+        "{}",
+        run.stdout
+    );
     assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
 }
 
@@ -332,7 +463,12 @@ fn usage_errors_exit_64_and_help_exits_0() {
         &["apply", "--wait", "long"],
     ] {
         let run = nicpin(args);
-        assert_eq!((run.code, run.stdout.as_str()), (64, ""), "{args:?}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (64, ""),
+            "{args:?}: {}",
+            run.stderr
+        );
         assert!(!run.stderr.is_empty());
     }
     for args in [
@@ -352,9 +488,20 @@ fn usage_errors_exit_64_and_help_exits_0() {
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let root = fixture("dl980");
-    let script = format!("'{}' plan --root '{}' | head -n 1", env!("CARGO_BIN_EXE_nicpin"), root.display());
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let script = format!(
+        "'{}' plan --root '{}' | head -n 1",
+        env!("CARGO_BIN_EXE_nicpin"),
+        root.display()
+    );
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(output.stdout.starts_with(b"machine  128 CPUs"));
 }
 
@@ -374,7 +521,10 @@ fn renames_elsewhere_do_not_disturb_reading_a_tree() {
         });
         let root = nicpin::root::Root::open(&fixture("dl980")).unwrap();
         let read = (0..20_000).map(|_| root.read("/sys/class/net/eth3/dev_port"));
-        let failed = read.filter_map(Result::err).map(|error| error.to_string()).next();
+        let failed = read
+            .filter_map(Result::err)
+            .map(|error| error.to_string())
+            .next();
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(failed, None);
     });
@@ -392,28 +542,50 @@ fn files_for_output() {
     let draw = |args: &[&str]| machine.nicpin(&[&["draw", "-o"], args].concat());
     let run = draw(&[&file]);
     assert!(
-        run.code == 1 && run.stderr.contains("file exists; fix: use --force to replace it"),
+        run.code == 1
+            && run
+                .stderr
+                .contains("file exists; fix: use --force to replace it"),
         "{}",
         run.stderr
     );
     assert_eq!(draw(&[&file, "--force"]).code, 0);
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
-    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
 
     for target in [&*other, "/dev/full", "/no/such/file"] {
         symlink(target, &link).unwrap();
-        for args in [&["draw", "-o", &link, "--force"][..], &["capture", "-o", &link, "--force"]] {
+        for args in [
+            &["draw", "-o", &link, "--force"][..],
+            &["capture", "-o", &link, "--force"],
+        ] {
             let run = machine.nicpin(args);
-            assert!(run.code == 1 && run.stderr.contains("is a symbolic link"), "{target}: {}", run.stderr);
+            assert!(
+                run.code == 1 && run.stderr.contains("is a symbolic link"),
+                "{target}: {}",
+                run.stderr
+            );
         }
         assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(target));
         std::fs::remove_file(&link).unwrap();
     }
     symlink(&other, path("nicpin.8")).unwrap();
     let run = machine.nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
-    assert!(run.code == 1 && run.stderr.contains("nicpin.8: is a symbolic link"), "{}", run.stderr);
+    assert!(
+        run.code == 1 && run.stderr.contains("nicpin.8: is a symbolic link"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
-    let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(left.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")));
+    let left = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    assert!(
+        left.into_iter()
+            .all(|name| !name.to_string_lossy().ends_with(".new"))
+    );
 }

@@ -37,8 +37,15 @@ fn check_and_selectors_work_on_a_capture() {
         &["plan", "driver:igb", "--scope", "all"],
         &["plan", "no"],
     ] {
-        let (of_capture, of_machine) = (nicpin(&[args, &["--root", root]].concat()), machine.nicpin(args));
-        assert_eq!((of_capture.code, of_capture.stdout), (of_machine.code, of_machine.stdout), "{args:?}");
+        let (of_capture, of_machine) = (
+            nicpin(&[args, &["--root", root]].concat()),
+            machine.nicpin(args),
+        );
+        assert_eq!(
+            (of_capture.code, of_capture.stdout),
+            (of_machine.code, of_machine.stdout),
+            "{args:?}"
+        );
         assert_eq!(of_capture.stderr, of_machine.stderr, "{args:?}");
     }
 }
@@ -54,7 +61,10 @@ fn an_unchanged_machine_gives_the_same_bytes() {
     // More interrupts change nothing; a moved vector does.
     let interrupts = machine.read("/proc/interrupts");
     assert!(interrupts.contains("          1 "), "{interrupts}");
-    machine.write("/proc/interrupts", &interrupts.replace("          1 ", "    4294967 "));
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replace("          1 ", "    4294967 "),
+    );
     assert_eq!(first, Captured::of(&machine.path("/")).bytes());
     machine.write("/proc/sys/net/core/rps_sock_flow_entries", "4096\n");
     assert_ne!(first, Captured::of(&machine.path("/")).bytes());
@@ -68,8 +78,20 @@ fn permission_bits_and_empty_directories_are_captured() {
     machine.remove(&format!("{queue}/xps_cpus"));
     let captured = Captured::of(&machine.path("/"));
     let unpacked = captured.unpack();
-    let mode = |path: &str| std::fs::metadata(unpacked.join(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode("proc/irq/36/smp_affinity"), mode("proc/irq/37/smp_affinity")), (0o444, 0o644));
+    let mode = |path: &str| {
+        std::fs::metadata(unpacked.join(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(
+        (
+            mode("proc/irq/36/smp_affinity"),
+            mode("proc/irq/37/smp_affinity")
+        ),
+        (0o444, 0o644)
+    );
     assert!(unpacked.join(queue.trim_start_matches('/')).is_dir());
     assert_same_plans(&machine.path("/"), &captured.file());
     assert_same_plans(&machine.path("/"), &unpacked);
@@ -100,7 +122,12 @@ fn the_policy_file_is_captured_without_its_comments() {
     }
     machine.write("/etc/nicpin.toml", "exclude = \n# db7");
     let captured = Captured::of(&machine.path("/"));
-    assert!(captured.run.stderr.contains("/etc/nicpin.toml is left out: it is not a policy"));
+    assert!(
+        captured
+            .run
+            .stderr
+            .contains("/etc/nicpin.toml is left out: it is not a policy")
+    );
     assert!(!captured.text().contains("db7"));
 }
 
@@ -119,9 +146,17 @@ fn identified() -> Copy {
     put(&top, "/sys/class/dmi/id/product_serial", "CZ1234");
     put(&top, "/proc/net/arp", "192.0.2.1 0x1 0x2 52:54:00:ab:cd:03");
     // Processes: one that nicpin reads about, one that it does not.
-    put(&top, "/proc/1/stat", "1 (secretd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 0");
+    put(
+        &top,
+        "/proc/1/stat",
+        "1 (secretd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 0",
+    );
     let numbers = ["7"; 49].join(" ");
-    put(&top, "/proc/812/stat", &format!("812 (irqbalance) S {numbers}"));
+    put(
+        &top,
+        "/proc/812/stat",
+        &format!("812 (irqbalance) S {numbers}"),
+    );
     put(&top, "/run/irqbalance/irqbalance812.sock", "");
     machine
 }
@@ -132,12 +167,17 @@ fn a_capture_does_not_identify_the_machine() {
     let captured = Captured::of(&machine.path("/"));
     assert_eq!(captured.run.stderr, "");
     let text = captured.text();
-    let secrets =
-        ["52:54", "525400", "db7", "example", "192.0.2", "5ca1ab1e", "CZ1234", "secretd", "hostname", "dmi"];
+    let secrets = [
+        "52:54", "525400", "db7", "example", "192.0.2", "5ca1ab1e", "CZ1234", "secretd",
+        "hostname", "dmi",
+    ];
     for secret in secrets {
         assert!(!text.contains(secret), "{secret}");
     }
-    assert!(text.contains("812 (irqbalance) S 0 0 0"), "irqbalance is a fact of the plan");
+    assert!(
+        text.contains("812 (irqbalance) S 0 0 0"),
+        "irqbalance is a fact of the plan"
+    );
     assert!(text.contains("kernel 6.12.43\n"));
     assert_same_plans(&machine.path("/"), &captured.file());
     assert!(plan(&captured.file(), "json").contains("irqbalance-running"));
@@ -148,10 +188,17 @@ fn identity_is_captured_on_request() {
     let machine = identified();
     let captured = Captured::with(&machine.path("/"), &["--identify"]);
     let text = captured.text();
-    for expected in ["host db7.example.org\n", "address nic0 52:54:00:ab:cd:01\n", "unix-time "] {
+    for expected in [
+        "host db7.example.org\n",
+        "address nic0 52:54:00:ab:cd:01\n",
+        "unix-time ",
+    ] {
         assert!(text.contains(expected), "{expected}");
     }
-    assert!(!text.contains("secretd"), "other processes are nobody's business");
+    assert!(
+        !text.contains("secretd"),
+        "other processes are nobody's business"
+    );
     assert_same_plans(&machine.path("/"), &captured.file());
 }
 
@@ -173,8 +220,17 @@ fn an_interface_named_after_its_address_is_renamed() {
     assert_eq!(captured.run.stderr, expected);
     assert!(!captured.text().contains("abcd02"));
     // The hash of the plan depends on the names.
-    let plan_of = |root: &Path| plan(root, "table").rsplit_once("\nplan ").unwrap().0.to_owned();
-    assert_eq!(plan_of(&captured.file()), plan_of(&machine.path("/")).replace(own, other));
+    let plan_of = |root: &Path| {
+        plan(root, "table")
+            .rsplit_once("\nplan ")
+            .unwrap()
+            .0
+            .to_owned()
+    };
+    assert_eq!(
+        plan_of(&captured.file()),
+        plan_of(&machine.path("/")).replace(own, other)
+    );
     let kept = Captured::with(&machine.path("/"), &["--identify"]);
     assert_same_plans(&machine.path("/"), &kept.file());
 }
@@ -184,35 +240,90 @@ fn an_interface_named_after_its_address_is_renamed() {
 fn addresses_within_names_and_the_words_of_a_site_are_replaced() {
     let machine = Copy::of("two-node");
     let top = machine.path("/");
-    let interrupts = machine.read("/proc/interrupts").replace("virtio0-input.0", "enx98039ba1b2c9-TxRx-1");
-    machine.write("/proc/interrupts", &interrupts.replace("virtio0-input.1", "ibx98039b0300a1b2c9-2"));
-    put(&top, "/sys/class/net/nic1/address", "00:00:10:29:fe:80:00:00:00:00:00:00:98:03:9b:03:00:a1:b2:ca");
+    let interrupts = machine
+        .read("/proc/interrupts")
+        .replace("virtio0-input.0", "enx98039ba1b2c9-TxRx-1");
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replace("virtio0-input.1", "ibx98039b0300a1b2c9-2"),
+    );
+    put(
+        &top,
+        "/sys/class/net/nic1/address",
+        "00:00:10:29:fe:80:00:00:00:00:00:00:98:03:9b:03:00:a1:b2:ca",
+    );
     let guid = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
     let device = format!("/sys/devices/VMBUS:00/{guid}");
     put(&top, &format!("{device}/net/eth9/operstate"), "up");
-    symlink("../../bus/vmbus", machine.path(&format!("{device}/subsystem"))).unwrap();
+    symlink(
+        "../../bus/vmbus",
+        machine.path(&format!("{device}/subsystem")),
+    )
+    .unwrap();
     symlink("../..", machine.path(&format!("{device}/net/eth9/device"))).unwrap();
     let target = format!("../..{}/net/eth9", device.trim_start_matches("/sys"));
     symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
     let uevent = "/sys/devices/virtual/net/wg-berlin/uevent";
-    put(&top, uevent, "INTERFACE=wg-berlin\nDEVTYPE=wireguard\nSECRET=rack-12");
-    symlink("../../devices/virtual/net/wg-berlin", machine.path("/sys/class/net/wg-berlin")).unwrap();
-    put(&top, "/proc/812/stat", &format!("812 (irqbalance) S {}", ["7"; 49].join(" ")));
+    put(
+        &top,
+        uevent,
+        "INTERFACE=wg-berlin\nDEVTYPE=wireguard\nSECRET=rack-12",
+    );
+    symlink(
+        "../../devices/virtual/net/wg-berlin",
+        machine.path("/sys/class/net/wg-berlin"),
+    )
+    .unwrap();
+    put(
+        &top,
+        "/proc/812/stat",
+        &format!("812 (irqbalance) S {}", ["7"; 49].join(" ")),
+    );
     put(&top, "/run/irqbalance/irqbalance812.sock", "");
     let script = "/home/ann/acme/policy";
-    put(&top, "/etc/default/irqbalance", &format!("IRQBALANCE_ARGS=\"--policyscript={script}\" # ask jo"));
-    put(&top, &format!("{script}/nicpin-irqbalance-policy"), "#!/bin/sh");
-    put(&top, "/etc/systemd/network/9.link", "# ask bob\n[Link]\nIRQAffinityPolicy=spread ; bob wants it\n");
+    put(
+        &top,
+        "/etc/default/irqbalance",
+        &format!("IRQBALANCE_ARGS=\"--policyscript={script}\" # ask jo"),
+    );
+    put(
+        &top,
+        &format!("{script}/nicpin-irqbalance-policy"),
+        "#!/bin/sh",
+    );
+    put(
+        &top,
+        "/etc/systemd/network/9.link",
+        "# ask bob\n[Link]\nIRQAffinityPolicy=spread ; bob wants it\n",
+    );
     let captured = Captured::of(&top);
     let text = captured.text();
-    for secret in ["98039b", guid, "f8b3781a", "rack-12", "ann/", "acme", "ask jo", "ask bob", "bob wants"] {
+    for secret in [
+        "98039b",
+        guid,
+        "f8b3781a",
+        "rack-12",
+        "ann/",
+        "acme",
+        "ask jo",
+        "ask bob",
+        "bob wants",
+    ] {
         assert!(!text.contains(secret), "{secret}");
     }
-    for kept in ["enx0a0000000001-TxRx-1", "DEVTYPE=wireguard", "/left-out/policyscript", "wg-berlin"] {
+    for kept in [
+        "enx0a0000000001-TxRx-1",
+        "DEVTYPE=wireguard",
+        "/left-out/policyscript",
+        "wg-berlin",
+    ] {
         assert!(text.contains(kept), "{kept}");
     }
     assert!(
-        captured.run.stderr.contains("irqbalance's policy script is /left-out/policyscript in the capture")
+        captured
+            .run
+            .stderr
+            .contains("irqbalance's policy script is /left-out/policyscript in the capture")
     );
     let of = |root: &Path| plan(root, "json");
     let hidden = of(&top)
@@ -220,38 +331,77 @@ fn addresses_within_names_and_the_words_of_a_site_are_replaced() {
         .replace(script, "/left-out/policyscript")
         .replace("98039ba1b2c9", "0a0000000001")
         .replace("98039b0300a1b2c9", "0a00000000000001");
-    assert_eq!(without_identity(&of(&captured.file())), without_identity(&hidden));
+    assert_eq!(
+        without_identity(&of(&captured.file())),
+        without_identity(&hidden)
+    );
     // A capture of the capture has nothing more to replace.
     assert_eq!(Captured::of(&captured.file()).bytes(), captured.bytes());
 }
 
 /// A plan without its hash, which names count in, and without the name of the host.
 fn without_identity(plan: &str) -> String {
-    plan.lines().filter(|line| !line.contains("\"hash\"") && !line.starts_with("    \"name\"")).collect()
+    plan.lines()
+        .filter(|line| !line.contains("\"hash\"") && !line.starts_with("    \"name\""))
+        .collect()
 }
 
 #[test]
 fn names_are_replaced_on_request() {
     let machine = identified();
     let top = machine.path("/");
-    put(&top, "/nicpin/ethtool/nic1/channels", "max_combined 8\ncombined 4");
-    put(&top, "/nicpin/netlink/nic0", "queue rx 0 napi 1\nnapi 1 irq 36");
-    put(&top, "/etc/systemd/network/db7.link", "[Link]\nIRQAffinityPolicy=spread");
-    put(&top, "/etc/nicpin.toml", "[[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }");
+    put(
+        &top,
+        "/nicpin/ethtool/nic1/channels",
+        "max_combined 8\ncombined 4",
+    );
+    put(
+        &top,
+        "/nicpin/netlink/nic0",
+        "queue rx 0 napi 1\nnapi 1 irq 36",
+    );
+    put(
+        &top,
+        "/etc/systemd/network/db7.link",
+        "[Link]\nIRQAffinityPolicy=spread",
+    );
+    put(
+        &top,
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }",
+    );
     let captured = Captured::with(&top, &["--redact-names"]);
     let text = captured.text();
     for secret in ["nic0", "nic1", "db7"] {
         assert!(!text.contains(secret), "{secret}");
     }
-    let same =
-        |text: &str| text.replace("nic0", "if0").replace("nic1", "if1").replace("db7.link", "host.link");
+    let same = |text: &str| {
+        text.replace("nic0", "if0")
+            .replace("nic1", "if1")
+            .replace("db7.link", "host.link")
+    };
     let json = |root: &Path| without_identity(&plan(root, "json"));
     assert_eq!(json(&captured.file()), same(&json(&top)));
     // A pattern would match other names.
-    put(&top, "/etc/nicpin.toml", "[[rule]]\nmatch = { name = \"nic*\" }\nset = { irq-cores = 2 }");
+    put(
+        &top,
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic*\" }\nset = { irq-cores = 2 }",
+    );
     let captured = Captured::with(&top, &["--redact-names"]);
-    assert!(captured.run.stderr.contains("/etc/nicpin.toml is left out: it has patterns of names"));
-    let both = nicpin(&["capture", "--identify", "--redact-names", "--root", top.to_str().unwrap()]);
+    assert!(
+        captured
+            .run
+            .stderr
+            .contains("/etc/nicpin.toml is left out: it has patterns of names")
+    );
+    let both = nicpin(&[
+        "capture",
+        "--identify",
+        "--redact-names",
+        "--root",
+        top.to_str().unwrap(),
+    ]);
     assert_eq!(both.code, 64);
 }
 
@@ -260,13 +410,30 @@ fn a_machine_that_cannot_be_read_is_still_captured() {
     let machine = Copy::of("two-node");
     machine.write("/proc/irq/36/smp_affinity", "garbage\n");
     let captured = Captured::of(&machine.path("/"));
-    assert_eq!((captured.run.code, captured.run.stderr.lines().count()), (1, 1), "{}", captured.run.stderr);
-    assert!(captured.run.stderr.contains("/proc/irq/36/smp_affinity"), "{}", captured.run.stderr);
+    assert_eq!(
+        (captured.run.code, captured.run.stderr.lines().count()),
+        (1, 1),
+        "{}",
+        captured.run.stderr
+    );
+    assert!(
+        captured.run.stderr.contains("/proc/irq/36/smp_affinity"),
+        "{}",
+        captured.run.stderr
+    );
     let file = captured.dir.path().join("machine.tar.gz");
-    let (of_capture, of_machine) =
-        (nicpin(&["plan", "--root", file.to_str().unwrap()]), machine.nicpin(&["plan"]));
+    let (of_capture, of_machine) = (
+        nicpin(&["plan", "--root", file.to_str().unwrap()]),
+        machine.nicpin(&["plan"]),
+    );
     assert_eq!(of_capture.code, 1);
-    let reason = |run: &Run| run.stderr.split("/proc/irq/36/smp_affinity").nth(1).unwrap().to_owned();
+    let reason = |run: &Run| {
+        run.stderr
+            .split("/proc/irq/36/smp_affinity")
+            .nth(1)
+            .unwrap()
+            .to_owned()
+    };
     assert_eq!(reason(&of_capture), reason(&of_machine));
 }
 
@@ -277,7 +444,11 @@ fn unreadable_files_are_left_out_and_named_without_root() {
     machine.set_mode("/proc/irq/36/effective_affinity_list", 0o000);
     // Only root may read affinity_hint.
     for irq in [36, 37, 38] {
-        put(&machine.path("/"), &format!("/proc/irq/{irq}/affinity_hint"), "02");
+        put(
+            &machine.path("/"),
+            &format!("/proc/irq/{irq}/affinity_hint"),
+            "02",
+        );
         machine.set_mode(&format!("/proc/irq/{irq}/affinity_hint"), 0o000);
     }
     let dir = tempfile::tempdir().unwrap();
@@ -301,8 +472,17 @@ fn unreadable_files_are_left_out_and_named_without_root() {
 /// 256 CPUs on 8 nodes with SMT, four cards of 64 queues, and the interrupts of 1,200 other things.
 #[test]
 fn the_capture_of_a_large_machine_is_small() {
-    let nodes: Vec<String> =
-        (0..8).map(|n| format!("{}-{},{}-{}", n * 16, n * 16 + 15, 128 + n * 16, 143 + n * 16)).collect();
+    let nodes: Vec<String> = (0..8)
+        .map(|n| {
+            format!(
+                "{}-{},{}-{}",
+                n * 16,
+                n * 16 + 15,
+                128 + n * 16,
+                143 + n * 16
+            )
+        })
+        .collect();
     let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
     let mut machine = MachineSpec::new(&nodes);
     machine.cores = machine.groups(|cpu| cpu % 128);
@@ -376,22 +556,45 @@ fn an_existing_file_is_replaced_only_with_force() {
     let file = dir.path().join("x.tar.gz");
     std::fs::write(&file, "mine").unwrap();
     let root = fixture("two-node");
-    let args = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
+    let args = [
+        "capture",
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        file.to_str().unwrap(),
+    ];
     let run = nicpin(&args);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
     assert_eq!(
         run.stderr,
-        format!("nicpin: {}: file exists; fix: use --force to replace it\n", file.display())
+        format!(
+            "nicpin: {}: file exists; fix: use --force to replace it\n",
+            file.display()
+        )
     );
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     let run = nicpin(&[&args[..], &["--force"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert!(run.stdout.starts_with(&format!("{}: 2 interfaces, ", file.display())), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .starts_with(&format!("{}: 2 interfaces, ", file.display())),
+        "{}",
+        run.stdout
+    );
     assert_same_plans(&root, &file);
-    let run = nicpin(&["capture", "--root", root.to_str().unwrap(), "-o", "/no/such/folder/x"]);
+    let run = nicpin(&[
+        "capture",
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        "/no/such/folder/x",
+    ]);
     assert_eq!(
         (run.code, run.stderr.as_str()),
-        (1, "nicpin: /no/such/folder/x: no such file or directory (ENOENT)\n")
+        (
+            1,
+            "nicpin: /no/such/folder/x: no such file or directory (ENOENT)\n"
+        )
     );
 }
 
@@ -403,7 +606,10 @@ fn without_a_name_it_goes_to_standard_output() {
         .args(["capture", "--root", root.to_str().unwrap()])
         .output()
         .unwrap();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
     assert_eq!(output.stdout, captured.bytes());
 }
 
@@ -417,9 +623,16 @@ fn a_capture_holds_only_what_is_read() {
     nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
     let asked = root.recorded().paths;
     for (path, entry) in support::tree::entries(&unpacked) {
-        let real = asked.iter().any(|asked| *asked == path || root.canonical(asked).as_ref() == Some(&path));
-        let listed = ["/msi_irqs/", "/run/irqbalance/"].iter().any(|directory| path.contains(directory));
-        assert!(real || listed || path == "/nicpin/capture", "nothing reads {path}");
+        let real = asked
+            .iter()
+            .any(|asked| *asked == path || root.canonical(asked).as_ref() == Some(&path));
+        let listed = ["/msi_irqs/", "/run/irqbalance/"]
+            .iter()
+            .any(|directory| path.contains(directory));
+        assert!(
+            real || listed || path == "/nicpin/capture",
+            "nothing reads {path}"
+        );
         if let Entry::Link(target) = entry {
             assert!(target.is_relative(), "{path}");
         }

@@ -20,24 +20,49 @@ fn applied(name: &str) -> Copy {
 }
 
 fn json(machine: &Copy, args: &[&str]) -> Value {
-    serde_json::from_str(&machine.nicpin(&[&["check", "--format", "json"], args].concat()).stdout).unwrap()
+    serde_json::from_str(
+        &machine
+            .nicpin(&[&["check", "--format", "json"], args].concat())
+            .stdout,
+    )
+    .unwrap()
 }
 
 /// All differences have this reason; the table prints it once per interface.
 fn because(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> Run {
     let check = json(machine, args);
-    assert_eq!((&check["schema"], &check["verdict"]), (&"nicpin.check/1".into(), &"differs".into()));
+    assert_eq!(
+        (&check["schema"], &check["verdict"]),
+        (&"nicpin.check/1".into(), &"differs".into())
+    );
     let differs = check["differs"].as_array().unwrap();
     assert!(!differs.is_empty());
     for difference in differs {
         assert_eq!(difference["reason"], reason, "{difference}");
-        assert!(difference["detail"].as_str().unwrap_or_default().contains(detail), "{difference}");
+        assert!(
+            difference["detail"]
+                .as_str()
+                .unwrap_or_default()
+                .contains(detail),
+            "{difference}"
+        );
     }
     let table = machine.nicpin(&[&["check"], args].concat());
-    let said = table.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(table.code == 2 && said.contains(reason) && said.contains(detail), "{}", table.stdout);
+    let said = table
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        table.code == 2 && said.contains(reason) && said.contains(detail),
+        "{}",
+        table.stdout
+    );
     let quiet = machine.nicpin(&[&["check", "-q"], args].concat());
-    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (2, "", ""));
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (2, "", "")
+    );
     table
 }
 
@@ -76,11 +101,20 @@ fn other_tools_are_named() {
     std::fs::create_dir_all(machine.path("/usr/sbin")).unwrap();
     let program = b"\x7fELF\xff\0usage\0irqbalance version 1.9.4\n\0\xfe";
     std::fs::write(machine.path("/usr/sbin/irqbalance"), program).unwrap();
-    assert_eq!(json(&machine, &[])["other_tools"], serde_json::json!(["irqbalance"]));
+    assert_eq!(
+        json(&machine, &[])["other_tools"],
+        serde_json::json!(["irqbalance"])
+    );
     machine.write("/proc/irq/73/smp_affinity", "001\n");
-    assert_eq!(json(&machine, &[])["other_tools"], serde_json::json!(["irqbalance 1.9.4"]));
+    assert_eq!(
+        json(&machine, &[])["other_tools"],
+        serde_json::json!(["irqbalance 1.9.4"])
+    );
     machine.remove("/usr/sbin/irqbalance");
-    assert_eq!(json(&machine, &[])["other_tools"], serde_json::json!(["irqbalance"]));
+    assert_eq!(
+        json(&machine, &[])["other_tools"],
+        serde_json::json!(["irqbalance"])
+    );
 }
 
 /// Settings that nicpin restored were not moved by another program.
@@ -108,7 +142,10 @@ fn restored_by_a_restore_or_a_trial_that_was_refused_in_part() {
         machine.write(refused, "00\n");
         let check = json(&machine, &["nic0"]);
         let differs = check["differs"].as_array().unwrap();
-        let of = differs.iter().find(|difference| difference["path"] == refused).unwrap();
+        let of = differs
+            .iter()
+            .find(|difference| difference["path"] == refused)
+            .unwrap();
         assert_eq!(of["reason"], "moved-by-other", "{of}");
         machine.write(refused, &planned);
         assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -141,7 +178,12 @@ fn not_taken_by_the_kernel() {
     let check: Value = serde_json::from_str(&check.stdout).unwrap();
     assert_eq!(check["differs"].as_array().unwrap().len(), 1, "{check:#}");
     assert_eq!(check["differs"][0]["reason"], "kernel-refused");
-    assert!(check["differs"][0]["detail"].as_str().unwrap().starts_with("permission denied (EACCES)"));
+    assert!(
+        check["differs"][0]["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("permission denied (EACCES)")
+    );
 }
 
 #[test]
@@ -151,8 +193,15 @@ fn a_cpu_went_offline() {
     let check = json(&machine, &["nic1"]);
     let reason = |path: &str, reason: &str| {
         let differs = check["differs"].as_array().unwrap();
-        let of = differs.iter().filter(|difference| difference["path"].as_str().unwrap().contains(path));
-        assert!(of.filter(|difference| difference["reason"] == reason).count() > 0, "{path}: {check:#}");
+        let of = differs
+            .iter()
+            .filter(|difference| difference["path"].as_str().unwrap().contains(path));
+        assert!(
+            of.filter(|difference| difference["reason"] == reason)
+                .count()
+                > 0,
+            "{path}: {check:#}"
+        );
     };
     reason("smp_affinity", "cpu-offline");
     reason("xps_cpus", "cpu-offline");
@@ -164,7 +213,12 @@ fn vectors_have_other_irqs() {
     std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
     let irqs = machine.path("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs");
     std::fs::rename(irqs.join("71"), irqs.join("171")).unwrap();
-    machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("\n  71:", "\n 171:"));
+    machine.write(
+        "/proc/interrupts",
+        &machine
+            .read("/proc/interrupts")
+            .replace("\n  71:", "\n 171:"),
+    );
     // As planned by chance: no difference.
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write("/proc/irq/171/smp_affinity", "fff\n");
@@ -173,14 +227,22 @@ fn vectors_have_other_irqs() {
 
 #[test]
 fn another_plan_is_wanted() {
-    because(&applied("two-node"), &["--scope", "remote"], "plan-changed", "as the last apply set it");
+    because(
+        &applied("two-node"),
+        &["--scope", "remote"],
+        "plan-changed",
+        "as the last apply set it",
+    );
 }
 
 #[test]
 fn what_could_not_be_determined() {
     let machine = applied("two-socket-mlx4");
     let interrupts = machine.read("/proc/interrupts");
-    let without: Vec<&str> = interrupts.lines().filter(|line| !line.contains("eth0")).collect();
+    let without: Vec<&str> = interrupts
+        .lines()
+        .filter(|line| !line.contains("eth0"))
+        .collect();
     machine.write("/proc/interrupts", &(without.join("\n") + "\n"));
     for irq in 64..69 {
         let actions = format!("/sys/kernel/irq/{irq}");
@@ -191,13 +253,23 @@ fn what_could_not_be_determined() {
     let check = json(&machine, &["eth0"]);
     assert_eq!(check["verdict"], "could-not-be-determined");
     let unknown = &check["unknown"][0];
-    assert_eq!((&unknown["interface"], &unknown["code"]), (&"eth0".into(), &"no-vectors".into()));
+    assert_eq!(
+        (&unknown["interface"], &unknown["code"]),
+        (&"eth0".into(), &"no-vectors".into())
+    );
     let table = machine.nicpin(&["check", "eth0"]);
     assert_eq!(table.code, 1);
-    assert!(table.stdout.starts_with("could not be determined  eth0: "), "{}", table.stdout);
+    assert!(
+        table.stdout.starts_with("could not be determined  eth0: "),
+        "{}",
+        table.stdout
+    );
     assert!(table.stdout.contains("(no-vectors)"), "{}", table.stdout);
     let quiet = machine.nicpin(&["check", "-q", "eth0"]);
-    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (1, "", "")
+    );
     // Without a selector, absent vectors are reported only if apply had set them.
     assert_eq!(machine.nicpin(&["check"]).code, 1);
     machine.remove("/run/nicpin/state.json");
@@ -208,14 +280,20 @@ fn what_could_not_be_determined() {
 #[test]
 fn vectors_that_are_not_understood_are_listed_as_left_alone() {
     let machine = Copy::of("two-socket-mlx4");
-    machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("mlx4-", "acme-"));
+    machine.write(
+        "/proc/interrupts",
+        &machine.read("/proc/interrupts").replace("mlx4-", "acme-"),
+    );
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
     let line = "left alone  eth2: the vector names of mlx4_en are not recognized";
     assert!(run.stdout.starts_with(line), "{}", run.stdout);
     let check = json(&machine, &[]);
-    assert_eq!((&check["verdict"], &check["left_alone"][0]["interface"]), (&"same".into(), &"eth2".into()));
+    assert_eq!(
+        (&check["verdict"], &check["left_alone"][0]["interface"]),
+        (&"same".into(), &"eth2".into())
+    );
     let quiet = machine.nicpin(&["check", "-q"]);
     assert_eq!((quiet.code, quiet.stdout.as_str()), (0, ""));
     // With a selector, its state could not be determined.
@@ -243,7 +321,11 @@ fn the_state_of_an_interface_that_lost_its_vectors_could_not_be_determined() {
     machine.write("/proc/interrupts", &(kept.join("\n") + "\n"));
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
-    assert!(run.stdout.starts_with("could not be determined  eth2: "), "{}", run.stdout);
+    assert!(
+        run.stdout.starts_with("could not be determined  eth2: "),
+        "{}",
+        run.stdout
+    );
     assert_eq!(machine.nicpin(&["check", "eth0"]).code, 0);
 }
 
@@ -252,8 +334,16 @@ fn a_selector_without_an_interface_is_reported() {
     let machine = applied("two-node");
     let run = machine.nicpin(&["check", "--if-present", "nic0", "nic7"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    assert!(run.stdout.starts_with("note  no interface matches `nic7`\nsame: "), "{}", run.stdout);
-    assert_eq!(json(&machine, &["--if-present", "nic7"])["notes"][0]["code"], "not-present");
+    assert!(
+        run.stdout
+            .starts_with("note  no interface matches `nic7`\nsame: "),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(
+        json(&machine, &["--if-present", "nic7"])["notes"][0]["code"],
+        "not-present"
+    );
 }
 
 /// A machine of which nothing can be seen is not in the planned state; with `--if-present` that is no error.
@@ -278,14 +368,28 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
         for command in ["check", "apply"] {
             let run = machine.nicpin(&[command]);
             let text = run.stdout.clone() + &run.stderr;
-            assert!(run.code == 1 && text.contains(missing), "{command}: {} {text}", run.code);
+            assert!(
+                run.code == 1 && text.contains(missing),
+                "{command}: {} {text}",
+                run.code
+            );
         }
     }
     for machine in [&empty, &functions, &without("/sys/class/net")] {
         for command in ["check", "apply"] {
             let run = machine.nicpin(&[command, "--if-present"]);
-            assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}: {}", run.stdout);
-            assert!(run.stdout.contains("note  no interface with a device is up"), "{}", run.stdout);
+            assert_eq!(
+                (run.code, run.stderr.as_str()),
+                (0, ""),
+                "{command}: {}",
+                run.stdout
+            );
+            assert!(
+                run.stdout
+                    .contains("note  no interface with a device is up"),
+                "{}",
+                run.stdout
+            );
         }
         // A plan of a tree without interfaces is empty, and so is its status.
         assert_eq!(machine.nicpin(&["plan"]).code, 0);
@@ -301,11 +405,21 @@ fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    assert!(run.stdout.starts_with("cannot be moved  nic0: IRQs 36, which the kernel manages\nsame: "));
+    assert!(
+        run.stdout
+            .starts_with("cannot be moved  nic0: IRQs 36, which the kernel manages\nsame: ")
+    );
     let run = machine.nicpin(&["check", "--strict"]);
     assert_eq!(run.code, 2, "{}", run.stdout);
-    assert!(run.stdout.contains("\ndiffers: 1 vector cannot be moved; "), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("\ndiffers: 1 vector cannot be moved; "),
+        "{}",
+        run.stdout
+    );
     let strict = json(&machine, &["--strict"]);
-    assert_eq!((&strict["verdict"], &strict["unmovable"][0]["irq"]), (&"differs".into(), &36.into()));
+    assert_eq!(
+        (&strict["verdict"], &strict["unmovable"][0]["irq"]),
+        (&"differs".into(), &36.into())
+    );
     assert_eq!(machine.nicpin(&["check", "--strict", "nic1"]).code, 0);
 }

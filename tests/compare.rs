@@ -23,15 +23,22 @@ use std::sync::LazyLock;
 use compare::table::Table;
 
 /// The machines that docs/performance.md shows.
-const SHOWN: [&str; 3] =
-    ["two cards on one node, siblings n and n+32", "half of the node isolated", "12 queues on 4 cores"];
+const SHOWN: [&str; 3] = [
+    "two cards on one node, siblings n and n+32",
+    "half of the node isolated",
+    "12 queues on 4 cores",
+];
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::of(&compare::machines::all()));
 
 #[test]
 fn nicpin_is_first_or_level() {
     println!("{}\n{}", TABLE.full(), TABLE.summary());
-    assert_eq!(TABLE.ahead(), [], "the cells in which a tool is ahead of nicpin for nothing");
+    assert_eq!(
+        TABLE.ahead(),
+        [],
+        "the cells in which a tool is ahead of nicpin for nothing"
+    );
 }
 
 #[test]
@@ -54,6 +61,9 @@ fn the_page_on_performance_shows_this_table() {
     if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
         std::fs::write(&path, [before, BEGIN, &printed, END, after].concat()).unwrap();
     } else {
-        assert_eq!(kept, printed, "SNAPSHOTS=overwrite cargo test --test compare writes it anew");
+        assert_eq!(
+            kept, printed,
+            "SNAPSHOTS=overwrite cargo test --test compare writes it anew"
+        );
     }
 }

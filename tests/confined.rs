@@ -20,7 +20,13 @@ const AFFINITY: &str = "/proc/irq/28/smp_affinity";
 fn outside() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("nicpin")).unwrap();
-    for name in ["lock", "state.json", "state.json.new", "try.json", "try.lock"] {
+    for name in [
+        "lock",
+        "state.json",
+        "state.json.new",
+        "try.json",
+        "try.lock",
+    ] {
         std::fs::write(dir.path().join("nicpin").join(name), "outside").unwrap();
     }
     dir
@@ -28,7 +34,10 @@ fn outside() -> tempfile::TempDir {
 
 fn is_untouched(dir: &Path) -> bool {
     let entries = support::tree::entries(dir);
-    entries.len() == 5 && entries.values().all(|entry| *entry == support::tree::Entry::File("outside".into()))
+    entries.len() == 5
+        && entries
+            .values()
+            .all(|entry| *entry == support::tree::Entry::File("outside".into()))
 }
 
 /// `/run` of the tree is a link, and what it leads to exists both in the tree and outside it.
@@ -56,12 +65,20 @@ fn state_files_are_those_of_the_tree_where_run_is_a_link() {
 fn a_file_with_another_name_outside_is_not_written() {
     let outside = outside();
     let file = |name: &str| outside.path().join("nicpin").join(name);
-    for (name, code) in
-        [("state.json.new", 0), ("state.json", 0), ("lock", 1), ("try.lock", 0), ("smp_affinity", 1)]
-    {
+    for (name, code) in [
+        ("state.json.new", 0),
+        ("state.json", 0),
+        ("lock", 1),
+        ("try.lock", 0),
+        ("smp_affinity", 1),
+    ] {
         let machine = Copy::of("two-node");
         std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
-        let path = if name == "smp_affinity" { AFFINITY.to_owned() } else { format!("/run/nicpin/{name}") };
+        let path = if name == "smp_affinity" {
+            AFFINITY.to_owned()
+        } else {
+            format!("/run/nicpin/{name}")
+        };
         if name == "smp_affinity" {
             machine.remove(AFFINITY);
             std::fs::write(file("lock"), "ff\n").unwrap();
@@ -76,7 +93,10 @@ fn a_file_with_another_name_outside_is_not_written() {
         let run = machine.nicpin(&["apply", "--scope", "remote", "--try", "1"]);
         assert_eq!(run.code, code, "{name}: {}{}", run.stdout, run.stderr);
         let said = support::run::words(&run) + &run.stderr;
-        assert!(code == 0 || said.contains("has another name (a hard link)"), "{name}: {said}");
+        assert!(
+            code == 0 || said.contains("has another name (a hard link)"),
+            "{name}: {said}"
+        );
         assert_eq!(support::tree::entries(outside.path()), before, "{name}");
     }
 }
@@ -88,15 +108,21 @@ fn a_directory_that_becomes_a_link_does_not_lead_out() {
     let (machine, outside) = (Copy::in_memory("two-node"), tempfile::tempdir().unwrap());
     std::fs::write(outside.path().join("smp_affinity"), "outside").unwrap();
     let directory = machine.path("/proc/irq/28");
-    let (kept, link) = (directory.with_extension("kept"), directory.with_extension("link"));
+    let (kept, link) = (
+        directory.with_extension("kept"),
+        directory.with_extension("link"),
+    );
     symlink(outside.path(), &link).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                for (from, to) in
-                    [(&directory, &kept), (&link, &directory), (&directory, &link), (&kept, &directory)]
-                {
+                for (from, to) in [
+                    (&directory, &kept),
+                    (&link, &directory),
+                    (&directory, &link),
+                    (&kept, &directory),
+                ] {
                     std::fs::rename(from, to).unwrap();
                 }
             }
@@ -126,7 +152,10 @@ fn without_openat2_a_tree_is_read_the_same() {
     let machine = Copy::of("four-node");
     let read = || {
         let root = Root::open(&machine.path("/")).unwrap();
-        format!("{:?}", nicpin::read::machine(&root, Wants::EVERYTHING).unwrap())
+        format!(
+            "{:?}",
+            nicpin::read::machine(&root, Wants::EVERYTHING).unwrap()
+        )
     };
     let machine = read();
     assert_eq!(without_openat2(Errno::ENOSYS, read), machine);
@@ -146,8 +175,17 @@ fn in_time(machine: &Copy, args: &[&str]) -> Run {
 
 fn fails(machine: &Copy, args: &[&str], expected: &str) {
     let run = in_time(machine, args);
-    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{args:?}: {}", run.stderr);
-    assert!(run.stderr.contains(expected) && run.stderr.lines().count() == 1, "{args:?}: {}", run.stderr);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (1, ""),
+        "{args:?}: {}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains(expected) && run.stderr.lines().count() == 1,
+        "{args:?}: {}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -160,12 +198,23 @@ fn a_fifo_or_an_endless_file_is_refused() {
     let config = machine.path("/etc/nicpin.toml");
     let config = config.to_str().unwrap();
     for (path, commands) in [
-        (AFFINITY, &[&["plan"][..], &["apply"], &["check"], &["status"]][..]),
-        ("/proc/interrupts", &[&["plan"], &["apply"], &["measure", "--seconds", "1"]]),
+        (
+            AFFINITY,
+            &[&["plan"][..], &["apply"], &["check"], &["status"]][..],
+        ),
+        (
+            "/proc/interrupts",
+            &[&["plan"], &["apply"], &["measure", "--seconds", "1"]],
+        ),
         ("/sys/devices/system/cpu/online", &[&["plan"], &["nodes"]]),
         (
             "/etc/nicpin.toml",
-            &[&["plan"], &["apply"], &["plan", "--config", config], &["apply", "--config", config]],
+            &[
+                &["plan"],
+                &["apply"],
+                &["plan", "--config", config],
+                &["apply", "--config", config],
+            ],
         ),
         ("/run/nicpin/state.json", &[&["apply"], &["restore"]]),
         ("/plan.json", &[&["apply", "--plan", plan]]),
@@ -174,22 +223,40 @@ fn a_fifo_or_an_endless_file_is_refused() {
         std::fs::rename(&file, &kept).unwrap();
         nix::unistd::mkfifo(&file, Mode::from_bits_truncate(0o644)).unwrap();
         for command in commands {
-            fails(&machine, command, &format!("{}: is a FIFO, not a regular file", &path[1..]));
+            fails(
+                &machine,
+                command,
+                &format!("{}: is a FIFO, not a regular file", &path[1..]),
+            );
         }
         std::fs::remove_file(&file).unwrap();
-        std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        std::fs::File::create(&file)
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
         let limit = match path {
             "/proc/interrupts" => 256,
             AFFINITY | "/sys/devices/system/cpu/online" => 1,
             _ => 64,
         };
         for command in commands {
-            fails(&machine, command, &format!("{}: is larger than {limit} MiB", &path[1..]));
+            fails(
+                &machine,
+                command,
+                &format!("{}: is larger than {limit} MiB", &path[1..]),
+            );
         }
         std::fs::rename(&kept, &file).unwrap();
     }
-    for command in [["plan", "--config", "/dev/zero"], ["apply", "--plan", "/dev/zero"]] {
-        fails(&machine, &command, "/dev/zero: is a device, not a regular file");
+    for command in [
+        ["plan", "--config", "/dev/zero"],
+        ["apply", "--plan", "/dev/zero"],
+    ] {
+        fails(
+            &machine,
+            &command,
+            "/dev/zero: is a device, not a regular file",
+        );
     }
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
 }
@@ -207,7 +274,10 @@ fn links_lead_to_the_same_path_with_and_without_a_recording() {
         symlink(target, machine.path(name)).unwrap();
     }
     let top = machine.path("");
-    let (plain, recording) = (Root::open(&top).unwrap(), Root::open_recording(&top).unwrap());
+    let (plain, recording) = (
+        Root::open(&top).unwrap(),
+        Root::open_recording(&top).unwrap(),
+    );
     let device = plain.canonical("/sys/class/net/nic0/device").unwrap();
     assert!(device.starts_with("/sys/devices/"), "{device}");
     for path in [

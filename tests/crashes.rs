@@ -18,13 +18,25 @@ use support::two_node::{at, atomic, machine, on_trial, planned_for, restored, ru
 fn a_crash_at_every_step_of_apply_and_of_restore() {
     let machine = machine();
     let before = machine.texts();
-    for options in [Options::default(), atomic(), on_trial(), Options { atomic: true, ..on_trial() }] {
+    for options in [
+        Options::default(),
+        atomic(),
+        on_trial(),
+        Options {
+            atomic: true,
+            ..on_trial()
+        },
+    ] {
         let steps = crash_at(&machine, usize::MAX, |root| run(root, options).is_ok());
         assert!(steps > 30, "{steps}");
         restored(&machine, &before, "no crash");
         for step in 0..steps {
             crash_at(&machine, step, |root| run(root, options).is_ok());
-            restored(&machine, &before, &format!("a crash at step {step} of apply"));
+            restored(
+                &machine,
+                &before,
+                &format!("a crash at step {step} of apply"),
+            );
         }
     }
     let full = || {
@@ -32,11 +44,17 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
     };
     let wait = Options::default().wait;
     full();
-    let steps = crash_at(&machine, usize::MAX, |root| apply::restore(root, wait).is_ok());
+    let steps = crash_at(&machine, usize::MAX, |root| {
+        apply::restore(root, wait).is_ok()
+    });
     for step in 0..steps {
         full();
         crash_at(&machine, step, |root| apply::restore(root, wait).is_ok());
-        restored(&machine, &before, &format!("a crash at step {step} of restore"));
+        restored(
+            &machine,
+            &before,
+            &format!("a crash at step {step} of restore"),
+        );
     }
 }
 
@@ -48,7 +66,8 @@ fn a_crash_at_every_step_of_a_trial() {
     let before = machine.texts();
     let wait = Options::default().wait;
     let nic1 = ["nic1".to_owned()];
-    let foreign = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/queues/rx-0/rps_cpus";
+    let foreign =
+        "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/queues/rx-0/rps_cpus";
     let trial = || machine.path("/run/nicpin/try.json").exists();
     let try_it = |root: &Root| run(root, on_trial()).is_ok();
     let steps = crash_at(&machine, usize::MAX, try_it);
@@ -60,9 +79,16 @@ fn a_crash_at_every_step_of_a_trial() {
         crash_at(&machine, step, try_it);
         let tried = machine.texts();
         let set = tried != before;
-        *(if set { &mut set_something } else { &mut in_vain }) += 1;
+        *(if set {
+            &mut set_something
+        } else {
+            &mut in_vain
+        }) += 1;
         assert_eq!(apply::confirm(&root, wait).is_ok(), set, "{what}");
-        assert!(!trial() && apply::confirm(&root, wait).is_err(), "{what}: confirmed twice");
+        assert!(
+            !trial() && apply::confirm(&root, wait).is_err(),
+            "{what}: confirmed twice"
+        );
         assert_eq!(machine.texts(), tried, "{what}");
         restored(&machine, &before, &what);
 
@@ -73,18 +99,26 @@ fn a_crash_at_every_step_of_a_trial() {
         }
         apply::apply(&root, Options::default(), |root| planned_for(root, &nic1)).unwrap();
         let now = machine.texts();
-        for (path, text) in now.iter().filter(|(path, _)| path.contains("/nic0/") && *path != foreign) {
+        for (path, text) in now
+            .iter()
+            .filter(|(path, _)| path.contains("/nic0/") && *path != foreign)
+        {
             assert_eq!(text, &before[path], "{what}: {path}");
         }
         assert_eq!(moved, now[foreign] != before[foreign], "{what}");
         machine.write(foreign, "00");
         restored(&machine, &before, &what);
     }
-    assert!(in_vain > 3 && set_something > 20, "{in_vain} {set_something}");
+    assert!(
+        in_vain > 3 && set_something > 20,
+        "{in_vain} {set_something}"
+    );
 
     let steps = {
         assert!(try_it(&Root::open(&at(&machine)).unwrap()));
-        crash_at(&machine, usize::MAX, |root| apply::end_trial(root, wait).is_ok())
+        crash_at(&machine, usize::MAX, |root| {
+            apply::end_trial(root, wait).is_ok()
+        })
     };
     for step in 0..steps {
         let what = format!("a crash at step {step} of the trial's end");
@@ -92,7 +126,11 @@ fn a_crash_at_every_step_of_a_trial() {
         assert!(try_it(&root), "{what}");
         crash_at(&machine, step, |root| apply::end_trial(root, wait).is_ok());
         apply::end_trial(&root, wait).unwrap();
-        assert_eq!((machine.texts(), state(&machine)), (before.clone(), None), "{what}");
+        assert_eq!(
+            (machine.texts(), state(&machine)),
+            (before.clone(), None),
+            "{what}"
+        );
     }
 }
 
@@ -105,7 +143,11 @@ fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usi
             return InjectedAnswer::Done;
         }
         count.set(count.get() + 1);
-        if count.get() > step { InjectedAnswer::Errno(Errno::EIO as i32) } else { InjectedAnswer::Done }
+        if count.get() > step {
+            InjectedAnswer::Errno(Errno::EIO as i32)
+        } else {
+            InjectedAnswer::Done
+        }
     })
     .unwrap();
     run(&root);
@@ -126,13 +168,20 @@ fn nothing_is_written_before_the_record_is_safe() {
     .unwrap();
     run(&root, Options::default()).unwrap();
     let log = log.borrow();
-    let first_write = log.iter().position(|(action, _)| *action == FileAction::Write).unwrap();
-    let saved = log
+    let first_write = log
         .iter()
-        .position(|(action, path)| *action == FileAction::ReplaceState && path.ends_with("/state.json"));
+        .position(|(action, _)| *action == FileAction::Write)
+        .unwrap();
+    let saved = log.iter().position(|(action, path)| {
+        *action == FileAction::ReplaceState && path.ends_with("/state.json")
+    });
     assert!(saved.is_some_and(|saved| saved < first_write), "{log:?}");
     // If the record cannot be written to disk, nothing is written.
-    for action in [FileAction::MakeDir, FileAction::WriteState, FileAction::ReplaceState] {
+    for action in [
+        FileAction::MakeDir,
+        FileAction::WriteState,
+        FileAction::ReplaceState,
+    ] {
         for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
             let machine = support::two_node::machine();
             let before = machine.texts();
@@ -145,7 +194,10 @@ fn nothing_is_written_before_the_record_is_safe() {
             })
             .unwrap();
             let error = run(&root, Options::default()).unwrap_err().to_string();
-            assert!(error.contains("run/nicpin") && error.contains(&format!("({errno:?})")), "{error}");
+            assert!(
+                error.contains("run/nicpin") && error.contains(&format!("({errno:?})")),
+                "{error}"
+            );
             assert_eq!(machine.texts(), before);
         }
     }

@@ -31,39 +31,70 @@ fn repository() -> &'static Path {
 fn pages() -> Vec<Page> {
     let docs = glob::glob(repository().join("docs/*.md").to_str().unwrap()).unwrap();
     let top = ["README.md", "SECURITY.md"].map(|name| repository().join(name));
-    top.into_iter().chain(docs.map(Result::unwrap)).map(|path| read(&path)).collect()
+    top.into_iter()
+        .chain(docs.map(Result::unwrap))
+        .map(|path| read(&path))
+        .collect()
 }
 
 fn read(path: &Path) -> Page {
-    Page { path: path.to_owned(), text: std::fs::read_to_string(path).unwrap() }
+    Page {
+        path: path.to_owned(),
+        text: std::fs::read_to_string(path).unwrap(),
+    }
 }
 
 /// Links to files and headings that do not exist.
 fn broken_links(page: &Page) -> Vec<String> {
     let broken = |link: &&str| {
         let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-        let path = if file.is_empty() { page.path.clone() } else { page.path.with_file_name(file) };
-        let has = |path: &Path| heading.is_empty() || read(path).headings().iter().any(|one| one == heading);
+        let path = if file.is_empty() {
+            page.path.clone()
+        } else {
+            page.path.with_file_name(file)
+        };
+        let has = |path: &Path| {
+            heading.is_empty() || read(path).headings().iter().any(|one| one == heading)
+        };
         !(path.exists() && has(&path))
     };
-    let links = page.links().into_iter().filter(|link| !link.contains("://"));
-    links.filter(broken).map(|link| page.said(&format!("the link {link} leads nowhere"))).collect()
+    let links = page
+        .links()
+        .into_iter()
+        .filter(|link| !link.contains("://"));
+    links
+        .filter(broken)
+        .map(|link| page.said(&format!("the link {link} leads nowhere")))
+        .collect()
 }
 
 /// Paths in the repository that do not exist.
 fn absent_paths(page: &Page) -> Vec<String> {
     let is_absent = |path: &&str| {
         let pattern = repository().join(path);
-        glob::glob(pattern.to_str().unwrap()).unwrap().next().is_none()
+        glob::glob(pattern.to_str().unwrap())
+            .unwrap()
+            .next()
+            .is_none()
     };
-    page.paths().into_iter().filter(is_absent).map(|path| page.said(&format!("there is no {path}"))).collect()
+    page.paths()
+        .into_iter()
+        .filter(is_absent)
+        .map(|path| page.said(&format!("there is no {path}")))
+        .collect()
 }
 
 /// Tests that a table names and that do not exist.
 fn absent_tests(page: &Page) -> Vec<String> {
     let sources = glob::glob(repository().join("tests/**/*.rs").to_str().unwrap()).unwrap();
-    let sources: Vec<String> = sources.map(|path| std::fs::read_to_string(path.unwrap()).unwrap()).collect();
-    let is_absent = |name: &&str| !sources.iter().any(|text| text.contains(&format!("fn {name}(")));
+    let sources: Vec<String> = sources
+        .map(|path| std::fs::read_to_string(path.unwrap()).unwrap())
+        .collect();
+    let is_absent = |name: &&str| {
+        !sources
+            .iter()
+            .any(|text| text.contains(&format!("fn {name}(")))
+    };
     page.tests()
         .into_iter()
         .filter(is_absent)
@@ -73,7 +104,11 @@ fn absent_tests(page: &Page) -> Vec<String> {
 
 /// Policies that nicpin does not accept.
 fn wrong_policies(page: &Page) -> Vec<String> {
-    let said = |text: &String| Policy::parse(text).err().map(|error| page.said(&format!("{error}")));
+    let said = |text: &String| {
+        Policy::parse(text)
+            .err()
+            .map(|error| page.said(&format!("{error}")))
+    };
     page.blocks("toml").iter().filter_map(said).collect()
 }
 
@@ -99,7 +134,9 @@ fn wrong_commands(page: &Page, runs: &mut Runs) -> Vec<String> {
         Err(Refusal::Unfinished(why) | Refusal::Wrong(why)) => Some(why),
         Ok(()) => fails(args, runs),
     };
-    let complaints = all.iter().map(|(args, is_name)| (args, why(args, *is_name)));
+    let complaints = all
+        .iter()
+        .map(|(args, is_name)| (args, why(args, *is_name)));
     complaints
         .filter_map(|(args, why)| Some(page.said(&format!("nicpin {}: {}", args.join(" "), why?))))
         .collect()
@@ -114,8 +151,13 @@ enum Refusal {
 
 /// The command line with `status` where it names no command.
 fn completed(args: &[String]) -> Vec<String> {
-    let words = std::iter::once("nicpin".to_owned()).chain(args.iter().cloned()).map(Into::into);
-    Cli::complete(&Cli::command(), words).into_iter().map(|word| word.into_string().unwrap()).collect()
+    let words = std::iter::once("nicpin".to_owned())
+        .chain(args.iter().cloned())
+        .map(Into::into);
+    Cli::complete(&Cli::command(), words)
+        .into_iter()
+        .map(|word| word.into_string().unwrap())
+        .collect()
 }
 
 /// Whether the definitions of the command line accept it.
@@ -123,29 +165,67 @@ fn refused(args: &[String]) -> Result<(), Refusal> {
     let words = completed(args);
     // `nicpin aply` would be the interface `aply`.
     let names_command = words.len() == args.len() + 1;
-    if let Some(command) = args.iter().filter(|_| !names_command).find_map(|word| Cli::nearest_command(word))
+    if let Some(command) = args
+        .iter()
+        .filter(|_| !names_command)
+        .find_map(|word| Cli::nearest_command(word))
     {
         return Err(Refusal::Wrong(format!("is {command} meant?")));
     }
-    let Some(error) = Cli::try_parse_from(words).err().filter(clap::Error::use_stderr) else { return Ok(()) };
-    let why = error.to_string().lines().next().unwrap_or_default().to_owned();
+    let Some(error) = Cli::try_parse_from(words)
+        .err()
+        .filter(clap::Error::use_stderr)
+    else {
+        return Ok(());
+    };
+    let why = error
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     let is_missing =
         error.kind() == ErrorKind::MissingRequiredArgument || why.contains("a value is required");
-    Err(if is_missing { Refusal::Unfinished(why) } else { Refusal::Wrong(why) })
+    Err(if is_missing {
+        Refusal::Unfinished(why)
+    } else {
+        Refusal::Wrong(why)
+    })
 }
 
 /// Commands that end by themselves and start nothing.
-const RUN: [&str; 8] = ["plan", "apply", "check", "restore", "nodes", "draw", "completions", "status"];
+const RUN: [&str; 8] = [
+    "plan",
+    "apply",
+    "check",
+    "restore",
+    "nodes",
+    "draw",
+    "completions",
+    "status",
+];
 /// Commands with `--if-present`.
 const SELECT: [&str; 5] = ["plan", "apply", "check", "draw", "status"];
 /// Options that need a file of the user's, take their time, or wait for an answer. Nothing is written to `/var`.
-const NOT_RUN: [&str; 6] = ["--plan", "--try", "--prove", "--bandwidth", "--metrics", "--help"];
+const NOT_RUN: [&str; 6] = [
+    "--plan",
+    "--try",
+    "--prove",
+    "--bandwidth",
+    "--metrics",
+    "--help",
+];
 
 /// What a run of a command line prints, if it fails.
 fn fails(args: &[String], runs: &mut Runs) -> Option<String> {
     let mut words = completed(args);
-    let command = RUN.into_iter().find(|name| words.iter().any(|word| word == name))?;
-    if words.iter().any(|word| NOT_RUN.contains(&word.as_str()) || word.starts_with("/var/")) {
+    let command = RUN
+        .into_iter()
+        .find(|name| words.iter().any(|word| word == name))?;
+    if words
+        .iter()
+        .any(|word| NOT_RUN.contains(&word.as_str()) || word.starts_with("/var/"))
+    {
         return None;
     }
     runs.count += 1;
@@ -167,12 +247,17 @@ fn fails(args: &[String], runs: &mut Runs) -> Option<String> {
     if SELECT.contains(&command) && !words.contains(&"--if-present".to_owned()) {
         words.push("--if-present".to_owned());
     }
-    let run = Run::of(Process::new(env!("CARGO_BIN_EXE_nicpin")).args(&words[1..]).current_dir(here.path()));
-    let good: &[i32] = if command == "check" || words.iter().any(|word| word == "--detailed-exitcode") {
-        &[0, 2]
-    } else {
-        &[0]
-    };
+    let run = Run::of(
+        Process::new(env!("CARGO_BIN_EXE_nicpin"))
+            .args(&words[1..])
+            .current_dir(here.path()),
+    );
+    let good: &[i32] =
+        if command == "check" || words.iter().any(|word| word == "--detailed-exitcode") {
+            &[0, 2]
+        } else {
+            &[0]
+        };
     (!good.contains(&run.code)).then(|| format!("exit code {}: {}", run.code, run.stderr))
 }
 
@@ -189,9 +274,16 @@ fn links_paths_and_tests_exist() {
 #[test]
 fn command_lines_are_valid() {
     let mut runs = Runs::default();
-    let complaints: Vec<String> = pages().iter().flat_map(|page| wrong_commands(page, &mut runs)).collect();
+    let complaints: Vec<String> = pages()
+        .iter()
+        .flat_map(|page| wrong_commands(page, &mut runs))
+        .collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(runs.count > 50, "only {} command lines were run", runs.count);
+    assert!(
+        runs.count > 50,
+        "only {} command lines were run",
+        runs.count
+    );
 }
 
 /// Lines of output in a page are those that the program prints; `...` stands for others.
@@ -199,14 +291,17 @@ fn command_lines_are_valid() {
 fn outputs_are_those_of_the_program() {
     let machine = fixture("two-socket-mlx4");
     let root = machine.to_str().unwrap();
-    for (path, args) in
-        [("README.md", &["plan", "--root", root][..]), ("docs/how-it-decides.md", &["--root", root, "eth2"])]
-    {
+    for (path, args) in [
+        ("README.md", &["plan", "--root", root][..]),
+        ("docs/how-it-decides.md", &["--root", root, "eth2"]),
+    ] {
         let printed = nicpin(args).stdout;
         let page = read(&repository().join(path));
         let shown = page.blocks("text").into_iter().next().unwrap();
         let lines = shown.lines().filter(|line| line.trim() != "...");
-        let absent: Vec<&str> = lines.filter(|line| !printed.lines().any(|other| other == *line)).collect();
+        let absent: Vec<&str> = lines
+            .filter(|line| !printed.lines().any(|other| other == *line))
+            .collect();
         assert!(absent.is_empty(), "{path}: {absent:#?}");
     }
 }
@@ -214,7 +309,10 @@ fn outputs_are_those_of_the_program() {
 #[test]
 fn the_readme_names_every_page() {
     let readme = read(&repository().join("README.md"));
-    for page in pages().iter().filter(|page| page.path.starts_with(repository().join("docs"))) {
+    for page in pages()
+        .iter()
+        .filter(|page| page.path.starts_with(repository().join("docs")))
+    {
         let link = shown(&page.path);
         assert!(
             readme.links().contains(&link.to_str().unwrap()),
@@ -226,7 +324,10 @@ fn the_readme_names_every_page() {
 
 #[test]
 fn the_readme_is_short() {
-    let words = read(&repository().join("README.md")).text.split_whitespace().count();
+    let words = read(&repository().join("README.md"))
+        .text
+        .split_whitespace()
+        .count();
     assert!(words <= 1500, "{words} words");
 }
 
@@ -234,36 +335,67 @@ fn the_readme_is_short() {
 #[test]
 fn planted_mistakes_are_found() {
     let planted = |text: &str| {
-        let page = Page { path: repository().join("docs/planted.md"), text: text.to_owned() };
-        let mut all =
-            [broken_links, absent_paths, absent_tests, wrong_policies].map(|check| check(&page)).concat();
+        let page = Page {
+            path: repository().join("docs/planted.md"),
+            text: text.to_owned(),
+        };
+        let mut all = [broken_links, absent_paths, absent_tests, wrong_policies]
+            .map(|check| check(&page))
+            .concat();
         all.extend(wrong_commands(&page, &mut Runs::default()));
         all
     };
     for (text, complaint) in [
-        ("See [this](nowhere.md).", "the link nowhere.md leads nowhere"),
+        (
+            "See [this](nowhere.md).",
+            "the link nowhere.md leads nowhere",
+        ),
         (
             "See [this](../SECURITY.md#no-such-heading).",
             "the link ../SECURITY.md#no-such-heading leads nowhere",
         ),
         ("`tests/absent.rs` has it.", "there is no tests/absent.rs"),
-        ("| promise | `tests/apply.rs` `a_test_that_is_absent` |", "there is no test a_test_that_is_absent"),
+        (
+            "| promise | `tests/apply.rs` `a_test_that_is_absent` |",
+            "there is no test a_test_that_is_absent",
+        ),
         ("```toml\n[defaults]\nirq-core = 4\n```", "irq-core"),
-        ("    nicpin plan --formt json", "nicpin plan --formt json: error: unexpected argument '--formt'"),
-        ("    sudo nicpin aply eth2", "nicpin aply eth2: is apply meant?"),
+        (
+            "    nicpin plan --formt json",
+            "nicpin plan --formt json: error: unexpected argument '--formt'",
+        ),
+        (
+            "    sudo nicpin aply eth2",
+            "nicpin aply eth2: is apply meant?",
+        ),
         (
             "    x | cargo run -- plan --scope near  # here",
             "nicpin plan --scope near: error: invalid value 'near'",
         ),
-        ("```sh\nif nicpin check --strit; then true; fi\n```", "unexpected argument '--strit'"),
-        ("    ssh host nicpin restore --all", "unexpected argument '--all'"),
-        ("```ini\nExecStart=/usr/bin/nicpin begin --quit\n```", "unexpected argument '--quit'"),
+        (
+            "```sh\nif nicpin check --strit; then true; fi\n```",
+            "unexpected argument '--strit'",
+        ),
+        (
+            "    ssh host nicpin restore --all",
+            "unexpected argument '--all'",
+        ),
+        (
+            "```ini\nExecStart=/usr/bin/nicpin begin --quit\n```",
+            "unexpected argument '--quit'",
+        ),
         ("    nicpin plan --irq-cores 2 --scope 0-3", "exit code 64"),
         ("    nicpin plan --exclude 4000", "exit code 64"),
-        ("| `echo 0` | `sudo nicpin apply --xps none eth1` |", "invalid value 'none'"),
+        (
+            "| `echo 0` | `sudo nicpin apply --xps none eth1` |",
+            "invalid value 'none'",
+        ),
     ] {
         let found = planted(text);
-        assert!(matches!(&found[..], [one] if one.contains(complaint)), "{text}: {found:?}");
+        assert!(
+            matches!(&found[..], [one] if one.contains(complaint)),
+            "{text}: {found:?}"
+        );
     }
     for text in [
         "[this](../README.md#install) `tests/vm/guest/*.sh` https://host/docs/none.md `fixtures/NAME`",

@@ -49,7 +49,10 @@ fn built_trees_are_what_the_builder_writes() {
         let written = entries(fresh.path());
         assert!(!written.is_empty(), "{name}: the builder wrote nothing");
         let differences = compare(&written, &entries(&FIXTURES.join(name)));
-        assert!(differences.is_empty(), "fixtures/{name}, NICPIN_UPDATE=1 writes it anew: {differences}");
+        assert!(
+            differences.is_empty(),
+            "fixtures/{name}, NICPIN_UPDATE=1 writes it anew: {differences}"
+        );
     }
 }
 
@@ -60,7 +63,10 @@ fn the_packed_server_is_what_the_builder_writes() {
     machines::server().write(written.path());
     unpack(&FIXTURES.join("server.tar.gz"), kept.path());
     let differences = compare(&entries(written.path()), &entries(kept.path()));
-    assert!(differences.is_empty(), "fixtures/server.tar.gz, NICPIN_UPDATE=1 writes it anew: {differences}");
+    assert!(
+        differences.is_empty(),
+        "fixtures/server.tar.gz, NICPIN_UPDATE=1 writes it anew: {differences}"
+    );
 }
 
 /// The builder writes `two-node`, which was captured from a running kernel, with the same bytes, except the counts in
@@ -75,15 +81,40 @@ fn the_builder_writes_the_same_bytes_as_the_kernel() {
         node.memory = Some(memory);
     }
     let cards = [
-        ("nic0", "20", 0, 1, 35, "0-3", ["0-1", "2-3", "4-5", "6-7"], [3, 0, 1, 2, 3, 0, 1, 2, 3]),
-        ("nic1", "40", 1, 0, 26, "4-7", ["0-1", "2-3", "4-5", "6-7"], [5, 0, 7, 4, 5, 6, 7, 4, 5]),
+        (
+            "nic0",
+            "20",
+            0,
+            1,
+            35,
+            "0-3",
+            ["0-1", "2-3", "4-5", "6-7"],
+            [3, 0, 1, 2, 3, 0, 1, 2, 3],
+        ),
+        (
+            "nic1",
+            "40",
+            1,
+            0,
+            26,
+            "4-7",
+            ["0-1", "2-3", "4-5", "6-7"],
+            [5, 0, 7, 4, 5, 6, 7, 4, 5],
+        ),
     ];
     for (name, bus, node, virtio, first, near, xps, serving) in cards {
-        let (parent, address) =
-            (format!("pci0000:{bus}/0000:{bus}:00.0"), format!("0000:{}1:00.0", &bus[..1]));
+        let (parent, address) = (
+            format!("pci0000:{bus}/0000:{bus}:00.0"),
+            format!("0000:{}1:00.0", &bus[..1]),
+        );
         let mut card = Card::new("virtio_net", &parent, &address, node, "2.5 GT/s PCIe", 1)
             .port(Port::new(name, -1, 4, 4).xps(xps.map(cpus)))
-            .vectors(first, [format!("virtio{virtio}-config")], &cpus(near), &serving[..1]);
+            .vectors(
+                first,
+                [format!("virtio{virtio}-config")],
+                &cpus(near),
+                &serving[..1],
+            );
         for (k, near) in (0..).zip(xps) {
             let names = ["input", "output"].map(|way| format!("virtio{virtio}-{way}.{k}"));
             let at = 2 * k as usize + 1;
@@ -96,8 +127,12 @@ fn the_builder_writes_the_same_bytes_as_the_kernel() {
     machine.write(fresh.path());
     let (mut written, mut kept) = (entries(fresh.path()), entries(&FIXTURES.join("two-node")));
     for tree in [&mut written, &mut kept] {
-        let Some(Entry::File(text)) = tree.get_mut("/proc/interrupts") else { panic!("no interrupts") };
-        let rows = text.lines().filter(|row| row.contains("CPU0") || row.contains("virtio"));
+        let Some(Entry::File(text)) = tree.get_mut("/proc/interrupts") else {
+            panic!("no interrupts")
+        };
+        let rows = text
+            .lines()
+            .filter(|row| row.contains("CPU0") || row.contains("virtio"));
         // Eleven characters per count, after the number.
         let cut = rows.map(|row| [&row[..4], &row[4 + 11 * 8..]].concat());
         *text = cut.collect::<Vec<_>>().join("\n");
@@ -110,8 +145,10 @@ fn the_builder_writes_the_same_bytes_as_the_kernel() {
 fn every_tree_is_built_or_captured() {
     let found: BTreeSet<String> = names(&FIXTURES).into_iter().collect();
     let machines: BTreeSet<String> = trees().into_iter().collect();
-    let strangers: Vec<_> =
-        found.difference(&machines).filter(|name| !BESIDE.contains(&name.as_str())).collect();
+    let strangers: Vec<_> = found
+        .difference(&machines)
+        .filter(|name| !BESIDE.contains(&name.as_str()))
+        .collect();
     assert!(strangers.is_empty(), "nothing checks these: {strangers:?}");
     let missing: Vec<_> = machines.difference(&found).collect();
     assert!(missing.is_empty(), "these are gone: {missing:?}");
@@ -121,12 +158,15 @@ fn every_tree_is_built_or_captured() {
 fn a_tree_holds_only_what_is_read() {
     for name in trees() {
         let root = Root::open_recording(&FIXTURES.join(&name)).unwrap();
-        let host =
-            nicpin::read::machine(&root, Wants::EVERYTHING).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let host = nicpin::read::machine(&root, Wants::EVERYTHING)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!host.interfaces.is_empty(), "{name} has no interface");
         let asked = root.recorded().paths;
-        let read: BTreeSet<String> =
-            asked.iter().filter_map(|path| root.canonical(path)).chain(asked.iter().cloned()).collect();
+        let read: BTreeSet<String> = asked
+            .iter()
+            .filter_map(|path| root.canonical(path))
+            .chain(asked.iter().cloned())
+            .collect();
         for (path, entry) in entries(&FIXTURES.join(&name)) {
             let (above, file) = path.rsplit_once('/').unwrap();
             // The names of these say it all; and see `write_interface` for the last.
@@ -134,7 +174,10 @@ fn a_tree_holds_only_what_is_read() {
             let only_queue = file == "tx_timeout" && above.contains("/queues/tx-");
             // The description that a capture holds.
             let about = path == "/nicpin/capture";
-            assert!(read.contains(&path) || listed || only_queue || about, "{name}: nothing reads {path}");
+            assert!(
+                read.contains(&path) || listed || only_queue || about,
+                "{name}: nothing reads {path}"
+            );
             if let Entry::Link(target) = entry {
                 assert!(
                     target.is_relative(),
@@ -154,11 +197,24 @@ fn trees() -> Vec<String> {
 /// The differences of two trees as text; empty if there are none.
 fn compare(built: &BTreeMap<String, Entry>, kept: &BTreeMap<String, Entry>) -> String {
     let paths: BTreeSet<&String> = built.keys().chain(kept.keys()).collect();
-    let differ: Vec<_> = paths.into_iter().filter(|&path| built.get(path) != kept.get(path)).collect();
+    let differ: Vec<_> = paths
+        .into_iter()
+        .filter(|&path| built.get(path) != kept.get(path))
+        .collect();
     let listed: Vec<String> = differ
         .iter()
         .take(10)
-        .map(|&path| format!("{path}\n  built: {:?}\n   kept: {:?}", built.get(path), kept.get(path)))
+        .map(|&path| {
+            format!(
+                "{path}\n  built: {:?}\n   kept: {:?}",
+                built.get(path),
+                kept.get(path)
+            )
+        })
         .collect();
-    if differ.is_empty() { String::new() } else { format!("{} paths\n{}", differ.len(), listed.join("\n")) }
+    if differ.is_empty() {
+        String::new()
+    } else {
+        format!("{} paths\n{}", differ.len(), listed.join("\n"))
+    }
 }

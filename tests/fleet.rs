@@ -41,14 +41,20 @@ fn fleet(paths: &[&Path]) -> Run {
 fn report(paths: &[&Path]) -> (Value, i32) {
     let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
     let run = nicpin(&[&["fleet", "--json"], &paths[..]].concat());
-    (serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stderr)), run.code)
+    (
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stderr)),
+        run.code,
+    )
 }
 
 /// What fleet reports of a stream on standard input.
 fn streamed(args: &[&str], stream: &str) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command.arg("fleet").args(args).arg("-");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let stream = stream.to_owned();
@@ -76,7 +82,10 @@ fn hosts_are_grouped_by_state_and_reason_worst_first() {
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
     let moved = checked(&machine);
     let not_applied = checked(&Copy::of("two-socket-mlx4"));
-    assert_eq!((&moved["state"], &not_applied["state"]), (&"drifted".into(), &"remote".into()));
+    assert_eq!(
+        (&moved["state"], &not_applied["state"]),
+        (&"drifted".into(), &"remote".into())
+    );
     let mut balanced = moved.clone();
     balanced["other_tools"] = json!(["irqbalance"]);
     let mut stream = String::new();
@@ -104,16 +113,30 @@ drifted: 1 host, moved-by-other
     assert!(run.stdout.starts_with(expected), "{}", run.stdout);
     let all: Value = serde_json::from_str(&streamed(&["--json"], &stream).stdout).unwrap();
     assert_eq!(all["schema"], "nicpin.fleet/1");
-    assert_eq!((&all["hosts"], &all["planned"], &all["differ"]), (&20.into(), &16.into(), &4.into()));
+    assert_eq!(
+        (&all["hosts"], &all["planned"], &all["differ"]),
+        (&20.into(), &16.into(), &4.into())
+    );
     let drift = json!({
         "state": "drifted", "reason": "moved-by-other", "by": ["irqbalance"], "count": 2, "hosts": ["h3", "h10"],
     });
     assert_eq!(all["drift"][1], drift);
-    assert_eq!(all["classes"][0]["plans"][0]["hosts"].as_array().unwrap().len(), 20);
+    assert_eq!(
+        all["classes"][0]["plans"][0]["hosts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        20
+    );
     // And all of them as planned.
     let run = streamed(&[], &format!("h1: {good}\nh2: {good}\n"));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert!(run.stdout.starts_with("2 hosts, 1 class, 1 plan: 2 as planned\n"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .starts_with("2 hosts, 1 class, 1 plan: 2 as planned\n"),
+        "{}",
+        run.stdout
+    );
 }
 
 /// Each is a class of its own, with the hosts and what differs from the class with most hosts.
@@ -121,14 +144,31 @@ drifted: 1 host, moved-by-other
 fn machines_that_differ_from_their_class_are_named_with_what_differs() {
     let ordinary = Copy::of("dl980");
     let pci = |address: &str| {
-        let found = glob::glob(ordinary.path("/sys/devices").join(format!("**/{address}")).to_str().unwrap());
+        let found = glob::glob(
+            ordinary
+                .path("/sys/devices")
+                .join(format!("**/{address}"))
+                .to_str()
+                .unwrap(),
+        );
         let path = found.unwrap().next().unwrap().unwrap();
-        path.strip_prefix(ordinary.path("/")).unwrap().to_str().unwrap().to_owned()
+        path.strip_prefix(ordinary.path("/"))
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
     };
     let base = checked(&ordinary);
-    let interface =
-        base["interfaces"].as_array().unwrap().iter().find(|one| one["driver"] == "i40e").unwrap();
-    let (name, device) = (interface["name"].as_str().unwrap(), interface["device"].as_str().unwrap());
+    let interface = base["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["driver"] == "i40e")
+        .unwrap();
+    let (name, device) = (
+        interface["name"].as_str().unwrap(),
+        interface["device"].as_str().unwrap(),
+    );
     let node = interface["node"].as_u64().unwrap();
     let device = format!("/{}", pci(device));
     let other = |change: &dyn Fn(&Copy)| {
@@ -144,14 +184,21 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
     for host in 1..=5 {
         stream += &format!("h{host}: {base}\n");
     }
-    let odd = [("riser", &riser), ("smt", &smt), ("memory", &memory), ("gone", &node_gone)];
+    let odd = [
+        ("riser", &riser),
+        ("smt", &smt),
+        ("memory", &memory),
+        ("gone", &node_gone),
+    ];
     for (host, machine) in odd {
         stream += &format!("{host}: {}\n", checked(machine));
     }
     // What a plan depends on and the class does not.
     stream += &format!(
         "quiet: {}\n",
-        checked(&other(&|machine| machine.write("/sys/devices/system/cpu/isolated", "8-9\n")))
+        checked(&other(
+            &|machine| machine.write("/sys/devices/system/cpu/isolated", "8-9\n")
+        ))
     );
     let run = streamed(&["--json"], &stream);
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -161,11 +208,28 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
         (5, &6.into(), &Value::Null),
         "{report:#}"
     );
-    let of = |host: &str| classes.iter().find(|class| class["plans"][0]["hosts"][0] == host).unwrap();
+    let of = |host: &str| {
+        classes
+            .iter()
+            .find(|class| class["plans"][0]["hosts"][0] == host)
+            .unwrap()
+    };
     for (host, code, text) in [
-        ("riser", "node", format!("{name} is on node 0, not node {node}")),
-        ("smt", "smt", "SMT is off: 64 CPUs on 64 cores, not 128 on 64".to_owned()),
-        ("memory", "node-without-memory", "node 6 has no memory".to_owned()),
+        (
+            "riser",
+            "node",
+            format!("{name} is on node 0, not node {node}"),
+        ),
+        (
+            "smt",
+            "smt",
+            "SMT is off: 64 CPUs on 64 cores, not 128 on 64".to_owned(),
+        ),
+        (
+            "memory",
+            "node-without-memory",
+            "node 6 has no memory".to_owned(),
+        ),
         ("gone", "node-missing", "node 7 is missing".to_owned()),
     ] {
         let class = of(host);
@@ -176,10 +240,16 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
     }
     let plans = classes[0]["plans"].as_array().unwrap();
     assert_eq!((plans.len(), &plans[1]["hosts"]), (2, &json!(["quiet"])));
-    assert_eq!(plans[1]["deviations"][0]["text"], "isolated CPUs 8-9, not none");
+    assert_eq!(
+        plans[1]["deviations"][0]["text"],
+        "isolated CPUs 8-9, not none"
+    );
     let table = streamed(&[], &stream).stdout;
     let lines: Vec<&str> = table.lines().collect();
-    let at = lines.iter().position(|line| line.contains("SMT is off")).unwrap();
+    let at = lines
+        .iter()
+        .position(|line| line.contains("SMT is off"))
+        .unwrap();
     assert_eq!(lines[at + 1], "    smt", "{table}");
 }
 
@@ -193,15 +263,37 @@ fn another_driver_or_a_missing_interface_is_named() {
         document
     };
     for (document, expected) in [
-        (other(&|one| one["interfaces"][0]["driver"] = "vfio".into()), "has driver vfio, not "),
-        (other(&|one| one["interfaces"][0]["rx_queues"] = 3.into()), "has 3 receive and "),
-        (other(&|one| one["interfaces"][0]["device"] = "0000:05:00.0".into()), "is 0000:05:00.0, not "),
-        (other(&|one| _ = one["interfaces"].as_array_mut().unwrap().remove(0)), ") is missing"),
-        (other(&|one| one["host"]["possible"] = 512.into()), "512 possible CPUs, not 12"),
+        (
+            other(&|one| one["interfaces"][0]["driver"] = "vfio".into()),
+            "has driver vfio, not ",
+        ),
+        (
+            other(&|one| one["interfaces"][0]["rx_queues"] = 3.into()),
+            "has 3 receive and ",
+        ),
+        (
+            other(&|one| one["interfaces"][0]["device"] = "0000:05:00.0".into()),
+            "is 0000:05:00.0, not ",
+        ),
+        (
+            other(&|one| _ = one["interfaces"].as_array_mut().unwrap().remove(0)),
+            ") is missing",
+        ),
+        (
+            other(&|one| one["host"]["possible"] = 512.into()),
+            "512 possible CPUs, not 12",
+        ),
     ] {
         let run = streamed(&[], &format!("h1: {good}\nh2: {good}\nodd: {document}\n"));
-        let named = run.stdout.lines().find(|line| line.starts_with("  unlike class "));
-        assert!(named.is_some_and(|line| line.contains(expected)), "{expected}: {}", run.stdout);
+        let named = run
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("  unlike class "));
+        assert!(
+            named.is_some_and(|line| line.contains(expected)),
+            "{expected}: {}",
+            run.stdout
+        );
     }
 }
 
@@ -217,7 +309,11 @@ fn the_class_is_that_of_the_hardware() {
     let plan = |machine: &Copy, args: &[&str]| -> Value {
         serde_json::from_str(&machine.nicpin(&[&["plan", "--json"], args].concat()).stdout).unwrap()
     };
-    assert_eq!(plan(&machine, &["eth2", "--scope", "all"])["class"], of.as_str(), "policy and selection");
+    assert_eq!(
+        plan(&machine, &["eth2", "--scope", "all"])["class"],
+        of.as_str(),
+        "policy and selection"
+    );
     let node = "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/numa_node";
     machine.write(node, "0\n");
     assert_ne!(class(&machine), of);
@@ -227,7 +323,12 @@ fn the_class_is_that_of_the_hardware() {
     // A capture renames what identifies a machine, and is of its class.
     let machine = Copy::of("two-node");
     let file = machine.path("/c.tar.gz");
-    assert_eq!(machine.nicpin(&["capture", "--redact-names", "-o", file.to_str().unwrap()]).code, 0);
+    assert_eq!(
+        machine
+            .nicpin(&["capture", "--redact-names", "-o", file.to_str().unwrap()])
+            .code,
+        0
+    );
     let captured = nicpin(&["plan", "--json", "--root", file.to_str().unwrap()]);
     let captured: Value = serde_json::from_str(&captured.stdout).unwrap();
     assert_eq!(captured["class"], plan(&machine, &[])["class"]);
@@ -239,7 +340,10 @@ fn a_bad_file_is_named_and_the_rest_goes_on() {
     let good = checked(&planned());
     let dir = files(&[
         ("a.json", format!("{good:#}\n")),
-        ("b.json", "{\"schema\": \"nicpin.check/1\", \"hash\": 3}".to_owned()),
+        (
+            "b.json",
+            "{\"schema\": \"nicpin.check/1\", \"hash\": 3}".to_owned(),
+        ),
         ("c.json", format!("{good}\n").split_off(10)),
         ("d.json", "{\"schema\": \"nicpin.status/1\"}".to_owned()),
         ("e.tar.gz", "\u{1f}\u{8b} not a capture".to_owned()),
@@ -250,7 +354,11 @@ fn a_bad_file_is_named_and_the_rest_goes_on() {
     std::fs::write(dir.path().join("e.tar.gz"), b"\x1f\x8b not a capture").unwrap();
     let (report, code) = report(&[dir.path()]);
     assert_eq!(code, 1);
-    assert_eq!((&report["hosts"], &report["planned"]), (&2.into(), &2.into()), "{report:#}");
+    assert_eq!(
+        (&report["hosts"], &report["planned"]),
+        (&2.into(), &2.into()),
+        "{report:#}"
+    );
     let failed = report["failed"].as_array().unwrap();
     let bad: String = failed
         .iter()
@@ -260,14 +368,28 @@ fn a_bad_file_is_named_and_the_rest_goes_on() {
     assert_eq!(report["classes"][0]["plans"][0]["hosts"], json!(["a", "h"]));
     let run = fleet(&[dir.path(), Path::new("/nowhere.json")]);
     assert_eq!(run.code, 1);
-    assert!(run.stdout.contains(": 2 as planned; 7 could not be read\n"), "{}", run.stdout);
-    assert!(run.stderr.contains("nicpin: /nowhere.json: no such file"), "{}", run.stderr);
+    assert!(
+        run.stdout.contains(": 2 as planned; 7 could not be read\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stderr.contains("nicpin: /nowhere.json: no such file"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(run.stderr.lines().count(), 7, "{}", run.stderr);
     // A broken line of a stream takes no other with it.
     let text = good.to_string();
-    let run = streamed(&[], &format!("h1: {text}\nh2: {}\nh3: {text}\n", &text[..300]));
+    let run = streamed(
+        &[],
+        &format!("h1: {text}\nh2: {}\nh3: {text}\n", &text[..300]),
+    );
     assert_eq!(run.code, 1);
-    assert!(run.stdout.starts_with("2 hosts, ") && run.stderr.contains("nicpin: h2: "), "{run:?}");
+    assert!(
+        run.stdout.starts_with("2 hosts, ") && run.stderr.contains("nicpin: h2: "),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -280,14 +402,17 @@ fn lines_of_hosts_alternate_and_other_lines_are_named_if_no_json_follows() {
             stream += &format!("h{host}: {line}\n");
         }
     }
-    stream +=
-        "h4: ssh: connect to host h4 port 22: Connection refused\nclush: h4: exited with exit code 255\n";
+    stream += "h4: ssh: connect to host h4 port 22: Connection refused\nclush: h4: exited with exit code 255\n";
     stream += "clush: h[1-2] (2): exited with exit code 2\n";
     let run = streamed(&["--json"], &stream);
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(run.code, 1);
-    assert_eq!(report["classes"][0]["plans"][0]["hosts"], json!(["h1", "h2", "h3"]));
-    let failed = json!([{ "source": "h4", "error": "ssh: connect to host h4 port 22: Connection refused" }]);
+    assert_eq!(
+        report["classes"][0]["plans"][0]["hosts"],
+        json!(["h1", "h2", "h3"])
+    );
+    let failed =
+        json!([{ "source": "h4", "error": "ssh: connect to host h4 port 22: Connection refused" }]);
     assert_eq!(report["failed"], failed);
 }
 
@@ -295,32 +420,65 @@ fn lines_of_hosts_alternate_and_other_lines_are_named_if_no_json_follows() {
 fn captures_trees_plans_directories_and_lists_are_read() {
     let machine = planned();
     let plan = machine.nicpin(&["plan", "--json"]).stdout;
-    let dir = files(&[("planned.json", plan), ("two.jsonl", format!("{0}\n{0}\n", checked(&machine)))]);
+    let dir = files(&[
+        ("planned.json", plan),
+        ("two.jsonl", format!("{0}\n{0}\n", checked(&machine))),
+    ]);
     let capture = dir.path().join("host-7.tar.gz");
-    assert_eq!(machine.nicpin(&["capture", "-o", capture.to_str().unwrap()]).code, 0);
+    assert_eq!(
+        machine
+            .nicpin(&["capture", "-o", capture.to_str().unwrap()])
+            .code,
+        0
+    );
     let tree = fixture("two-socket-mlx4");
     let list = dir.path().join("list");
-    std::fs::write(&list, format!("# machines\n{}\n\n{}\n", capture.display(), tree.display())).unwrap();
+    std::fs::write(
+        &list,
+        format!("# machines\n{}\n\n{}\n", capture.display(), tree.display()),
+    )
+    .unwrap();
     let at = std::path::PathBuf::from(format!("@{}", list.display()));
-    let (report, code) = report(&[&at, &dir.path().join("planned.json"), &dir.path().join("two.jsonl")]);
+    let (report, code) = report(&[
+        &at,
+        &dir.path().join("planned.json"),
+        &dir.path().join("two.jsonl"),
+    ]);
     assert_eq!((code, &report["failed"]), (2, &json!([])));
     let lines = dir.path().join("two.jsonl").display().to_string();
     let hosts = &report["classes"][0]["plans"][0]["hosts"];
     assert_eq!(report["classes"].as_array().unwrap().len(), 1);
-    let mut found: Vec<&str> = hosts.as_array().unwrap().iter().map(|host| host.as_str().unwrap()).collect();
+    let mut found: Vec<&str> = hosts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| host.as_str().unwrap())
+        .collect();
     found.sort_unstable();
     let (first, second) = (format!("{lines}:1"), format!("{lines}:2"));
-    assert_eq!(found, [&*first, &*second, "host-7", "planned", "two-socket-mlx4"]);
+    assert_eq!(
+        found,
+        [&*first, &*second, "host-7", "planned", "two-socket-mlx4"]
+    );
     // A host that is named in its documents, and is read twice.
     let named = with(
-        &with(&checked(&machine), "/host", checked(&machine)["host"].clone()),
+        &with(
+            &checked(&machine),
+            "/host",
+            checked(&machine)["host"].clone(),
+        ),
         "/verdict",
         "same".into(),
     );
     let mut named = named;
     named["host"]["name"] = "db1".into();
     let run = streamed(&[], &format!("{named}\n{named}\n"));
-    assert!(run.stdout.ends_with("\nread more than once: 1 host\n    db1\n"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .ends_with("\nread more than once: 1 host\n    db1\n"),
+        "{}",
+        run.stdout
+    );
 }
 
 /// The result of the module or of a command on one host, and the report of a play with many.
@@ -339,18 +497,26 @@ fn what_ansible_returns_is_read() {
     let run = fleet(&[dir.path()]);
     assert_eq!(run.code, 1);
     assert!(
-        run.stdout.starts_with("2 hosts, 1 class, 1 plan: 2 as planned; 1 could not be read\n"),
+        run.stdout
+            .starts_with("2 hosts, 1 class, 1 plan: 2 as planned; 1 could not be read\n"),
         "{run:?}"
     );
-    assert!(run.stderr.contains("/web3:1: Failed to connect to the host; expected "), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("/web3:1: Failed to connect to the host; expected "),
+        "{}",
+        run.stderr
+    );
     let hosts = json!({
         "db1": { "stdout": good.to_string() }, "db2": { "check": good }, "db3": { "unreachable": true, "msg": "no route" },
     });
-    let play =
-        json!({ "plays": [{ "tasks": [{ "task": { "name": "check" }, "hosts": hosts }] }], "stats": {} });
+    let play = json!({ "plays": [{ "tasks": [{ "task": { "name": "check" }, "hosts": hosts }] }], "stats": {} });
     let run = streamed(&["-v"], &format!("{play:#}\n"));
     assert!(run.stdout.contains("\n    db1,db2\n"), "{}", run.stdout);
-    assert_eq!((run.code, run.stderr.as_str()), (1, "nicpin: db3: no route\n"));
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (1, "nicpin: db3: no route\n")
+    );
 }
 
 #[test]
@@ -359,13 +525,29 @@ fn exit_codes() {
     let undetermined = with(&good, "/verdict", "could-not-be-determined".into());
     let run = streamed(&[], &format!("h1: {good}\nh2: {undetermined}\n"));
     assert_eq!(run.code, 1);
-    assert!(run.stdout.contains(": 1 as planned; 1 could not be determined\n"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains(": 1 as planned; 1 could not be determined\n"),
+        "{}",
+        run.stdout
+    );
     assert_eq!(streamed(&[], "").code, 1);
-    for args in [&["fleet"][..], &["fleet", "--root", "fixtures/dl980", "x"], &["fleet", "--bad", "x"]] {
+    for args in [
+        &["fleet"][..],
+        &["fleet", "--root", "fixtures/dl980", "x"],
+        &["fleet", "--bad", "x"],
+    ] {
         assert_eq!(nicpin(args).code, 64, "{args:?}");
     }
     let quiet = nicpin(&["fleet", "-q", fixture("dl980").to_str().unwrap()]);
-    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (2, "", ""));
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (2, "", "")
+    );
     let this = nicpin(&["fleet", "/"]);
-    assert!(this.code == 1 && this.stderr.contains("is this machine"), "{}", this.stderr);
+    assert!(
+        this.code == 1 && this.stderr.contains("is this machine"),
+        "{}",
+        this.stderr
+    );
 }

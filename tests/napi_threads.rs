@@ -28,7 +28,11 @@ fn threaded(interface: &str, threads: &[(u32, u32)]) -> Copy {
 }
 
 fn add_threads(machine: &Copy, interface: &str, threads: &[(u32, u32)], affinity: &str) {
-    std::fs::write(machine.path(&format!("/sys/class/net/{interface}/threaded")), "1\n").unwrap();
+    std::fs::write(
+        machine.path(&format!("/sys/class/net/{interface}/threaded")),
+        "1\n",
+    )
+    .unwrap();
     for (pid, napi) in threads {
         let path = format!("/nicpin/threads/{interface}/{pid}");
         std::fs::create_dir_all(machine.path(&path)).unwrap();
@@ -55,27 +59,44 @@ fn eth2() -> Copy {
 }
 
 fn affinity(machine: &Copy, pid: u32) -> CpuSet {
-    CpuSet::parse_kernel_mask(&machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity"))).unwrap()
+    CpuSet::parse_kernel_mask(&machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")))
+        .unwrap()
 }
 
 #[test]
 fn each_thread_is_set_beside_its_queue_and_restored() {
     let machine = eth2();
     let plan = machine.nicpin(&["plan", "eth2"]);
-    assert!(plan.stdout.contains("thread 7") && plan.stdout.contains("on 87 "), "{}", plan.stdout);
+    assert!(
+        plan.stdout.contains("thread 7") && plan.stdout.contains("on 87 "),
+        "{}",
+        plan.stdout
+    );
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 2);
     let apply = machine.nicpin(&["apply", "eth2"]);
     assert_eq!(apply.code, 0, "{}{}", apply.stdout, apply.stderr);
     // CPUs 16-23 take the queues' interrupts; 80-87 are their siblings.
     for queue in 0..8 {
-        assert_eq!(affinity(&machine, 907 - queue), CpuSet::single(80 + queue), "queue {queue}");
+        assert_eq!(
+            affinity(&machine, 907 - queue),
+            CpuSet::single(80 + queue),
+            "queue {queue}"
+        );
     }
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
-    assert!(machine.nicpin(&["apply", "eth2"]).stdout.contains("changed=0 "));
+    assert!(
+        machine
+            .nicpin(&["apply", "eth2"])
+            .stdout
+            .contains("changed=0 ")
+    );
     let restore = machine.nicpin(&["restore"]);
     assert_eq!(restore.code, 0, "{}{}", restore.stdout, restore.stderr);
     for pid in 900..908 {
-        assert_eq!(machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")), ALL_128);
+        assert_eq!(
+            machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")),
+            ALL_128
+        );
     }
 }
 
@@ -86,13 +107,19 @@ fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
     // Instances against the order of queues; one is known by its queue only, one not at all.
     let napi = |at: u32| format!("napi {} irq {} pid {}", 8200 + at, 128 - at, 907 - at);
     let napis = (1..8).map(napi).collect::<Vec<String>>().join("\n");
-    machine.write("/nicpin/netlink/eth2", &format!("queue rx 7 napi 8200\nnapi 8200 pid 907\n{napis}"));
+    machine.write(
+        "/nicpin/netlink/eth2",
+        &format!("queue rx 7 napi 8200\nnapi 8200 pid 907\n{napis}"),
+    );
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
     for at in 0..8 {
         assert_eq!(affinity(&machine, 907 - at), CpuSet::single(87 - at));
     }
     let explain = machine.nicpin(&["plan", "--explain", "eth2"]).stdout;
-    assert!(explain.contains("process 907 (queue 7, by netlink) to CPU 87"), "{explain}");
+    assert!(
+        explain.contains("process 907 (queue 7, by netlink) to CPU 87"),
+        "{explain}"
+    );
 }
 
 /// Such as those of virtio's transmit queues, which have no number.
@@ -108,7 +135,10 @@ fn a_thread_of_an_unknown_queue_stays_with_the_others() {
     // Neither by netlink, nor as many as queues.
     let machine = threaded("eth2", &[(901, 8200), (902, 8201)]);
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
-    assert_eq!((affinity(&machine, 901), affinity(&machine, 902)), (set("16-23,80-87"), set("16-23,80-87")));
+    assert_eq!(
+        (affinity(&machine, 901), affinity(&machine, 902)),
+        (set("16-23,80-87"), set("16-23,80-87"))
+    );
     let explain = machine.nicpin(&["plan", "--explain", "eth2"]).stdout;
     assert!(explain.contains("process 901 (unknown queue)"), "{explain}");
 }
@@ -120,8 +150,13 @@ fn kept_threads_stay_and_are_reported() {
     let apply = machine.nicpin(&["apply", "--napi-threads", "keep", "eth2"]);
     assert_eq!(apply.code, 0, "{}", apply.stderr);
     assert_eq!(affinity(&machine, 900), before);
-    let status = machine.nicpin(&["status", "--napi-threads", "keep", "eth2"]).stdout;
-    assert!(status.contains("polled by threads (processes 900, 901"), "{status}");
+    let status = machine
+        .nicpin(&["status", "--napi-threads", "keep", "eth2"])
+        .stdout;
+    assert!(
+        status.contains("polled by threads (processes 900, 901"),
+        "{status}"
+    );
     assert!(status.contains("fix: taskset -pc CPU 900"), "{status}");
 }
 
@@ -131,7 +166,8 @@ fn settings_are_found_again_under_other_process_ids() {
     let machine = eth2();
     let stored = machine.nicpin(&["plan", "eth2", "--format", "json"]).stdout;
     let hash = |machine: &Copy| {
-        let plan: Value = serde_json::from_str(&machine.nicpin(&["plan", "eth2", "-j"]).stdout).unwrap();
+        let plan: Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "eth2", "-j"]).stdout).unwrap();
         plan["hash"].clone()
     };
     let first = hash(&machine);
@@ -143,7 +179,11 @@ fn settings_are_found_again_under_other_process_ids() {
     assert_eq!(hash(&machine), first);
     let check = machine.nicpin(&["check", "eth2"]);
     assert_eq!(check.code, 2);
-    assert!(check.stdout.contains("affinity of thread 2000"), "{}", check.stdout);
+    assert!(
+        check.stdout.contains("affinity of thread 2000"),
+        "{}",
+        check.stdout
+    );
     let file = machine.path("/plan.json");
     let applied = machine.nicpin(&["apply", "--plan", file.to_str().unwrap()]);
     assert_eq!(applied.code, 0, "{}{}", applied.stdout, applied.stderr);
@@ -160,18 +200,28 @@ fn a_change_by_another_hand_is_named() {
     machine.write("/nicpin/threads/eth2/904/affinity", "f");
     let check = machine.nicpin(&["check", "eth2"]);
     assert_eq!(check.code, 2);
-    for part in ["affinity of thread 904", "is 0-3, planned 83", "moved-by-other"] {
+    for part in [
+        "affinity of thread 904",
+        "is 0-3, planned 83",
+        "moved-by-other",
+    ] {
         assert!(check.stdout.contains(part), "{part}: {}", check.stdout);
     }
     let status = machine.nicpin(&["status", "-v", "eth2"]).stdout;
-    assert!(status.contains("drifted") && status.contains("process 904"), "{status}");
+    assert!(
+        status.contains("drifted") && status.contains("process 904"),
+        "{status}"
+    );
 }
 
 #[test]
 fn a_script_has_the_command_for_threads() {
     let machine = eth2();
     let script = machine.nicpin(&["plan", "--format", "sh", "eth2"]).stdout;
-    assert!(script.contains("\ntaskset -p 00000000,00010000,00000000,00000000 907  # eth2: "), "{script}");
+    assert!(
+        script.contains("\ntaskset -p 00000000,00010000,00000000,00000000 907  # eth2: "),
+        "{script}"
+    );
     assert!(!script.contains("nicpin/threads"), "{script}");
 }
 
@@ -186,7 +236,10 @@ fn without_threads_nothing_is_said() {
     // Its threads could not be found.
     std::fs::write(machine.path("/sys/class/net/eth2/threaded"), "1\n").unwrap();
     let plan = machine.nicpin(&["plan", "eth2"]).stdout;
-    assert!(plan.contains("its queues are polled by threads, which the plan leaves"), "{plan}");
+    assert!(
+        plan.contains("its queues are polled by threads, which the plan leaves"),
+        "{plan}"
+    );
 }
 
 #[test]
@@ -195,7 +248,8 @@ fn a_capture_has_the_threads() {
     let file = machine.path("/capture.tar.gz");
     let captured = machine.nicpin(&["capture", "-o", file.to_str().unwrap()]);
     assert_eq!(captured.code, 0, "{}", captured.stderr);
-    let plan = support::run::nicpin(&["plan", "eth2", "-j", "--root", file.to_str().unwrap()]).stdout;
+    let plan =
+        support::run::nicpin(&["plan", "eth2", "-j", "--root", file.to_str().unwrap()]).stdout;
     assert_eq!(plan, machine.nicpin(&["plan", "eth2", "-j"]).stdout);
     assert!(plan.contains("\"napi_thread\""), "{plan}");
 }
@@ -220,7 +274,10 @@ fn with_threads(host: &mut Machine, source: Source) {
 
 fn threads_of(host: &Machine, options: &[(&str, &str)]) -> Vec<PlannedThread> {
     let plan = plan_with(host, options, &[]);
-    plan.interfaces.iter().flat_map(|interface| interface.threads.clone()).collect()
+    plan.interfaces
+        .iter()
+        .flat_map(|interface| interface.threads.clone())
+        .collect()
 }
 
 #[test]
@@ -230,20 +287,43 @@ fn what_runs_is_proven_by_a_sample() {
     with_threads(&mut host, Source::Netlink);
     let to = of(&plan(&host), "eth0").threads[0].cpus.clone().unwrap();
     host.interfaces[0].threads[0].affinity = mask(&host, &to);
-    let plan = nicpin::plan::plan(&host, &Policy::default(), &Selection::new(&host, &[], false).unwrap());
+    let plan = nicpin::plan::plan(
+        &host,
+        &Policy::default(),
+        &Selection::new(&host, &[], false).unwrap(),
+    );
     let state = |growth: Option<Growth>| {
-        let status =
-            Status::new(&host, &plan, &Default::default(), &[], growth.as_ref(), true, &BTreeSet::new());
+        let status = Status::new(
+            &host,
+            &plan,
+            &Default::default(),
+            &[],
+            growth.as_ref(),
+            true,
+            &BTreeSet::new(),
+        );
         let thread = status.interfaces[0].threads[0].clone();
         (thread.state, thread.is_proven())
     };
     let ran = |runs, on: &CpuSet| {
-        let mut growth = Growth { elapsed: std::time::Duration::from_secs(1), ..Growth::default() };
-        growth.threads.insert(501, ThreadGrowth { runs, on: on.clone() });
+        let mut growth = Growth {
+            elapsed: std::time::Duration::from_secs(1),
+            ..Growth::default()
+        };
+        growth.threads.insert(
+            501,
+            ThreadGrowth {
+                runs,
+                on: on.clone(),
+            },
+        );
         Some(growth)
     };
     assert_eq!(state(None), (VectorState::AsPlanned, false));
-    assert_eq!(state(ran(0, &CpuSet::new())), (VectorState::AsPlanned, false));
+    assert_eq!(
+        state(ran(0, &CpuSet::new())),
+        (VectorState::AsPlanned, false)
+    );
     assert_eq!(state(ran(7, &to)), (VectorState::AsPlanned, true));
     assert_eq!(state(ran(7, &set("0"))), (VectorState::Elsewhere, false));
 }
@@ -255,7 +335,11 @@ fn the_policy_decides_on_isolated_and_named_cpus() {
     with_threads(&mut host, Source::Netlink);
     // Core 1 is CPUs 1 and 5.
     let to = |host: &Machine, options: &[(&str, &str)]| {
-        threads_of(host, options)[0].cpus.as_ref().map(ToString::to_string).unwrap_or_default()
+        threads_of(host, options)[0]
+            .cpus
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     };
     assert_eq!(to(&host, &[]), "5");
     assert_eq!(to(&host, &[("exclude", "5")]), "1");

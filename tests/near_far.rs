@@ -16,8 +16,14 @@ fn median_mean_and_deviation() {
     };
     assert_eq!(spread(&[]), None);
     assert_eq!(spread(&[3.0]), Some(((3.0, 3.0, 3.0), (3.0, None))));
-    assert_eq!(spread(&[9.0, 1.0, 2.0]), Some(((2.0, 1.0, 9.0), (4.0, Some(19_f64.sqrt())))));
-    assert_eq!(spread(&[5.0, 1.0, 2.0, 4.0]), Some(((3.0, 1.0, 5.0), (3.0, Some((10.0 / 3.0_f64).sqrt())))));
+    assert_eq!(
+        spread(&[9.0, 1.0, 2.0]),
+        Some(((2.0, 1.0, 9.0), (4.0, Some(19_f64.sqrt()))))
+    );
+    assert_eq!(
+        spread(&[5.0, 1.0, 2.0, 4.0]),
+        Some(((3.0, 1.0, 5.0), (3.0, Some((10.0 / 3.0_f64).sqrt()))))
+    );
 }
 
 #[test]
@@ -55,13 +61,31 @@ fn side(node: u32, cpus: &str, runs: &[(f64, u64, u64)]) -> Side {
         remote_interrupts: remote,
         ..ComparedRun::default()
     };
-    Side { nodes: NodeSet::single(node), cpus: set(cpus), runs: runs.iter().map(run).collect() }
+    Side {
+        nodes: NodeSet::single(node),
+        cpus: set(cpus),
+        runs: runs.iter().map(run).collect(),
+    }
 }
 
 fn comparison() -> Comparison {
-    let near = side(1, "6-11", &[(1.25, 1000, 0), (1.0, 1100, 0), (2.0, 1050, 0)]);
-    let far = side(0, "0-5", &[(2.5, 10, 2000), (3.0, 20, 2000), (2.25, 15, 2000)]);
-    Comparison::new("eth2", vec!["iperf3".into(), "-c".into(), "server".into()], near, far, Vec::new())
+    let near = side(
+        1,
+        "6-11",
+        &[(1.25, 1000, 0), (1.0, 1100, 0), (2.0, 1050, 0)],
+    );
+    let far = side(
+        0,
+        "0-5",
+        &[(2.5, 10, 2000), (3.0, 20, 2000), (2.25, 15, 2000)],
+    );
+    Comparison::new(
+        "eth2",
+        vec!["iperf3".into(), "-c".into(), "server".into()],
+        near,
+        far,
+        Vec::new(),
+    )
 }
 
 #[test]
@@ -92,14 +116,19 @@ dropped               near  0       0 ± 0             0       0
                       far   0       0 ± 0             0       0       -
 ";
     let table = nicpin::render::compare::compare(&comparison());
-    assert_eq!(nicpin::render::screen::Screen::default().fold(&table), expected);
+    assert_eq!(
+        nicpin::render::screen::Screen::default().fold(&table),
+        expected
+    );
 }
 
 #[test]
 fn the_same_figures_in_markdown() {
     let mut compared = comparison();
     compared.warmup = 1;
-    compared.notes.push(nicpin::plan::Note::CpusUnlike { near: 6, far: 5 });
+    compared
+        .notes
+        .push(nicpin::plan::Note::CpusUnlike { near: 6, far: 5 });
     let text = nicpin::render::compare::markdown(&compared);
     let (before, rows) = text.split_once("|:---").unwrap();
     let expected = "\
@@ -112,8 +141,14 @@ fn the_same_figures_in_markdown() {
 ";
     assert_eq!(before, expected);
     let rows: Vec<&str> = rows.lines().skip(1).collect();
-    assert_eq!(rows[0], "| wall s | near | 1.25 | 1.42 ± 0.52 | 1.00 | 2.00 |  |");
-    assert_eq!(rows[1], "|  | far | 2.50 | 2.58 ± 0.38 | 2.25 | 3.00 | 1.82 ± 0.72 |");
+    assert_eq!(
+        rows[0],
+        "| wall s | near | 1.25 | 1.42 ± 0.52 | 1.00 | 2.00 |  |"
+    );
+    assert_eq!(
+        rows[1],
+        "|  | far | 2.50 | 2.58 ± 0.38 | 2.25 | 3.00 | 1.82 ± 0.72 |"
+    );
     assert_eq!((rows[17].matches('|').count(), rows[18]), (8, ""));
     assert_eq!(rows[19], "Note: the command has 6 CPUs near and 5 far");
 }
@@ -123,15 +158,41 @@ fn the_json_has_every_run() {
     let json: serde_json::Value =
         serde_json::from_str(&nicpin::render::json(&comparison()).unwrap()).unwrap();
     assert_eq!(json["schema"], "nicpin.compare/1");
-    assert_eq!((&json["near"]["nodes"], &json["near"]["cpus"]), (&"1".into(), &"6-11".into()));
+    assert_eq!(
+        (&json["near"]["nodes"], &json["near"]["cpus"]),
+        (&"1".into(), &"6-11".into())
+    );
     assert_eq!(json["far"]["runs"][1]["wall_seconds"], 3.0);
     // Absent in two of the runs.
-    assert_eq!(json["near"]["runs"][0]["gbit_per_busy_cpu_second"], serde_json::Value::Null);
-    let wall = json["figures"].as_array().unwrap().iter().find(|f| f["name"] == "wall_seconds").unwrap();
-    assert_eq!((&wall["near"]["median"], &wall["far"]["median"]), (&1.25.into(), &2.5.into()));
+    assert_eq!(
+        json["near"]["runs"][0]["gbit_per_busy_cpu_second"],
+        serde_json::Value::Null
+    );
+    let wall = json["figures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|f| f["name"] == "wall_seconds")
+        .unwrap();
+    assert_eq!(
+        (&wall["near"]["median"], &wall["far"]["median"]),
+        (&1.25.into(), &2.5.into())
+    );
     let number = |value: &serde_json::Value| (value.as_f64().unwrap() * 1000.0).round();
-    assert_eq!((number(&wall["near"]["mean"]), number(&wall["near"]["stddev"])), (1417.0, 520.0));
-    assert_eq!((number(&wall["far_to_near"]), number(&wall["far_to_near_stddev"])), (1824.0, 722.0));
+    assert_eq!(
+        (
+            number(&wall["near"]["mean"]),
+            number(&wall["near"]["stddev"])
+        ),
+        (1417.0, 520.0)
+    );
+    assert_eq!(
+        (
+            number(&wall["far_to_near"]),
+            number(&wall["far_to_near_stddev"])
+        ),
+        (1824.0, 722.0)
+    );
     assert_eq!(json["warmup"], 0);
 }
 
@@ -139,25 +200,49 @@ fn the_json_has_every_run() {
 fn without_a_far_node_nothing_runs() {
     let one_node = fixture("tg3-and-ixgbe");
     let run = |root: &std::path::Path, args: &[&str]| {
-        let run =
-            nicpin(&[&["--root", root.to_str().unwrap(), "compare"], args, &["--", "echo", "ran"]].concat());
-        assert_eq!((run.stdout.as_str(), run.stderr.lines().count()), ("", 1), "{args:?}: {}", run.stderr);
+        let run = nicpin(
+            &[
+                &["--root", root.to_str().unwrap(), "compare"],
+                args,
+                &["--", "echo", "ran"],
+            ]
+            .concat(),
+        );
+        assert_eq!(
+            (run.stdout.as_str(), run.stderr.lines().count()),
+            ("", 1),
+            "{args:?}: {}",
+            run.stderr
+        );
         (run.code, run.stderr)
     };
     let (code, errors) = run(&one_node, &["em1"]);
     assert!(
-        code == 1 && errors.contains("node 0 is the only node with CPUs: no node is remote from em1"),
+        code == 1
+            && errors.contains("node 0 is the only node with CPUs: no node is remote from em1"),
         "{errors}"
     );
     let (code, errors) = run(&fixture("four-node"), &["nic5"]);
-    assert!(code == 1 && errors.contains("its node is unknown"), "{errors}");
+    assert!(
+        code == 1 && errors.contains("its node is unknown"),
+        "{errors}"
+    );
     let (code, errors) = run(&fixture("four-node"), &["--far", "9", "nic0"]);
-    assert!(code == 1 && errors.contains("node 9 does not exist"), "{errors}");
+    assert!(
+        code == 1 && errors.contains("node 9 does not exist"),
+        "{errors}"
+    );
     let (code, errors) = run(&fixture("four-node"), &["eth7"]);
-    assert!(code == 1 && errors.contains("no interface matches `eth7`"), "{errors}");
+    assert!(
+        code == 1 && errors.contains("no interface matches `eth7`"),
+        "{errors}"
+    );
     // A command runs on this machine only.
     let (code, errors) = run(&fixture("four-node"), &["nic0"]);
-    assert!(code == 64 && errors.contains("not on the one that --root names"), "{errors}");
+    assert!(
+        code == 64 && errors.contains("not on the one that --root names"),
+        "{errors}"
+    );
 
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/sys/class/net/veth0")).unwrap();
@@ -166,7 +251,10 @@ fn without_a_far_node_nothing_runs() {
     }
     for nodes in [&[][..], &["--near", "0"], &["--far", "0"]] {
         let (code, errors) = run(&machine.path("/"), &[nodes, &["veth0"]].concat());
-        assert!(code == 1 && errors.contains("`veth0` is a veth or a tunnel and has no node"), "{errors}");
+        assert!(
+            code == 1 && errors.contains("`veth0` is a veth or a tunnel and has no node"),
+            "{errors}"
+        );
     }
     let (code, _) = run(&machine.path("/"), &["--near", "0", "--far", "1", "veth0"]);
     assert_eq!(code, 64, "now all is said but the machine");
@@ -175,9 +263,15 @@ fn without_a_far_node_nothing_runs() {
 #[test]
 fn a_comparison_needs_a_command_and_runs() {
     let root = fixture("four-node");
-    for args in
-        [&["compare", "nic0"][..], &["compare", "--", "true"], &["compare", "-n", "0", "nic0", "--", "true"]]
-    {
-        assert_eq!(nicpin(&[&["--root", root.to_str().unwrap()], args].concat()).code, 64, "{args:?}");
+    for args in [
+        &["compare", "nic0"][..],
+        &["compare", "--", "true"],
+        &["compare", "-n", "0", "nic0", "--", "true"],
+    ] {
+        assert_eq!(
+            nicpin(&[&["--root", root.to_str().unwrap()], args].concat()).code,
+            64,
+            "{args:?}"
+        );
     }
 }

@@ -11,24 +11,60 @@ use support::run::{Copy, nicpin, words};
 use support::tree::{link, put};
 
 /// A PCI function, and what its driver makes of it.
-fn function(top: &Path, address: &str, class: &str, vendor: &str, node: &str, driver: Option<&str>) {
+fn function(
+    top: &Path,
+    address: &str,
+    class: &str,
+    vendor: &str,
+    node: &str,
+    driver: Option<&str>,
+) {
     let path = format!("/sys/devices/pci0000:80/{address}");
     for (file, text) in [("class", class), ("vendor", vendor), ("numa_node", node)] {
         put(top, &format!("{path}/{file}"), text);
     }
     if let Some(driver) = driver {
-        link(top, &format!("{path}/driver"), &format!("../../../bus/pci/drivers/{driver}"));
+        link(
+            top,
+            &format!("{path}/driver"),
+            &format!("../../../bus/pci/drivers/{driver}"),
+        );
     }
-    link(top, &format!("/sys/bus/pci/devices/{address}"), &format!("../../..{}", &path["/sys".len()..]));
+    link(
+        top,
+        &format!("/sys/bus/pci/devices/{address}"),
+        &format!("../../..{}", &path["/sys".len()..]),
+    );
 }
 
 fn machine_with_neighbours() -> Copy {
     let machine = Copy::of("two-node");
     let top = machine.path("/");
-    function(&top, "0000:a1:00.0", "0x030200", "0x10de", "1", Some("nvidia"));
+    function(
+        &top,
+        "0000:a1:00.0",
+        "0x030200",
+        "0x10de",
+        "1",
+        Some("nvidia"),
+    );
     function(&top, "0000:a2:00.0", "0x030000", "0x1002", "1", None);
-    function(&top, "0000:a3:00.0", "0x010802", "0x144d", "1", Some("nvme"));
-    function(&top, "0000:a4:00.0", "0x010802", "0x144d", "1", Some("nvme"));
+    function(
+        &top,
+        "0000:a3:00.0",
+        "0x010802",
+        "0x144d",
+        "1",
+        Some("nvme"),
+    );
+    function(
+        &top,
+        "0000:a4:00.0",
+        "0x010802",
+        "0x144d",
+        "1",
+        Some("nvme"),
+    );
     function(&top, "0000:a5:00.0", "0x0b4000", "0x8086", "0", Some("qat"));
     function(&top, "0000:a6:00.0", "0x120000", "0x1da3", "-1", None);
     // A management controller's display, a bridge, a SATA controller, and a virtual function.
@@ -36,10 +72,25 @@ fn machine_with_neighbours() -> Copy {
     function(&top, "0000:a8:00.0", "0x060400", "0x8086", "1", None);
     function(&top, "0000:a9:00.0", "0x010601", "0x8086", "1", None);
     function(&top, "0000:a1:00.4", "0x030200", "0x10de", "1", None);
-    link(&top, "/sys/devices/pci0000:80/0000:a1:00.4/physfn", "../0000:a1:00.0");
+    link(
+        &top,
+        "/sys/devices/pci0000:80/0000:a1:00.4/physfn",
+        "../0000:a1:00.0",
+    );
     // An RDMA device of a card, and one of software.
-    function(&top, "0000:aa:00.0", "0x020700", "0x15b3", "0", Some("mlx5_core"));
-    link(&top, "/sys/class/infiniband/mlx5_0/device", "../../../devices/pci0000:80/0000:aa:00.0");
+    function(
+        &top,
+        "0000:aa:00.0",
+        "0x020700",
+        "0x15b3",
+        "0",
+        Some("mlx5_core"),
+    );
+    link(
+        &top,
+        "/sys/class/infiniband/mlx5_0/device",
+        "../../../devices/pci0000:80/0000:aa:00.0",
+    );
     put(&top, "/sys/class/infiniband/rxe0/node_type", "1: CA");
     machine
 }
@@ -48,7 +99,10 @@ fn machine_with_neighbours() -> Copy {
 fn nodes_and_pictures_show_what_else_is_there() {
     let machine = machine_with_neighbours();
     let text = machine.nicpin(&["nodes"]).stdout;
-    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("also")).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("also"))
+        .collect();
     assert_eq!(
         lines,
         [
@@ -57,7 +111,8 @@ fn nodes_and_pictures_show_what_else_is_there() {
             "also, node unknown  1 accelerator"
         ]
     );
-    let json: serde_json::Value = serde_json::from_str(&machine.nicpin(&["nodes", "--json"]).stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&machine.nicpin(&["nodes", "--json"]).stdout).unwrap();
     assert_eq!(
         json["nodes"][1]["neighbours"][0],
         serde_json::json!({ "kind": "gpu", "name": "0000:a1:00.0", "driver": "nvidia", "node": 1 })
@@ -70,12 +125,27 @@ fn nodes_and_pictures_show_what_else_is_there() {
         "{svg}"
     );
     // The first caches are below the line.
-    assert!(!Copy::of("two-node").nicpin(&["draw"]).stdout.contains(" y=\"35\">"));
+    assert!(
+        !Copy::of("two-node")
+            .nicpin(&["draw"])
+            .stdout
+            .contains(" y=\"35\">")
+    );
     // No decision depends on it, and a capture has it.
-    let hash = |machine: &Copy| machine.nicpin(&["plan", "-q"]).stdout.lines().last().map(str::to_owned);
+    let hash = |machine: &Copy| {
+        machine
+            .nicpin(&["plan", "-q"])
+            .stdout
+            .lines()
+            .last()
+            .map(str::to_owned)
+    };
     assert_eq!(hash(&machine), hash(&Copy::of("two-node")));
     let captured = Captured::of(&machine.path("/"));
-    assert_eq!(nicpin(&["nodes", "--root", captured.file().to_str().unwrap()]).stdout, text);
+    assert_eq!(
+        nicpin(&["nodes", "--root", captured.file().to_str().unwrap()]).stdout,
+        text
+    );
 }
 
 #[test]
@@ -138,23 +208,48 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
         (("2.5 GT/s PCIe", "1"), ("Unknown", "0"), full, None),
     ] {
         let machine = Copy::of("dl980");
-        let device_path = std::fs::canonicalize(machine.path("/sys/class/net/eth2/device")).unwrap();
+        let device_path =
+            std::fs::canonicalize(machine.path("/sys/class/net/eth2/device")).unwrap();
         let top = machine.path("/");
-        let below = device_path.strip_prefix(std::fs::canonicalize(&top).unwrap()).unwrap().to_owned();
+        let below = device_path
+            .strip_prefix(std::fs::canonicalize(&top).unwrap())
+            .unwrap()
+            .to_owned();
         let above = below.parent().unwrap().to_owned();
-        for (path, which, (speed, width)) in
-            [(&below, "current", now), (&below, "max", device), (&above, "max", port)]
-        {
-            put(&top, &format!("/{}/{which}_link_speed", path.display()), speed);
-            put(&top, &format!("/{}/{which}_link_width", path.display()), width);
+        for (path, which, (speed, width)) in [
+            (&below, "current", now),
+            (&below, "max", device),
+            (&above, "max", port),
+        ] {
+            put(
+                &top,
+                &format!("/{}/{which}_link_speed", path.display()),
+                speed,
+            );
+            put(
+                &top,
+                &format!("/{}/{which}_link_width", path.display()),
+                width,
+            );
         }
         let shown = words(&machine.nicpin(&["plan", "eth2"]));
-        assert_eq!(shown.contains("its PCIe link runs at"), note.is_some(), "{now:?} {shown}");
+        assert_eq!(
+            shown.contains("its PCIe link runs at"),
+            note.is_some(),
+            "{now:?} {shown}"
+        );
         if let Some(note) = note {
-            assert!(shown.contains(&format!("its PCIe link runs at {note} of the bandwidth")), "{shown}");
+            assert!(
+                shown.contains(&format!("its PCIe link runs at {note} of the bandwidth")),
+                "{shown}"
+            );
             assert!(words(&machine.nicpin(&["status", "eth2"])).contains("its PCIe link runs at"));
             // A virtual function has no link of its own.
-            link(&top, &format!("/{}/physfn", below.display()), "../0000:00:00.0");
+            link(
+                &top,
+                &format!("/{}/physfn", below.display()),
+                "../0000:00:00.0",
+            );
             assert!(!words(&machine.nicpin(&["plan", "eth2"])).contains("its PCIe link runs at"));
         }
     }

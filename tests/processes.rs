@@ -22,7 +22,11 @@ const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
 /// A process of a user with this id.
 fn process(machine: &Copy, pid: u32, name: &str, started: u32, user: u32) {
     let top = machine.path("/");
-    let stat = format!("{pid} ({name}) S 1{} {started}{}", " 0".repeat(17), " 0".repeat(30));
+    let stat = format!(
+        "{pid} ({name}) S 1{} {started}{}",
+        " 0".repeat(17),
+        " 0".repeat(30)
+    );
     put(&top, &format!("/proc/{pid}/stat"), &stat);
     put(
         &top,
@@ -48,7 +52,10 @@ fn read(root: &Root) -> Machine {
 }
 
 /// The files that were read of a machine, with an answer for each.
-fn accesses(machine: &Copy, answer: impl Fn(&str) -> Option<i32> + 'static) -> (OtherTools, Vec<String>) {
+fn accesses(
+    machine: &Copy,
+    answer: impl Fn(&str) -> Option<i32> + 'static,
+) -> (OtherTools, Vec<String>) {
     let paths = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&paths);
     let root = Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
@@ -78,16 +85,21 @@ fn the_number_of_processes_changes_nothing() {
     machine.remove(SOCKET);
     let (none, read) = accesses(&machine, |_| None);
     assert_eq!((none.irqbalance, none.irqbalance_hidden), (None, None));
-    assert_eq!(read.iter().filter(|path| path.starts_with("/proc/") && path.ends_with("/stat")).count(), 0);
+    assert_eq!(
+        read.iter()
+            .filter(|path| path.starts_with("/proc/") && path.ends_with("/stat"))
+            .count(),
+        0
+    );
 }
 
 #[test]
 fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
     let number = |path: &str| (path.to_owned(), "812".to_owned());
     let unix = |name: &str| {
-        let head =
-            "Num       RefCount Protocol Flags    Type St Inode Path\n0000000000000000: 00000003 00000000";
-        let text = format!("{head} 00000000 0001 03 8123\n0: 00000002 00000000 00010000 0001 01 5 {name}");
+        let head = "Num       RefCount Protocol Flags    Type St Inode Path\n0000000000000000: 00000003 00000000";
+        let text =
+            format!("{head} 00000000 0001 03 8123\n0: 00000002 00000000 00010000 0001 01 5 {name}");
         ("/proc/net/unix".to_owned(), text)
     };
     for (path, text) in [
@@ -103,7 +115,11 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
     ] {
         let machine = machine();
         put(&machine.path("/"), &path, &text);
-        assert_eq!(tools(&machine.path("/")).irqbalance.unwrap().pid, 812, "{path}");
+        assert_eq!(
+            tools(&machine.path("/")).irqbalance.unwrap().pid,
+            812,
+            "{path}"
+        );
         let archive = machine.path("/machine.tar.gz");
         good(&machine, &["capture", "-o", archive.to_str().unwrap()]);
         assert_eq!(tools(&archive).irqbalance.unwrap().pid, 812, "{path}");
@@ -128,12 +144,23 @@ fn a_process_of_another_user_is_not_irqbalance() {
     machine.remove("/proc/812");
     // The first in order of text, of number, and of age.
     process(&machine, 1000, "irqbalance", 1, 65534);
-    put(&machine.path("/"), "/proc/net/unix", "0: 00000002 00000000 00010000 0001 01 5 @irqbalance1000.sock");
+    put(
+        &machine.path("/"),
+        "/proc/net/unix",
+        "0: 00000002 00000000 00010000 0001 01 5 @irqbalance1000.sock",
+    );
     let tools_now = tools(&machine.path("/"));
-    assert_eq!((tools_now.irqbalance, tools_now.irqbalance_hidden), (None, None));
+    assert_eq!(
+        (tools_now.irqbalance, tools_now.irqbalance_hidden),
+        (None, None)
+    );
     assert!(!good(&machine, &["plan"]).contains("irqbalance"));
     // One with another real than effective user is not root's, either.
-    put(&machine.path("/"), "/proc/1000/status", "Name:\tirqbalance\nUid:\t65534\t0\t0\t0");
+    put(
+        &machine.path("/"),
+        "/proc/1000/status",
+        "Name:\tirqbalance\nUid:\t65534\t0\t0\t0",
+    );
     assert_eq!(tools(&machine.path("/")).irqbalance, None);
     // Beside the real one.
     process(&machine, 9999, "irqbalance", 700, 0);
@@ -153,7 +180,13 @@ fn a_process_of_another_user_is_not_irqbalance() {
 /// A process that ends between open(2) and read(2) answers ESRCH.
 #[test]
 fn a_process_that_ends_meanwhile_is_no_error() {
-    for file in ["/proc/812/stat", "/proc/812/status", SERVICE, "/proc/700/stat", "/run/tuned/tuned.pid"] {
+    for file in [
+        "/proc/812/stat",
+        "/proc/812/status",
+        SERVICE,
+        "/proc/700/stat",
+        "/run/tuned/tuned.pid",
+    ] {
         for errno in [ESRCH, ENOENT] {
             let machine = machine();
             put(&machine.path("/"), SERVICE, "812");
@@ -163,10 +196,19 @@ fn a_process_that_ends_meanwhile_is_no_error() {
             process(&machine, 700, "tuned", 5, 0);
             let (found, read) = accesses(&machine, move |path| (path == file).then_some(errno));
             assert!(read.iter().any(|path| path == file), "{file}");
-            let about_irqbalance = file.contains("812") && file.ends_with("stat") || file == SERVICE;
-            assert_eq!(found.irqbalance.is_some(), !about_irqbalance, "{file} {errno}: {found:?}");
+            let about_irqbalance =
+                file.contains("812") && file.ends_with("stat") || file == SERVICE;
+            assert_eq!(
+                found.irqbalance.is_some(),
+                !about_irqbalance,
+                "{file} {errno}: {found:?}"
+            );
             assert_eq!(found.irqbalance_hidden, None);
-            assert_eq!(found.others.is_empty(), file.contains("tuned") || file.contains("700"), "{file}");
+            assert_eq!(
+                found.others.is_empty(),
+                file.contains("tuned") || file.contains("700"),
+                "{file}"
+            );
         }
     }
 }
@@ -179,21 +221,33 @@ fn what_may_not_be_looked_at_could_not_be_determined() {
         let machine = machine();
         put(&machine.path("/"), SOCKET, "");
         let (found, _) = accesses(&machine, hide);
-        assert_eq!((found.irqbalance, found.irqbalance_hidden.as_deref()), (None, Some("/proc/812")));
+        assert_eq!(
+            (found.irqbalance, found.irqbalance_hidden.as_deref()),
+            (None, Some("/proc/812"))
+        );
         // Only root puts a process into the service.
         put(&machine.path("/"), SERVICE, "812");
         let (found, _) = accesses(&machine, hide);
-        assert_eq!((found.irqbalance.unwrap().pid, found.irqbalance_hidden), (812, None));
+        assert_eq!(
+            (found.irqbalance.unwrap().pid, found.irqbalance_hidden),
+            (812, None)
+        );
     }
     let machine = machine();
     put(&machine.path("/"), SOCKET, "");
     machine.remove("/proc/1");
     machine.remove("/proc/812");
     let text = good(&machine, &["plan"]);
-    assert!(text.contains("whether irqbalance runs could not be determined"), "{text}");
+    assert!(
+        text.contains("whether irqbalance runs could not be determined"),
+        "{text}"
+    );
     assert!(good(&machine, &["apply"]).contains("whether irqbalance runs could not be determined"));
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     let archive = machine.path("/machine.tar.gz");
     good(&machine, &["capture", "-o", archive.to_str().unwrap()]);
-    assert_eq!(tools(&archive).irqbalance_hidden.as_deref(), Some("/proc/812"));
+    assert_eq!(
+        tools(&archive).irqbalance_hidden.as_deref(),
+        Some("/proc/812")
+    );
 }

@@ -39,8 +39,9 @@ impl MachineSpec {
     /// The IRQ of a receive queue, and the CPU that is planned for it.
     fn rx(&self, queue: u32) -> (u32, u32) {
         let vectors = &self.done.plan.interfaces[0].vectors;
-        let is =
-            |v: &&nicpin::plan::PlannedVector| v.queue == Some(queue) && v.role == nicpin::machine::Role::Rx;
+        let is = |v: &&nicpin::plan::PlannedVector| {
+            v.queue == Some(queue) && v.role == nicpin::machine::Role::Rx
+        };
         let vector = vectors.iter().find(is).unwrap();
         (vector.irq, vector.cpus.as_ref().unwrap().first().unwrap())
     }
@@ -65,7 +66,10 @@ impl MachineSpec {
             let counts: Vec<String> = counts.iter().map(|count| format!("{count:>10}")).collect();
             format!("{label}: {} {tail}\n", counts.join(" "))
         };
-        self.tree.write("/proc/interrupts", &text.lines().map(row).collect::<String>());
+        self.tree.write(
+            "/proc/interrupts",
+            &text.lines().map(row).collect::<String>(),
+        );
     }
 
     fn proof(&self) -> Proof {
@@ -91,16 +95,34 @@ fn every_vector_is_proven_when_each_has_fired_where_it_should() {
     let machine = MachineSpec::new();
     let mut proof = machine.proof();
     assert!(!proof.look(&machine.root).unwrap());
-    for vector in machine.done.plan.interfaces[0].vectors.iter().filter(|vector| vector.queue.is_some()) {
-        machine.fire(vector.irq, vector.cpus.as_ref().unwrap().first().unwrap(), 3);
+    for vector in machine.done.plan.interfaces[0]
+        .vectors
+        .iter()
+        .filter(|vector| vector.queue.is_some())
+    {
+        machine.fire(
+            vector.irq,
+            vector.cpus.as_ref().unwrap().first().unwrap(),
+            3,
+        );
     }
     assert!(proof.look(&machine.root).unwrap());
     let proof = machine.finish(proof);
     assert_eq!(proof.len(), 8);
-    assert!(proof.iter().all(|v| v.verdict == Evidence::Proven && v.interrupts == 3 && v.others.is_empty()));
+    assert!(
+        proof
+            .iter()
+            .all(|v| v.verdict == Evidence::Proven && v.interrupts == 3 && v.others.is_empty())
+    );
     let text = applied(&Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)));
-    assert!(text.contains("proven    nic0: rx 0-3, tx 0-3: interrupts arrived where planned\n"), "{text}");
-    assert!(text.contains("proof: proven=8 untried=0 disproved=0\n"), "{text}");
+    assert!(
+        text.contains("proven    nic0: rx 0-3, tx 0-3: interrupts arrived where planned\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("proof: proven=8 untried=0 disproved=0\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -115,8 +137,14 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
     let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
     assert!(!applied.failed());
     let text = self::applied(&applied);
-    assert!(text.contains("proven    nic0: rx 1: interrupts arrived where planned\n"), "{text}");
-    assert!(text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt arrived\n"), "{text}");
+    assert!(
+        text.contains("proven    nic0: rx 1: interrupts arrived where planned\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt arrived\n"),
+        "{text}"
+    );
 }
 
 /// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
@@ -157,7 +185,8 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
     assert!(applied.failed());
     let text = self::applied(&applied);
-    let expected = format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: interrupts arrived on CPU 7\n");
+    let expected =
+        format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: interrupts arrived on CPU 7\n");
     assert!(text.contains(&expected), "{text}");
 }
 
@@ -167,13 +196,19 @@ fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
     let ((moved, cpu), (gone, _)) = (machine.rx(0), machine.rx(1));
     let mut proof = machine.proof();
     machine.fire(moved, cpu, 5);
-    machine.tree.write(&format!("/proc/irq/{moved}/smp_affinity"), "80\n");
+    machine
+        .tree
+        .write(&format!("/proc/irq/{moved}/smp_affinity"), "80\n");
     machine.tree.remove(&format!("/proc/irq/{gone}"));
     proof.look(&machine.root).unwrap();
     let proof = machine.finish(proof);
     assert_eq!(of(&proof, moved).verdict, Evidence::MovedAway);
     assert_eq!(of(&proof, gone).verdict, Evidence::Gone);
-    assert!(Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)).failed());
+    assert!(
+        Applied::new(&machine.done, None, vec![])
+            .with_proof(Some(proof))
+            .failed()
+    );
 }
 
 #[test]
@@ -192,11 +227,21 @@ fn the_command_waits_and_reports_what_it_saw() {
     let tree = Copy::of("two-node");
     let run = tree.nicpin(&["apply", "--prove", "1"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("proof: proven=0 untried=16 disproved=0\n"), "{}", run.stdout);
-    let json = tree.nicpin(&["apply", "--prove", "1", "--format", "json"]).stdout;
+    assert!(
+        run.stdout
+            .contains("proof: proven=0 untried=16 disproved=0\n"),
+        "{}",
+        run.stdout
+    );
+    let json = tree
+        .nicpin(&["apply", "--prove", "1", "--format", "json"])
+        .stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let proof = json["proof"].as_array().unwrap();
-    assert_eq!((proof.len(), &proof[0]["verdict"]), (16, &"no-traffic".into()));
+    assert_eq!(
+        (proof.len(), &proof[0]["verdict"]),
+        (16, &"no-traffic".into())
+    );
     // Nothing is proven after --atomic restored the settings, nor without --prove.
     assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
@@ -209,7 +254,10 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     let (irq, cpu) = machine.rx(1);
     let set = |irq: u32, name: &str, text: &str| {
         std::fs::create_dir_all(machine.tree.path(&format!("/sys/kernel/irq/{irq}"))).unwrap();
-        machine.tree.write(&format!("/sys/kernel/irq/{irq}/{name}"), &format!("{text}\n"));
+        machine.tree.write(
+            &format!("/sys/kernel/irq/{irq}/{name}"),
+            &format!("{text}\n"),
+        );
     };
     for vector in &machine.done.plan.interfaces[0].vectors {
         set(vector.irq, "per_cpu_count", "0,0,0,0,0,0,0,0");
@@ -221,7 +269,9 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     })
     .unwrap();
     let mut proof = Proof::begin(&root, &machine.done).unwrap();
-    let counts: Vec<String> = (0..8).map(|of| if of == cpu { 4 } else { 0 }.to_string()).collect();
+    let counts: Vec<String> = (0..8)
+        .map(|of| if of == cpu { 4 } else { 0 }.to_string())
+        .collect();
     set(irq, "per_cpu_count", &counts.join(","));
     let other = machine.rx(2).0;
     set(other, "per_cpu_count", "0,0,0,0,0,0,0,4");
@@ -231,10 +281,16 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     set(reused, "actions", "other");
     assert!(!proof.look(&root).unwrap());
     let proof = proof.finish(&root);
-    assert_eq!((of(&proof, irq).verdict, of(&proof, irq).interrupts), (Evidence::Proven, 4));
+    assert_eq!(
+        (of(&proof, irq).verdict, of(&proof, irq).interrupts),
+        (Evidence::Proven, 4)
+    );
     assert_eq!(of(&proof, other).others.to_string(), "7");
     assert_eq!(of(&proof, reused).verdict, Evidence::NoTraffic);
     set(irq, "per_cpu_count", "1,2");
     let error = Proof::begin(&root, &machine.done).unwrap_err().to_string();
-    assert!(error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"), "{error}");
+    assert!(
+        error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"),
+        "{error}"
+    );
 }

@@ -78,7 +78,9 @@ fn in_order(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     plan.hash.clear();
     plan.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-    plan.interfaces.iter_mut().for_each(|interface| interface.vectors.sort_by_key(|vector| vector.irq));
+    plan.interfaces
+        .iter_mut()
+        .for_each(|interface| interface.vectors.sort_by_key(|vector| vector.irq));
     plan.writes.sort_by(|a, b| a.path.cmp(&b.path));
     plan
 }
@@ -88,21 +90,35 @@ fn after(host: &Machine, plan: &Plan) -> Machine {
     let mut host = host.clone();
     for write in &plan.writes {
         let parts: Vec<&str> = write.path.split('/').collect();
-        let interface = host.interfaces.iter_mut().find(|i| *i.name == *write.interface).unwrap();
+        let interface = host
+            .interfaces
+            .iter_mut()
+            .find(|i| *i.name == *write.interface)
+            .unwrap();
         let file = MaskFile::parse(&write.value.to_string()).unwrap();
         match parts[..] {
             ["", "proc", "irq", irq, "smp_affinity"] => {
-                let vector = interface.vectors.iter_mut().find(|v| v.irq.to_string() == irq).unwrap();
+                let vector = interface
+                    .vectors
+                    .iter_mut()
+                    .find(|v| v.irq.to_string() == irq)
+                    .unwrap();
                 (vector.effective, vector.affinity) = (Some(file.cpus.clone()), file);
             }
             ["", "sys", "class", "net", _, "queues", queue, "rps_cpus"] => {
-                let queue =
-                    interface.rx_queues.iter_mut().find(|q| format!("rx-{}", q.index) == queue).unwrap();
+                let queue = interface
+                    .rx_queues
+                    .iter_mut()
+                    .find(|q| format!("rx-{}", q.index) == queue)
+                    .unwrap();
                 queue.rps_cpus = Some(file);
             }
             ["", "sys", "class", "net", _, "queues", queue, "xps_cpus"] => {
-                let queue =
-                    interface.tx_queues.iter_mut().find(|q| format!("tx-{}", q.index) == queue).unwrap();
+                let queue = interface
+                    .tx_queues
+                    .iter_mut()
+                    .find(|q| format!("tx-{}", q.index) == queue)
+                    .unwrap();
                 queue.xps_cpus = Some(file);
             }
             _ => panic!("a write to {}", write.path),
@@ -117,7 +133,10 @@ fn targets(plan: &Plan) -> Vec<(CpuSet, Vec<Option<CpuSet>>)> {
         let vectors = interface.vectors.iter().map(|vector| vector.cpus.clone());
         let rps = interface.rx_queues.iter().map(|rx| rx.rps_cpus.clone());
         let xps = interface.tx_queues.iter().map(|tx| tx.xps_cpus.clone());
-        (interface.candidates.clone(), vectors.chain(rps).chain(xps).collect())
+        (
+            interface.candidates.clone(),
+            vectors.chain(rps).chain(xps).collect(),
+        )
     };
     plan.interfaces.iter().map(of).collect()
 }

@@ -20,7 +20,10 @@ fn rule_1_candidates_are_the_nodes_online_cpus_without_isolated_nohz_and_exclude
     host.topology.nohz_full = set("10");
     let plan = plan_with(&host, &[("exclude", "11")], &[]);
     assert_eq!(of(&plan, "eth0").candidates, set("8,12-15"));
-    assert_eq!((of(&plan, "eth0").node, of(&plan, "eth0").node_source), (Some(1), NodeSource::NumaNode));
+    assert_eq!(
+        (of(&plan, "eth0").node, of(&plan, "eth0").node_source),
+        (Some(1), NodeSource::NumaNode)
+    );
 }
 
 #[test]
@@ -28,7 +31,10 @@ fn rule_1_node_unknown_means_the_only_node() {
     let mut host = machine(1, 4, 1, 4);
     add(&mut host, "eth0", None, 2);
     let plan = plan(&host);
-    assert_eq!((of(&plan, "eth0").node, of(&plan, "eth0").node_source), (Some(0), NodeSource::SingleNode));
+    assert_eq!(
+        (of(&plan, "eth0").node, of(&plan, "eth0").node_source),
+        (Some(0), NodeSource::SingleNode)
+    );
 }
 
 #[test]
@@ -52,7 +58,10 @@ fn rule_1_node_unknown_otherwise_means_all_cpus_and_a_note() {
     host.interfaces[0].device.local_cpus = Some(set("0-7"));
     let plan = plan(&host);
     let eth0 = of(&plan, "eth0");
-    assert_eq!((eth0.node, eth0.node_source, &eth0.candidates), (None, NodeSource::Unknown, &set("0-7")));
+    assert_eq!(
+        (eth0.node, eth0.node_source, &eth0.candidates),
+        (None, NodeSource::Unknown, &set("0-7"))
+    );
     assert_eq!(codes(eth0), ["node-unknown"]);
     assert_eq!(plan.score.local, None);
 }
@@ -65,7 +74,10 @@ fn rule_1_a_node_without_usable_cpus_means_the_nearest() {
     host.topology.isolated = set("4-7");
     let plan = plan(&host);
     let eth0 = of(&plan, "eth0");
-    assert_eq!((eth0.node, eth0.node_source, &eth0.candidates), (Some(2), NodeSource::Nearest, &set("8-11")));
+    assert_eq!(
+        (eth0.node, eth0.node_source, &eth0.candidates),
+        (Some(2), NodeSource::Nearest, &set("8-11"))
+    );
     assert_eq!(codes(eth0), ["node-without-cpus"]);
 }
 
@@ -97,7 +109,10 @@ fn rule_1_when_no_candidate_is_left_a_note_says_so_and_the_exclusion_is_ignored(
     host.topology.isolated = set("0-5");
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["1"]);
-    assert_eq!(codes(of(&plan, "eth0")), ["no-usable-cpu", "isolated-cpus-used"]);
+    assert_eq!(
+        codes(of(&plan, "eth0")),
+        ["no-usable-cpu", "isolated-cpus-used"]
+    );
 }
 
 // Rule 2: one CPU per vector, or a group.
@@ -118,7 +133,10 @@ fn rule_2_a_vector_gets_one_cpu_unless_the_policy_says_a_group() {
 fn rule_3_every_core_gets_one_before_any_gets_two_and_first_threads_go_first() {
     let mut host = machine(1, 4, 2, 4);
     add(&mut host, "eth0", Some(0), 8);
-    assert_eq!(cpus(of(&plan(&host), "eth0")), ["1", "2", "3", "0", "5", "6", "7", "4"]);
+    assert_eq!(
+        cpus(of(&plan(&host), "eth0")),
+        ["1", "2", "3", "0", "5", "6", "7", "4"]
+    );
 }
 
 #[test]
@@ -128,7 +146,10 @@ fn rule_3_siblings_go_by_lists_not_by_numbers() {
     add(&mut host, "eth0", Some(0), 4);
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["2", "4", "6", "0"]);
-    assert_eq!((plan.score.max_vectors_per_core, plan.score.smt_collisions), (1, 0));
+    assert_eq!(
+        (plan.score.max_vectors_per_core, plan.score.smt_collisions),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -153,8 +174,14 @@ fn rule_3_a_queues_rx_and_tx_vectors_share_a_cpu() {
     add(&mut host, "eth0", Some(1), 2);
     let everywhere = mask(&host, &host.topology.online);
     let pair = |q: u32| {
-        [Role::Rx, Role::Tx]
-            .map(|role| vector(40 + q * 2 + u32::from(role == Role::Tx), role, Some(q), &everywhere))
+        [Role::Rx, Role::Tx].map(|role| {
+            vector(
+                40 + q * 2 + u32::from(role == Role::Tx),
+                role,
+                Some(q),
+                &everywhere,
+            )
+        })
     };
     host.interfaces[0].vectors = (0..2).flat_map(pair).collect();
     let plan = plan(&host);
@@ -175,7 +202,13 @@ fn rule_3_idle_vectors_go_last_and_are_not_counted() {
     // The four active queues of both cards have a core each.
     assert_eq!(cpus(of(&plan, "eth0"))[..2], ["1", "2"]);
     assert_eq!(cpus(of(&plan, "eth1")), ["3", "0"]);
-    assert_eq!((plan.score.max_vectors_per_core, plan.score.min_vectors_per_core), (1, 1));
+    assert_eq!(
+        (
+            plan.score.max_vectors_per_core,
+            plan.score.min_vectors_per_core
+        ),
+        (1, 1)
+    );
 }
 
 // Rule 4: sharing a node.
@@ -241,7 +274,13 @@ fn rule_4_a_line_that_two_cards_share_is_planned_once() {
     add(&mut host, "eth1", Some(1), 1);
     host.interfaces[1].vectors[0].irq = host.interfaces[0].vectors[0].irq;
     let plan = plan(&host);
-    assert_eq!(plan.writes.iter().filter(|write| write.path.contains("/irq/")).count(), 1);
+    assert_eq!(
+        plan.writes
+            .iter()
+            .filter(|write| write.path.contains("/irq/"))
+            .count(),
+        1
+    );
     assert_eq!(
         (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
         (vec!["1".to_owned()], vec!["-".to_owned()])
@@ -259,7 +298,8 @@ fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
     let mut control = vector(90, Role::Control, None, &everywhere);
     control.effective = Some(set("7"));
     host.interfaces[0].vectors.push(control);
-    let of_control = |host: &nicpin::machine::Machine| plan(host).interfaces[0].vectors[2].cpus.clone();
+    let of_control =
+        |host: &nicpin::machine::Machine| plan(host).interfaces[0].vectors[2].cpus.clone();
     assert_eq!(of_control(&host), None);
     host.topology.isolated = set("6-7");
     let moved = of_control(&host).unwrap();
@@ -278,24 +318,45 @@ fn rule_7_interfaces_share_the_cores_of_a_node_in_the_advice_too() {
         add(&mut host, name, Some(0), queues);
     }
     host.interfaces[0].channels = Some(combined(16, 63));
-    host.interfaces[1].channels =
-        Some(Channels { max_rx: 16, max_tx: 16, rx: 16, tx: 16, ..Channels::default() });
+    host.interfaces[1].channels = Some(Channels {
+        max_rx: 16,
+        max_tx: 16,
+        rx: 16,
+        tx: 16,
+        ..Channels::default()
+    });
     host.interfaces[2].channels = Some(combined(2, 2));
     let before = plan(&host);
-    assert_eq!(fix(of(&before, "eth0")).as_deref(), Some("nicpin apply --channels 3 eth0"));
-    assert_eq!(fix(of(&before, "eth1")).as_deref(), Some("nicpin apply --channels 3 eth1"));
+    assert_eq!(
+        fix(of(&before, "eth0")).as_deref(),
+        Some("nicpin apply --channels 3 eth0")
+    );
+    assert_eq!(
+        fix(of(&before, "eth1")).as_deref(),
+        Some("nicpin apply --channels 3 eth1")
+    );
     assert_eq!(fix(of(&before, "eth2")), None);
     // In the form that the device takes.
-    let wanted = |name: &str| plan_with(&host, &[("channels", "3")], &[name]).channels[0].command.clone();
+    let wanted = |name: &str| {
+        plan_with(&host, &[("channels", "3")], &[name]).channels[0]
+            .command
+            .clone()
+    };
     assert_eq!(
         (wanted("eth0"), wanted("eth1")),
-        ("ethtool -L eth0 combined 3".into(), "ethtool -L eth1 rx 3 tx 3".into())
+        (
+            "ethtool -L eth0 combined 3".into(),
+            "ethtool -L eth1 rx 3 tx 3".into()
+        )
     );
     // Without a limit that is known there is no number to name.
     host.interfaces[0].channels = None;
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
     let text = nicpin::render::note::text(&of(&before, "eth0").notes[0]);
-    assert!(text.contains("takes the link down") && text.contains("restore undoes it"), "{text}");
+    assert!(
+        text.contains("takes the link down") && text.contains("restore undoes it"),
+        "{text}"
+    );
 }
 
 // Rule 7: nothing that was not selected.
@@ -323,7 +384,10 @@ fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() 
     let plan = nicpin::plan::plan(&host, &policy, &selection);
     assert!(plan.writes.iter().all(|write| &*write.interface == "eth1"));
     assert_eq!(cpus(of(&plan, "eth1")), ["2"]);
-    assert_eq!((codes(of(&plan, "eth0")), &of(&plan, "eth0").rules), (vec!["skipped"], &vec![1]));
+    assert_eq!(
+        (codes(of(&plan, "eth0")), &of(&plan, "eth0").rules),
+        (vec!["skipped"], &vec![1])
+    );
 }
 
 // Options.
@@ -359,5 +423,9 @@ fn siblings_count_as_cores_on_request() {
     assert_eq!(codes(of(&plan(&host), "eth0")), ["queues-exceed-cores"]);
     let plan = plan_with(&host, &[("siblings", "true")], &[]);
     assert!(codes(of(&plan, "eth0")).is_empty());
-    assert_eq!(rps_of(&plan, "eth0")[0], "", "every free CPU is a sibling of one that takes a queue");
+    assert_eq!(
+        rps_of(&plan, "eth0")[0],
+        "",
+        "every free CPU is a sibling of one that takes a queue"
+    );
 }

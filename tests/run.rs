@@ -1,6 +1,10 @@
 //! `nicpin run`: the CPUs and the memory that it chooses on every kind of machine.
 // Helpers of tests, and snapshots as the tool writes them.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::needless_raw_string_hashes)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::needless_raw_string_hashes
+)]
 
 mod support;
 
@@ -18,14 +22,24 @@ use support::run::{Copy, FIXTURES, Run, fixture, nicpin};
 
 fn dry(machine: &str, args: &[&str]) -> Run {
     let root = fixture(machine);
-    nicpin(&[&["run", "--dry-run", "--root", root.to_str().unwrap()], args].concat())
+    nicpin(
+        &[
+            &["run", "--dry-run", "--root", root.to_str().unwrap()],
+            args,
+        ]
+        .concat(),
+    )
 }
 
 #[test]
 fn near_far_and_elsewhere() {
     let said = |machine: &str, args: &[&str]| {
         let run = dry(machine, args);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{machine} {args:?}");
+        assert_eq!(
+            (run.code, run.stderr.as_str()),
+            (0, ""),
+            "{machine} {args:?}"
+        );
         run.stdout
     };
     assert_data_eq!(
@@ -91,8 +105,18 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
             1,
             "node 0 is the only node with CPUs: no node is remote from p6p1",
         ),
-        ("four-node", &["--node", "4", "nic0"], 1, "node 4 has no online CPU; nodes with CPUs: 0-3"),
-        ("four-node", &["--node", "9", "nic0"], 1, "node 9 does not exist; nodes with CPUs: 0-3"),
+        (
+            "four-node",
+            &["--node", "4", "nic0"],
+            1,
+            "node 4 has no online CPU; nodes with CPUs: 0-3",
+        ),
+        (
+            "four-node",
+            &["--node", "9", "nic0"],
+            1,
+            "node 9 does not exist; nodes with CPUs: 0-3",
+        ),
         ("dl980", &["driver:"], 64, "is not a selector"),
         ("dl980", &["eth[5-9]"], 1, "no interface matches"),
         (
@@ -113,12 +137,32 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
             64,
             "--cpus names CPU 128, and this machine has no CPU above 127",
         ),
-        ("dl980", &["--cpus", "", "eth0"], 64, "`--cpus` names no CPU"),
-        ("dl980", &["--near", "--far", "eth0"], 64, "cannot be used with"),
-        ("dl980", &["--memory", "some", "eth0"], 64, "[possible values: bind, preferred, local]"),
+        (
+            "dl980",
+            &["--cpus", "", "eth0"],
+            64,
+            "`--cpus` names no CPU",
+        ),
+        (
+            "dl980",
+            &["--near", "--far", "eth0"],
+            64,
+            "cannot be used with",
+        ),
+        (
+            "dl980",
+            &["--memory", "some", "eth0"],
+            64,
+            "[possible values: bind, preferred, local]",
+        ),
     ] {
         let run = dry(machine, args);
-        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (code, ""),
+            "{args:?}: {}",
+            run.stderr
+        );
         assert!(run.stderr.contains(has), "{args:?}: {}", run.stderr);
     }
     let offline = Copy::of("two-node");
@@ -126,21 +170,40 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
     let run = offline.nicpin(&["run", "--dry-run", "--cpus", "2-3", "nic0"]);
     assert_eq!(
         (run.code, run.stderr.as_str()),
-        (1, "nicpin: CPUs 3 are not online; online CPUs are 0-2,4-7\n")
+        (
+            1,
+            "nicpin: CPUs 3 are not online; online CPUs are 0-2,4-7\n"
+        )
     );
 }
 
 #[test]
 fn a_command_runs_on_this_machine_only() {
     let root = fixture("two-node");
-    let run = nicpin(&["run", "--root", root.to_str().unwrap(), "nic0", "--", "/bin/true"]);
+    let run = nicpin(&[
+        "run",
+        "--root",
+        root.to_str().unwrap(),
+        "nic0",
+        "--",
+        "/bin/true",
+    ]);
     assert_eq!(run.code, 64, "{}", run.stderr);
-    assert!(run.stderr.contains("not on the one that --root names; --dry-run prints"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("not on the one that --root names; --dry-run prints"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(nicpin(&["run", "nic0"]).code, 64);
 }
 
 fn planned(host: &Machine) -> Plan {
-    plan(host, &Policy::default(), &Selection::new(host, &[], false).unwrap())
+    plan(
+        host,
+        &Policy::default(),
+        &Selection::new(host, &[], false).unwrap(),
+    )
 }
 
 fn bind(host: &Machine, name: &str, wish: &BindingRequest) -> Binding {
@@ -153,13 +216,24 @@ fn workers_are_those_of_the_plan() {
     let mut seen = [0, 0];
     for name in FIXTURES {
         let root = Root::open(&fixture(name)).unwrap();
-        let host = nicpin::read::machine(&root, Wants { memory: true, ..Wants::default() }).unwrap();
+        let host = nicpin::read::machine(
+            &root,
+            Wants {
+                memory: true,
+                ..Wants::default()
+            },
+        )
+        .unwrap();
         for interface in planned(&host).interfaces {
             let Some(node) = interface.node else { continue };
             let binding = bind(&host, &interface.name, &BindingRequest::default());
             let own = &host.topology.nodes[&node].cpus;
             let enough = interface.worker_cpus.len() * 2 >= own.len();
-            assert_eq!(&binding.cpus, if enough { &interface.worker_cpus } else { own }, "{name}");
+            assert_eq!(
+                &binding.cpus,
+                if enough { &interface.worker_cpus } else { own },
+                "{name}"
+            );
             assert_eq!(binding.nodes, NodeSet::single(node), "{name}");
             seen[usize::from(enough)] += 1;
         }
@@ -174,13 +248,30 @@ fn isolated_cpus_are_used_only_if_named() {
     (host.topology.isolated, host.topology.nohz_full) = (set("15"), set("14"));
     let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!(binding.cpus, set("11-13"));
-    assert!(binding.why.ends_with("; 14-15 left out: isolated or nohz_full"), "{}", binding.why);
-    let named = BindingRequest { cpus: Some(set("14-15")), ..BindingRequest::default() };
+    assert!(
+        binding
+            .why
+            .ends_with("; 14-15 left out: isolated or nohz_full"),
+        "{}",
+        binding.why
+    );
+    let named = BindingRequest {
+        cpus: Some(set("14-15")),
+        ..BindingRequest::default()
+    };
     assert_eq!(bind(&host, "eth0", &named).cpus, set("14-15"));
     // All CPUs of the node are isolated, so they are used.
     host.topology.isolated = set("0-7");
     assert_eq!(
-        bind(&host, "eth0", &BindingRequest { place: NodeChoice::Far, ..BindingRequest::default() }).cpus,
+        bind(
+            &host,
+            "eth0",
+            &BindingRequest {
+                place: NodeChoice::Far,
+                ..BindingRequest::default()
+            }
+        )
+        .cpus,
         set("0-7")
     );
 }
@@ -192,8 +283,14 @@ fn a_node_without_memory_uses_that_of_the_nearest() {
     host.memory = [(0, 1024), (1, 0)].into();
     host.topology.nodes.get_mut(&1).unwrap().distances = [(0, 30), (1, 10), (2, 20)].into();
     let binding = bind(&host, "eth0", &BindingRequest::default());
-    assert_eq!((&binding.nodes, &binding.memory_nodes), (&set("1"), &set("2")));
-    assert_eq!(binding.notes, ["node 1 has no memory; node 2 is the nearest with memory"]);
+    assert_eq!(
+        (&binding.nodes, &binding.memory_nodes),
+        (&set("1"), &set("2"))
+    );
+    assert_eq!(
+        binding.notes,
+        ["node 1 has no memory; node 2 is the nearest with memory"]
+    );
 }
 
 #[test]
@@ -204,7 +301,15 @@ fn a_card_near_to_several_nodes_is_near_to_all_of_them() {
     let binding = bind(&host, "eth0", &BindingRequest::default());
     assert_eq!((&binding.nodes, &binding.cpus), (&set("2-3"), &set("5-7")));
     assert_eq!(
-        bind(&host, "eth0", &BindingRequest { place: NodeChoice::Far, ..BindingRequest::default() }).nodes,
+        bind(
+            &host,
+            "eth0",
+            &BindingRequest {
+                place: NodeChoice::Far,
+                ..BindingRequest::default()
+            }
+        )
+        .nodes,
         set("0")
     );
 }

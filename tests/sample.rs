@@ -18,16 +18,27 @@ const ALL: [u32; 3] = [40, 41, 42];
 fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
     let text = format!("      {header}\n{}\n", rows.join("\n"));
     let interrupts = nicpin::read::counts::parse(&text, &ALL.into()).unwrap();
-    Sample { at: Duration::from_secs(seconds), interrupts, ..Sample::default() }
+    Sample {
+        at: Duration::from_secs(seconds),
+        interrupts,
+        ..Sample::default()
+    }
 }
 
 fn on(growth: &Growth, irq: u32) -> Vec<(u32, u64)> {
-    growth.interrupts[&irq].iter().map(|(cpu, count)| (*cpu, *count)).collect()
+    growth.interrupts[&irq]
+        .iter()
+        .map(|(cpu, count)| (*cpu, *count))
+        .collect()
 }
 
 #[test]
 fn interrupts_are_counted_across_a_wrap() {
-    let from = interrupts(5, "CPU0 CPU1", &["40: 4294967290 7 chip  a", "41: 0 0 chip  b"]);
+    let from = interrupts(
+        5,
+        "CPU0 CPU1",
+        &["40: 4294967290 7 chip  a", "41: 0 0 chip  b"],
+    );
     let to = interrupts(7, "CPU0 CPU1", &["40: 4 9 chip  a", "41: 0 0 chip  b"]);
     let growth = Growth::between(&from, &to);
     assert_eq!(growth.elapsed, Duration::from_secs(2));
@@ -47,7 +58,11 @@ fn a_cpu_that_comes_or_goes_is_left_out_and_named() {
 
 #[test]
 fn an_irq_that_was_reused_is_left_out_and_named() {
-    let from = interrupts(0, "CPU0", &["40: 10 chip  a", "41: 10 chip  b", "42: 100 chip  c"]);
+    let from = interrupts(
+        0,
+        "CPU0",
+        &["40: 10 chip  a", "41: 10 chip  b", "42: 100 chip  c"],
+    );
     let to = interrupts(1, "CPU0", &["40: 12 chip  other", "42: 3 chip  c"]);
     let growth = Growth::between(&from, &to);
     assert_eq!(growth.irqs_changed, BTreeSet::from(ALL));
@@ -55,9 +70,16 @@ fn an_irq_that_was_reused_is_left_out_and_named() {
 }
 
 fn carrying(index: u32, rx_bytes: u64, rx_packets: u64) -> Sample {
-    let values = InterfaceCounts { rx_bytes, rx_packets, ..InterfaceCounts::default() };
+    let values = InterfaceCounts {
+        rx_bytes,
+        rx_packets,
+        ..InterfaceCounts::default()
+    };
     let interfaces = BTreeMap::from([("veth0".to_owned(), Counters { index, values })]);
-    Sample { interfaces, ..Sample::default() }
+    Sample {
+        interfaces,
+        ..Sample::default()
+    }
 }
 
 #[test]
@@ -75,9 +97,15 @@ fn traffic_of_counters_of_either_size() {
     ] {
         let (from, to) = (carrying(from.0, from.1, from.2), carrying(to.0, to.1, to.2));
         let growth = Growth::between(&from, &to);
-        let traffic = growth.interfaces.get("veth0").map(|traffic| (traffic.rx_bytes, traffic.rx_packets));
+        let traffic = growth
+            .interfaces
+            .get("veth0")
+            .map(|traffic| (traffic.rx_bytes, traffic.rx_packets));
         assert_eq!(traffic, expected, "{from:?}");
-        assert_eq!(growth.interfaces_changed.len(), usize::from(expected.is_none()));
+        assert_eq!(
+            growth.interfaces_changed.len(),
+            usize::from(expected.is_none())
+        );
     }
 }
 
@@ -87,27 +115,70 @@ fn an_interface_that_is_removed_or_added_is_named() {
     for (from, to) in [(&there, &gone), (&gone, &there)] {
         let growth = Growth::between(from, to);
         assert!(growth.interfaces.is_empty());
-        assert_eq!(growth.interfaces_changed, BTreeSet::from(["veth0".to_owned()]));
+        assert_eq!(
+            growth.interfaces_changed,
+            BTreeSet::from(["veth0".to_owned()])
+        );
     }
 }
 
 #[test]
 fn cpus_by_what_they_did() {
     let sample = |busy, net_rx, processed, cpus: &[u32]| Sample {
-        times: cpus.iter().map(|&cpu| (cpu, Times { busy, irq: 1, softirq: busy / 2 })).collect(),
-        softirqs: (0..4).map(|cpu| (cpu, Softirqs { net_rx, net_tx: 2 })).collect(),
+        times: cpus
+            .iter()
+            .map(|&cpu| {
+                (
+                    cpu,
+                    Times {
+                        busy,
+                        irq: 1,
+                        softirq: busy / 2,
+                    },
+                )
+            })
+            .collect(),
+        softirqs: (0..4)
+            .map(|cpu| (cpu, Softirqs { net_rx, net_tx: 2 }))
+            .collect(),
         softnet: cpus
             .iter()
-            .map(|&cpu| (cpu, Softnet { processed, dropped: 3, squeezed: processed, rps: 0 }))
+            .map(|&cpu| {
+                (
+                    cpu,
+                    Softnet {
+                        processed,
+                        dropped: 3,
+                        squeezed: processed,
+                        rps: 0,
+                    },
+                )
+            })
             .collect(),
         ..Sample::default()
     };
-    let growth = Growth::between(&sample(100, u32::MAX, u32::MAX - 1, &[0, 1]), &sample(150, 4, 8, &[0, 2]));
+    let growth = Growth::between(
+        &sample(100, u32::MAX, u32::MAX - 1, &[0, 1]),
+        &sample(150, 4, 8, &[0, 2]),
+    );
     let cpus: Vec<u32> = growth.cpus.keys().copied().collect();
-    assert_eq!(cpus, [0], "CPUs that were not there at both ends count for nothing");
+    assert_eq!(
+        cpus,
+        [0],
+        "CPUs that were not there at both ends count for nothing"
+    );
     let cpu = growth.cpus[&0];
     assert_eq!((cpu.busy, cpu.irq, cpu.softirq), (50, 0, 25));
-    assert_eq!((cpu.net_rx, cpu.net_tx, cpu.processed, cpu.dropped, cpu.squeezed), (5, 0, 10, 0, 10));
+    assert_eq!(
+        (
+            cpu.net_rx,
+            cpu.net_tx,
+            cpu.processed,
+            cpu.dropped,
+            cpu.squeezed
+        ),
+        (5, 0, 10, 0, 10)
+    );
     assert_eq!(growth.cpus_changed.to_string(), "1-2");
 }
 
@@ -133,25 +204,47 @@ fn counters_that_jump_are_measured() {
     };
     let mut growth = Growth {
         elapsed: Duration::from_secs(1),
-        interrupts: ALL.map(|irq| (irq, BTreeMap::from([(0, most), (1, most)]))).into(),
+        interrupts: ALL
+            .map(|irq| (irq, BTreeMap::from([(0, most), (1, most)])))
+            .into(),
         cpus: [(0, cpu), (1, cpu)].into(),
-        interfaces: ["eth0", "eth1"].map(|name| (name.to_owned(), traffic)).into(),
+        interfaces: ["eth0", "eth1"]
+            .map(|name| (name.to_owned(), traffic))
+            .into(),
         ..Growth::default()
     };
     growth.add(&growth.clone());
-    let vector = |irq| MeasuredVector { irq, role: Role::Combined, queue: Some(0), node: Some(0) };
+    let vector = |irq| MeasuredVector {
+        irq,
+        role: Role::Combined,
+        queue: Some(0),
+        node: Some(0),
+    };
     let mut subject = MeasuredInterface::without_device("eth0", "none");
     subject.vectors = ALL.map(vector).to_vec();
-    let node = Node { cpus: CpuSet::single(0), ..Node::default() };
-    let topology = Topology { online: CpuSet::below(2), nodes: [(0, node)].into(), ..Topology::default() };
+    let node = Node {
+        cpus: CpuSet::single(0),
+        ..Node::default()
+    };
+    let topology = Topology {
+        online: CpuSet::below(2),
+        nodes: [(0, node)].into(),
+        ..Topology::default()
+    };
     let measure = Measure::new(&topology, &[subject.clone(), subject], &growth);
-    assert_eq!((measure.machine.dropped, measure.machine.local_interrupts), (most, most));
+    assert_eq!(
+        (measure.machine.dropped, measure.machine.local_interrupts),
+        (most, most)
+    );
     nicpin::render::measure::measure(&measure, true);
 }
 
 /// Random walks of a few counters: how much each grows in each step.
 fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
-    (any::<u32>(), prop::collection::vec(prop::array::uniform3(0..1_u32 << 31), 1..6))
+    (
+        any::<u32>(),
+        prop::collection::vec(prop::array::uniform3(0..1_u32 << 31), 1..6),
+    )
 }
 
 proptest! {

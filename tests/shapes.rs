@@ -30,11 +30,18 @@ fn perfect() -> Score {
 fn hybrid_cores_fast_ones_first() {
     // Eight fast cores with two threads each (0-15), eight slow ones (16-23), as on hybrid x86.
     let mut host = machine(1, 24, 1, 24);
-    host.topology.cores = (0..8).map(|n| [2 * n, 2 * n + 1].into_iter().collect()).collect();
-    host.topology.cores.extend((16..24).map(nicpin::cpuset::CpuSet::single));
+    host.topology.cores = (0..8)
+        .map(|n| [2 * n, 2 * n + 1].into_iter().collect())
+        .collect();
+    host.topology
+        .cores
+        .extend((16..24).map(nicpin::cpuset::CpuSet::single));
     host.topology.speed_classes = vec![set("0-15"), set("16-23")];
     add(&mut host, "eth0", Some(0), 10);
-    assert_eq!(cpus(of(&plan(&host), "eth0")), ["2", "4", "6", "8", "10", "12", "14", "16", "17", "18"]);
+    assert_eq!(
+        cpus(of(&plan(&host), "eth0")),
+        ["2", "4", "6", "8", "10", "12", "14", "16", "17", "18"]
+    );
     let four = with(&host, &[("irq-cores", "4")]);
     assert_eq!(of(&four, "eth0").candidates, set("2-9"));
 }
@@ -70,7 +77,10 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     assert_eq!(of(&narrow, "eth0").candidates, set("8-11"));
     let wide = with(&host, &[("widen", "package")]);
     assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
-    assert_eq!((wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))), (1, vec!["widened"]));
+    assert_eq!(
+        (wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))),
+        (1, vec!["widened"])
+    );
     // Local cores first; and RPS uses none of the added nodes.
     assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
     assert!(wide.score.local.unwrap() > 0.66);
@@ -78,11 +88,20 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
         &*of(&wide, "eth0").vectors[4].why,
         "node 3 of the same package: no core of node 2 has fewer queues"
     );
-    assert!(of(&wide, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus == Some(set(""))));
+    assert!(
+        of(&wide, "eth0")
+            .rx_queues
+            .iter()
+            .all(|rx| rx.rps_cpus == Some(set("")))
+    );
     let mut small = clustered();
     small.interfaces[0].vectors.truncate(3);
     let wide = with(&small, &[("widen", "package")]);
-    assert_eq!(of(&wide, "eth0").candidates, set("8-11"), "only as far as it takes");
+    assert_eq!(
+        of(&wide, "eth0").candidates,
+        set("8-11"),
+        "only as far as it takes"
+    );
 }
 
 #[test]
@@ -105,7 +124,10 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     assert_eq!(codes(of(&plan, "eth0")), ["no-hint"]);
     host.hints.insert(irqs[2], set("0"));
     host.interfaces[0].driver = Some("i40e".to_owned());
-    assert_eq!(codes(of(&with(&host, &[("scope", "hint")]), "eth0")), ["hint-ignores-locality"]);
+    assert_eq!(
+        codes(of(&with(&host, &[("scope", "hint")]), "eth0")),
+        ["hint-ignores-locality"]
+    );
     // A hint that cannot be followed is ignored, with a note.
     let plan = with(&host, &[("scope", "hint"), ("exclude", "3")]);
     let eth0 = of(&plan, "eth0");
@@ -126,7 +148,12 @@ fn cpus_of_the_policy_that_cannot_be_used_are_named() {
         let plan = with(&host, &[("scope", scope), ("rps", rps), ("exclude", "7")]);
         let eth0 = of(&plan, "eth0").clone();
         let why = eth0.vectors[0].why.to_string();
-        (eth0.candidates, eth0.rx_queues[0].rps_cpus.clone().unwrap(), why, eth0.notes.len())
+        (
+            eth0.candidates,
+            eth0.rx_queues[0].rps_cpus.clone().unwrap(),
+            why,
+            eth0.notes.len(),
+        )
     };
     let named = "among the CPUs that the policy names".to_owned();
     assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), named.clone(), 0));
@@ -149,8 +176,16 @@ fn tiny_machines_are_spread_and_not_steered() {
         let plan = plan(&host);
         assert_eq!(cpus(of(&plan, "eth0")), expected, "{cores} cores");
         assert_eq!(codes(of(&plan, "eth0")), notes, "{cores} cores");
-        assert!(of(&plan, "eth0").rx_queues.iter().all(|rx| rx.rps_cpus.as_ref().unwrap().is_empty()));
-        assert_eq!(plan.notes.iter().any(|note| note.code() == "one-cpu"), cores == 1);
+        assert!(
+            of(&plan, "eth0")
+                .rx_queues
+                .iter()
+                .all(|rx| rx.rps_cpus.as_ref().unwrap().is_empty())
+        );
+        assert_eq!(
+            plan.notes.iter().any(|note| note.code() == "one-cpu"),
+            cores == 1
+        );
     }
     let mut host = machine(1, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 1);
@@ -173,9 +208,11 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     host.interfaces[0].name = "e;0".to_owned();
     host.interfaces[0].tx_queues[5].xps_rxqs = MaskFile::parse("20").ok();
     let plan = support::host::plan(&host);
-    let fix =
-        "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
-    assert_eq!(nicpin::render::note::fix(&of(&plan, "e;0").notes[0]).as_deref(), Some(fix));
+    let fix = "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
+    assert_eq!(
+        nicpin::render::note::fix(&of(&plan, "e;0").notes[0]).as_deref(),
+        Some(fix)
+    );
 }
 
 #[test]
@@ -199,7 +236,10 @@ fn sparse_nodes_and_a_dual_port_card_with_unlike_links() {
     let plan = plan(&host);
     assert_eq!(
         (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
-        (vec!["8".into(), "9".into()], vec!["10".to_owned(), "11".into()])
+        (
+            vec!["8".into(), "9".into()],
+            vec!["10".to_owned(), "11".into()]
+        )
     );
 }
 
@@ -210,10 +250,20 @@ fn what_is_left_out_and_what_is_left_for_workers() {
     (host.topology.isolated, host.topology.nohz_full) = (set("12"), set("12-13"));
     let plan = with(&host, &[("exclude", "0-1,15")]);
     let eth0 = of(&plan, "eth0");
-    let left: Vec<String> = eth0.left_out.iter().map(|left| format!("{}: {}", left.cpus, left.why)).collect();
+    let left: Vec<String> = eth0
+        .left_out
+        .iter()
+        .map(|left| format!("{}: {}", left.cpus, left.why))
+        .collect();
     assert_eq!(left[0], "15: excluded by the policy");
-    assert!(left[1].starts_with("12: isolated") && left[2].starts_with("13: nohz_full"), "{left:?}");
-    assert_eq!((&eth0.irq_cpus, &eth0.worker_cpus), (&set("8-10"), &set("11,14-15")));
+    assert!(
+        left[1].starts_with("12: isolated") && left[2].starts_with("13: nohz_full"),
+        "{left:?}"
+    );
+    assert_eq!(
+        (&eth0.irq_cpus, &eth0.worker_cpus),
+        (&set("8-10"), &set("11,14-15"))
+    );
 }
 
 #[test]
@@ -222,11 +272,17 @@ fn local_is_the_cards_own_node_even_where_no_cpu_of_it_may_be_used() {
     add(&mut host, "eth0", Some(1), 2);
     host.topology.isolated = set("4-7");
     let there = plan(&host);
-    assert_eq!((of(&there, "eth0").node, there.score.local), (Some(0), Some(0.0)));
+    assert_eq!(
+        (of(&there, "eth0").node, there.score.local),
+        (Some(0), Some(0.0))
+    );
     // A node without CPUs has no nearer CPUs.
     host.topology.nodes.get_mut(&1).unwrap().cpus = set("");
     let there = plan(&host);
-    assert_eq!((of(&there, "eth0").node, there.score.local), (Some(0), Some(1.0)));
+    assert_eq!(
+        (of(&there, "eth0").node, there.score.local),
+        (Some(0), Some(1.0))
+    );
 }
 
 #[test]
@@ -234,7 +290,13 @@ fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 8);
     let plan = with(&host, &[("group", "2-5")]);
-    assert_eq!((plan.score.max_vectors_per_core, plan.score.min_vectors_per_core), (2, 2));
+    assert_eq!(
+        (
+            plan.score.max_vectors_per_core,
+            plan.score.min_vectors_per_core
+        ),
+        (2, 2)
+    );
     assert_eq!(
         &*of(&with(&host, &[("group", "2")]), "eth0").vectors[0].why,
         "a group of CPUs, by the policy"
@@ -251,11 +313,15 @@ fn flow_tables_are_as_large_as_the_largest_request() {
         let policy = Policy::parse(policy).unwrap();
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &policy, &selection);
-        let write = plan.writes.iter().find(|write| write.path.ends_with("rps_sock_flow_entries"));
+        let write = plan
+            .writes
+            .iter()
+            .find(|write| write.path.ends_with("rps_sock_flow_entries"));
         write.map(|write| write.value.to_string())
     };
-    let rule =
-        |name: &str, rfs: &str| format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n");
+    let rule = |name: &str, rfs: &str| {
+        format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n")
+    };
     for (eth0, eth1, expected) in [
         ("1000", "40000", Some("65536")),
         ("40000", "1000", Some("65536")),
@@ -275,8 +341,17 @@ fn the_score_counts_what_is_now_and_what_is_planned() {
     add(&mut host, "eth0", Some(1), 2);
     add(&mut host, "eth1", Some(1), 2);
     host.topology.isolated = set("3");
-    for (interface, cpus) in host.interfaces.clone().iter().zip([["3", "11"], ["4", "3"]]) {
-        let at = host.interfaces.iter().position(|i| i.name == interface.name).unwrap();
+    for (interface, cpus) in host
+        .interfaces
+        .clone()
+        .iter()
+        .zip([["3", "11"], ["4", "3"]])
+    {
+        let at = host
+            .interfaces
+            .iter()
+            .position(|i| i.name == interface.name)
+            .unwrap();
         for (vector, cpu) in host.interfaces[at].vectors.iter_mut().zip(cpus) {
             vector.effective = Some(set(cpu));
         }
@@ -320,7 +395,10 @@ fn rules_match_by_device_id_and_speed() {
         assert_eq!(matches(&host, condition), holds, "{condition}");
     }
     host.interfaces[0].speed_mbps = None;
-    assert!(!matches(&host, "speed = '<40000'"), "a speed that is not known matches none");
+    assert!(
+        !matches(&host, "speed = '<40000'"),
+        "a speed that is not known matches none"
+    );
 }
 
 #[test]
@@ -332,8 +410,16 @@ fn stale_rps_of_queues_that_are_left_is_cleared() {
         rx.rps_cpus = Some(stale.clone());
     }
     let plan = plan(&host);
-    let cleared =
-        plan.writes.iter().filter(|w| w.path.ends_with("rps_cpus") && w.value.to_string() == "00").count();
+    let cleared = plan
+        .writes
+        .iter()
+        .filter(|w| w.path.ends_with("rps_cpus") && w.value.to_string() == "00")
+        .count();
     assert_eq!(cleared, 8);
-    assert!(of(&plan, "eth0").vectors.iter().all(|v| v.role == Role::Combined));
+    assert!(
+        of(&plan, "eth0")
+            .vectors
+            .iter()
+            .all(|v| v.role == Role::Combined)
+    );
 }

@@ -34,10 +34,15 @@ fn settle(host: &mut Machine) {
         .iter()
         .filter_map(|vector| Some((vector.irq, vector.cpus.clone()?)))
         .collect();
-    let steering: Vec<CpuSet> =
-        planned.interfaces[0].tx_queues.iter().filter_map(|tx| tx.xps_cpus.clone()).collect();
-    let masks: BTreeMap<u32, _> =
-        masks.into_iter().map(|(irq, cpus)| (irq, (mask(host, &cpus), cpus))).collect();
+    let steering: Vec<CpuSet> = planned.interfaces[0]
+        .tx_queues
+        .iter()
+        .filter_map(|tx| tx.xps_cpus.clone())
+        .collect();
+    let masks: BTreeMap<u32, _> = masks
+        .into_iter()
+        .map(|(irq, cpus)| (irq, (mask(host, &cpus), cpus)))
+        .collect();
     let steering: Vec<_> = steering.iter().map(|cpus| mask(host, cpus)).collect();
     let interface = &mut host.interfaces[0];
     for vector in &mut interface.vectors {
@@ -52,9 +57,16 @@ fn settle(host: &mut Machine) {
 
 /// Interrupts of these IRQs on these CPUs, in two seconds.
 fn seen(counts: &[(u32, u32, u64)]) -> Growth {
-    let mut growth = Growth { elapsed: Duration::from_secs(2), ..Growth::default() };
+    let mut growth = Growth {
+        elapsed: Duration::from_secs(2),
+        ..Growth::default()
+    };
     for (irq, cpu, count) in counts {
-        growth.interrupts.entry(*irq).or_default().extend((*count > 0).then_some((*cpu, *count)));
+        growth
+            .interrupts
+            .entry(*irq)
+            .or_default()
+            .extend((*count > 0).then_some((*cpu, *count)));
     }
     growth
 }
@@ -68,14 +80,19 @@ fn status(host: &Machine, growth: Option<&Growth>) -> Status {
 }
 
 fn irqs(host: &Machine) -> Vec<u32> {
-    host.interfaces[0].vectors.iter().map(|vector| vector.irq).collect()
+    host.interfaces[0]
+        .vectors
+        .iter()
+        .map(|vector| vector.irq)
+        .collect()
 }
 
 /// The interrupts of all vectors arrive on their effective CPUs.
 fn all_arrive(host: &Machine) -> Growth {
     let vectors = host.interfaces[0].vectors.iter();
-    let counts: Vec<_> =
-        vectors.map(|v| (v.irq, v.effective.as_ref().unwrap().first().unwrap(), 10)).collect();
+    let counts: Vec<_> = vectors
+        .map(|v| (v.irq, v.effective.as_ref().unwrap().first().unwrap(), 10))
+        .collect();
     seen(&counts)
 }
 
@@ -84,15 +101,33 @@ fn proof_is_interrupts_where_planned() {
     let host = in_planned_state();
     let text = |status: &Status| {
         let screen = Screen::default();
-        screen.fold(&nicpin::render::status::status(status, Detail::Interfaces, screen))
+        screen.fold(&nicpin::render::status::status(
+            status,
+            Detail::Interfaces,
+            screen,
+        ))
     };
     let unwatched = status(&host, None);
     assert_eq!(unwatched.state, Some(InterfaceState::Unproven));
-    assert_eq!((unwatched.seconds, unwatched.interfaces[0].per_second), (None, None));
+    assert_eq!(
+        (unwatched.seconds, unwatched.interfaces[0].per_second),
+        (None, None)
+    );
 
-    let quiet = status(&host, Some(&seen(&irqs(&host).iter().map(|&irq| (irq, 0, 0)).collect::<Vec<_>>())));
+    let quiet = status(
+        &host,
+        Some(&seen(
+            &irqs(&host)
+                .iter()
+                .map(|&irq| (irq, 0, 0))
+                .collect::<Vec<_>>(),
+        )),
+    );
     assert_eq!(quiet.state, Some(InterfaceState::Unproven));
-    assert_eq!((quiet.interfaces[0].per_second, quiet.interfaces[0].proven), (Some(0.0), Some(0)));
+    assert_eq!(
+        (quiet.interfaces[0].per_second, quiet.interfaces[0].proven),
+        (Some(0.0), Some(0))
+    );
     assert!(
         text(&quiet).contains("unproven: as planned; 1 of 1 interface had no interrupt in 2.0 s"),
         "{}",
@@ -102,23 +137,53 @@ fn proof_is_interrupts_where_planned() {
     let busy = status(&host, Some(&all_arrive(&host)));
     assert_eq!(busy.state, Some(InterfaceState::Ok));
     let card = &busy.interfaces[0];
-    assert_eq!((card.per_second, card.proven, card.local), (Some(20.0), Some(4), Some(4)));
-    assert_eq!((card.max_per_cpu, card.max_per_core, card.on_isolated, card.differ), (1, 1, 0, 0));
-    assert!(text(&busy).contains("\nok: as planned, and interrupts arrive there\n"), "{}", text(&busy));
-    assert!(text(&busy).contains("4 vectors as planned; interrupts arrived there on 4 of 4 queue vectors"));
+    assert_eq!(
+        (card.per_second, card.proven, card.local),
+        (Some(20.0), Some(4), Some(4))
+    );
+    assert_eq!(
+        (
+            card.max_per_cpu,
+            card.max_per_core,
+            card.on_isolated,
+            card.differ
+        ),
+        (1, 1, 0, 0)
+    );
+    assert!(
+        text(&busy).contains("\nok: as planned, and interrupts arrive there\n"),
+        "{}",
+        text(&busy)
+    );
+    assert!(
+        text(&busy)
+            .contains("4 vectors as planned; interrupts arrived there on 4 of 4 queue vectors")
+    );
 
     // One queue in use is proven; queues without traffic do not count against it.
     let irq = irqs(&host)[2];
-    let cpu = host.interfaces[0].vectors[2].effective.as_ref().unwrap().first().unwrap();
+    let cpu = host.interfaces[0].vectors[2]
+        .effective
+        .as_ref()
+        .unwrap()
+        .first()
+        .unwrap();
     let one = status(&host, Some(&seen(&[(irq, cpu, 3)])));
-    assert_eq!((one.state, one.interfaces[0].proven), (Some(InterfaceState::Ok), Some(1)));
+    assert_eq!(
+        (one.state, one.interfaces[0].proven),
+        (Some(InterfaceState::Ok), Some(1))
+    );
 }
 
 #[test]
 fn interrupts_on_other_cpus_than_planned_are_reported() {
     let host = in_planned_state();
     let mut growth = all_arrive(&host);
-    growth.interrupts.get_mut(&irqs(&host)[1]).unwrap().insert(0, 7);
+    growth
+        .interrupts
+        .get_mut(&irqs(&host)[1])
+        .unwrap()
+        .insert(0, 7);
     let status = status(&host, Some(&growth));
     assert_eq!(status.state, Some(InterfaceState::Pending));
     let row = &status.interfaces[0].vectors[1];
@@ -140,18 +205,28 @@ fn differences_are_reported_with_their_fix() {
     vectors[3].effective = Some(set("1"));
     let status = status(&host, None);
     let card = &status.interfaces[0];
-    let rows: Vec<_> = card.vectors.iter().map(|row| (row.state, row.why.as_deref())).collect();
+    let rows: Vec<_> = card
+        .vectors
+        .iter()
+        .map(|row| (row.state, row.why.as_deref()))
+        .collect();
     assert_eq!(
         rows,
         [
             (VectorState::Differs, Some("effective CPU is on node 0")),
             (VectorState::AsPlanned, None),
             (VectorState::Differs, Some("affinity has other CPUs, too")),
-            (VectorState::Pending, Some("on CPU 1 until its next interrupt")),
+            (
+                VectorState::Pending,
+                Some("on CPU 1 until its next interrupt")
+            ),
         ]
     );
     assert_eq!(card.vectors[2].effective, planned);
-    assert_eq!((status.state, card.differ, card.local), (Some(InterfaceState::Remote), 2, Some(2)));
+    assert_eq!(
+        (status.state, card.differ, card.local),
+        (Some(InterfaceState::Remote), 2, Some(2))
+    );
     assert_eq!(card.fix.as_deref(), Some("nicpin apply eth2"));
     assert_eq!(status.differ, 2);
 }
@@ -162,14 +237,23 @@ fn vectors_that_cannot_be_moved_are_counted_apart() {
     for vector in &mut host.interfaces[0].vectors {
         (vector.movable, vector.affinity, vector.effective) = (
             false,
-            mask(&Machine { topology: machine(2, 4, 1, 4).topology, ..Machine::default() }, &set("0")),
+            mask(
+                &Machine {
+                    topology: machine(2, 4, 1, 4).topology,
+                    ..Machine::default()
+                },
+                &set("0"),
+            ),
             Some(set("0")),
         );
     }
     settle(&mut host);
     let status = status(&host, None);
     let card = &status.interfaces[0];
-    assert_eq!((card.unmovable, card.differ, card.local, &card.fix), (4, 0, Some(0), &None));
+    assert_eq!(
+        (card.unmovable, card.differ, card.local, &card.fix),
+        (4, 0, Some(0), &None)
+    );
     assert_eq!(status.state, Some(InterfaceState::Unproven));
 }
 
@@ -194,7 +278,11 @@ fn polling_outside_the_vectors_cpu_is_reported() {
         (polling(false, 0, 2), None),
     ] {
         host.interfaces[0].polling = set;
-        assert_eq!(codes(&host), code.map(str::to_owned).into_iter().collect(), "{set:?}");
+        assert_eq!(
+            codes(&host),
+            code.map(str::to_owned).into_iter().collect(),
+            "{set:?}"
+        );
     }
     host.sockets_poll = true;
     assert_eq!(codes(&host), BTreeSet::from(["sockets-poll".to_owned()]));
@@ -233,13 +321,20 @@ fn a_running_irqbalance_is_reported() {
     put(&machine.path("/"), "/proc/812/stat", &irqbalance_since(100));
     let screen = machine.nicpin(&["status"]).stdout;
     assert!(
-        screen.contains("\nirqbalance  runs (process 812)") && screen.contains("by default every 10 s"),
+        screen.contains("\nirqbalance  runs (process 812)")
+            && screen.contains("by default every 10 s"),
         "{screen}"
     );
-    assert!(screen.contains("\n            fix: nicpin apply\n"), "{screen}");
+    assert!(
+        screen.contains("\n            fix: nicpin apply\n"),
+        "{screen}"
+    );
     // The process cannot be seen, nor any other.
     machine.remove("/proc/812");
-    let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
+    let screen = machine
+        .nicpin(&["status"])
+        .stdout
+        .replace("\n            ", " ");
     assert!(
         screen.contains("\nirqbalance  whether irqbalance runs could not be determined, because this user may not read /proc/812"),
         "{screen}"
@@ -255,17 +350,29 @@ fn bans_that_end_with_irqbalance_are_reported() {
     let machine = Copy::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]);
     let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
-    let vectors =
-        plan["interfaces"].as_array().unwrap().iter().flat_map(|i| i["vectors"].as_array().unwrap());
+    let vectors = plan["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|i| i["vectors"].as_array().unwrap());
     let planned: serde_json::Map<String, serde_json::Value> = vectors
         .filter(|vector| !vector["cpus"].is_null())
-        .map(|vector| (vector["irq"].to_string(), serde_json::json!({"device": "-", "action": "-"})))
+        .map(|vector| {
+            (
+                vector["irq"].to_string(),
+                serde_json::json!({"device": "-", "action": "-"}),
+            )
+        })
         .collect();
     put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
     std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     for (started, state, said) in [
-        (100, "banned", "leaves the 16 planned IRQs alone until it restarts"),
+        (
+            100,
+            "banned",
+            "leaves the 16 planned IRQs alone until it restarts",
+        ),
         (101, "moves", "by default every 10 s"),
     ] {
         machine.write("/proc/812/stat", &irqbalance_since(started));
@@ -273,7 +380,10 @@ fn bans_that_end_with_irqbalance_are_reported() {
             "schema": "nicpin.irqbalance/1", "process": [812, 100], "banned": [], "planned": planned, "stopped": false
         });
         machine.write("/run/nicpin/irqbalance.json", &record.to_string());
-        let screen = machine.nicpin(&["status"]).stdout.replace("\n            ", " ");
+        let screen = machine
+            .nicpin(&["status"])
+            .stdout
+            .replace("\n            ", " ");
         assert!(screen.contains(said), "{screen}");
         let json = machine.nicpin(&["status", "--format", "json"]).stdout;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -294,7 +404,10 @@ fn options_change_the_plan_and_are_noted() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
     let by_default = machine.nicpin(&["status"]).stdout;
-    assert!(!by_default.contains("\npending: ") && !by_default.contains("the same options"), "{by_default}");
+    assert!(
+        !by_default.contains("\npending: ") && !by_default.contains("the same options"),
+        "{by_default}"
+    );
     let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
     assert!(
         by_options.contains("\npending: ") && by_options.contains("apply needs the same options"),
@@ -304,13 +417,18 @@ fn options_change_the_plan_and_are_noted() {
 
 #[test]
 fn other_channels_than_planned_are_a_difference() {
-    let screen = Copy::of("dl980").nicpin(&["status", "--channels", "auto", "eth4"]).stdout;
+    let screen = Copy::of("dl980")
+        .nicpin(&["status", "--channels", "auto", "eth4"])
+        .stdout;
     assert!(
         screen.contains("its channels are not as planned: ")
             && screen.contains("nicpin apply --channels 8 eth4"),
         "{screen}"
     );
-    assert!(screen.contains("4 of 4 queue vectors on another node; 9 settings not as planned"), "{screen}");
+    assert!(
+        screen.contains("4 of 4 queue vectors on another node; 9 settings not as planned"),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -320,6 +438,10 @@ fn vectors_on_isolated_cpus_are_counted() {
     let status = status(&host, None);
     let card = &status.interfaces[0];
     assert_eq!(card.on_isolated, 1);
-    let why: Vec<_> = card.vectors.iter().filter_map(|row| row.why.as_deref()).collect();
+    let why: Vec<_> = card
+        .vectors
+        .iter()
+        .filter_map(|row| row.why.as_deref())
+        .collect();
     assert!(why.contains(&"effective CPU 5 is isolated"), "{why:?}");
 }

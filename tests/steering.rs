@@ -5,7 +5,9 @@ mod support;
 
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Channels;
-use support::host::{add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set};
+use support::host::{
+    add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set,
+};
 
 #[test]
 fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
@@ -15,7 +17,11 @@ fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
     host.interfaces[0].rx_queues[0].rps_cpus = Some(mask(&host, &set("0-3")));
     let plan = plan(&host);
     assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
-    let write = plan.writes.iter().find(|write| write.path.ends_with("rps_cpus")).unwrap();
+    let write = plan
+        .writes
+        .iter()
+        .find(|write| write.path.ends_with("rps_cpus"))
+        .unwrap();
     assert_eq!(
         (&*write.path, write.value.to_string().as_str()),
         ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0000")
@@ -29,7 +35,11 @@ fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
     host.interfaces[0].channels = Some(combined(2, 2));
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["8", "12"]);
-    assert_eq!(rps_of(&plan, "eth0"), ["9-11", "13-15"], "each the free cores of its own L3 domain");
+    assert_eq!(
+        rps_of(&plan, "eth0"),
+        ["9-11", "13-15"],
+        "each the free cores of its own L3 domain"
+    );
     let why = "to 6 free cores: the device has no more queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
@@ -40,14 +50,22 @@ fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     let mut host = machine(1, 12, 1, 6);
     add(&mut host, "em1", Some(0), 4);
     host.interfaces[0].driver = Some("tg3".to_owned());
-    host.interfaces[0].channels =
-        Some(Channels { max_rx: 4, max_tx: 4, rx: 4, tx: 1, ..Channels::default() });
+    host.interfaces[0].channels = Some(Channels {
+        max_rx: 4,
+        max_tx: 4,
+        rx: 4,
+        tx: 1,
+        ..Channels::default()
+    });
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "em1")), ["1", "6", "2", "7"]);
     assert_eq!(rps_of(&plan, "em1"), ["3,5,11", "8-9", "4,10", ""]);
     let why = "to 7 free cores (not CPU 0's): the device has no more queues";
     assert_eq!(&*of(&plan, "em1").rx_queues[0].why, why);
-    assert_eq!(&*of(&plan, "em1").rx_queues[3].why, "off: too few free cores");
+    assert_eq!(
+        &*of(&plan, "em1").rx_queues[3].why,
+        "off: too few free cores"
+    );
 }
 
 /// A driver without the choice has one queue; the kernel has no `xps_cpus` then.
@@ -62,7 +80,11 @@ fn rule_6_a_driver_with_one_queue_gets_rps() {
         (vec!["1".to_owned()], vec!["2".to_owned()])
     );
     for name in ["eth0", "eth1"] {
-        assert_eq!(rps_of(&plan, name), ["3,7"], "the one core that takes no queue, but for that of CPU 0");
+        assert_eq!(
+            rps_of(&plan, name),
+            ["3,7"],
+            "the one core that takes no queue, but for that of CPU 0"
+        );
     }
     // tg3 has four queues, and one with an INTx line.
     let everywhere = mask(&host, &host.topology.online);
@@ -81,9 +103,15 @@ fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() 
         assert_eq!(rps_of(&plan, "eth0"), ["", ""]);
         of(&plan, "eth0").rx_queues[0].why.to_string()
     };
-    assert_eq!(why(&host), "off: the number of queues that the device can have is unknown");
+    assert_eq!(
+        why(&host),
+        "off: the number of queues that the device can have is unknown"
+    );
     host.interfaces[0].channels = Some(combined(2, 2));
-    assert_eq!(rps_of(&plan(&host), "eth0"), ["17-19,24,26,28,30", "21-23,25,27,29,31"]);
+    assert_eq!(
+        rps_of(&plan(&host), "eth0"),
+        ["17-19,24,26,28,30", "21-23,25,27,29,31"]
+    );
     host.interfaces[0].device.parent = Some("0000:01:00.0".to_owned());
     assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
     host.interfaces[0].device.parent = None;
@@ -103,7 +131,10 @@ fn rule_6_the_cores_of_other_interfaces_are_not_free() {
     }
     let plan = plan_with(&host, &[], &["eth0"]);
     assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
-    assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, "off: every candidate core takes a queue");
+    assert_eq!(
+        &*of(&plan, "eth0").rx_queues[0].why,
+        "off: every candidate core takes a queue"
+    );
 }
 
 /// 63 queues on 64 cores: the last core does not help 63 queues.
@@ -126,7 +157,10 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
     let more = plan(&host);
     assert_eq!(rps_of(&more, "eth0"), ["", ""]);
     assert_eq!(codes(of(&more, "eth0")), ["more-queues-possible"]);
-    assert_eq!(fix(of(&more, "eth0")).as_deref(), Some("nicpin apply --channels 6 eth0"));
+    assert_eq!(
+        fix(of(&more, "eth0")).as_deref(),
+        Some("nicpin apply --channels 6 eth0")
+    );
     host.interfaces[0].channels = Some(combined(2, 2));
     assert_eq!(rps_of(&plan(&host), "eth0"), ["10,12,14", "11,13,15"]);
 }
@@ -146,7 +180,11 @@ fn rule_6_xps_parts_all_online_cpus_by_nearest_completion() {
     add(&mut host, "eth0", Some(1), 2);
     let xps = |plan: &nicpin::plan::Plan| -> Vec<String> {
         let text = |cpus: &Option<CpuSet>| cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string);
-        of(plan, "eth0").tx_queues.iter().map(|tx| text(&tx.xps_cpus)).collect()
+        of(plan, "eth0")
+            .tx_queues
+            .iter()
+            .map(|tx| text(&tx.xps_cpus))
+            .collect()
     };
     // Node 1 has the cores 2,6 and 3,7; the CPUs of node 0 are divided evenly, by cores.
     assert_eq!(xps(&plan(&host)), ["0,2,4,6", "1,3,5,7"]);

@@ -26,7 +26,11 @@ fn in_its_own_process(test: &str) -> bool {
         return true;
     }
     let mut own = Command::new(std::env::current_exe().unwrap());
-    let output = own.args(["--exact", test, "--nocapture"]).env("STOP_TEST", "1").output().unwrap();
+    let output = own
+        .args(["--exact", test, "--nocapture"])
+        .env("STOP_TEST", "1")
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     false
 }
@@ -44,11 +48,18 @@ fn stopping_root(machine: &Copy) -> Root {
 }
 
 fn apply_to(root: &Root, atomic: bool) -> ApplyOutcome {
-    let options = Options { atomic, ..Options::default() };
+    let options = Options {
+        atomic,
+        ..Options::default()
+    };
     apply::apply(root, options, |root| {
-        let machine = nicpin::read::machine(root, Wants::default()).map_err(apply::ApplyError::from)?;
-        let plan =
-            nicpin::plan::plan(&machine, &Policy::default(), &Selection::new(&machine, &[], false).unwrap());
+        let machine =
+            nicpin::read::machine(root, Wants::default()).map_err(apply::ApplyError::from)?;
+        let plan = nicpin::plan::plan(
+            &machine,
+            &Policy::default(),
+            &Selection::new(&machine, &[], false).unwrap(),
+        );
         Ok::<_, apply::ApplyError>((machine, plan))
     })
     .unwrap()
@@ -57,7 +68,10 @@ fn apply_to(root: &Root, atomic: bool) -> ApplyOutcome {
 fn changed(results: &[WriteResult]) -> usize {
     let left_out = results.iter().filter(|result| !result.changed());
     for result in left_out {
-        assert_eq!(result.detail.as_deref(), Some("not written: ended by SIGTERM; fix: run again"));
+        assert_eq!(
+            result.detail.as_deref(),
+            Some("not written: ended by SIGTERM; fix: run again")
+        );
     }
     results.iter().filter(|result| result.changed()).count()
 }
@@ -70,7 +84,14 @@ fn an_apply_ends_after_the_current_write() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
     let done = apply_to(&stopping_root(&machine), false);
-    assert_eq!((changed(&done.results), done.results.len() > 3, done.failed()), (3, true, true));
+    assert_eq!(
+        (
+            changed(&done.results),
+            done.results.len() > 3,
+            done.failed()
+        ),
+        (3, true, true)
+    );
     assert_ne!(machine.texts(), before);
     // The record has all of it.
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -99,8 +120,17 @@ fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    let restored = apply::restore(&stopping_root(&machine), Duration::from_secs(1)).unwrap().unwrap();
-    assert_eq!((changed(&restored.results), restored.failed(), restored.results.len() > 3), (3, true, true));
+    let restored = apply::restore(&stopping_root(&machine), Duration::from_secs(1))
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (
+            changed(&restored.results),
+            restored.failed(),
+            restored.results.len() > 3
+        ),
+        (3, true, true)
+    );
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
 }
@@ -112,8 +142,14 @@ fn a_signal_to_the_program_is_such_a_request() {
         let machine = Copy::of("wide");
         let before = machine.texts();
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-        command.args(["apply", "--atomic", "--root"]).arg(machine.path("/"));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command
+            .args(["apply", "--atomic", "--root"])
+            .arg(machine.path("/"));
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         while !machine.path("/run/nicpin/state.json").exists() {
             std::thread::yield_now();
         }
@@ -129,7 +165,8 @@ fn a_signal_to_the_program_is_such_a_request() {
         }
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
-            said.replace("\n          ", " ").contains("not written: ended by SIGTERM; fix: run again"),
+            said.replace("\n          ", " ")
+                .contains("not written: ended by SIGTERM; fix: run again"),
             "{said}"
         );
         assert_eq!(machine.texts(), before);
@@ -139,8 +176,12 @@ fn a_signal_to_the_program_is_such_a_request() {
 
 /// Whether the process has ended or has blocked SIGTERM to wait for it.
 fn catches(pid: Pid) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
-    let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:")) else { return true };
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return true;
+    };
+    let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:")) else {
+        return true;
+    };
     status.contains("State:\tZ") || u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << 14) != 0
 }
 
@@ -148,11 +189,20 @@ fn catches(pid: Pid) -> bool {
 fn a_restore_that_waits_for_another_nicpin_ends() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    let lock = File::options().write(true).open(machine.path("/run/nicpin/lock")).unwrap();
+    let lock = File::options()
+        .write(true)
+        .open(machine.path("/run/nicpin/lock"))
+        .unwrap();
     lock.lock().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    command.args(["restore", "--wait", "3600", "--root"]).arg(machine.path("/"));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command
+        .args(["restore", "--wait", "3600", "--root"])
+        .arg(machine.path("/"));
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let pid = Pid::from_raw(child.id().try_into().unwrap());
     while !catches(pid) {
         std::thread::yield_now();
@@ -160,5 +210,8 @@ fn a_restore_that_waits_for_another_nicpin_ends() {
     kill(pid, Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && said.contains("locked by"), "{said}");
+    assert!(
+        output.status.code() == Some(1) && said.contains("locked by"),
+        "{said}"
+    );
 }

@@ -25,7 +25,12 @@ impl Stored {
     }
 
     fn path(&self) -> String {
-        self.dir.path().join("plan.json").to_str().unwrap().to_owned()
+        self.dir
+            .path()
+            .join("plan.json")
+            .to_str()
+            .unwrap()
+            .to_owned()
     }
 
     fn json(&self) -> Value {
@@ -50,11 +55,18 @@ fn refused(machine: &Copy, stored: &Stored, expected: &str) {
     let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(run.code, 1, "{text}{}", run.stderr);
     assert!(text.contains(expected), "{expected}: {text}");
-    assert!(text.contains("misfit nothing was written") && text.contains("changed=0 "), "{text}");
+    assert!(
+        text.contains("misfit nothing was written") && text.contains("changed=0 "),
+        "{text}"
+    );
     assert_eq!(machine.snapshot(), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
-    let json: Value = serde_json::from_str(&stored.apply(machine, &["--format", "json"]).stdout).unwrap();
-    assert_eq!((&json["misfit"], &json["changed"]), (&true.into(), &0.into()));
+    let json: Value =
+        serde_json::from_str(&stored.apply(machine, &["--format", "json"]).stdout).unwrap();
+    assert_eq!(
+        (&json["misfit"], &json["changed"]),
+        (&true.into(), &0.into())
+    );
     assert!(!json["changes"].as_array().unwrap().is_empty());
 }
 
@@ -64,14 +76,25 @@ fn a_stored_plan_does_what_apply_does() {
         let (stored, planned) = (Copy::of(name), Copy::of(name));
         let plan = Stored::of(&stored);
         let run = plan.apply(&stored, &[]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}: {}", run.stdout);
+        assert_eq!(
+            (run.code, run.stderr.as_str()),
+            (0, ""),
+            "{name}: {}",
+            run.stdout
+        );
         assert_eq!(planned.nicpin(&["apply"]).code, 0);
         assert_eq!(stored.snapshot(), planned.snapshot(), "{name}");
         let last = |run: &Run| run.stdout.lines().last().unwrap().to_owned();
-        assert!(last(&run).starts_with(&format!("plan {}: ", plan.json()["hash"].as_str().unwrap())));
+        assert!(
+            last(&run).starts_with(&format!("plan {}: ", plan.json()["hash"].as_str().unwrap()))
+        );
         // And a second time, with all settings as planned.
         let again = plan.apply(&stored, &[]);
-        assert!(again.code == 0 && last(&again).contains("changed=0 "), "{name}: {}", again.stdout);
+        assert!(
+            again.code == 0 && last(&again).contains("changed=0 "),
+            "{name}: {}",
+            again.stdout
+        );
         assert_eq!(stored.nicpin(&["restore"]).code, 0);
     }
 }
@@ -81,9 +104,20 @@ fn a_plan_comes_from_standard_input() {
     let machine = Copy::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    command.args(["apply", "--plan", "-", "--root"]).arg(machine.path("/"));
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(plan.as_bytes()).unwrap();
+    command
+        .args(["apply", "--plan", "-", "--root"])
+        .arg(machine.path("/"));
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(plan.as_bytes())
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
@@ -107,14 +141,27 @@ fn other_irq_numbers_are_named_and_with_force_followed() {
     std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
     let irqs = machine.path("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs");
     std::fs::rename(irqs.join("71"), irqs.join("171")).unwrap();
-    machine.write("/proc/interrupts", &machine.read("/proc/interrupts").replace("\n  71:", "\n 171:"));
+    machine.write(
+        "/proc/interrupts",
+        &machine
+            .read("/proc/interrupts")
+            .replace("\n  71:", "\n 171:"),
+    );
     // IRQ 71 now belongs to another device.
     std::fs::create_dir(machine.path("/proc/irq/71")).unwrap();
     machine.write("/proc/irq/71/smp_affinity", "001\n");
-    refused(&machine, &stored, "eth2: other IRQ numbers: combined 0 71 is now 171");
+    refused(
+        &machine,
+        &stored,
+        "eth2: other IRQ numbers: combined 0 71 is now 171",
+    );
     let run = stored.apply(&machine, &["--force"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    assert!(run.stdout.contains(&format!("changed={planned} ")), "{}", run.stdout);
+    assert!(
+        run.stdout.contains(&format!("changed={planned} ")),
+        "{}",
+        run.stdout
+    );
     assert_eq!(machine.read("/proc/irq/171/smp_affinity"), "040");
     assert_eq!(machine.read("/proc/irq/71/smp_affinity"), "001\n");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
@@ -127,7 +174,11 @@ fn interfaces_that_are_gone_renamed_or_another_device() {
     machine.remove("/sys/class/net/nic1");
     refused(&machine, &stored, "nic1: is absent, and so is device ");
     let run = stored.apply(&machine, &["--force"]);
-    assert!(run.code == 1 && run.stdout.contains("; left out"), "{}", run.stdout);
+    assert!(
+        run.code == 1 && run.stdout.contains("; left out"),
+        "{}",
+        run.stdout
+    );
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 0);
 
     let machine = Copy::of("two-node");
@@ -145,7 +196,11 @@ fn queues_vectors_and_cpus_that_have_changed() {
     let machine = Copy::of("two-node");
     let stored = Stored::of(&machine);
     machine.remove("/sys/class/net/nic0/queues/rx-3");
-    refused(&machine, &stored, "nic0: had 4 rx and 4 tx queues, has 3 rx and 4 tx queues");
+    refused(
+        &machine,
+        &stored,
+        "nic0: had 4 rx and 4 tx queues, has 3 rx and 4 tx queues",
+    );
 
     let machine = Copy::of("two-node");
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
@@ -154,13 +209,20 @@ fn queues_vectors_and_cpus_that_have_changed() {
     // The other parts fit.
     let run = stored.apply(&machine, &["--force"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
-    assert!(run.stdout.contains("refused=0 vanished=0"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("refused=0 vanished=0"),
+        "{}",
+        run.stdout
+    );
 
     let machine = Copy::of("two-node");
     let vector = &stored.json()["interfaces"][0]["vectors"][0];
     let row = format!("  {}", vector["action"].as_str().unwrap());
     let interrupts = machine.read("/proc/interrupts");
-    let without: Vec<&str> = interrupts.lines().filter(|line| !line.ends_with(&row)).collect();
+    let without: Vec<&str> = interrupts
+        .lines()
+        .filter(|line| !line.ends_with(&row))
+        .collect();
     assert_eq!(without.len() + 1, interrupts.lines().count());
     machine.write("/proc/interrupts", &(without.join("\n") + "\n"));
     let actions = format!("/sys/kernel/irq/{}", vector["irq"]);
@@ -187,19 +249,39 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
         ("it belongs to no vector and no queue of the plan", |plan| {
             plan["writes"][0]["path"] = "/proc/irq/default_smp_affinity".into();
         }),
-        ("the only file of this kind is net.core.rps_sock_flow_entries", |plan| {
-            plan["writes"][0]["kind"] = "sysctl".into();
-            plan["writes"][0]["path"] = "/proc/sys/kernel/modprobe".into();
+        (
+            "the only file of this kind is net.core.rps_sock_flow_entries",
+            |plan| {
+                plan["writes"][0]["kind"] = "sysctl".into();
+                plan["writes"][0]["path"] = "/proc/sys/kernel/modprobe".into();
+            },
+        ),
+        (
+            "the value differs from that of its vector or queue",
+            |plan| {
+                plan["writes"][0]["value"] = "ff".into();
+            },
+        ),
+        (
+            "the value differs from that of its vector or queue",
+            |plan| {
+                plan["writes"][0]["value"] = "$(reboot)".into();
+            },
+        ),
+        ("its interface is not in the plan", |plan| {
+            plan["writes"][0]["interface"] = "nic7".into()
         }),
-        ("the value differs from that of its vector or queue", |plan| {
-            plan["writes"][0]["value"] = "ff".into();
-        }),
-        ("the value differs from that of its vector or queue", |plan| {
-            plan["writes"][0]["value"] = "$(reboot)".into();
-        }),
-        ("its interface is not in the plan", |plan| plan["writes"][0]["interface"] = "nic7".into()),
         ("it changes the channels of nic0 first", |plan| {
-            let names = ["rx", "tx", "other", "combined", "max_rx", "max_tx", "max_other", "max_combined"];
+            let names = [
+                "rx",
+                "tx",
+                "other",
+                "combined",
+                "max_rx",
+                "max_tx",
+                "max_other",
+                "max_combined",
+            ];
             let channels: Value = names.into_iter().map(|name| (name, 1)).collect();
             plan["channels"] = json!([{ "interface": "nic0", "current": channels, "wanted": channels,
                 "command": "reboot", "why": "" }]);
@@ -209,7 +291,11 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
         let machine = Copy::of("two-node");
         for (path, text) in [("/proc/irq/1", "ff\n"), ("/proc/sys/kernel", "x\n")] {
             std::fs::create_dir_all(machine.path(path)).unwrap();
-            let name = if path.contains("irq") { "smp_affinity" } else { "core_pattern" };
+            let name = if path.contains("irq") {
+                "smp_affinity"
+            } else {
+                "core_pattern"
+            };
             machine.write(&format!("{path}/{name}"), text);
         }
         let stored = Stored::of(&machine);
@@ -254,13 +340,26 @@ fn files_that_are_not_plans() {
     ] {
         std::fs::write(stored.path(), text).unwrap();
         let run = stored.apply(&machine, &[]);
-        assert!(run.code == 1 && run.stderr.contains(expected), "{text}: {}", run.stderr);
+        assert!(
+            run.code == 1 && run.stderr.contains(expected),
+            "{text}: {}",
+            run.stderr
+        );
         assert!(run.stderr.contains("plan.json: "), "{}", run.stderr);
     }
     let run = machine.nicpin(&["apply", "--plan", "/nowhere/plan.json"]);
-    assert!(run.code == 1 && run.stderr.contains("/nowhere/plan.json: "), "{}", run.stderr);
+    assert!(
+        run.code == 1 && run.stderr.contains("/nowhere/plan.json: "),
+        "{}",
+        run.stderr
+    );
     // The plan has the interfaces and the policy, so selectors and options are refused.
-    for args in [&["nic0"][..], &["--scope", "all"], &["--config", "x"], &["--if-present"]] {
+    for args in [
+        &["nic0"][..],
+        &["--scope", "all"],
+        &["--config", "x"],
+        &["--if-present"],
+    ] {
         assert_eq!(stored.apply(&machine, args).code, 64, "{args:?}");
     }
     assert_eq!(machine.nicpin(&["apply", "--force"]).code, 64);

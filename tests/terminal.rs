@@ -18,16 +18,31 @@ fn hostile() -> Copy {
     put(&top, "/sys/class/net/nic0/operstate", HOSTILE);
     put(&top, "/sys/kernel/irq/36/actions", HOSTILE);
     put(&top, "/proc/sys/kernel/osrelease", HOSTILE);
-    let interrupts =
-        machine.read("/proc/interrupts").replace("virtio0-input.0", "virtio0\u{1b}[2J\u{202e}-input.0\r");
+    let interrupts = machine
+        .read("/proc/interrupts")
+        .replace("virtio0-input.0", "virtio0\u{1b}[2J\u{202e}-input.0\r");
     machine.write("/proc/interrupts", &interrupts);
-    let driver = std::fs::canonicalize(machine.path("/sys/class/net/nic1/device")).unwrap().join("driver");
+    let driver = std::fs::canonicalize(machine.path("/sys/class/net/nic1/device"))
+        .unwrap()
+        .join("driver");
     std::fs::remove_file(&driver).unwrap();
     symlink(format!("../../../bus/pci/drivers/{HOSTILE}"), &driver).unwrap();
-    put(&top, "/proc/812/stat", &format!("812 (irqbalance) S {}", ["7"; 49].join(" ")));
+    put(
+        &top,
+        "/proc/812/stat",
+        &format!("812 (irqbalance) S {}", ["7"; 49].join(" ")),
+    );
     put(&top, "/run/irqbalance/irqbalance812.sock", "");
-    put(&top, "/etc/default/irqbalance", "IRQBALANCE_ARGS=\"--policyscript=/a\u{1b}[2J\u{202e}/b\"");
-    put(&top, "/etc/systemd/network/9.link", "[Link]\nIRQAffinityPolicy=spread\u{1b}[2J");
+    put(
+        &top,
+        "/etc/default/irqbalance",
+        "IRQBALANCE_ARGS=\"--policyscript=/a\u{1b}[2J\u{202e}/b\"",
+    );
+    put(
+        &top,
+        "/etc/systemd/network/9.link",
+        "[Link]\nIRQAffinityPolicy=spread\u{1b}[2J",
+    );
     std::fs::create_dir_all(machine.path("/sys/class/net/evil\u{1b}[2J\nFAKE")).unwrap();
     machine
 }
@@ -38,7 +53,10 @@ fn is_clean(run: &Run) -> bool {
         (c.is_control() && c != '\n')
             || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    !text.contains(unsafe_character) && !text.lines().any(|line| line.trim_start().starts_with("FAKE"))
+    !text.contains(unsafe_character)
+        && !text
+            .lines()
+            .any(|line| line.trim_start().starts_with("FAKE"))
 }
 
 #[test]
@@ -70,17 +88,30 @@ fn no_command_prints_them() {
     let json = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     let link = value["interfaces"][0]["link"].as_str().unwrap();
-    assert_eq!(link, HOSTILE.split_whitespace().next().unwrap(), "JSON has the text itself");
+    assert_eq!(
+        link,
+        HOSTILE.split_whitespace().next().unwrap(),
+        "JSON has the text itself"
+    );
 }
 
 #[test]
 fn errors_are_one_line_with_a_part_of_the_text() {
     let long = HOSTILE.repeat(500);
-    for path in ["/proc/irq/36/smp_affinity", "/sys/devices/system/node/node0/distance", "/etc/nicpin.toml"] {
+    for path in [
+        "/proc/irq/36/smp_affinity",
+        "/sys/devices/system/node/node0/distance",
+        "/etc/nicpin.toml",
+    ] {
         let machine = Copy::of("two-node");
         put(&machine.path("/"), path, &long);
         let run = machine.nicpin(&["plan"]);
-        assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{path}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stderr.lines().count()),
+            (1, 1),
+            "{path}: {}",
+            run.stderr
+        );
         assert!(is_clean(&run) && run.stderr.len() < 1000, "{path}: {run:?}");
     }
 }
@@ -91,10 +122,17 @@ fn a_stored_plan_with_control_characters_is_refused() {
     let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let file = machine.path("/plan.json");
     for hostile in ["\\u001b[2J", "\\nFAKE", "\\u009b", "\\r"] {
-        std::fs::write(&file, plan.replacen("\"link\": \"", &format!("\"link\": \"{hostile}"), 1)).unwrap();
+        std::fs::write(
+            &file,
+            plan.replacen("\"link\": \"", &format!("\"link\": \"{hostile}"), 1),
+        )
+        .unwrap();
         let run = machine.nicpin(&["apply", "--plan", file.to_str().unwrap()]);
         assert_eq!(run.code, 1, "{hostile}: {run:?}");
-        assert!(run.stderr.contains("has a control character") && is_clean(&run), "{hostile}: {run:?}");
+        assert!(
+            run.stderr.contains("has a control character") && is_clean(&run),
+            "{hostile}: {run:?}"
+        );
     }
 }
 
@@ -104,14 +142,19 @@ fn a_capture_with_control_characters_in_names_is_refused() {
     let mut header = tar::Header::new_gnu();
     header.set_size(0);
     header.set_mode(0o644);
-    archive.append_data(&mut header, "sys/\u{1b}[2J\nFAKE", &b""[..]).unwrap();
+    archive
+        .append_data(&mut header, "sys/\u{1b}[2J\nFAKE", &b""[..])
+        .unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &archive.into_inner().unwrap()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.tar.gz");
     std::fs::write(&file, gzip.finish().unwrap()).unwrap();
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
-    assert!(run.code == 1 && run.stderr.contains("control character") && is_clean(&run), "{run:?}");
+    assert!(
+        run.code == 1 && run.stderr.contains("control character") && is_clean(&run),
+        "{run:?}"
+    );
 }
 
 /// What is printed as a fix is pasted into a shell.
@@ -122,11 +165,22 @@ fn fixes_quote_names_for_the_shell() {
     let top = machine.path("/");
     put(&top, &format!("{device}/channels/3/cpu"), "1");
     put(&top, &format!("{device}/net/eth9/operstate"), "up");
-    symlink("../../bus/vmbus", machine.path(&format!("{device}/subsystem"))).unwrap();
+    symlink(
+        "../../bus/vmbus",
+        machine.path(&format!("{device}/subsystem")),
+    )
+    .unwrap();
     symlink("../..", machine.path(&format!("{device}/net/eth9/device"))).unwrap();
     let target = format!("../..{}/net/eth9", device.trim_start_matches("/sys"));
     symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
     let run = machine.nicpin(&["plan", "eth9"]);
     let fix = "echo CPU > '/sys/bus/vmbus/devices/a;reboot $(x)/channels/CHANNEL/cpu'";
-    assert!(run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(fix), "{run:?}");
+    assert!(
+        run.stdout
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(fix),
+        "{run:?}"
+    );
 }

@@ -32,18 +32,46 @@ use this_machine::{balancer, kernel, programs, run, small_run, users};
 type Test = (&'static str, &'static [Need], fn());
 
 const TESTS: &[Test] = &[
-    ("an_interface_that_is_not_there_has_no_queues", &[Need::Netdev], kernel::no_queues_without_an_interface),
-    ("pages_are_of_the_node", &[Need::MemoryPolicy], kernel::pages_are_of_the_node),
-    ("a_threads_memory_is_bound_and_says_so", &[Need::MemoryPolicy], kernel::a_threads_memory_is_bound),
-    ("a_rate_is_measured", &[Need::MemoryPolicy], kernel::a_rate_is_measured),
-    ("what_a_bound_thread_starts_is_bound", &[Need::MemoryPolicy], run::what_a_bound_thread_starts_is_bound),
+    (
+        "an_interface_that_is_not_there_has_no_queues",
+        &[Need::Netdev],
+        kernel::no_queues_without_an_interface,
+    ),
+    (
+        "pages_are_of_the_node",
+        &[Need::MemoryPolicy],
+        kernel::pages_are_of_the_node,
+    ),
+    (
+        "a_threads_memory_is_bound_and_says_so",
+        &[Need::MemoryPolicy],
+        kernel::a_threads_memory_is_bound,
+    ),
+    (
+        "a_rate_is_measured",
+        &[Need::MemoryPolicy],
+        kernel::a_rate_is_measured,
+    ),
+    (
+        "what_a_bound_thread_starts_is_bound",
+        &[Need::MemoryPolicy],
+        run::what_a_bound_thread_starts_is_bound,
+    ),
     (
         "the_command_is_bound_and_its_end_is_its_own",
         &[Need::MemoryPolicy, Need::Interface],
         run::a_command_is_bound,
     ),
-    ("a_capture_plans_as_this_machine", &[Need::Interface], programs::a_capture_plans_as_this_machine),
-    ("a_policy_of_another_user_or_group_is_not_applied", &[Need::Root], users::a_policy_of_another_user),
+    (
+        "a_capture_plans_as_this_machine",
+        &[Need::Interface],
+        programs::a_capture_plans_as_this_machine,
+    ),
+    (
+        "a_policy_of_another_user_or_group_is_not_applied",
+        &[Need::Root],
+        users::a_policy_of_another_user,
+    ),
     (
         "a_file_that_an_acl_lets_another_user_write_is_not_trusted",
         &[Need::Acl],
@@ -54,29 +82,83 @@ const TESTS: &[Test] = &[
         &[Need::Root],
         users::only_root_applies,
     ),
-    ("hidden_processes_fail_no_command", &[Need::Root], users::hidden_processes_fail_no_command),
+    (
+        "hidden_processes_fail_no_command",
+        &[Need::Root],
+        users::hidden_processes_fail_no_command,
+    ),
     ("irqbalance_is_asked", &[Need::Root], balancer::is_asked),
-    ("irqbalance_costs_at_most_five_seconds", &[Need::Root], balancer::costs_at_most_five_seconds),
-    ("impostors_of_irqbalance_are_not_asked", &[Need::Root], balancer::impostors_are_not_asked),
-    ("a_capture_does_not_go_to_a_terminal", &[Need::Program("script")], programs::a_capture_and_a_terminal),
+    (
+        "irqbalance_costs_at_most_five_seconds",
+        &[Need::Root],
+        balancer::costs_at_most_five_seconds,
+    ),
+    (
+        "impostors_of_irqbalance_are_not_asked",
+        &[Need::Root],
+        balancer::impostors_are_not_asked,
+    ),
+    (
+        "a_capture_does_not_go_to_a_terminal",
+        &[Need::Program("script")],
+        programs::a_capture_and_a_terminal,
+    ),
     (
         "a_running_machine_without_sysfs_is_not_planned",
         &[Need::MountNamespace],
         programs::a_machine_without_sysfs_is_not_planned,
     ),
-    ("a_full_run_keeps_nothing_from_being_restored", &[Need::MountNamespace], small_run::a_full_run),
-    ("pages_are_good_roff", &[Need::Program("mandoc")], programs::pages_are_good_roff),
-    ("bash_completes", &[Need::Program("bash"), Need::Program("setsid")], || {
-        programs::completes("bash", &["--norc", "--noprofile", "-i"], "PS1=");
+    (
+        "a_full_run_keeps_nothing_from_being_restored",
+        &[Need::MountNamespace],
+        small_run::a_full_run,
+    ),
+    (
+        "pages_are_good_roff",
+        &[Need::Program("mandoc")],
+        programs::pages_are_good_roff,
+    ),
+    (
+        "bash_completes",
+        &[Need::Program("bash"), Need::Program("setsid")],
+        || {
+            programs::completes("bash", &["--norc", "--noprofile", "-i"], "PS1=");
+        },
+    ),
+    (
+        "zsh_completes",
+        &[Need::Program("zsh"), Need::Program("setsid")],
+        || {
+            programs::completes(
+                "zsh",
+                &["-f", "-i"],
+                "PS1=; autoload -U compinit; compinit -u -D; bindkey -e",
+            );
+        },
+    ),
+    (
+        "fish_completes",
+        &[Need::Program("fish")],
+        programs::fish_completes,
+    ),
+    (
+        "output_to_a_device",
+        &[Need::Root],
+        programs::output_to_a_device,
+    ),
+    (
+        "bash_reads_its_completions",
+        &[Need::Program("bash")],
+        || programs::completions_are_read_by("bash"),
+    ),
+    (
+        "fish_reads_its_completions",
+        &[Need::Program("fish")],
+        || programs::completions_are_read_by("fish"),
+    ),
+    ("zsh_reads_its_completions", &[Need::Program("zsh")], || {
+        programs::completions_are_read_by("zsh")
     }),
-    ("zsh_completes", &[Need::Program("zsh"), Need::Program("setsid")], || {
-        programs::completes("zsh", &["-f", "-i"], "PS1=; autoload -U compinit; compinit -u -D; bindkey -e");
-    }),
-    ("fish_completes", &[Need::Program("fish")], programs::fish_completes),
-    ("output_to_a_device", &[Need::Root], programs::output_to_a_device),
-    ("bash_reads_its_completions", &[Need::Program("bash")], || programs::completions_are_read_by("bash")),
-    ("fish_reads_its_completions", &[Need::Program("fish")], || programs::completions_are_read_by("fish")),
-    ("zsh_reads_its_completions", &[Need::Program("zsh")], || programs::completions_are_read_by("zsh")),
 ];
 
 /// A requirement of a test.
@@ -105,19 +187,24 @@ impl Need {
             Self::Root => (!is_root()).then(|| "root".to_owned()),
             Self::Acl => {
                 let file = tempfile::NamedTempFile::new().unwrap();
-                let_write(file.path(), 0).err().map(|error| format!("POSIX ACLs ({error})"))
+                let_write(file.path(), 0)
+                    .err()
+                    .map(|error| format!("POSIX ACLs ({error})"))
             }
-            Self::MemoryPolicy => {
-                sys::allowed_nodes().err().map(|error| format!("memory policy (get_mempolicy: {error})"))
-            }
+            Self::MemoryPolicy => sys::allowed_nodes()
+                .err()
+                .map(|error| format!("memory policy (get_mempolicy: {error})")),
             Self::MountNamespace => {
                 let made = Command::new("unshare").args(["-rm", "true"]).output();
-                (!made.is_ok_and(|made| made.status.success())).then(|| "a mount namespace".to_owned())
+                (!made.is_ok_and(|made| made.status.success()))
+                    .then(|| "a mount namespace".to_owned())
             }
-            Self::Netdev => ask_netdev(0).err().map(|error| format!("netlink family netdev ({error})")),
-            Self::Interface => {
-                run::interface().is_none().then(|| "an interface with a device behind it".to_owned())
-            }
+            Self::Netdev => ask_netdev(0)
+                .err()
+                .map(|error| format!("netlink family netdev ({error})")),
+            Self::Interface => run::interface()
+                .is_none()
+                .then(|| "an interface with a device behind it".to_owned()),
             Self::Program(name) => {
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 let here = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
@@ -133,7 +220,9 @@ impl Need {
             // Queues and NAPI instances since 6.8.
             Self::Netdev => release() >= Some((6, 8)),
             Self::Interface | Self::Acl | Self::MountNamespace => false,
-            Self::Program(name) => ["bash", "fish", "mandoc", "script", "setsid", "zsh"].contains(&name),
+            Self::Program(name) => {
+                ["bash", "fish", "mandoc", "script", "setsid", "zsh"].contains(&name)
+            }
         }
     }
 }
@@ -141,7 +230,9 @@ impl Need {
 /// The version of the running kernel.
 fn release() -> Option<(u32, u32)> {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse().ok());
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|number| number.parse().ok());
     Some((numbers.next()?, numbers.next()?))
 }
 
@@ -157,7 +248,9 @@ fn trial(&(name, needs, test): &Test) -> Trial {
             return Ok(Completion::Completed);
         };
         if in_ci && need.is_in_ci() {
-            return Err(Failed::from(format!("not run, for want of what CI has: {missing}")));
+            return Err(Failed::from(format!(
+                "not run, for want of what CI has: {missing}"
+            )));
         }
         MISSED.lock().unwrap().insert(missing.clone());
         Ok(Completion::ignored_with(format!("needs {missing}")))
@@ -172,7 +265,11 @@ fn main() -> ExitCode {
     let missed: Vec<String> = MISSED.lock().unwrap().iter().cloned().collect();
     if !missed.is_empty() {
         let all = conclusion.num_passed + conclusion.num_failed + conclusion.num_ignored;
-        println!("skipped {} of {all}, which need: {}\n", conclusion.num_ignored, missed.join(", "));
+        println!(
+            "skipped {} of {all}, which need: {}\n",
+            conclusion.num_ignored,
+            missed.join(", ")
+        );
     }
     conclusion.exit_code()
 }

@@ -28,15 +28,29 @@ fn sparse_nodes_one_without_cpus() {
     put(dir.path(), &format!("{CPU}/online"), "0-7");
     put(dir.path(), &format!("{CPU}/possible"), "0-127");
     put(dir.path(), &format!("{NODE}/online"), "0,8,252");
-    for (id, cpus, distances) in [(0, "0-3", "10 40 80"), (8, "4-7", "40 10 90"), (252, "", "80 90 10")] {
+    for (id, cpus, distances) in [
+        (0, "0-3", "10 40 80"),
+        (8, "4-7", "40 10 90"),
+        (252, "", "80 90 10"),
+    ] {
         put(dir.path(), &format!("{NODE}/node{id}/cpulist"), cpus);
         put(dir.path(), &format!("{NODE}/node{id}/distance"), distances);
     }
     let topology = read(dir.path());
     assert_eq!(topology.possible, 128);
-    assert_eq!(topology.nodes.keys().copied().collect::<Vec<_>>(), [0, 8, 252]);
+    assert_eq!(
+        topology.nodes.keys().copied().collect::<Vec<_>>(),
+        [0, 8, 252]
+    );
     assert!(topology.nodes[&252].cpus.is_empty());
-    assert_eq!((topology.distance(0, 8), topology.distance(0, 252), topology.distance(252, 8)), (40, 80, 90));
+    assert_eq!(
+        (
+            topology.distance(0, 8),
+            topology.distance(0, 252),
+            topology.distance(252, 8)
+        ),
+        (40, 80, 90)
+    );
     assert_eq!(topology.nearest_nodes(252), [0, 8]);
     assert_eq!(topology.node_of(5), Some(8));
 }
@@ -60,10 +74,18 @@ fn older_file_names_and_masks() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &format!("{CPU}/online"), "0-3");
     for (cpu, siblings) in [(0, "00000000,00000005"), (1, "00000000,0000000a")] {
-        put(dir.path(), &format!("{CPU}/cpu{cpu}/topology/thread_siblings"), siblings);
+        put(
+            dir.path(),
+            &format!("{CPU}/cpu{cpu}/topology/thread_siblings"),
+            siblings,
+        );
     }
     put(dir.path(), &format!("{CPU}/cpu0/cache/index2/level"), "3");
-    put(dir.path(), &format!("{CPU}/cpu0/cache/index2/shared_cpu_map"), "0000000f");
+    put(
+        dir.path(),
+        &format!("{CPU}/cpu0/cache/index2/shared_cpu_map"),
+        "0000000f",
+    );
     put(dir.path(), &format!("{NODE}/node0/cpumap"), "00000005");
     put(dir.path(), &format!("{NODE}/node1/cpumap"), "0000000a");
     let topology = read(dir.path());
@@ -79,8 +101,16 @@ fn new_file_names() {
     put(dir.path(), &format!("{CPU}/online"), "0-3");
     put(dir.path(), &format!("{CPU}/nohz_full"), "(null)");
     for (cpu, siblings) in [(0, "0-1"), (2, "2-3")] {
-        put(dir.path(), &format!("{CPU}/cpu{cpu}/topology/core_cpus_list"), siblings);
-        put(dir.path(), &format!("{CPU}/cpu{cpu}/topology/package_cpus_list"), "0-3");
+        put(
+            dir.path(),
+            &format!("{CPU}/cpu{cpu}/topology/core_cpus_list"),
+            siblings,
+        );
+        put(
+            dir.path(),
+            &format!("{CPU}/cpu{cpu}/topology/package_cpus_list"),
+            "0-3",
+        );
     }
     let topology = read(dir.path());
     assert_eq!(
@@ -100,9 +130,17 @@ fn offline_cpus_are_not_planned() {
     machine.write(dir.path());
     put(dir.path(), &format!("{NODE}/node1/cpulist"), "4-7");
     let topology = read(dir.path());
-    assert_eq!((topology.online.to_string(), topology.isolated.to_string()), ("0,2,5-7".into(), "5".into()));
+    assert_eq!(
+        (topology.online.to_string(), topology.isolated.to_string()),
+        ("0,2,5-7".into(), "5".into())
+    );
     assert_eq!(topology.nodes[&1].cpus.to_string(), "5-7");
-    assert!(topology.cores.iter().all(|core| core.is_subset(&topology.online)));
+    assert!(
+        topology
+            .cores
+            .iter()
+            .all(|core| core.is_subset(&topology.online))
+    );
 }
 
 /// Some dumps lack `online`; then a CPU with a directory is online unless its own `online` is 0.

@@ -26,13 +26,22 @@ fn what_is_not_confirmed_is_restored() {
     let before = machine.texts();
     let run = machine.nicpin(&["apply", "--try", "1"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
-    assert!(run.stdout.contains("on trial  restored in 1 s unless"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("on trial  restored in 1 s unless"),
+        "{}",
+        run.stdout
+    );
     watched_to_the_end(&machine);
     assert_eq!(machine.texts(), before);
     assert!(!machine.path("/run/nicpin/state.json").exists());
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
-    assert!(late.stderr.contains("too late: apply --try was not confirmed"), "{}", late.stderr);
+    assert!(
+        late.stderr
+            .contains("too late: apply --try was not confirmed"),
+        "{}",
+        late.stderr
+    );
     // A later apply works as usual.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
@@ -50,7 +59,10 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     );
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     let run = machine.nicpin(&["confirm"]);
-    assert_eq!((run.code, run.stdout.as_str()), (0, "kept: the settings of apply --try stay\n"));
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "kept: the settings of apply --try stay\n")
+    );
     watched_to_the_end(&machine);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_eq!(machine.nicpin(&["confirm"]).code, 1);
@@ -67,16 +79,32 @@ fn a_trial_that_changed_nothing_cannot_be_confirmed() {
         std::fs::create_dir_all(machine.path(obstacle)).unwrap();
         let before = machine.texts();
         let run = machine.nicpin(&["apply", "--try", "3600"]);
-        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{obstacle}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (1, ""),
+            "{obstacle}: {}",
+            run.stderr
+        );
         assert_eq!(machine.texts(), before, "{obstacle}");
         let run = machine.nicpin(&["confirm"]);
-        assert!(run.code == 1 && run.stderr.contains("there is nothing to confirm"), "{obstacle}: {run:?}");
+        assert!(
+            run.code == 1 && run.stderr.contains("there is nothing to confirm"),
+            "{obstacle}: {run:?}"
+        );
         machine.remove(obstacle);
         // Changes by another program are not restored.
         machine.write("/proc/irq/38/smp_affinity", "01\n");
         let run = machine.nicpin(&["apply", "nic1"]);
-        assert!(run.code == 0 && !run.stdout.contains("restored"), "{obstacle}: {}", run.stdout);
-        assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "01\n", "{obstacle}");
+        assert!(
+            run.code == 0 && !run.stdout.contains("restored"),
+            "{obstacle}: {}",
+            run.stdout
+        );
+        assert_eq!(
+            machine.read("/proc/irq/38/smp_affinity"),
+            "01\n",
+            "{obstacle}"
+        );
     }
 }
 
@@ -89,7 +117,12 @@ fn only_what_was_set_is_restored() {
     machine.write(control, "01\n");
     kill_watcher(&machine);
     let run = machine.nicpin(&["apply", "nic1"]);
-    assert!(run.code == 0 && run.stdout.starts_with("restored  "), "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("restored  "),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
     assert_eq!(machine.read(control), "01\n");
 }
 
@@ -110,11 +143,17 @@ const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 /// A trial that has ended, with one setting that the kernel refused to restore.
 fn partly_restored_trial(machine: &Copy) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let root = Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| match action {
-        FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
-        _ => InjectedAnswer::Done,
-    });
-    let undone = apply::end_trial(&root.unwrap(), Options::default().wait).unwrap().unwrap();
+    let root =
+        Root::open_with_faults(
+            &machine.path("/"),
+            |FileAccess { action, path, .. }| match action {
+                FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
+                _ => InjectedAnswer::Done,
+            },
+        );
+    let undone = apply::end_trial(&root.unwrap(), Options::default().wait)
+        .unwrap()
+        .unwrap();
     assert_eq!((undone.not_restored, undone.complete()), (1, false));
     watched_to_the_end(machine);
 }
@@ -127,11 +166,20 @@ fn what_could_not_be_restored_is_named_and_left_to_restore() {
     let late = machine.nicpin(&["confirm"]);
     assert_eq!(late.code, 1);
     let named = "restored, but 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
-    assert!(late.stderr.contains(named) && late.stderr.contains("`nicpin restore`"), "{}", late.stderr);
+    assert!(
+        late.stderr.contains(named) && late.stderr.contains("`nicpin restore`"),
+        "{}",
+        late.stderr
+    );
     assert_ne!(machine.texts(), before);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
-    assert!(machine.nicpin(&["confirm"]).stderr.contains("there is nothing to confirm"));
+    assert!(
+        machine
+            .nicpin(&["confirm"])
+            .stderr
+            .contains("there is nothing to confirm")
+    );
 }
 
 #[test]
@@ -143,14 +191,30 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     machine.remove(REFUSED);
     let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!((run.code, &report["earlier"]["not_restored"]), (0, &1.into()), "{report}");
+    assert_eq!(
+        (run.code, &report["earlier"]["not_restored"]),
+        (0, &1.into()),
+        "{report}"
+    );
     let run = machine.nicpin(&["apply", "nic1"]);
     let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("1 setting could not be restored: the next apply tries again absent"), "{said}");
+    assert!(
+        said.contains("1 setting could not be restored: the next apply tries again absent"),
+        "{said}"
+    );
     std::fs::write(machine.path(REFUSED), broken).unwrap();
     let run = machine.nicpin(&["apply", "nic1"]);
-    assert!(run.stdout.starts_with("restored  1 setting of an unconfirmed apply --try"), "{}", run.stdout);
-    for (path, text) in machine.texts().iter().filter(|(path, _)| path.contains("/nic0/")) {
+    assert!(
+        run.stdout
+            .starts_with("restored  1 setting of an unconfirmed apply --try"),
+        "{}",
+        run.stdout
+    );
+    for (path, text) in machine
+        .texts()
+        .iter()
+        .filter(|(path, _)| path.contains("/nic0/"))
+    {
         assert_eq!(text, &before[path], "{path}");
     }
     let again = machine.nicpin(&["apply", "nic1"]);
@@ -168,10 +232,19 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
     partly_restored_trial(&machine);
     // It cannot be restored this time either, but it is planned.
     let tried = Cell::new(0);
-    let root = Root::open_with_faults(&machine.path("/"), move |FileAccess { action, path, .. }| {
-        let first = action == FileAction::Write && path == REFUSED && tried.replace(tried.get() + 1) == 0;
-        if first { InjectedAnswer::Errno(Errno::EINVAL as i32) } else { InjectedAnswer::Done }
-    });
+    let root = Root::open_with_faults(
+        &machine.path("/"),
+        move |FileAccess { action, path, .. }| {
+            let first = action == FileAction::Write
+                && path == REFUSED
+                && tried.replace(tried.get() + 1) == 0;
+            if first {
+                InjectedAnswer::Errno(Errno::EINVAL as i32)
+            } else {
+                InjectedAnswer::Done
+            }
+        },
+    );
     let done = apply::apply(&root.unwrap(), Options::default(), |root| {
         let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
         let selection = Selection::new(&host, &[], false).unwrap();
@@ -179,10 +252,17 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
         Ok::<_, ApplyError>((host, plan))
     });
     let done = done.unwrap();
-    assert!(done.earlier.is_some_and(|earlier| earlier.not_restored == 1));
+    assert!(
+        done.earlier
+            .is_some_and(|earlier| earlier.not_restored == 1)
+    );
     let applied = machine.texts();
     let run = machine.nicpin(&["apply", "nic1"]);
-    assert!(run.code == 0 && !run.stdout.contains("restored"), "{}", run.stdout);
+    assert!(
+        run.code == 0 && !run.stdout.contains("restored"),
+        "{}",
+        run.stdout
+    );
     assert_eq!(machine.texts(), applied);
 }
 
@@ -196,7 +276,8 @@ fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
         let run = machine.nicpin(args);
         assert_eq!(run.code, 1);
         assert!(
-            run.stderr.contains("an apply --try of 3600 s waits to be confirmed: `nicpin confirm`"),
+            run.stderr
+                .contains("an apply --try of 3600 s waits to be confirmed: `nicpin confirm`"),
             "{}",
             run.stderr
         );
@@ -218,9 +299,18 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
     let run = machine.nicpin(&["apply", "nic1"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("restored  "), "{}", run.stdout);
-    assert!(run.stdout.contains("settings of an unconfirmed apply --try\n"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("settings of an unconfirmed apply --try\n"),
+        "{}",
+        run.stdout
+    );
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
-    for (path, text) in machine.texts().iter().filter(|(path, _)| path.contains("/nic0/")) {
+    for (path, text) in machine
+        .texts()
+        .iter()
+        .filter(|(path, _)| path.contains("/nic0/"))
+    {
         assert_eq!(text, &before[path], "{path}");
     }
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
@@ -236,7 +326,10 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() 
         kill_watcher(&machine);
         assert_eq!(machine.nicpin(&[command]).code, 0, "{command}");
         assert_eq!(machine.texts() == before, command == "restore");
-        assert_eq!(machine.nicpin(&["check"]).code, if command == "restore" { 2 } else { 0 });
+        assert_eq!(
+            machine.nicpin(&["check"]).code,
+            if command == "restore" { 2 } else { 0 }
+        );
     }
 }
 
@@ -248,8 +341,17 @@ fn a_killed_apply_is_restored_at_once() {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
     kill_watcher(&machine);
     let mut watcher = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    watcher.args(["await-confirm", "3600", "--root"]).arg(machine.path("/"));
-    assert!(watcher.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+    watcher
+        .args(["await-confirm", "3600", "--root"])
+        .arg(machine.path("/"));
+    assert!(
+        watcher
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
     assert_eq!(machine.texts(), before);
 }
 
@@ -261,7 +363,10 @@ fn a_trial_restores_the_settings_of_an_earlier_apply() {
     let earlier = (machine.texts(), machine.read("/run/nicpin/state.json"));
     assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
     watched_to_the_end(&machine);
-    assert_eq!((machine.texts(), machine.read("/run/nicpin/state.json")), earlier);
+    assert_eq!(
+        (machine.texts(), machine.read("/run/nicpin/state.json")),
+        earlier
+    );
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), first);
 }
@@ -274,8 +379,17 @@ fn all_or_nothing_leaves_nothing_on_trial() {
     let before = machine.texts();
     let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic"]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("because not every setting could be written"), "{}", run.stdout);
-    assert!(run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("because not every setting could be written"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "),
+        "{}",
+        run.stdout
+    );
     assert!(!run.stdout.contains("on trial"), "{}", run.stdout);
     watched_to_the_end(&machine);
     assert_eq!(machine.texts(), before);
@@ -307,18 +421,31 @@ fn a_proof_takes_its_time_from_the_trial() {
     let run = machine.nicpin(&["apply", "--try", "1", "--prove", "60"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert!(
-        run.stdout.contains("cut short the time of --try ended before that of --prove"),
+        run.stdout
+            .contains("cut short the time of --try ended before that of --prove"),
         "{}",
         run.stdout
     );
-    assert!(run.stdout.contains("proof: proven=0 untried=16 disproved=0\n"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("proof: proven=0 untried=16 disproved=0\n"),
+        "{}",
+        run.stdout
+    );
     watched_to_the_end(&machine);
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
     assert_eq!(machine.texts(), before);
     // A proof shorter than the trial is not cut short.
     let run = machine.nicpin(&["apply", "--try", "3600", "--prove", "1", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!((&report["proof_cut_short"], &report["trial"]), (&false.into(), &3600.into()));
+    assert_eq!(
+        (&report["proof_cut_short"], &report["trial"]),
+        (&false.into(), &3600.into())
+    );
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
 }
 
@@ -326,7 +453,11 @@ fn a_proof_takes_its_time_from_the_trial() {
 fn the_time_of_a_trial_has_limits() {
     let machine = Copy::of("two-node");
     for seconds in ["0", "-1", "86401", "soon"] {
-        assert_eq!(machine.nicpin(&["apply", "--try", seconds]).code, 64, "{seconds}");
+        assert_eq!(
+            machine.nicpin(&["apply", "--try", seconds]).code,
+            64,
+            "{seconds}"
+        );
     }
 }
 
@@ -334,7 +465,10 @@ fn the_time_of_a_trial_has_limits() {
 fn becomes(machine: &Copy, expected: &BTreeMap<String, String>) {
     let start = Instant::now();
     while machine.texts() != *expected {
-        assert!(start.elapsed() < Duration::from_secs(10), "the settings were not restored");
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "the settings were not restored"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -346,7 +480,9 @@ fn the_watcher_tries_again_until_the_settings_are_restored() {
     let before = machine.texts();
     std::fs::create_dir_all(machine.path("/dev")).unwrap();
     let journal = UnixDatagram::bind(machine.path("/dev/log")).unwrap();
-    journal.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    journal
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     let message = || {
         let mut text = [0; 4096];
         let length = journal.recv(&mut text).unwrap();
@@ -360,14 +496,28 @@ fn the_watcher_tries_again_until_the_settings_are_restored() {
     for pause in ["0.5", "1"] {
         let said = message();
         assert!(said.starts_with("<28>nicpin["), "{said}");
-        assert!(said.contains("]: apply --try was not confirmed in time, and its settings stay: "), "{said}");
-        assert!(said.contains("/run/nicpin/state.json: not a record of original settings"), "{said}");
-        assert!(said.ends_with(&format!("; trying again in {pause} s")), "{said}");
+        assert!(
+            said.contains("]: apply --try was not confirmed in time, and its settings stay: "),
+            "{said}"
+        );
+        assert!(
+            said.contains("/run/nicpin/state.json: not a record of original settings"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with(&format!("; trying again in {pause} s")),
+            "{said}"
+        );
     }
     machine.write("/run/nicpin/state.json", &record);
     machine.write("/run/nicpin/try.json", &trial);
-    let said = std::iter::repeat_with(message).find(|said| !said.contains("trying again")).unwrap();
-    assert!(said.starts_with("<29>nicpin[") && said.ends_with("; the settings were restored"), "{said}");
+    let said = std::iter::repeat_with(message)
+        .find(|said| !said.contains("trying again"))
+        .unwrap();
+    assert!(
+        said.starts_with("<29>nicpin[") && said.ends_with("; the settings were restored"),
+        "{said}"
+    );
     watched_to_the_end(&machine);
     machine.remove("/dev/log");
     assert_eq!(machine.texts(), before);
@@ -383,13 +533,23 @@ fn the_watcher_tries_again_what_was_refused() {
     let text = machine.read("/run/nicpin/try.json");
     let key = "0000:21:00.0 port 0 tx-1 xps_cpus\": \"";
     assert!(text.contains(key), "{text}");
-    machine.write("/run/nicpin/try.json", &text.replace(key, &format!("{key}x")));
-    let over = || machine.read("/run/nicpin/try.json").contains("\"over\": true");
+    machine.write(
+        "/run/nicpin/try.json",
+        &text.replace(key, &format!("{key}x")),
+    );
+    let over = || {
+        machine
+            .read("/run/nicpin/try.json")
+            .contains("\"over\": true")
+    };
     while !over() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let text = machine.read("/run/nicpin/try.json");
-    machine.write("/run/nicpin/try.json", &text.replace(&format!("{key}x"), key));
+    machine.write(
+        "/run/nicpin/try.json",
+        &text.replace(&format!("{key}x"), key),
+    );
     becomes(&machine, &before);
     watched_to_the_end(&machine);
 }
@@ -426,6 +586,11 @@ fn an_apply_says_why_its_watcher_cannot_start() {
     std::fs::create_dir_all(machine.path("/run/nicpin/try.lock/x")).unwrap();
     let run = machine.nicpin(&["apply", "--try", "3600"]);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("/run/nicpin/try.lock: is a directory (EISDIR)"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("/run/nicpin/try.lock: is a directory (EISDIR)"),
+        "{}",
+        run.stderr
+    );
     assert!(run.stderr.contains("nothing was written"), "{}", run.stderr);
 }

@@ -23,8 +23,13 @@ fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, Own
     let pty = nix::pty::openpty(None, None).unwrap();
     nix::unistd::write(&pty.master, typed.as_bytes()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    command.args(["apply", "--try", seconds, "--root"]).arg(machine.path("/"));
-    command.stdin(Stdio::from(pty.slave)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["apply", "--try", seconds, "--root"])
+        .arg(machine.path("/"));
+    command
+        .stdin(Stdio::from(pty.slave))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut said = String::new();
@@ -33,8 +38,13 @@ fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, Own
         assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
     }
     let mut question = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut question).unwrap();
-    assert_eq!(question, "nicpin: press Enter to keep the settings\n", "{said}");
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut question)
+        .unwrap();
+    assert_eq!(
+        question, "nicpin: press Enter to keep the settings\n",
+        "{said}"
+    );
     (child, pty.master, said)
 }
 
@@ -42,7 +52,8 @@ fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, Own
 fn enter_before_the_question_is_no_answer() {
     let machine = Copy::of("two-node");
     let (child, master, _) = on_a_terminal_with(&machine, "3600", "yes\n\n");
-    let trial: serde_json::Value = serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
+    let trial: serde_json::Value =
+        serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
     assert_eq!(trial["over"], false, "{trial}");
     File::from(master).write_all(b"\n").unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"kept\n");
@@ -52,10 +63,16 @@ fn enter_before_the_question_is_no_answer() {
 fn enter_on_the_terminal_keeps_it() {
     let machine = Copy::of("two-node");
     let (child, master, said) = on_terminal(&machine, "3600");
-    assert!(said.contains("unless confirmed by `nicpin confirm` (or Enter on this terminal)"), "{said}");
+    assert!(
+        said.contains("unless confirmed by `nicpin confirm` (or Enter on this terminal)"),
+        "{said}"
+    );
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"kept\n"[..]));
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(0), &b"kept\n"[..])
+    );
     watched_to_the_end(&machine);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
@@ -67,7 +84,10 @@ fn a_trial_on_a_terminal_ends_without_confirmation() {
     let (child, _master, _) = on_terminal(&machine, "1");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "restored: the trial was not confirmed in time\n");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "restored: the trial was not confirmed in time\n"
+    );
     assert_eq!(machine.texts(), before);
 }
 
@@ -76,7 +96,11 @@ fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
     for (signal, seconds, why) in [
-        (Signal::SIGKILL, "3600", "the process that watched the trial was killed"),
+        (
+            Signal::SIGKILL,
+            "3600",
+            "the process that watched the trial was killed",
+        ),
         (Signal::SIGSTOP, "1", "the trial was not confirmed in time"),
     ] {
         let (child, _master, _) = on_terminal(&machine, seconds);
@@ -84,9 +108,15 @@ fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
         kill(watcher, signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{signal}");
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("restored: {why}\n"));
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            format!("restored: {why}\n")
+        );
         assert_eq!(machine.texts(), before, "{signal}");
-        assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"), "{signal}");
+        assert!(
+            machine.nicpin(&["confirm"]).stderr.contains("too late"),
+            "{signal}"
+        );
         let _ = kill(watcher, Signal::SIGCONT);
         watched_to_the_end(&machine);
         assert_eq!(machine.texts(), before, "{signal}");
@@ -140,7 +170,8 @@ fn a_trial_that_cannot_be_restored_is_an_error() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.contains("it was not confirmed, and cannot be restored: ") && said.contains("state.json"),
+        said.contains("it was not confirmed, and cannot be restored: ")
+            && said.contains("state.json"),
         "{said}"
     );
 }

@@ -21,18 +21,30 @@ use support::run::{Copy, good};
 fn a_process_that_ends_keeps_nothing_from_being_restored() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/proc/4711")).unwrap();
-    machine.write("/proc/4711/stat", "4711 (sh) S 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 100\n");
+    machine.write(
+        "/proc/4711/stat",
+        "4711 (sh) S 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 100\n",
+    );
     let before = machine.texts();
     for on_trial in [false, true] {
         let seconds: &[&str] = if on_trial { &["--try", "3600"] } else { &[] };
         good(&machine, &[&["apply"], seconds].concat());
-        let root = Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
-            let ends = action == FileAction::Read && path.starts_with("/proc/4711/");
-            if ends { InjectedAnswer::Errno(Errno::ESRCH as i32) } else { InjectedAnswer::Done }
-        })
-        .unwrap();
+        let root =
+            Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
+                let ends = action == FileAction::Read && path.starts_with("/proc/4711/");
+                if ends {
+                    InjectedAnswer::Errno(Errno::ESRCH as i32)
+                } else {
+                    InjectedAnswer::Done
+                }
+            })
+            .unwrap();
         let wait = Options::default().wait;
-        let restored = if on_trial { apply::end_trial(&root, wait) } else { apply::restore(&root, wait) };
+        let restored = if on_trial {
+            apply::end_trial(&root, wait)
+        } else {
+            apply::restore(&root, wait)
+        };
         assert!(restored.unwrap().unwrap().complete());
         assert_eq!(machine.texts(), before);
     }
@@ -42,12 +54,21 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
 #[test]
 fn other_users_cannot_hold_the_locks() {
     let machine = Copy::of("two-node");
-    let mode = |path: &str| std::fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &str| {
+        std::fs::metadata(machine.path(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     machine.write("/run/nicpin/lock", "");
     machine.set_mode("/run/nicpin/lock", 0o644);
     good(&machine, &["apply", "--try", "3600"]);
-    assert_eq!((mode("/run/nicpin/lock"), mode("/run/nicpin/try.lock")), (0o600, 0o600));
+    assert_eq!(
+        (mode("/run/nicpin/lock"), mode("/run/nicpin/try.lock")),
+        (0o600, 0o600)
+    );
     // Others may see what was recorded.
     assert_eq!(mode("/run/nicpin/state.json"), 0o644);
     good(&machine, &["restore"]);
@@ -56,9 +77,12 @@ fn other_users_cannot_hold_the_locks() {
 /// In a container `/proc/irq` is often masked: that is no device that was removed.
 #[test]
 fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
-    for (hidden, leaves_empty) in
-        [("/proc/irq", false), ("/proc/irq", true), ("/proc", false), ("/sys/class/net", false)]
-    {
+    for (hidden, leaves_empty) in [
+        ("/proc/irq", false),
+        ("/proc/irq", true),
+        ("/proc", false),
+        ("/sys/class/net", false),
+    ] {
         let machine = Copy::of("two-node");
         let before = machine.texts();
         good(&machine, &["apply"]);
@@ -70,7 +94,12 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
         let apply = machine.nicpin(&["apply"]);
         let restore = machine.nicpin(&["restore"]);
         if hidden != "/sys/class/net" {
-            assert_eq!((apply.code, &apply.stderr), (1, &restore.stderr), "{hidden}: {}", apply.stdout);
+            assert_eq!(
+                (apply.code, &apply.stderr),
+                (1, &restore.stderr),
+                "{hidden}: {}",
+                apply.stdout
+            );
         }
         assert_eq!((restore.code, restore.stdout.as_str()), (1, ""), "{hidden}");
         let missing = format!("{hidden}: no such file or directory (ENOENT)");
@@ -91,8 +120,11 @@ fn a_trial_waits_for_the_lock() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
     good(&machine, &["apply", "--try", "1"]);
-    let lock =
-        std::fs::File::options().read(true).write(true).open(machine.path("/run/nicpin/lock")).unwrap();
+    let lock = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(machine.path("/run/nicpin/lock"))
+        .unwrap();
     lock.lock().unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     assert_ne!(machine.texts(), before);
@@ -114,8 +146,16 @@ fn swap_names(root: &Path) {
     let names = ["nic0", "nic1"];
     let path = |path: String| root.join(path.trim_start_matches('/'));
     for device in DEVICES {
-        let [from, to] = if path(format!("{device}/nic0")).exists() { names } else { [names[1], names[0]] };
-        std::fs::rename(path(format!("{device}/{from}")), path(format!("{device}/{to}"))).unwrap();
+        let [from, to] = if path(format!("{device}/nic0")).exists() {
+            names
+        } else {
+            [names[1], names[0]]
+        };
+        std::fs::rename(
+            path(format!("{device}/{from}")),
+            path(format!("{device}/{to}")),
+        )
+        .unwrap();
         let link = path(format!("/sys/class/net/{to}"));
         std::fs::remove_file(&link).unwrap();
         std::os::unix::fs::symlink(format!("../../..{device}/{to}"), link).unwrap();
@@ -125,8 +165,13 @@ fn swap_names(root: &Path) {
 /// The settings of both devices, whatever their names are.
 fn by_device(machine: &Copy) -> BTreeMap<String, String> {
     let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
-    let settings = machine.texts().into_iter().filter(|(path, _)| is_setting(path));
-    settings.map(|(path, text)| (path.replace("/nic1/", "/nic0/"), text)).collect()
+    let settings = machine
+        .texts()
+        .into_iter()
+        .filter(|(path, _)| is_setting(path));
+    settings
+        .map(|(path, text)| (path.replace("/nic1/", "/nic0/"), text))
+        .collect()
 }
 
 /// At whichever step of a restore the names are swapped, each device gets its own settings, at the latest when the
@@ -135,8 +180,14 @@ fn by_device(machine: &Copy) -> BTreeMap<String, String> {
 fn names_that_are_swapped_during_a_restore() {
     let machine = Copy::in_memory("four-node");
     for queue in 0..8 {
-        machine.write(&format!("{}/nic1/queues/tx-{queue}/xps_cpus", DEVICES[1]), "00ff\n");
-        machine.write(&format!("{}/nic1/queues/rx-{queue}/rps_cpus", DEVICES[1]), "ff00\n");
+        machine.write(
+            &format!("{}/nic1/queues/tx-{queue}/xps_cpus", DEVICES[1]),
+            "00ff\n",
+        );
+        machine.write(
+            &format!("{}/nic1/queues/rx-{queue}/rps_cpus", DEVICES[1]),
+            "ff00\n",
+        );
     }
     let before = by_device(&machine);
     let swapped_at = |step: usize| {
@@ -154,7 +205,9 @@ fn names_that_are_swapped_during_a_restore() {
     loop {
         good(&machine, &["apply", "pci:0000:21:00.0"]);
         let (root, steps) = swapped_at(step);
-        let restored = apply::restore(&root, Options::default().wait).unwrap().unwrap();
+        let restored = apply::restore(&root, Options::default().wait)
+            .unwrap()
+            .unwrap();
         if restored.absent.is_empty() {
             assert!(restored.complete(), "{step}: {restored:?}");
             assert!(!machine.path("/run/nicpin/state.json").exists(), "{step}");
@@ -185,13 +238,22 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
     assert_eq!(machine.texts(), untouched);
     good(&machine, &["apply"]);
     let applied = machine.texts();
-    let dry = paths(&good(&machine, &["restore", "--dry-run", "--json"]), "writes");
+    let dry = paths(
+        &good(&machine, &["restore", "--dry-run", "--json"]),
+        "writes",
+    );
     let table = good(&machine, &["restore", "-n"]);
     assert_eq!(machine.texts(), applied);
     let restored = paths(&good(&machine, &["restore", "--json"]), "results");
     assert!(!dry.is_empty());
     assert_eq!(dry, restored);
-    assert!(dry.iter().all(|path| table.contains(path.as_str())), "{table}");
-    assert!(table.contains(&format!("would be restored: {}; ", dry.len())), "{table}");
+    assert!(
+        dry.iter().all(|path| table.contains(path.as_str())),
+        "{table}"
+    );
+    assert!(
+        table.contains(&format!("would be restored: {}; ", dry.len())),
+        "{table}"
+    );
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
 }

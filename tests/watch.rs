@@ -37,10 +37,15 @@ impl<'a> Watching<'a> {
         let bind = |path: &str| {
             let _ = std::fs::remove_file(machine.path(path));
             let socket = UnixDatagram::bind(machine.path(path)).unwrap();
-            socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(60)))
+                .unwrap();
             socket
         };
-        let (journal, manager) = (bind("/run/systemd/journal/socket"), bind("/run/systemd/notify"));
+        let (journal, manager) = (
+            bind("/run/systemd/journal/socket"),
+            bind("/run/systemd/notify"),
+        );
         let process = Command::new(env!("CARGO_BIN_EXE_nicpin"))
             .args(["watch", "--root"])
             .arg(machine.path("/"))
@@ -50,7 +55,12 @@ impl<'a> Watching<'a> {
             .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .spawn();
-        Self { machine, process: process.unwrap(), journal, manager }
+        Self {
+            machine,
+            process: process.unwrap(),
+            journal,
+            manager,
+        }
     }
 
     fn signal(&self, signal: Signal) {
@@ -93,8 +103,9 @@ fn received(socket: &UnixDatagram, text: &str) -> String {
     let mut seen = Vec::new();
     loop {
         let mut bytes = [0; 8192];
-        let length =
-            socket.recv(&mut bytes).unwrap_or_else(|error| panic!("no {text:?}: {error}; {seen:#?}"));
+        let length = socket
+            .recv(&mut bytes)
+            .unwrap_or_else(|error| panic!("no {text:?}: {error}; {seen:#?}"));
         let message = String::from_utf8_lossy(&bytes[..length]).into_owned();
         if message.contains(text) {
             return message;
@@ -145,7 +156,13 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
     // It wins, and nobody else is concerned.
     machine.write(IRQ, "ff\n");
     watching.disturb(OTHER_IRQ);
-    assert_eq!((affinity(&machine, IRQ).as_str(), affinity(&machine, OTHER_IRQ).as_str()), ("ff", "04"));
+    assert_eq!(
+        (
+            affinity(&machine, IRQ).as_str(),
+            affinity(&machine, OTHER_IRQ).as_str()
+        ),
+        ("ff", "04")
+    );
     let status = words(&machine.nicpin(&["status"]));
     let pid = watching.process.id();
     for text in [
@@ -159,7 +176,11 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
     }
     // The reason in check is that of before: what was left alone was not planned anew.
     let check = machine.nicpin(&["check"]);
-    assert!(check.code == 2 && check.stdout.contains("moved-by-other"), "{}", check.stdout);
+    assert!(
+        check.code == 2 && check.stdout.contains("moved-by-other"),
+        "{}",
+        check.stdout
+    );
     watching.end();
 }
 
@@ -170,7 +191,13 @@ fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
     watching.told("as planned");
     let second = machine.nicpin(&["watch"]);
     assert_eq!(second.code, 1);
-    assert!(second.stderr.contains("watch.lock: locked by another nicpin watch"), "{}", second.stderr);
+    assert!(
+        second
+            .stderr
+            .contains("watch.lock: locked by another nicpin watch"),
+        "{}",
+        second.stderr
+    );
     watching.signal(Signal::SIGTERM);
     watching.told("STOPPING=1");
     watching.end();
@@ -194,7 +221,10 @@ fn an_observer_writes_nothing() {
     let watching = Watching::start(&machine, &["--observe"]);
     watching.told("2 interfaces, 24 settings not as planned; last run");
     let said = watching.logged("24 settings not as planned; nicpin apply would change them");
-    assert!(said.contains("NICPIN_EVENT=start\n") && said.contains("NICPIN_CHANGED=24\n"), "{said}");
+    assert!(
+        said.contains("NICPIN_EVENT=start\n") && said.contains("NICPIN_CHANGED=24\n"),
+        "{said}"
+    );
     watching.signal(Signal::SIGUSR1);
     watching.told("(SIGUSR1): 24 settings not as planned");
     assert!(texts_and_times(&machine) == before);
@@ -221,7 +251,10 @@ fn a_policy_is_taken_when_it_is_valid() {
 
     machine.write("/etc/nicpin.toml", "exlude = 1\n");
     let warning = watching.logged("the policy before stays in force");
-    assert!(warning.contains("PRIORITY=4\n") && warning.contains("unknown key"), "{warning}");
+    assert!(
+        warning.contains("PRIORITY=4\n") && warning.contains("unknown key"),
+        "{warning}"
+    );
     watching.told("(policy");
     machine.write(IRQ, "ff\n");
     watching.signal(Signal::SIGUSR1);
@@ -242,7 +275,11 @@ fn a_policy_is_taken_when_it_is_valid() {
     // At the start there is none that could stay in force.
     machine.write("/etc/nicpin.toml", "exlude = 1\n");
     let run = machine.nicpin(&["watch"]);
-    assert!(run.code == 1 && run.stderr.contains("unknown key"), "{}", run.stderr);
+    assert!(
+        run.code == 1 && run.stderr.contains("unknown key"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -262,11 +299,18 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
     watching.signal(Signal::SIGUSR1);
     // A run that was about to begin when the pause came.
     let run = machine.nicpin(&["apply", "--if-present", "--json", "--watched"]);
-    assert!(run.code == 0 && run.stdout.contains("\"paused\": true"), "{run:?}");
+    assert!(
+        run.code == 0 && run.stdout.contains("\"paused\": true"),
+        "{run:?}"
+    );
     assert!(words(&machine.nicpin(&["status"])).contains("; paused by nicpin restore"));
     assert!(texts_and_times(&machine) == before);
     let applied = machine.nicpin(&["apply"]);
-    assert!(words(&applied).contains("watcher nicpin watch is no longer paused"), "{}", applied.stdout);
+    assert!(
+        words(&applied).contains("watcher nicpin watch is no longer paused"),
+        "{}",
+        applied.stdout
+    );
     watching.told("): nothing changed");
     watching.disturb(IRQ);
     watching.end();
@@ -325,9 +369,17 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
     // In one write, as the kernel changes them: an empty file would be a state of its own.
     let make = |name: &str, partition: &str, cpus: &str| {
         std::fs::create_dir_all(machine.path(name)).unwrap();
-        for (file, text) in [("cpuset.cpus.effective", cpus), ("cpuset.cpus.partition", partition)] {
+        for (file, text) in [
+            ("cpuset.cpus.effective", cpus),
+            ("cpuset.cpus.partition", partition),
+        ] {
             let path = machine.path(&format!("{name}/{file}"));
-            let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path).unwrap();
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .unwrap();
             file.write_all(format!("{text:<40}\n").as_bytes()).unwrap();
         }
     };
@@ -344,9 +396,20 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
     make(slice, "root", "1");
     watching.told("(exclusive CPUs 1");
     assert_ne!(affinity(&machine, IRQ), "02");
-    assert_eq!((machine.nicpin(&["check"]).code, machine.nicpin(&["check", "--exclude", "1"]).code), (0, 0));
+    assert_eq!(
+        (
+            machine.nicpin(&["check"]).code,
+            machine.nicpin(&["check", "--exclude", "1"]).code
+        ),
+        (0, 0)
+    );
     assert!(words(&machine.nicpin(&["status"])).contains("exclusive CPUs 1"));
-    assert!(machine.nicpin(&["plan"]).stdout.contains("candidate CPUs: all of node 0"));
+    assert!(
+        machine
+            .nicpin(&["plan"])
+            .stdout
+            .contains("candidate CPUs: all of node 0")
+    );
     make(slice, "isolated", "2");
     watching.told("(exclusive CPUs 2");
     assert_eq!(affinity(&machine, IRQ), "02");
@@ -411,8 +474,11 @@ fn metrics_are_written_after_each_run() {
     let watching = Watching::start(&machine, &["--guard", "--metrics", file.to_str().unwrap()]);
     let sample = |name: &str| {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
-        let line = text.lines().find(|line| line.split(' ').next() == Some(name));
-        line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned)
+        let line = text
+            .lines()
+            .find(|line| line.split(' ').next() == Some(name));
+        line.and_then(|line| line.rsplit(' ').next())
+            .map(str::to_owned)
     };
     let waits = |name: &str, value: &str| {
         while sample(name).as_deref() != Some(value) {
@@ -425,8 +491,14 @@ fn metrics_are_written_after_each_run() {
         watching.disturb(IRQ);
         waits("nicpin_restores_total", restores);
     }
-    assert_eq!(sample("nicpin_interface_contended_vectors{device=\"nic0\"}").unwrap(), "1");
-    assert_eq!(sample("nicpin_interface_contended_vectors{device=\"nic1\"}").unwrap(), "0");
+    assert_eq!(
+        sample("nicpin_interface_contended_vectors{device=\"nic0\"}").unwrap(),
+        "1"
+    );
+    assert_eq!(
+        sample("nicpin_interface_contended_vectors{device=\"nic1\"}").unwrap(),
+        "0"
+    );
     assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o644);
     watching.end();
 }
@@ -452,9 +524,19 @@ fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
     let code = || {
         let text = std::fs::read_to_string(&smaps).unwrap();
         let of_program = text.split_once(" r-xp ").unwrap().1;
-        assert!(of_program.lines().next().unwrap().ends_with("nicpin"), "{of_program}");
-        let resident = of_program.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
-        resident.trim().trim_end_matches(" kB").parse::<u32>().unwrap()
+        assert!(
+            of_program.lines().next().unwrap().ends_with("nicpin"),
+            "{of_program}"
+        );
+        let resident = of_program
+            .lines()
+            .find_map(|line| line.strip_prefix("Rss:"))
+            .unwrap();
+        resident
+            .trim()
+            .trim_end_matches(" kB")
+            .parse::<u32>()
+            .unwrap()
     };
     let end = std::time::Instant::now() + Duration::from_secs(60);
     while code() > 1024 {

@@ -9,14 +9,25 @@ use support::tree::put;
 #[test]
 fn other_tools_that_write_affinities_are_named() {
     let conf = |profile: &str, text: &str| {
-        (format!("/usr/lib/tuned/profiles/{profile}/tuned.conf"), text.to_owned())
+        (
+            format!("/usr/lib/tuned/profiles/{profile}/tuned.conf"),
+            text.to_owned(),
+        )
     };
     let link = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let active = ("/etc/tuned/active_profile".to_owned(), "site".to_owned());
-    let pid = ("/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs".to_owned(), "700\n".to_owned());
-    let tuned = ("/proc/700/stat".to_owned(), format!("700 (tuned) S{}", " 1".repeat(49)));
-    let isolated =
-        conf("cpu-partitioning", "[main]\ninclude=site\n[scheduler]\nisolated_cores=${isolated_cores}\n");
+    let pid = (
+        "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs".to_owned(),
+        "700\n".to_owned(),
+    );
+    let tuned = (
+        "/proc/700/stat".to_owned(),
+        format!("700 (tuned) S{}", " 1".repeat(49)),
+    );
+    let isolated = conf(
+        "cpu-partitioning",
+        "[main]\ninclude=site\n[scheduler]\nisolated_cores=${isolated_cores}\n",
+    );
     for (files, code, expected) in [
         (
             vec![
@@ -34,14 +45,26 @@ fn other_tools_that_write_affinities_are_named() {
                 pid.clone(),
                 tuned.clone(),
                 active.clone(),
-                ("/etc/tuned/site/tuned.conf".to_owned(), "[irq]\naffinity=2".to_owned()),
+                (
+                    "/etc/tuned/site/tuned.conf".to_owned(),
+                    "[irq]\naffinity=2".to_owned(),
+                ),
             ],
             "tuned-running",
             "where site has the plugin irq",
         ),
         // Not running, and a profile that leaves interrupts alone.
         (vec![active.clone(), conf("site", "[irq]")], "", ""),
-        (vec![pid.clone(), tuned.clone(), active.clone(), conf("site", "[sysctl]\nvm.swappiness=1")], "", ""),
+        (
+            vec![
+                pid.clone(),
+                tuned.clone(),
+                active.clone(),
+                conf("site", "[sysctl]\nvm.swappiness=1"),
+            ],
+            "",
+            "",
+        ),
         (
             vec![link(
                 "/etc/systemd/network/10-net.link",
@@ -60,8 +83,14 @@ fn other_tools_that_write_affinities_are_named() {
         ),
         (
             vec![
-                link("/etc/systemd/network/10-net.link", "[Link]\nIRQAffinityPolicy="),
-                link("/usr/lib/systemd/network/10-net.link", "[Link]\nIRQAffinityPolicy=spread"),
+                link(
+                    "/etc/systemd/network/10-net.link",
+                    "[Link]\nIRQAffinityPolicy=",
+                ),
+                link(
+                    "/usr/lib/systemd/network/10-net.link",
+                    "[Link]\nIRQAffinityPolicy=spread",
+                ),
             ],
             "",
             "",
@@ -86,9 +115,17 @@ fn other_tools_that_write_affinities_are_named() {
         let plan: serde_json::Value =
             serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
         let known = ["tuned-running", "link-irq-affinity", "cloud-script"];
-        let codes = plan["notes"].as_array().unwrap().iter().map(|note| note["code"].as_str().unwrap());
+        let codes = plan["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|note| note["code"].as_str().unwrap());
         let codes: Vec<&str> = codes.filter(|code| known.contains(code)).collect();
-        assert_eq!(codes, if code.is_empty() { vec![] } else { vec![code] }, "{files:?}");
+        assert_eq!(
+            codes,
+            if code.is_empty() { vec![] } else { vec![code] },
+            "{files:?}"
+        );
         assert!(good(&machine, &["apply"]).contains(expected));
         // The capture has this fact, and nothing else from these files.
         let archive = machine.path("/machine.tar.gz");

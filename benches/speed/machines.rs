@@ -28,7 +28,13 @@ const PROCESSES: u32 = 4000;
 
 impl Size {
     pub(crate) fn new((cpus, nodes, cards, queues): (u32, u32, u32, u32), irq_files: bool) -> Self {
-        Self { cpus, nodes, cards, queues, irq_files }
+        Self {
+            cpus,
+            nodes,
+            cards,
+            queues,
+            irq_files,
+        }
     }
 
     /// What a plan is made of: a CPU for each vector, an RPS set for each receive queue, and a transmit queue for each
@@ -49,7 +55,13 @@ impl Size {
     /// The machine: siblings half the CPUs apart, an L3 domain for every eight cores of a node, every vector allowed
     /// everywhere and served by the first node, as drivers and the kernel leave it.
     pub(crate) fn machine(self) -> MachineSpec {
-        let Self { cpus, nodes, cards, queues, irq_files } = self;
+        let Self {
+            cpus,
+            nodes,
+            cards,
+            queues,
+            irq_files,
+        } = self;
         let cores = cpus.div_ceil(2).max(cpus.min(nodes));
         let first_core = |node: u32| node * (cores / nodes) + node.min(cores % nodes);
         let share = first_core(1);
@@ -57,7 +69,9 @@ impl Size {
             .map(|node| {
                 let own = first_core(node)..first_core(node + 1);
                 let siblings = own.start + cores..(own.end + cores).min(cpus);
-                let ranges = [own, siblings].into_iter().filter(|range| !range.is_empty());
+                let ranges = [own, siblings]
+                    .into_iter()
+                    .filter(|range| !range.is_empty());
                 let texts = ranges.map(|range| format!("{}-{}", range.start, range.end - 1));
                 texts.collect::<Vec<_>>().join(",")
             })
@@ -70,22 +84,36 @@ impl Size {
         machine.cores = machine.groups(|cpu| cpu % cores);
         machine.l3 = machine.groups(|cpu| {
             let core = cpu % cores;
-            let node = (0..nodes).rev().find(|&node| first_core(node) <= core).unwrap();
+            let node = (0..nodes)
+                .rev()
+                .find(|&node| first_core(node) <= core)
+                .unwrap();
             node * cores + (core - first_core(node)) / 8
         });
-        machine.set_distances(|from, to| if from == to { 10 } else { 20 + from.abs_diff(to) });
+        machine.set_distances(|from, to| {
+            if from == to {
+                10
+            } else {
+                20 + from.abs_diff(to)
+            }
+        });
         let everywhere: Vec<u32> = (0..cpus).collect();
         let serving: Vec<u32> = (0..share).collect();
         for card in 0..cards {
             let name = format!("eth{card}");
             let count = queues as usize;
-            let actions = (0..queues).map(|queue| format!("{name}-TxRx-{queue}")).chain([name.clone()]);
+            let actions = (0..queues)
+                .map(|queue| format!("{name}-TxRx-{queue}"))
+                .chain([name.clone()]);
             let address = format!("0000:{:02x}:{:02x}.0", 1 + card / 8, card % 8);
             let parent = format!("pci0000:00/0000:00:{:02x}.{}", 1 + card / 8, card % 8);
             let node = i32::try_from(card % nodes).unwrap();
             let first = FIRST_IRQ + card * (queues + 1);
             let built = Card::new("ixgbe", &parent, &address, node, "16.0 GT/s PCIe", 16)
-                .port(Port::new(&name, 100_000, count, count).channels([0, 0, 1, 256], [0, 0, 1, queues]))
+                .port(
+                    Port::new(&name, 100_000, count, count)
+                        .channels([0, 0, 1, 256], [0, 0, 1, queues]),
+                )
                 .vectors(first, actions, &everywhere, &serving);
             machine.cards.push(built);
         }

@@ -44,16 +44,26 @@ use timing::{Against, Program, against, growth};
 
 const NICPIN: &str = env!("CARGO_BIN_EXE_nicpin");
 /// CPUs, nodes, cards, queues of each card.
-const SIZES: [(u32, u32, u32, u32); 4] =
-    [(16, 1, 1, 16), (128, 2, 4, 32), (1024, 8, 16, 64), (4096, 32, 32, 128)];
+const SIZES: [(u32, u32, u32, u32); 4] = [
+    (16, 1, 1, 16),
+    (128, 2, 4, 32),
+    (1024, 8, 16, 64),
+    (4096, 32, 32, 128),
+];
 /// The machine whose instructions are counted.
 const COUNTED: (u32, u32, u32, u32) = (512, 4, 8, 64);
 /// The machine on which `check -q` is to be quick.
 const CHECKED: (u32, u32, u32, u32) = (256, 4, 4, 64);
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{text} is no number"));
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
+    let number = |text: &str| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{text} is no number"))
+    };
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tree", cpus, nodes, cards, queues, dir] => {
             let size = (number(cpus), number(nodes), number(cards), number(queues));
@@ -62,7 +72,10 @@ fn main() {
         ["bare", list] => Bare::listed_in(Path::new(list)).read(),
         ["count", what, turns] => count(what, number(turns)),
         ["memory", root] => {
-            assert_eq!(Program::new(NICPIN, Path::new(root), &["plan"]).run(), Some(0));
+            assert_eq!(
+                Program::new(NICPIN, Path::new(root), &["plan"]).run(),
+                Some(0)
+            );
             println!("{}", timing::most_memory_of_children());
         }
         _ => measure(),
@@ -71,7 +84,10 @@ fn main() {
 
 /// What `nicpin plan` reads.
 fn wants() -> Wants {
-    Wants { queues: Queues::WithoutFlowCounts, ..Wants::default() }
+    Wants {
+        queues: Queues::WithoutFlowCounts,
+        ..Wants::default()
+    }
 }
 
 /// Parses `/proc/interrupts` of a machine, or plans it, `turns` times.
@@ -113,7 +129,8 @@ fn measure() {
             .map(|(_, row)| row)
             .collect();
         let of = |size: Figure, time: Figure| growth(rows.iter().map(|row| (size(row), time(row))));
-        let (files, decisions): (Figure, Figure) = (|row| row.files as f64, |row| row.size.decisions());
+        let (files, decisions): (Figure, Figure) =
+            (|row| row.files as f64, |row| row.size.decisions());
         println!(
             "  read {:.2} (floor {:.2})  plan, process {:.2} (floor {:.2})  planning {:.2} by {:.0} decisions  json {:.2}",
             of(files, |row| row.read.own),
@@ -167,9 +184,14 @@ struct Row {
 
 impl Tree {
     fn new(size: Size) -> Self {
-        let place =
-            std::env::var_os("NICPIN_BENCH_DIR").map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
-        let dir = if place.is_dir() { tempfile::tempdir_in(place) } else { tempfile::tempdir() }.unwrap();
+        let place = std::env::var_os("NICPIN_BENCH_DIR")
+            .map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
+        let dir = if place.is_dir() {
+            tempfile::tempdir_in(place)
+        } else {
+            tempfile::tempdir()
+        }
+        .unwrap();
         size.write(dir.path());
         let root = Root::open_recording(dir.path()).unwrap();
         nicpin::read::machine(&root, wants()).unwrap();
@@ -184,7 +206,13 @@ impl Tree {
         drop((root, recorded));
         // As nicpin has it in its memory: not with a record's parts in between.
         let host = nicpin::read::machine(&Root::open(dir.path()).unwrap(), wants()).unwrap();
-        Self { size, dir, bare, list, host }
+        Self {
+            size,
+            dir,
+            bare,
+            list,
+            host,
+        }
     }
 
     fn row(&self) -> Row {
@@ -215,9 +243,14 @@ impl Tree {
         let whole = self.process(turns, &["plan"]);
         let memory = self.memory();
         let apply = self.apply(&root, &plan);
-        let sizes = self.bare.files.iter().map(|path| std::fs::metadata(path).unwrap().len() as f64 / 1e6);
-        let (megabytes, largest) =
-            sizes.fold((0.0, 0.0_f64), |(sum, most), size| (sum + size, most.max(size)));
+        let sizes = self
+            .bare
+            .files
+            .iter()
+            .map(|path| std::fs::metadata(path).unwrap().len() as f64 / 1e6);
+        let (megabytes, largest) = sizes.fold((0.0, 0.0_f64), |(sum, most), size| {
+            (sum + size, most.max(size))
+        });
         Row {
             size: self.size,
             files: self.bare.files.len(),
@@ -244,14 +277,21 @@ impl Tree {
         let bare = || {
             for write in &plan.writes {
                 let path = self.dir.path().join(&write.path[1..]);
-                let mut file = File::options().write(true).truncate(true).open(path).unwrap();
+                let mut file = File::options()
+                    .write(true)
+                    .truncate(true)
+                    .open(path)
+                    .unwrap();
                 file.write_all(write.current.as_bytes()).unwrap();
             }
         };
         bare();
         let own = || {
             let outcomes = nicpin::apply::write_all(root, &plan.writes);
-            assert!(outcomes.iter().all(|outcome| !outcome.failed()), "a write failed");
+            assert!(
+                outcomes.iter().all(|outcome| !outcome.failed()),
+                "a write failed"
+            );
         };
         against(3, own, bare)
     }
@@ -268,18 +308,33 @@ impl Tree {
         bare.arg("bare").arg(self.list.path());
         let floor = || assert!(bare.status().unwrap().success(), "the bare loop failed");
         let against = against(turns, || self.run(args, 0), floor);
-        Process { against, loop_alone: timing::best(turns, || self.bare.read()) }
+        Process {
+            against,
+            loop_alone: timing::best(turns, || self.bare.read()),
+        }
     }
 
     /// The most memory that `plan` holds, asked of a process that has run nothing else.
     fn memory(&self) -> f64 {
         let own = std::env::current_exe().unwrap();
-        let output = std::process::Command::new(own).arg("memory").arg(self.dir.path()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+        let output = std::process::Command::new(own)
+            .arg("memory")
+            .arg(self.dir.path())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
     }
 
     fn run(&self, args: &[&str], code: i32) {
-        assert_eq!(Program::new(NICPIN, self.dir.path(), args).run(), Some(code), "{args:?}");
+        assert_eq!(
+            Program::new(NICPIN, self.dir.path(), args).run(),
+            Some(code),
+            "{args:?}"
+        );
     }
 }
 
@@ -313,7 +368,10 @@ impl Bare {
         let text = std::fs::read_to_string(list).unwrap();
         let (files, directories) = text.split_once("\n\n").unwrap();
         let paths = |text: &str| text.lines().map(PathBuf::from).collect();
-        Self { files: paths(files), directories: paths(directories) }
+        Self {
+            files: paths(files),
+            directories: paths(directories),
+        }
     }
 }
 

@@ -13,7 +13,12 @@ pub(crate) struct Against {
 
 impl Against {
     pub(crate) fn to_text(self) -> String {
-        format!("{:>7.2} {:>7.2} {:>4.1}", self.own, self.floor, self.own / self.floor)
+        format!(
+            "{:>7.2} {:>7.2} {:>4.1}",
+            self.own,
+            self.floor,
+            self.own / self.floor
+        )
     }
 }
 
@@ -26,13 +31,21 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(path: &'static str, root: &Path, args: &[&str]) -> Self {
-        Self { path, root: root.to_owned(), args: args.iter().map(|&arg| arg.to_owned()).collect() }
+        Self {
+            path,
+            root: root.to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        }
     }
 
     /// Runs it without looking at what it prints; its exit code.
     pub(crate) fn run(&self) -> Option<i32> {
         let mut command = Command::new(self.path);
-        command.arg("--root").arg(&self.root).args(&self.args).stdout(Stdio::null());
+        command
+            .arg("--root")
+            .arg(&self.root)
+            .args(&self.args)
+            .stdout(Stdio::null());
         command.status().unwrap().code()
     }
 }
@@ -44,7 +57,10 @@ pub(crate) fn best<T>(turns: usize, mut work: impl FnMut() -> T) -> f64 {
 
 /// The shortest turns of something and of its floor, taken alternately.
 pub(crate) fn against(turns: usize, mut own: impl FnMut(), mut floor: impl FnMut()) -> Against {
-    let mut shortest = Against { own: f64::MAX, floor: f64::MAX };
+    let mut shortest = Against {
+        own: f64::MAX,
+        floor: f64::MAX,
+    };
     for _ in 0..turns {
         shortest.own = shortest.own.min(once(&mut own));
         shortest.floor = shortest.floor.min(once(&mut floor));
@@ -70,6 +86,8 @@ pub(crate) fn most_memory_of_children() -> f64 {
 /// The exponent of growth between the first and the last of some sizes and times.
 pub(crate) fn growth(points: impl Iterator<Item = (f64, f64)>) -> f64 {
     let points: Vec<(f64, f64)> = points.collect();
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return f64::NAN };
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return f64::NAN;
+    };
     (last.1 / first.1).ln() / (last.0 / first.0).ln()
 }

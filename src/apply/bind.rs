@@ -11,7 +11,10 @@ use crate::sys::{self, MemoryPolicy};
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The kernel refused to bind the CPUs.
-    #[error("cannot run on CPUs {cpus}: {}", refusal(answer, "this process's cpuset holds none of them"))]
+    #[error(
+        "cannot run on CPUs {cpus}: {}",
+        refusal(answer, "this process's cpuset holds none of them")
+    )]
     Cpus {
         /// The CPUs.
         cpus: CpuSet,
@@ -29,7 +32,10 @@ pub enum BindError {
     /// The kernel refused to bind the memory.
     #[error(
         "cannot bind memory to node {nodes}: {}; fix: use `--memory local` to leave memory unbound",
-        refusal(answer, "the node has no memory, or this process's cpuset does not contain it")
+        refusal(
+            answer,
+            "the node has no memory, or this process's cpuset does not contain it"
+        )
     )]
     Memory {
         /// The nodes.
@@ -43,7 +49,9 @@ pub enum BindError {
 fn refusal(answer: &io::Error, invalid: &str) -> String {
     let meaning = match answer.kind() {
         io::ErrorKind::InvalidInput => format!(": {invalid}"),
-        io::ErrorKind::PermissionDenied => ": a container's seccomp profile may forbid it".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            ": a container's seccomp profile may forbid it".to_owned()
+        }
         _ => String::new(),
     };
     format!("{}{meaning}", errno_words(answer))
@@ -52,11 +60,17 @@ fn refusal(answer: &io::Error, invalid: &str) -> String {
 /// Binds the calling thread and what it starts afterwards, not other existing threads. Returns the chosen CPUs that
 /// are in the cpuset.
 pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
-    let refused = |answer| BindError::Cpus { cpus: binding.cpus.clone(), answer };
+    let refused = |answer| BindError::Cpus {
+        cpus: binding.cpus.clone(),
+        answer,
+    };
     sys::set_affinity(&binding.cpus).map_err(refused)?;
     let left = sys::affinity().map_err(refused)?;
     if binding.requested && left != binding.cpus {
-        return Err(BindError::Narrowed { cpus: binding.cpus.clone(), left });
+        return Err(BindError::Narrowed {
+            cpus: binding.cpus.clone(),
+            left,
+        });
     }
     match sys::set_memory_policy(&memory_policy(binding)) {
         Ok(()) => Ok(left),
@@ -64,7 +78,10 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
         Err(answer) if answer.kind() == io::ErrorKind::Unsupported => Ok(left),
         // Local is the default policy of a thread.
         Err(_) if binding.memory == MemoryBinding::Local => Ok(left),
-        Err(answer) => Err(BindError::Memory { nodes: binding.memory_nodes.clone(), answer }),
+        Err(answer) => Err(BindError::Memory {
+            nodes: binding.memory_nodes.clone(),
+            answer,
+        }),
     }
 }
 

@@ -18,21 +18,31 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sets the channels of a plan if all that is written after them can be written: the new queues would stay without
 /// their settings otherwise.
-pub(crate) fn change_planned_channels(root: &Root, machine: &Machine, plan: &Plan) -> Vec<ChannelOutcome> {
+pub(crate) fn change_planned_channels(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+) -> Vec<ChannelOutcome> {
     if plan.channels.is_empty() {
         return Vec::new();
     }
     let is_changed = |name: &str| plan.channels.iter().any(|change| change.interface == name);
-    let obstacle = settings::planned(machine, plan).into_iter().find_map(|(setting, _)| {
-        let refused =
-            is_changed(setting.interface).then(|| why_not_writable(root, setting.kind, &setting.path));
-        Some(format!("not changed, since {} cannot be written: {}", setting.path, refused??))
-    });
+    let obstacle = settings::planned(machine, plan)
+        .into_iter()
+        .find_map(|(setting, _)| {
+            let refused = is_changed(setting.interface)
+                .then(|| why_not_writable(root, setting.kind, &setting.path));
+            Some(format!(
+                "not changed, since {} cannot be written: {}",
+                setting.path, refused??
+            ))
+        });
     let Some(obstacle) = obstacle else {
         // The table is planned again for the new queues.
         let has_table = |name: &str| {
             let planned = plan.interfaces.iter().find(|planned| planned.name == name);
-            planned.is_some_and(|planned| planned.rss.as_ref().is_some_and(|rss| rss.queues.is_some()))
+            planned
+                .is_some_and(|planned| planned.rss.as_ref().is_some_and(|rss| rss.queues.is_some()))
         };
         let changes = plan.channels.iter().map(|change| ChangedChannels {
             interface: &change.interface,
@@ -75,14 +85,29 @@ pub(crate) fn change_channels<'a>(
 /// The kernel refuses to remove a queue that a table names, unless the table is the default. What a reset answers does
 /// not matter: the change of channels answers for both.
 fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
-    let Ok(Some(rss)) = ethtool::rss(root, interface) else { return };
-    if rss.reached().last().is_some_and(|last| last >= wanted.receiving()) {
-        let _ = ethtool::set_rss(root, interface, &rss.spread_over(&CpuSet::below(rss.queues)));
+    let Ok(Some(rss)) = ethtool::rss(root, interface) else {
+        return;
+    };
+    if rss
+        .reached()
+        .last()
+        .is_some_and(|last| last >= wanted.receiving())
+    {
+        let _ = ethtool::set_rss(
+            root,
+            interface,
+            &rss.spread_over(&CpuSet::below(rss.queues)),
+        );
     }
 }
 
 fn change_interface(root: &Root, change: &ChangedChannels<'_>) -> Result<(), String> {
-    let &ChangedChannels { interface, wanted, resets_rss, .. } = change;
+    let &ChangedChannels {
+        interface,
+        wanted,
+        resets_rss,
+        ..
+    } = change;
     if resets_rss {
         reset_rss(root, interface, wanted);
     }
@@ -104,7 +129,11 @@ fn change_interface(root: &Root, change: &ChangedChannels<'_>) -> Result<(), Str
     }
     let start = Instant::now();
     loop {
-        let queues = root.list(&queue_files(interface)).ok().flatten().unwrap_or_default();
+        let queues = root
+            .list(&queue_files(interface))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let receiving = queues.iter().filter(|name| name.starts_with("rx-")).count();
         if receiving == wanted.receiving() as usize {
             return Ok(());

@@ -20,9 +20,21 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     if !requested {
         unknown.extend(without_recorded_vectors(root, machine, plan));
     }
-    let interfaces = Status::new(machine, plan, &found, &unknown, None, false, &BTreeSet::new()).interfaces;
+    let interfaces = Status::new(
+        machine,
+        plan,
+        &found,
+        &unknown,
+        None,
+        false,
+        &BTreeSet::new(),
+    )
+    .interfaces;
     let one = |status: InterfaceStatus| {
-        let planned = plan.interfaces.iter().find(|planned| planned.name == status.name)?;
+        let planned = plan
+            .interfaces
+            .iter()
+            .find(|planned| planned.name == status.name)?;
         Some(CheckedInterface {
             name: status.name,
             state: status.state,
@@ -38,10 +50,22 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
         })
     };
     let interfaces = interfaces.into_iter().filter_map(one).collect();
-    let mut check = Check::new(plan, found, unknown, Unplannable::left_alone(plan, requested), interfaces);
+    let mut check = Check::new(
+        plan,
+        found,
+        unknown,
+        Unplannable::left_alone(plan, requested),
+        interfaces,
+    );
     // For the question who moved a vector, and only for that.
-    if check.differs.iter().any(|difference| difference.reason == Reason::MovedByOther)
-        && let Some(name) = check.other_tools.iter_mut().find(|tool| *tool == "irqbalance")
+    if check
+        .differs
+        .iter()
+        .any(|difference| difference.reason == Reason::MovedByOther)
+        && let Some(name) = check
+            .other_tools
+            .iter_mut()
+            .find(|tool| *tool == "irqbalance")
         && let Some(version) = irqbalance::version(root)
     {
         *name = format!("irqbalance {version}");
@@ -59,7 +83,8 @@ fn without_recorded_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Vec<
     let record = Record::load(root).unwrap_or_default();
     let had = |name: &str| {
         let interface = machine.interface(name);
-        interface.is_some_and(|interface| interface.link == "up" && record.has_vectors_of(interface))
+        interface
+            .is_some_and(|interface| interface.link == "up" && record.has_vectors_of(interface))
     };
     without.retain(|interface| had(&interface.interface));
     without

@@ -30,15 +30,22 @@ impl Checkpoint {
         let record = Record::load(root)?;
         // An unreadable record is an error only when irqbalance is asked to ban IRQs.
         let irqbalance = IrqbalanceRecord::load(root).unwrap_or_default();
-        Ok(Self { settings: Texts::new(), record, irqbalance })
+        Ok(Self {
+            settings: Texts::new(),
+            record,
+            irqbalance,
+        })
     }
 
     /// Adds the settings that a plan changes.
     pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
         let without_channels = plan.channels.is_empty();
         // Changed channels bring new queues and vectors, which are planned again.
-        self.settings =
-            if without_channels { settings::written(machine, plan) } else { settings::texts(machine, plan) };
+        self.settings = if without_channels {
+            settings::written(machine, plan)
+        } else {
+            settings::texts(machine, plan)
+        };
     }
 
     /// Restores everything. What could not be restored stays in the record.
@@ -56,7 +63,11 @@ impl Checkpoint {
     }
 
     /// Restores the settings alone, if another apply has added to the record since.
-    pub(crate) fn restore_again(&self, root: &Root, why: &str) -> Result<RestoreOutcome, ApplyError> {
+    pub(crate) fn restore_again(
+        &self,
+        root: &Root,
+        why: &str,
+    ) -> Result<RestoreOutcome, ApplyError> {
         let restored = restore_settings(root, &self.settings, why, false)?;
         if let Ok(record) = Record::load(root) {
             self.reset(root, record, self.settings.keys(), &restored)?;
@@ -71,7 +82,11 @@ impl Checkpoint {
         keys: impl IntoIterator<Item = &'a String>,
         restored: &RestoreOutcome,
     ) -> Result<(), StateError> {
-        record.reset_to(keys.into_iter().filter(|key| !restored.refused.contains(key)), &self.record);
+        record.reset_to(
+            keys.into_iter()
+                .filter(|key| !restored.refused.contains(key)),
+            &self.record,
+        );
         record.save(root)
     }
 }

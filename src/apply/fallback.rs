@@ -32,12 +32,25 @@ impl<'a> Fallbacks<'a> {
     /// The CPUs to try for a vector that is planned on one CPU, best first. Empty for a mask of several CPUs: the
     /// kernel has tried all of them.
     pub(crate) fn of(&self, write: &Write) -> Vec<FallbackCpu> {
-        let Some((planned, width)) = write.value.mask() else { return Vec::new() };
-        let (Some(planned), 1) = (planned.first(), planned.len()) else { return Vec::new() };
-        let interface = self.plan.interfaces.iter().find(|interface| *interface.name == *write.interface);
-        let Some(interface) = interface else { return Vec::new() };
+        let Some((planned, width)) = write.value.mask() else {
+            return Vec::new();
+        };
+        let (Some(planned), 1) = (planned.first(), planned.len()) else {
+            return Vec::new();
+        };
+        let interface = self
+            .plan
+            .interfaces
+            .iter()
+            .find(|interface| *interface.name == *write.interface);
+        let Some(interface) = interface else {
+            return Vec::new();
+        };
         let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
-        let node = self.topology.node_of(planned).and_then(|node| self.topology.nodes.get(&node));
+        let node = self
+            .topology
+            .node_of(planned)
+            .and_then(|node| self.topology.nodes.get(&node));
         let node = node.map_or(&self.topology.online, |node| &node.cpus);
         let l3 = of(&self.topology.l3_domains, planned).unwrap_or_default();
         let mut cpus: Vec<u32> = interface.candidates.intersection(node).iter().collect();
@@ -48,8 +61,17 @@ impl<'a> Fallbacks<'a> {
             (!l3.contains(cpu), sibling, cpu < planned, cpu)
         });
         let fallback = |cpu: u32| {
-            let domain = if l3.contains(cpu) { "L3 domain" } else { "node" };
-            Some(FallbackCpu { planned, cpu, domain, mask: CpuSet::single(cpu).to_mask(width)? })
+            let domain = if l3.contains(cpu) {
+                "L3 domain"
+            } else {
+                "node"
+            };
+            Some(FallbackCpu {
+                planned,
+                cpu,
+                domain,
+                mask: CpuSet::single(cpu).to_mask(width)?,
+            })
         };
         cpus.into_iter().filter_map(fallback).collect()
     }

@@ -90,23 +90,40 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(answer)) => {
-                    return Err(LockError::Io { path: root.outside(&path), answer });
+                    return Err(LockError::Io {
+                        path: root.outside(&path),
+                        answer,
+                    });
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < wait && stopped().is_none() => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 Err(TryLockError::WouldBlock) => {
                     let mut holder = String::new();
-                    let is_named = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
-                    let holder = if is_named { holder.trim() } else { "another process" }.to_owned();
-                    let (path, seconds) = (root.outside(&path), start.elapsed().min(wait).as_secs());
-                    return Err(LockError::Held { path, holder, seconds });
+                    let is_named =
+                        file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
+                    let holder = if is_named {
+                        holder.trim()
+                    } else {
+                        "another process"
+                    }
+                    .to_owned();
+                    let (path, seconds) =
+                        (root.outside(&path), start.elapsed().min(wait).as_secs());
+                    return Err(LockError::Held {
+                        path,
+                        holder,
+                        seconds,
+                    });
                 }
             }
         }
         // Only for the message of processes that wait: there may be no room for it.
         let holder = format!("nicpin {command}, process {}\n", std::process::id());
-        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(holder.as_bytes()));
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(holder.as_bytes()));
         Ok(Self { file })
     }
 }

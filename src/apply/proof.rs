@@ -30,7 +30,10 @@ impl Proof {
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
-            let queues = interface.vectors.iter().filter(|vector| vector.role.is_queue() && !vector.idle);
+            let queues = interface
+                .vectors
+                .iter()
+                .filter(|vector| vector.role.is_queue() && !vector.idle);
             watched.extend(queues.filter_map(|vector: &PlannedVector| {
                 let fallback = fallbacks.get(affinity_file(vector.irq).as_str());
                 let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
@@ -48,7 +51,11 @@ impl Proof {
         }
         let irqs = watched.iter().map(|vector| vector.irq).collect();
         let last = counts_of(root, &irqs)?;
-        Ok(Self { watched, irqs, last })
+        Ok(Self {
+            watched,
+            irqs,
+            last,
+        })
     }
 
     /// Takes another sample and returns whether every vector is proven.
@@ -58,13 +65,18 @@ impl Proof {
             vector.look(root, &self.last, &now);
         }
         self.last = now;
-        Ok(self.watched.iter().all(|vector| vector.verdict == Evidence::Proven))
+        Ok(self
+            .watched
+            .iter()
+            .all(|vector| vector.verdict == Evidence::Proven))
     }
 
     /// The verdicts, also on whether each affinity is still as it was written.
     pub fn finish(mut self, root: &Root) -> Vec<VectorProof> {
         for vector in &mut self.watched {
-            let text = read_affinity(root, &affinity_file(vector.irq)).ok().flatten();
+            let text = read_affinity(root, &affinity_file(vector.irq))
+                .ok()
+                .flatten();
             match text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok()) {
                 Some(cpus) if cpus == vector.cpus => {}
                 // A vector that could not be moved; its interrupts arrive where they did before.
@@ -79,16 +91,25 @@ impl Proof {
 
 impl VectorProof {
     fn look(&mut self, root: &Root, last: &Counts, now: &Counts) {
-        let (Some(before), Some(after)) = (last.rows.get(&self.irq), now.rows.get(&self.irq)) else { return };
+        let (Some(before), Some(after)) = (last.rows.get(&self.irq), now.rows.get(&self.irq))
+        else {
+            return;
+        };
         if before.whose != after.whose {
             return;
         }
-        let before: BTreeMap<u32, u32> =
-            last.cpus.iter().copied().zip(before.counts.iter().copied()).collect();
+        let before: BTreeMap<u32, u32> = last
+            .cpus
+            .iter()
+            .copied()
+            .zip(before.counts.iter().copied())
+            .collect();
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.
-            let Some(grown) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else { continue };
+            let Some(grown) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else {
+                continue;
+            };
             if grown > 0 && self.cpus.contains(cpu) {
                 planned += u64::from(grown);
             } else if grown > 0 {
@@ -107,7 +128,9 @@ impl VectorProof {
     }
 
     fn is_effective_as_planned(&self, root: &Root) -> bool {
-        let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq)).ok().flatten();
+        let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq))
+            .ok()
+            .flatten();
         effective.is_some_and(|effective| effective.is_subset(&self.cpus))
     }
 }

@@ -12,33 +12,57 @@ use crate::report::difference::{Difference, Fallback, Reason};
 use crate::root::Root;
 
 /// What differs from a plan and why, and the vectors that are on a fallback CPU.
-pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Difference>, Vec<Fallback>) {
+pub fn differences(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+) -> (Vec<Difference>, Vec<Fallback>) {
     if plan.writes.is_empty() {
         return (Vec::new(), Vec::new());
     }
     // What differs does not depend on the record. Without a trusted record only the reasons are unknown.
     let record = Record::load(root).unwrap_or_default();
-    let settings: Vec<KernelSetting<'_>> =
-        if record.last_set.is_empty() { Vec::new() } else { settings::of_plan(machine, plan).collect() };
-    let by_path: BTreeMap<&str, &KernelSetting<'_>> =
-        settings.iter().map(|setting| (setting.path.as_str(), setting)).collect();
+    let settings: Vec<KernelSetting<'_>> = if record.last_set.is_empty() {
+        Vec::new()
+    } else {
+        settings::of_plan(machine, plan).collect()
+    };
+    let by_path: BTreeMap<&str, &KernelSetting<'_>> = settings
+        .iter()
+        .map(|setting| (setting.path.as_str(), setting))
+        .collect();
     let recreated = settings.iter().filter(|setting| {
         let then = record.last_set.get(&setting.key).and_then(|set| set.irq);
-        setting.irq.is_some_and(|irq| irq_change(then, Irq::now(root, irq)).is_some())
+        setting
+            .irq
+            .is_some_and(|irq| irq_change(then, Irq::now(root, irq)).is_some())
     });
     // An interface with new vectors has new queues, too.
     let recreated: BTreeSet<&str> = recreated.map(|setting| setting.interface).collect();
     let (mut differences, mut fallbacks) = (Vec::new(), Vec::new());
     for write in &plan.writes {
-        let set = by_path.get(&*write.path).and_then(|setting| record.last_set.get(&setting.key));
+        let set = by_path
+            .get(&*write.path)
+            .and_then(|setting| record.last_set.get(&setting.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
-        if let Some(LastSet { value, fallback: Some(fallback), .. }) = set
+        if let Some(LastSet {
+            value,
+            fallback: Some(fallback),
+            ..
+        }) = set
             && same(value, &write.value.to_string())
             && same(fallback, &write.current)
         {
-            let (path, planned, holds) =
-                (write.path.clone(), write.value.to_string(), write.current.to_string());
-            fallbacks.push(Fallback { path, planned, holds });
+            let (path, planned, holds) = (
+                write.path.clone(),
+                write.value.to_string(),
+                write.current.to_string(),
+            );
+            fallbacks.push(Fallback {
+                path,
+                planned,
+                holds,
+            });
             continue;
         }
         let recreated = match by_path.get(&*write.path).and_then(|setting| setting.irq) {
@@ -48,7 +72,11 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> (Vec<Differen
                 .then(|| "together with the interface's vectors".to_owned()),
         };
         let (reason, detail) = reason(&record, machine, write, set, recreated);
-        differences.push(Difference { write: write.clone(), reason, detail });
+        differences.push(Difference {
+            write: write.clone(),
+            reason,
+            detail,
+        });
     }
     (differences, fallbacks)
 }
@@ -70,29 +98,46 @@ fn reason(
     set: Option<&LastSet>,
     recreated: Option<String>,
 ) -> (Reason, Option<String>) {
-    let interface = machine.interfaces.iter().find(|interface| *interface.name == *write.interface);
+    let interface = machine
+        .interfaces
+        .iter()
+        .find(|interface| *interface.name == *write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
     let then = interface.and_then(|interface| record.queues.get(&owner(interface)).copied());
     if let (Some((rx, tx)), Some((then_rx, then_tx))) = (now, then)
         && (rx, tx) != (then_rx, then_tx)
     {
-        let detail = format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
+        let detail =
+            format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
         return (Reason::QueueCountChanged, Some(detail));
     }
-    let Some(set) = set else { return (Reason::NotApplied, None) };
+    let Some(set) = set else {
+        return (Reason::NotApplied, None);
+    };
     if let Some(detail) = recreated {
         return (Reason::IrqRecreated, Some(detail));
     }
     let held = set.fallback.as_ref().unwrap_or(&set.value);
-    let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default().difference(&machine.topology.online);
+    let offline = CpuSet::parse_kernel_mask(held)
+        .unwrap_or_default()
+        .difference(&machine.topology.online);
     if write.kind.is_cpus() && !offline.is_empty() {
-        return (Reason::CpuOffline, Some(format!("the last apply set CPU {offline}")));
+        return (
+            Reason::CpuOffline,
+            Some(format!("the last apply set CPU {offline}")),
+        );
     }
     if means_same(write.kind, held, &write.current) {
-        return (Reason::PlanChanged, Some("it is as the last apply set it".to_owned()));
+        return (
+            Reason::PlanChanged,
+            Some("it is as the last apply set it".to_owned()),
+        );
     }
     if let Some(answer) = &set.refused {
         return (Reason::KernelRefused, Some(answer.clone()));
     }
-    (Reason::MovedByOther, Some(format!("the last apply set {held}")))
+    (
+        Reason::MovedByOther,
+        Some(format!("the last apply set {held}")),
+    )
 }

@@ -63,7 +63,10 @@ pub(crate) struct Irq {
 impl Irq {
     /// The IRQ that has this number now.
     pub(crate) fn now(root: &Root, number: u32) -> Self {
-        Self { number, inode: root.inode(&format!("/sys/kernel/irq/{number}")) }
+        Self {
+            number,
+            inode: root.inode(&format!("/sys/kernel/irq/{number}")),
+        }
     }
 }
 
@@ -100,28 +103,45 @@ impl Record {
                 // The same plan as before: keep what became of the last write.
                 Some(set) if set.value == wanted => set.irq = irq,
                 _ => {
-                    let set = LastSet { value: wanted, fallback: None, refused: None, irq };
+                    let set = LastSet {
+                        value: wanted,
+                        fallback: None,
+                        refused: None,
+                        irq,
+                    };
                     self.last_set.insert(setting.key, set);
                 }
             }
         }
         for planned in &plan.interfaces {
             let interface = machine.interface(&planned.name);
-            self.queues.extend(interface.map(|i| (owner(i), (i.rx_queues.len(), i.tx_queues.len()))));
+            self.queues
+                .extend(interface.map(|i| (owner(i), (i.rx_queues.len(), i.tx_queues.len()))));
         }
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {
-        let first = self.first_seen.get(&channels_key(interface)).and_then(|text| Channels::parse(text));
-        first.is_none_or(|first| interface.channels.is_none_or(|now| first.difference(&now).is_empty()))
+        let first = self
+            .first_seen
+            .get(&channels_key(interface))
+            .and_then(|text| Channels::parse(text));
+        first.is_none_or(|first| {
+            interface
+                .channels
+                .is_none_or(|now| first.difference(&now).is_empty())
+        })
     }
 
     /// Records what became of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
-        let by_path: BTreeMap<&str, &WriteResult> =
-            written.iter().map(|written| (written.path.as_str(), written)).collect();
+        let by_path: BTreeMap<&str, &WriteResult> = written
+            .iter()
+            .map(|written| (written.path.as_str(), written))
+            .collect();
         for (setting, _) in settings::planned(machine, plan) {
-            let Some(set) = self.last_set.get_mut(&setting.key) else { continue };
+            let Some(set) = self.last_set.get_mut(&setting.key) else {
+                continue;
+            };
             let written = by_path.get(setting.path.as_str());
             set.fallback = written.and_then(|written| written.fallback.clone());
             set.refused = written
@@ -146,17 +166,27 @@ impl Record {
             // Queues come and go with channels.
             if let Some(owner) = key.strip_suffix(" channels") {
                 self.queues.remove(owner);
-                self.queues
-                    .extend(then.queues.get_key_value(owner).map(|(owner, queues)| (owner.clone(), *queues)));
+                self.queues.extend(
+                    then.queues
+                        .get_key_value(owner)
+                        .map(|(owner, queues)| (owner.clone(), *queues)),
+                );
             }
         }
-        let is_of =
-            |owner: &str, key: &String| key.strip_prefix(owner).is_some_and(|rest| rest.starts_with(' '));
-        self.queues.retain(|owner, _| self.last_set.keys().any(|key| is_of(owner, key)));
+        let is_of = |owner: &str, key: &String| {
+            key.strip_prefix(owner)
+                .is_some_and(|rest| rest.starts_with(' '))
+        };
+        self.queues
+            .retain(|owner, _| self.last_set.keys().any(|key| is_of(owner, key)));
     }
 
     /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.
     pub fn save(&self, root: &Root) -> Result<(), StateError> {
-        if self.first_seen.is_empty() { FILE.remove(root) } else { FILE.save(root, self) }
+        if self.first_seen.is_empty() {
+            FILE.remove(root)
+        } else {
+            FILE.save(root, self)
+        }
     }
 }

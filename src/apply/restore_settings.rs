@@ -63,8 +63,14 @@ fn restore_pinned(
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
-    let RestorePlan { writes, mut outcome, .. } = planned;
-    outcome.refused.extend(planned.channels.into_iter().map(|change| change.key));
+    let RestorePlan {
+        writes,
+        mut outcome,
+        ..
+    } = planned;
+    outcome
+        .refused
+        .extend(planned.channels.into_iter().map(|change| change.key));
     for (key, write) in writes {
         let written = match stopped().filter(|_| may_stop) {
             Some(why) => WriteResult::not_done(&write, left_out(why)),
@@ -74,15 +80,28 @@ fn restore_pinned(
         outcome.results.push(written);
     }
     channels.append(&mut outcome.channels);
-    Ok(RestoreOutcome { channels, ..outcome })
+    Ok(RestoreOutcome {
+        channels,
+        ..outcome
+    })
 }
 
 /// What [`restore_settings`] would write.
-pub(crate) fn settings_to_restore(root: &Root, texts: &Texts, why: &str) -> Result<ToRestore, ApplyError> {
-    let RestorePlan { channels, writes, outcome } =
-        RestorePlan::new(texts, &read_settings(root, texts)?, why);
+pub(crate) fn settings_to_restore(
+    root: &Root,
+    texts: &Texts,
+    why: &str,
+) -> Result<ToRestore, ApplyError> {
+    let RestorePlan {
+        channels,
+        writes,
+        outcome,
+    } = RestorePlan::new(texts, &read_settings(root, texts)?, why);
     Ok(ToRestore {
-        channels: channels.into_iter().map(|c| (c.interface, c.recorded.difference(&c.now))).collect(),
+        channels: channels
+            .into_iter()
+            .map(|c| (c.interface, c.recorded.difference(&c.now)))
+            .collect(),
         writes: writes.into_iter().map(|(_, write)| write).collect(),
         unchanged: outcome.unchanged,
         absent: outcome.absent,
@@ -98,7 +117,10 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let has_vectors = texts.keys().any(|key| key.contains(" vector "));
     let missing = machine.missing().filter(|_| has_vectors);
     match missing.or((has_interfaces && !root.exists(NET)).then_some(NET)) {
-        Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }),
+        Some(path) => Err(FileError::Io {
+            path: root.outside(path),
+            answer: Errno::ENOENT.into(),
+        }),
         None => Ok(machine),
     }
 }
@@ -106,8 +128,14 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
 /// As [`read_settings`], while queues are pinned; ESTALE if the name of an interface is another's now.
 fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let machine = read_settings(root, texts)?;
-    let queues = machine.interfaces.iter().map(|interface| queue_files(&interface.name));
-    match queues.into_iter().find(|queues| root.exists(queues) && !root.is_pinned_in_place(queues)) {
+    let queues = machine
+        .interfaces
+        .iter()
+        .map(|interface| queue_files(&interface.name));
+    match queues
+        .into_iter()
+        .find(|queues| root.exists(queues) && !root.is_pinned_in_place(queues))
+    {
         Some(renamed) => Err(root.io_error(&renamed, Errno::ESTALE)),
         None => Ok(machine),
     }
@@ -115,7 +143,11 @@ fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
 
 /// Whether any of these texts differs from that of its setting.
 pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
-    let RestorePlan { channels, writes, outcome } = RestorePlan::new(texts, machine, "");
+    let RestorePlan {
+        channels,
+        writes,
+        outcome,
+    } = RestorePlan::new(texts, machine, "");
     !channels.is_empty() || !writes.is_empty() || !outcome.complete()
 }
 
@@ -143,8 +175,19 @@ struct RecordedChannels {
 
 impl RecordedChannels {
     fn change(&self) -> ChangedChannels<'_> {
-        let &Self { ref interface, now, recorded: wanted, has_rss: resets_rss, .. } = self;
-        ChangedChannels { interface, now, wanted, resets_rss }
+        let &Self {
+            ref interface,
+            now,
+            recorded: wanted,
+            has_rss: resets_rss,
+            ..
+        } = self;
+        ChangedChannels {
+            interface,
+            now,
+            wanted,
+            resets_rss,
+        }
     }
 }
 
@@ -152,12 +195,19 @@ impl RestorePlan {
     fn new(texts: &Texts, machine: &Machine, why: &str) -> Self {
         let mut restore = Self::default();
         let outcome = &mut restore.outcome;
-        let mut left: BTreeMap<&str, &str> =
-            texts.iter().map(|(k, text)| (k.as_str(), text.as_str())).collect();
+        let mut left: BTreeMap<&str, &str> = texts
+            .iter()
+            .map(|(k, text)| (k.as_str(), text.as_str()))
+            .collect();
         for setting in settings::all(machine) {
-            let Some(first) = left.remove(setting.key.as_str()) else { continue };
+            let Some(first) = left.remove(setting.key.as_str()) else {
+                continue;
+            };
             let text = to_written(&setting, first);
-            if text.as_ref().is_ok_and(|text| means_same(setting.kind, text, &setting.text)) {
+            if text
+                .as_ref()
+                .is_ok_and(|text| means_same(setting.kind, text, &setting.text))
+            {
                 outcome.unchanged += 1;
                 continue;
             }
@@ -172,26 +222,43 @@ impl RestorePlan {
             match text {
                 Ok(_) => restore.writes.push((setting.key, write)),
                 Err(expected) => {
-                    outcome.results.push(WriteResult::not_done(&write, unusable(&setting.key, expected)));
+                    outcome.results.push(WriteResult::not_done(
+                        &write,
+                        unusable(&setting.key, expected),
+                    ));
                     outcome.refused.push(setting.key);
                 }
             }
         }
         for interface in &machine.interfaces {
             // Channels that the driver does not report now may be reported later.
-            let (key, Some(now)) = (channels_key(interface), interface.channels) else { continue };
-            let Some(text) = left.remove(key.as_str()) else { continue };
+            let (key, Some(now)) = (channels_key(interface), interface.channels) else {
+                continue;
+            };
+            let Some(text) = left.remove(key.as_str()) else {
+                continue;
+            };
             let has_rss = texts.contains_key(&rss_key(interface));
             let interface = interface.name.clone();
             match Channels::parse(text) {
                 Some(recorded) if recorded.difference(&now).is_empty() => outcome.unchanged += 1,
                 Some(recorded) => {
-                    restore.channels.push(RecordedChannels { key, interface, now, recorded, has_rss });
+                    restore.channels.push(RecordedChannels {
+                        key,
+                        interface,
+                        now,
+                        recorded,
+                        has_rss,
+                    });
                 }
                 None => {
                     let wanted = text.split_whitespace().collect::<Vec<_>>().join(" ");
                     let refused = Some(unusable(&key, "a number of channels"));
-                    outcome.channels.push(ChannelOutcome { interface, wanted, refused });
+                    outcome.channels.push(ChannelOutcome {
+                        interface,
+                        wanted,
+                        refused,
+                    });
                     outcome.refused.push(key);
                 }
             }
@@ -208,28 +275,45 @@ fn to_written(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'stat
         return rss_to_write(setting, first);
     }
     if setting.kind == WriteKind::Ntuple {
-        let is_one = [false, true].iter().any(|&on| on_or_off(on) == first.trim());
-        return is_one.then(|| first.trim().to_owned()).ok_or("`on` or `off`");
+        let is_one = [false, true]
+            .iter()
+            .any(|&on| on_or_off(on) == first.trim());
+        return is_one
+            .then(|| first.trim().to_owned())
+            .ok_or("`on` or `off`");
     }
     let Some(width) = setting.width else {
         let number = first.trim().parse::<u32>();
-        return number.map(|number| number.to_string()).map_err(|_| "a number");
+        return number
+            .map(|number| number.to_string())
+            .map_err(|_| "a number");
     };
     let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
     // The kernel accepts no mask that is wider than the file is now.
-    cpus.to_mask(width).ok_or("a CPU mask that fits this machine")
+    cpus.to_mask(width)
+        .ok_or("a CPU mask that fits this machine")
 }
 
 /// The RSS table to write for a recorded one. A default is restored as that of the device's queues now.
 fn rss_to_write(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
     const EXPECTED: &str = "an RSS table that fits this device";
-    let (first, now) = (Rss::parse(first).ok_or(EXPECTED)?, Rss::parse(&setting.text).ok_or(EXPECTED)?);
+    let (first, now) = (
+        Rss::parse(first).ok_or(EXPECTED)?,
+        Rss::parse(&setting.text).ok_or(EXPECTED)?,
+    );
     let possible = CpuSet::below(now.queues);
     if first.is_default() {
         return Ok(now.spread_over(&possible).to_setting());
     }
     let fits = first.table.len() == now.table.len() && first.reached().is_subset(&possible);
-    fits.then(|| Rss { queues: now.queues, ..first }.to_setting()).ok_or(EXPECTED)
+    fits.then(|| {
+        Rss {
+            queues: now.queues,
+            ..first
+        }
+        .to_setting()
+    })
+    .ok_or(EXPECTED)
 }
 
 /// Why a recorded text cannot be written, and the fix.

@@ -36,7 +36,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { wait: Duration::from_secs(30), atomic: false, trial: None, repeats: false }
+        Self {
+            wait: Duration::from_secs(30),
+            atomic: false,
+            trial: None,
+            repeats: false,
+        }
     }
 }
 
@@ -98,8 +103,11 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         (machine, planned) = session.plan_again(&mut plan)?;
     }
     let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
-    let irqbalance =
-        if stop { None } else { irqbalance::before_writes(root, &machine, &planned, options.repeats) };
+    let irqbalance = if stop {
+        None
+    } else {
+        irqbalance::before_writes(root, &machine, &planned, options.repeats)
+    };
     if irqbalance.as_ref().is_some_and(|outcome| outcome.changed) {
         // Until it answered, it may have moved vectors that were as planned when they were read.
         (machine, planned) = session.plan_again(&mut plan)?;
@@ -109,10 +117,14 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     let fallbacks = Fallbacks::new(&machine.topology, &planned);
     // An interface that gets the name of another meanwhile is not written to.
-    let directories = planned.interfaces.iter().map(|interface| queue_files(&interface.name));
+    let directories = planned
+        .interfaces
+        .iter()
+        .map(|interface| queue_files(&interface.name));
     let directories: Vec<String> = directories.chain([IRQ_FILES.to_owned()]).collect();
-    let results =
-        root.with_pinned(directories, || write_plan(root, writes, Some(&fallbacks), options.atomic));
+    let results = root.with_pinned(directories, || {
+        write_plan(root, writes, Some(&fallbacks), options.atomic)
+    });
     let mut done = ApplyOutcome {
         machine,
         plan: planned,
@@ -125,7 +137,9 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     if options.atomic && done.failed() {
         done.undone = session.undo()?;
     } else {
-        session.record.settle(&done.machine, &done.plan, &done.results);
+        session
+            .record
+            .settle(&done.machine, &done.plan, &done.results);
         // The original settings are on disk; an error here only loses the reasons that `check` reports.
         let _ = session.save();
         if options.trial.is_some() && done.is_in_vain() {
@@ -153,7 +167,9 @@ impl<'a> Session<'a> {
         let earlier = match Trial::load(root)? {
             Some(trial) if !trial.over => {
                 if !TrialWatch::open(root)?.has_ended() {
-                    return Err(ApplyError::OnTrial { seconds: trial.seconds });
+                    return Err(ApplyError::OnTrial {
+                        seconds: trial.seconds,
+                    });
                 }
                 // The process that watched it has died, perhaps before the first write.
                 Some(trial.restore(root)?).filter(|undone| !undone.had_nothing_to_do())
@@ -163,7 +179,15 @@ impl<'a> Session<'a> {
         };
         let before = Checkpoint::load(root)?;
         let (record, saved) = (before.record.clone(), before.record.clone());
-        Ok(Self { root, options, record, saved, before, earlier, _lock: lock })
+        Ok(Self {
+            root,
+            options,
+            record,
+            saved,
+            before,
+            earlier,
+            _lock: lock,
+        })
     }
 
     /// Makes the record what it was before this apply, when nothing is written. If that fails, the record holds more
@@ -177,9 +201,13 @@ impl<'a> Session<'a> {
     /// from here on any nicpin that finds the trial restores what it may have set.
     fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let Some(seconds) = self.options.trial else {
-            let Some(earlier) = Trial::load(self.root)? else { return Ok(()) };
-            let planned =
-                settings::planned(machine, plan).into_iter().map(|(setting, _)| setting.key).collect();
+            let Some(earlier) = Trial::load(self.root)? else {
+                return Ok(());
+            };
+            let planned = settings::planned(machine, plan)
+                .into_iter()
+                .map(|(setting, _)| setting.key)
+                .collect();
             return Ok(earlier.drop_settings(self.root, &planned)?);
         };
         let saved = Trial::new(seconds, self.before.clone()).save(self.root);
@@ -225,7 +253,9 @@ impl<'a> Session<'a> {
         if !self.options.atomic {
             return Ok(None);
         }
-        let undone = self.before.restore(self.root, "as it was before this apply")?;
+        let undone = self
+            .before
+            .restore(self.root, "as it was before this apply")?;
         if undone.complete() && self.options.trial.is_some() {
             Trial::remove(self.root)?;
         }

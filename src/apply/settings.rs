@@ -40,10 +40,13 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
         WriteKind::Rss | WriteKind::XpsRxqs | WriteKind::Ntuple => wanted.contains(&setting.path),
         _ => true,
     });
-    let mut texts: Texts = settings.map(|setting| (setting.key, setting.text.to_string())).collect();
+    let mut texts: Texts = settings
+        .map(|setting| (setting.key, setting.text.to_string()))
+        .collect();
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
-        texts.extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
+        texts
+            .extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
     }
     texts
 }
@@ -52,7 +55,9 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
 pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
     let written = of_plan(machine, plan).filter(|setting| paths.contains(setting.path.as_str()));
-    written.map(|setting| (setting.key, setting.text.to_string())).collect()
+    written
+        .map(|setting| (setting.key, setting.text.to_string()))
+        .collect()
 }
 
 fn wanted(plan: &Plan) -> impl Iterator<Item = (WriteKind, String, PlannedValue<'_>)> {
@@ -68,10 +73,17 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
     let wanted: BTreeMap<String, PlannedValue<'_>> =
         wanted(plan).map(|(_, path, value)| (path, value)).collect();
-    let writes: BTreeMap<&str, &WriteValue> =
-        plan.writes.iter().map(|write| (&*write.path, &write.value)).collect();
+    let writes: BTreeMap<&str, &WriteValue> = plan
+        .writes
+        .iter()
+        .map(|write| (&*write.path, &write.value))
+        .collect();
     let with_text = |setting: KernelSetting<'a>| {
-        let is_wanted = || wanted.get(&setting.path).is_some_and(|value| value.is(&setting.text));
+        let is_wanted = || {
+            wanted
+                .get(&setting.path)
+                .is_some_and(|value| value.is(&setting.text))
+        };
         let text = match writes.get(setting.path.as_str()) {
             Some(value) => value.to_string(),
             None => is_wanted().then(|| setting.text.to_string())?,
@@ -82,14 +94,26 @@ pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetti
 }
 
 /// The settings of a plan's interfaces and of the machine.
-pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = KernelSetting<'a>> {
+pub(crate) fn of_plan<'a>(
+    machine: &'a Machine,
+    plan: &Plan,
+) -> impl Iterator<Item = KernelSetting<'a>> {
     let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
-    machine.interfaces.iter().filter(planned).flat_map(of_interface).chain(of_machine(machine))
+    machine
+        .interfaces
+        .iter()
+        .filter(planned)
+        .flat_map(of_interface)
+        .chain(of_machine(machine))
 }
 
 /// All settings.
 pub(crate) fn all(machine: &Machine) -> impl Iterator<Item = KernelSetting<'_>> {
-    machine.interfaces.iter().flat_map(of_interface).chain(of_machine(machine))
+    machine
+        .interfaces
+        .iter()
+        .flat_map(of_interface)
+        .chain(of_machine(machine))
 }
 
 fn of_machine(machine: &Machine) -> Option<KernelSetting<'_>> {
@@ -123,17 +147,30 @@ fn of_interface(interface: &Interface) -> Vec<KernelSetting<'_>> {
     for vector in &interface.vectors {
         let (key, path) = (vector_key(interface, vector), affinity_file(vector.irq));
         let setting = mask(key, WriteKind::Vector, path, &vector.affinity);
-        settings.push(KernelSetting { irq: Some(vector.irq), ..setting });
+        settings.push(KernelSetting {
+            irq: Some(vector.irq),
+            ..setting
+        });
     }
     if let Some(rss) = &interface.rss {
-        settings.push(new("rss".to_owned(), WriteKind::Rss, rss_file(name), rss.to_setting().into()));
+        settings.push(new(
+            "rss".to_owned(),
+            WriteKind::Rss,
+            rss_file(name),
+            rss.to_setting().into(),
+        ));
     }
     for thread in &interface.threads {
         let (key, path) = (thread_key(interface, thread), thread_directory(thread.pid));
         settings.push(mask(key, WriteKind::NapiThread, path, &thread.affinity));
     }
     for rx in &interface.rx_queues {
-        let place = |file| (format!("rx-{} {file}", rx.index), queue_file(name, "rx", rx.index, file));
+        let place = |file| {
+            (
+                format!("rx-{} {file}", rx.index),
+                queue_file(name, "rx", rx.index, file),
+            )
+        };
         if let Some(cpus) = &rx.rps_cpus {
             let (key, path) = place("rps_cpus");
             settings.push(mask(key, WriteKind::Rps, path, cpus));
@@ -146,16 +183,31 @@ fn of_interface(interface: &Interface) -> Vec<KernelSetting<'_>> {
     for tx in &interface.tx_queues {
         if let Some(cpus) = &tx.xps_cpus {
             let path = queue_file(name, "tx", tx.index, "xps_cpus");
-            settings.push(mask(format!("tx-{} xps_cpus", tx.index), WriteKind::Xps, path, cpus));
+            settings.push(mask(
+                format!("tx-{} xps_cpus", tx.index),
+                WriteKind::Xps,
+                path,
+                cpus,
+            ));
         }
         if let Some(rxqs) = &tx.xps_rxqs {
             let path = queue_file(name, "tx", tx.index, "xps_rxqs");
-            settings.push(mask(format!("tx-{} xps_rxqs", tx.index), WriteKind::XpsRxqs, path, rxqs));
+            settings.push(mask(
+                format!("tx-{} xps_rxqs", tx.index),
+                WriteKind::XpsRxqs,
+                path,
+                rxqs,
+            ));
         }
     }
     if let Some(on) = interface.ntuple {
         let path = features_file(name);
-        settings.push(new("ntuple".to_owned(), WriteKind::Ntuple, path, on_or_off(on).into()));
+        settings.push(new(
+            "ntuple".to_owned(),
+            WriteKind::Ntuple,
+            path,
+            on_or_off(on).into(),
+        ));
     }
     settings
 }
@@ -176,7 +228,13 @@ pub(crate) fn rss_key(interface: &Interface) -> String {
 /// The key of a vector: its role and queue. A vector without a queue has its position in the device's list of IRQs,
 /// since its name may contain the interface's and its number changes at each boot.
 fn vector_key(interface: &Interface, vector: &Vector) -> String {
-    let position = || interface.device.irqs.iter().position(|&irq| irq == vector.irq);
+    let position = || {
+        interface
+            .device
+            .irqs
+            .iter()
+            .position(|&irq| irq == vector.irq)
+    };
     match vector.queue {
         Some(queue) => format!("vector {:?} {queue}", vector.role).to_lowercase(),
         None => position().map_or_else(
@@ -190,9 +248,21 @@ fn vector_key(interface: &Interface, vector: &Vector) -> String {
 /// among those of the interface.
 fn thread_key(interface: &Interface, thread: &NapiThread) -> String {
     let irq = thread.woken_by.map(|(irq, _)| irq);
-    let vector = interface.vectors.iter().find(|vector| Some(vector.irq) == irq);
-    let unknown = || interface.threads.iter().filter(|other| other.woken_by.is_none());
-    let position = || unknown().position(|other| other.pid == thread.pid).unwrap_or_default();
+    let vector = interface
+        .vectors
+        .iter()
+        .find(|vector| Some(vector.irq) == irq);
+    let unknown = || {
+        interface
+            .threads
+            .iter()
+            .filter(|other| other.woken_by.is_none())
+    };
+    let position = || {
+        unknown()
+            .position(|other| other.pid == thread.pid)
+            .unwrap_or_default()
+    };
     match vector.and_then(|vector| Some((vector.role, vector.queue?))) {
         Some((role, queue)) => format!("napi-thread {} {queue}", role.name()),
         None => format!("napi-thread #{}", position()),

@@ -77,7 +77,9 @@ impl StateFile {
     /// The file's value; `None` if the file does not exist.
     pub(crate) fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
         let path = self.path();
-        let Some(text) = root.read_state(&path)? else { return Ok(None) };
+        let Some(text) = root.read_state(&path)? else {
+            return Ok(None);
+        };
         let error = |reason: String| StateError::Content {
             path: root.outside(&path),
             what: self.what,
@@ -88,25 +90,35 @@ impl StateFile {
         if schema != self.schema {
             return Err(error(format!("its schema is {schema}")));
         }
-        serde_json::from_str(&text).map(Some).map_err(|e| error(e.to_string()))
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|e| error(e.to_string()))
     }
 
     /// Replaces the file; a crash leaves either the old or the new one.
     pub(crate) fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
-        let saved = serde_json::to_string_pretty(&Versioned { schema: self.schema, value })
-            .map_err(|error| root.io_error(&self.path(), error))
-            .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
+        let saved = serde_json::to_string_pretty(&Versioned {
+            schema: self.schema,
+            value,
+        })
+        .map_err(|error| root.io_error(&self.path(), error))
+        .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
         saved.map_err(|error| self.save_error(error))
     }
 
     /// Removes the file, if it exists.
     pub(crate) fn remove(&self, root: &Root) -> Result<(), StateError> {
-        root.remove_state(&self.path()).map_err(|error| self.save_error(error))
+        root.remove_state(&self.path())
+            .map_err(|error| self.save_error(error))
     }
 
     fn save_error(&self, error: FileError) -> StateError {
         match error {
-            FileError::Io { path, answer } => StateError::Save { path, answer, not_done: self.not_done },
+            FileError::Io { path, answer } => StateError::Save {
+                path,
+                answer,
+                not_done: self.not_done,
+            },
             error @ FileError::Content { .. } => StateError::File(error),
         }
     }

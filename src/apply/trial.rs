@@ -46,14 +46,29 @@ pub struct Trial {
 
 impl Trial {
     pub(crate) fn new(seconds: u64, before: Checkpoint) -> Self {
-        Self { seconds, over: false, before, irqbalance_failed: false }
+        Self {
+            seconds,
+            over: false,
+            before,
+            irqbalance_failed: false,
+        }
     }
 
     /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
     pub(crate) fn ended(left: Texts, restored: &RestoreOutcome) -> Self {
-        let irqbalance_failed = restored.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
-        let before = Checkpoint { settings: left, ..Checkpoint::default() };
-        Self { over: true, irqbalance_failed, ..Self::new(0, before) }
+        let irqbalance_failed = restored
+            .irqbalance
+            .as_ref()
+            .is_some_and(IrqbalanceOutcome::failed);
+        let before = Checkpoint {
+            settings: left,
+            ..Checkpoint::default()
+        };
+        Self {
+            over: true,
+            irqbalance_failed,
+            ..Self::new(0, before)
+        }
     }
 
     /// Reads the trial; `None` if there is none.
@@ -73,11 +88,18 @@ impl Trial {
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
     /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let Checkpoint { settings, irqbalance, .. } = &self.before;
-        let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != *irqbalance);
+        let Checkpoint {
+            settings,
+            irqbalance,
+            ..
+        } = &self.before;
+        let irqbalance_changed =
+            || IrqbalanceRecord::load(root).map_or(true, |now| now != *irqbalance);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
-        let settings_changed =
-            || read::settings(root, Wants::default()).map_or(true, |machine| differs(settings, &machine));
+        let settings_changed = || {
+            read::settings(root, Wants::default())
+                .map_or(true, |machine| differs(settings, &machine))
+        };
         settings.is_empty() || irqbalance_changed() || settings_changed()
     }
 
@@ -92,12 +114,19 @@ impl Trial {
         if !self.over || self.before.settings.is_empty() && !self.irqbalance_failed {
             return None;
         }
-        let mut names: Vec<&str> =
-            self.irqbalance_failed.then_some("irqbalance's banned IRQs").into_iter().collect();
+        let mut names: Vec<&str> = self
+            .irqbalance_failed
+            .then_some("irqbalance's banned IRQs")
+            .into_iter()
+            .collect();
         names.extend(self.before.settings.keys().map(String::as_str));
         let (many, more) = (names.len(), names.len().saturating_sub(NAMED));
         names.truncate(NAMED);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!(", and {more} more")
+        } else {
+            String::new()
+        };
         Some(format!(
             "{} could not be restored ({}{more}); the next apply tries again, and `nicpin restore` restores the settings \
              before the first apply",
@@ -107,19 +136,33 @@ impl Trial {
     }
 
     /// Drops the settings that an apply plans itself. Under the lock, before the apply writes.
-    pub(crate) fn drop_settings(mut self, root: &Root, planned: &BTreeSet<String>) -> Result<(), StateError> {
+    pub(crate) fn drop_settings(
+        mut self,
+        root: &Root,
+        planned: &BTreeSet<String>,
+    ) -> Result<(), StateError> {
         let many = self.before.settings.len();
         self.before.settings.retain(|key, _| !planned.contains(key));
-        if self.before.settings.len() < many { self.save(root) } else { Ok(()) }
+        if self.before.settings.len() < many {
+            self.save(root)
+        } else {
+            Ok(())
+        }
     }
 
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
     pub(crate) fn restore(mut self, root: &Root) -> Result<RestoreOutcome, ApplyError> {
         let why = "as it was before apply --try";
-        let restored =
-            if self.over { self.before.restore_again(root, why)? } else { self.before.restore(root, why)? };
+        let restored = if self.over {
+            self.before.restore_again(root, why)?
+        } else {
+            self.before.restore(root, why)?
+        };
         if !self.over {
-            self.irqbalance_failed = restored.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
+            self.irqbalance_failed = restored
+                .irqbalance
+                .as_ref()
+                .is_some_and(IrqbalanceOutcome::failed);
         }
         self.over = true;
         let left = |key: &String| restored.refused.contains(key) || restored.absent.contains(key);
@@ -129,7 +172,11 @@ impl Trial {
     }
 
     /// Saves a trial that is over.
-    pub(crate) fn save_end(&self, root: &Root, restored: &RestoreOutcome) -> Result<(), StateError> {
+    pub(crate) fn save_end(
+        &self,
+        root: &Root,
+        restored: &RestoreOutcome,
+    ) -> Result<(), StateError> {
         match self.save(root) {
             // There may be room when the larger file is gone. It protects nothing any more.
             Err(_) if restored.complete() => {

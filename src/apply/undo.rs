@@ -33,10 +33,20 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, Ap
 
 /// What [`restore`] would restore; nothing is written. The record is that of `apply`, which only root can read.
 pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
-    let texts = if Record::exists(root) { Record::load(root)?.first_seen } else { Texts::default() };
-    let to_restore =
-        if texts.is_empty() { ToRestore::default() } else { settings_to_restore(root, &texts, BEFORE)? };
-    Ok(ToRestore { irqbalance: irqbalance::has_something_to_undo(root), ..to_restore })
+    let texts = if Record::exists(root) {
+        Record::load(root)?.first_seen
+    } else {
+        Texts::default()
+    };
+    let to_restore = if texts.is_empty() {
+        ToRestore::default()
+    } else {
+        settings_to_restore(root, &texts, BEFORE)?
+    };
+    Ok(ToRestore {
+        irqbalance: irqbalance::has_something_to_undo(root),
+        ..to_restore
+    })
 }
 
 /// The reason of each write.
@@ -60,7 +70,10 @@ fn restore_original(
         let others = keys.iter().filter(|key| !restored.refused.contains(key));
         record.reset_to(others, &Record::default());
     } else {
-        record = Record { first_seen: left.clone(), ..Record::default() };
+        record = Record {
+            first_seen: left.clone(),
+            ..Record::default()
+        };
     }
     let saved = record.save(root);
     if restored.complete() {
@@ -72,7 +85,8 @@ fn restore_original(
 
 /// Keeps the settings of an apply with [`Options::trial`](crate::apply::Options).
 pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
-    let nothing = ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting".to_owned());
+    let nothing =
+        ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting".to_owned());
     if !Lock::exists(root) && Trial::load(root)?.is_none() {
         return Err(nothing);
     }
@@ -80,16 +94,23 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     match Trial::load(root)? {
         None => Err(nothing),
         Some(trial) if trial.over => {
-            let left = trial.not_restored().map(|left| format!(", but {left}")).unwrap_or_default();
-            let late =
-                "too late: apply --try was not confirmed in time, and the earlier settings were restored";
+            let left = trial
+                .not_restored()
+                .map(|left| format!(", but {left}"))
+                .unwrap_or_default();
+            let late = "too late: apply --try was not confirmed in time, and the earlier settings were restored";
             Err(ApplyError::Confirm(format!("{late}{left}")))
         }
         Some(trial) => {
             let set = trial.has_set_something(root);
             Trial::remove(root)?;
-            let nothing = "there is nothing to confirm: every setting is as it was before apply --try";
-            if set { Ok(()) } else { Err(ApplyError::Confirm(nothing.to_owned())) }
+            let nothing =
+                "there is nothing to confirm: every setting is as it was before apply --try";
+            if set {
+                Ok(())
+            } else {
+                Err(ApplyError::Confirm(nothing.to_owned()))
+            }
         }
     }
 }
@@ -105,7 +126,10 @@ pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, 
 
 /// As [`end_trial`], for the process that watches the trial: waits for the lock for ever, restores again what could not
 /// be restored, and leaves a later trial alone.
-pub fn end_watched_trial(root: &Root, watch: &TrialWatch) -> Result<Option<RestoreOutcome>, ApplyError> {
+pub fn end_watched_trial(
+    root: &Root,
+    watch: &TrialWatch,
+) -> Result<Option<RestoreOutcome>, ApplyError> {
     // Without a trial there is no need for the lock, which may be gone with all other files.
     if let Ok(None) = Trial::load(root) {
         return Ok(None);
@@ -117,7 +141,10 @@ pub fn end_watched_trial(root: &Root, watch: &TrialWatch) -> Result<Option<Resto
     end(root, |trial| !trial.over || trial.has_settings_left())
 }
 
-fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<RestoreOutcome>, ApplyError> {
+fn end(
+    root: &Root,
+    is_due: impl FnOnce(&Trial) -> bool,
+) -> Result<Option<RestoreOutcome>, ApplyError> {
     match Trial::load(root) {
         Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
         Ok(_) => Ok(None),

@@ -24,7 +24,10 @@ impl TrialWatch {
     /// Creates the file of a new trial and takes its lock. Only under the lock of an apply.
     pub fn begin(root: &Root) -> Result<Self, LockError> {
         const TRIES: u32 = 100;
-        let io = |answer| LockError::Io { path: root.outside(&path()), answer };
+        let io = |answer| LockError::Io {
+            path: root.outside(&path()),
+            answer,
+        };
         root.remove_state(&path())?;
         let mut watch = Self::open(root)?;
         // A process that asks whether an earlier trial is watched has the lock for a moment.

@@ -44,7 +44,11 @@ pub(crate) fn write_plan(
     let mut is_first = true;
     for (index, write) in writes.iter().enumerate() {
         if let Some(why) = stopped() {
-            all.extend(writes[index..].iter().map(|write| WriteResult::not_done(write, left_out(why))));
+            all.extend(
+                writes[index..]
+                    .iter()
+                    .map(|write| WriteResult::not_done(write, left_out(why))),
+            );
             break;
         }
         let (written, errno) = write_one(root, write, fallbacks);
@@ -86,13 +90,25 @@ fn has_write_bits(root: &Root, path: &str) -> bool {
 
 /// Gives all remaining writes the outcome of the last one.
 fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
-    let more = if all.iter().any(WriteResult::changed) { " more" } else { "" };
+    let more = if all.iter().any(WriteResult::changed) {
+        " more"
+    } else {
+        ""
+    };
     let Some(last) = all.last_mut() else { return };
     let detail = last.detail.take().unwrap_or_default();
-    let (what, fix) = detail.split_once("; fix: ").unwrap_or((&detail, "run again"));
-    let why = format!("{what}; nothing{more} was written after {} was refused; fix: {fix}", last.path);
+    let (what, fix) = detail
+        .split_once("; fix: ")
+        .unwrap_or((&detail, "run again"));
+    let why = format!(
+        "{what}; nothing{more} was written after {} was refused; fix: {fix}",
+        last.path
+    );
     last.detail = Some(why.clone());
-    all.extend(rest.iter().map(|write| WriteResult::not_done(write, why.clone())));
+    all.extend(
+        rest.iter()
+            .map(|write| WriteResult::not_done(write, why.clone())),
+    );
 }
 
 /// Performs one write. Also returns the error of the write itself, even if a fallback succeeded.
@@ -109,7 +125,11 @@ pub(crate) fn write_one(
     };
     let same = means_same(write.kind, &was, &written.value);
     written.was = Some(was);
-    let errno = if same { None } else { written.perform(root, write, fallbacks) };
+    let errno = if same {
+        None
+    } else {
+        written.perform(root, write, fallbacks)
+    };
     (written, errno)
 }
 
@@ -146,7 +166,12 @@ impl WriteResult {
         (self.outcome, self.detail) = (outcome, Some(detail));
     }
 
-    fn perform(&mut self, root: &Root, write: &Write, fallbacks: Option<&Fallbacks<'_>>) -> Option<Errno> {
+    fn perform(
+        &mut self,
+        root: &Root,
+        write: &Write,
+        fallbacks: Option<&Fallbacks<'_>>,
+    ) -> Option<Errno> {
         let value = self.value.clone();
         let answer = write_patiently(root, write, &value);
         let errno = answer.as_ref().err().and_then(errno);
@@ -173,8 +198,15 @@ impl WriteResult {
     ) {
         let words = errno_words(error);
         for fallback in fallbacks.iter().flat_map(|fallbacks| fallbacks.of(write)) {
-            let already = self.was.as_ref().is_some_and(|was| means_same(write.kind, was, &fallback.mask));
-            let result = if already { Ok(()) } else { write_patiently(root, write, &fallback.mask) };
+            let already = self
+                .was
+                .as_ref()
+                .is_some_and(|was| means_same(write.kind, was, &fallback.mask));
+            let result = if already {
+                Ok(())
+            } else {
+                write_patiently(root, write, &fallback.mask)
+            };
             match result {
                 Ok(()) => {
                     if !already {
@@ -209,20 +241,31 @@ impl WriteResult {
         match read(root, write) {
             Ok(Some(text)) if means_same(write.kind, &text, value) => {
                 self.effective = effective_elsewhere(root, write, value);
-                self.outcome = if self.effective.is_some() { Outcome::Pending } else { Outcome::Changed };
+                self.outcome = if self.effective.is_some() {
+                    Outcome::Pending
+                } else {
+                    Outcome::Changed
+                };
             }
-            Ok(Some(text)) if write.kind == WriteKind::Rps && filtered(root, &text, value).is_some() => {
+            Ok(Some(text))
+                if write.kind == WriteKind::Rps && filtered(root, &text, value).is_some() =>
+            {
                 let removed = filtered(root, &text, value).unwrap_or_default();
                 let detail = format!("the kernel removed CPUs {removed}: isolated or nohz_full");
                 self.judge(Outcome::Changed, detail);
             }
             // Before Linux 6.3 the kernel leaves out offline CPUs (`cpuset_cpus_allowed`).
-            Ok(Some(text)) if write.kind == WriteKind::NapiThread && only_offline(root, &text, value) => {
+            Ok(Some(text))
+                if write.kind == WriteKind::NapiThread && only_offline(root, &text, value) =>
+            {
                 self.outcome = Outcome::Changed;
             }
             Ok(Some(text)) => self.judge(
                 Outcome::Refused,
-                format!("the kernel accepted the write, but the file holds {}; fix: run again", text.trim()),
+                format!(
+                    "the kernel accepted the write, but the file holds {}; fix: run again",
+                    text.trim()
+                ),
             ),
             Ok(None) => {
                 self.judge(
@@ -237,16 +280,21 @@ impl WriteResult {
 
 /// The CPUs that the kernel removed from a written `rps_cpus` by its rules; `None` where the file holds something else.
 fn filtered(root: &Root, held: &str, written: &str) -> Option<CpuSet> {
-    let (held, written) = (CpuSet::parse_kernel_mask(held).ok()?, CpuSet::parse_kernel_mask(written).ok()?);
+    let (held, written) = (
+        CpuSet::parse_kernel_mask(held).ok()?,
+        CpuSet::parse_kernel_mask(written).ok()?,
+    );
     let removed = written.difference(&held);
-    let by_rule = !held.is_empty() && held.is_subset(&written) && removed.is_subset(&rps_filter(root).ok()?);
+    let by_rule =
+        !held.is_empty() && held.is_subset(&written) && removed.is_subset(&rps_filter(root).ok()?);
     by_rule.then_some(removed)
 }
 
 /// Whether a thread's CPUs are the written ones without those that are offline.
 fn only_offline(root: &Root, held: &str, written: &str) -> bool {
     let parse = CpuSet::parse_kernel_mask;
-    let (Ok(held), Ok(written), Ok(online)) = (parse(held), parse(written), read_online(root)) else {
+    let (Ok(held), Ok(written), Ok(online)) = (parse(held), parse(written), read_online(root))
+    else {
         return false;
     };
     held.is_subset(&written) && !written.difference(&held).intersects(&online)
@@ -258,14 +306,19 @@ fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         WriteKind::Vector => read_affinity(root, &write.path),
         WriteKind::NapiThread => threads::affinity(root, &write.interface, &write.path),
         WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
-        WriteKind::Ntuple => Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned())),
+        WriteKind::Ntuple => {
+            Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned()))
+        }
         _ => root.read_opt(&write.path),
     }
 }
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
-    if matches!(kind, WriteKind::Rss | WriteKind::Ntuple | WriteKind::NapiThread) {
+    if matches!(
+        kind,
+        WriteKind::Rss | WriteKind::Ntuple | WriteKind::NapiThread
+    ) {
         return None;
     }
     let error = root.check_writable(path).err()?;
@@ -292,7 +345,10 @@ fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     loop {
         match (set(root, write, value), pauses.next()) {
             (Err(error), Some(pause))
-                if matches!(errno(&error), Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) =>
+                if matches!(
+                    errno(&error),
+                    Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)
+                ) =>
             {
                 std::thread::sleep(*pause);
             }
@@ -339,35 +395,41 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
             Outcome::Vanished,
             format!("{words}: an interface with one transmit queue has no XPS; fix: run again"),
         ),
-        (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::EIO)) => {
-            (Outcome::Vanished, format!("{words}: the file no longer exists; fix: run again"))
-        }
+        (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::EIO)) => (
+            Outcome::Vanished,
+            format!("{words}: the file no longer exists; fix: run again"),
+        ),
         (WriteKind::Vector, Some(Errno::EACCES | Errno::EPERM)) => {
             refused("; fix: run as root, outside any container")
         }
-        (WriteKind::NapiThread, Some(Errno::ESRCH)) => {
-            (Outcome::Vanished, format!("{words}: the thread has ended; fix: run again"))
-        }
+        (WriteKind::NapiThread, Some(Errno::ESRCH)) => (
+            Outcome::Vanished,
+            format!("{words}: the thread has ended; fix: run again"),
+        ),
         (WriteKind::NapiThread, Some(Errno::EACCES | Errno::EPERM)) => {
             refused(": CAP_SYS_NICE is needed; fix: run as root, outside any container")
         }
-        (WriteKind::NapiThread, Some(Errno::EINVAL)) => {
-            refused(": none of the CPUs is online now, or the kernel does not allow this thread to be moved")
-        }
+        (WriteKind::NapiThread, Some(Errno::EINVAL)) => refused(
+            ": none of the CPUs is online now, or the kernel does not allow this thread to be moved",
+        ),
         (_, Some(Errno::EACCES | Errno::EPERM)) => {
             refused(": CAP_NET_ADMIN is needed; fix: run as root, outside any container")
         }
         (_, Some(Errno::EROFS)) => refused(
             ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit",
         ),
-        (WriteKind::Rps, Some(Errno::EINVAL)) => {
-            refused(": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named")
-        }
+        (WriteKind::Rps, Some(Errno::EINVAL)) => refused(
+            ": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named",
+        ),
         (WriteKind::Rss, Some(Errno::EOPNOTSUPP | Errno::EINVAL)) => {
             refused(": the driver does not accept this RSS table; fix: leave out --rss")
         }
-        (_, Some(Errno::EINVAL)) => refused(": perhaps none of the CPUs is online now; fix: run again"),
-        (_, Some(Errno::EOVERFLOW)) => refused(": the mask has more CPUs than this kernel; fix: run again"),
+        (_, Some(Errno::EINVAL)) => {
+            refused(": perhaps none of the CPUs is online now; fix: run again")
+        }
+        (_, Some(Errno::EOVERFLOW)) => {
+            refused(": the mask has more CPUs than this kernel; fix: run again")
+        }
         (_, Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) => {
             refused(": an earlier change is still pending; fix: run again")
         }
@@ -380,5 +442,6 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
 fn effective_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> {
     let directory = write.path.strip_suffix("/smp_affinity")?;
     let effective = read_effective(root, directory).ok()??;
-    (!effective.is_subset(&CpuSet::parse_kernel_mask(value).unwrap_or_default())).then_some(effective)
+    (!effective.is_subset(&CpuSet::parse_kernel_mask(value).unwrap_or_default()))
+        .then_some(effective)
 }

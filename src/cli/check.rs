@@ -62,7 +62,11 @@ pub struct CheckArgs {
 
 impl CheckArgs {
     pub fn format(&self) -> CheckFormat {
-        if self.json { CheckFormat::Json } else { self.format }
+        if self.json {
+            CheckFormat::Json
+        } else {
+            self.format
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use crate::cli::Cli;
 impl Cli {
     /// Parses the arguments of this process.
     pub fn of_process() -> Result<Self, Error> {
-        Self::from_arg_matches(&Self::matches()?).map_err(|error| error.format(&mut Self::command()))
+        Self::from_arg_matches(&Self::matches()?)
+            .map_err(|error| error.format(&mut Self::command()))
     }
 
     /// The matches of the arguments of this process.
@@ -29,7 +30,10 @@ impl Cli {
             if is_command || ["-h", "--help", "-V", "--version", "help"].contains(&word.as_ref()) {
                 return args;
             }
-            let Some(words) = command.get_arguments().find_map(|option| words_of(option, &word)) else {
+            let Some(words) = command
+                .get_arguments()
+                .find_map(|option| words_of(option, &word))
+            else {
                 break;
             };
             at += words;
@@ -48,7 +52,9 @@ impl Cli {
             return Some((*command).to_owned());
         }
         let command = Self::command();
-        let names = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
+        let names = command
+            .get_subcommands()
+            .flat_map(Command::get_name_and_visible_aliases);
         let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
         let (distance, name) = near.min()?;
         (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
@@ -57,11 +63,23 @@ impl Cli {
 
 /// What other programs call such commands.
 const OTHER_NAMES: [(&[&str], &str); 12] = [
-    (&["show", "list", "ls", "info", "get", "query", "view"], "status"),
-    (&["diff", "preview", "dry-run", "simulate", "explain"], "plan"),
-    (&["set", "enable", "tune", "fix", "pin", "write", "save"], "apply"),
+    (
+        &["show", "list", "ls", "info", "get", "query", "view"],
+        "status",
+    ),
+    (
+        &["diff", "preview", "dry-run", "simulate", "explain"],
+        "plan",
+    ),
+    (
+        &["set", "enable", "tune", "fix", "pin", "write", "save"],
+        "apply",
+    ),
     (&["verify", "test", "validate", "audit", "doctor"], "check"),
-    (&["undo", "reset", "revert", "rollback", "disable", "unpin"], "restore"),
+    (
+        &["undo", "reset", "revert", "rollback", "disable", "unpin"],
+        "restore",
+    ),
     (&["commit", "keep", "accept"], "confirm"),
     (&["stats", "top", "sample", "record"], "measure"),
     (&["monitor", "daemon", "follow"], "watch"),
@@ -73,8 +91,12 @@ const OTHER_NAMES: [(&[&str], &str); 12] = [
 
 /// How many words a global option takes on the command line; `None` if `word` is not this option.
 fn words_of(option: &Arg, word: &str) -> Option<usize> {
-    let is_short = option.get_short().is_some_and(|short| word.strip_prefix('-') == Some(&short.to_string()));
-    let rest = option.get_long().and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
+    let is_short = option
+        .get_short()
+        .is_some_and(|short| word.strip_prefix('-') == Some(&short.to_string()));
+    let rest = option
+        .get_long()
+        .and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
     match rest {
         Some("") if option.get_action().takes_values() => Some(2),
         Some("") => Some(1),
@@ -89,7 +111,11 @@ mod tests {
 
     fn complete(line: &str) -> String {
         let words = Cli::complete(&Cli::command(), line.split(' ').map(OsString::from));
-        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        words
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
@@ -97,10 +123,19 @@ mod tests {
         for (given, completed) in [
             ("nicpin", "nicpin status"),
             ("nicpin eth2", "nicpin status eth2"),
-            ("nicpin --root t --config=c -a", "nicpin --root t --config=c status -a"),
-            ("nicpin --root=t eth2 plan", "nicpin --root=t status eth2 plan"),
+            (
+                "nicpin --root t --config=c -a",
+                "nicpin --root t --config=c status -a",
+            ),
+            (
+                "nicpin --root=t eth2 plan",
+                "nicpin --root=t status eth2 plan",
+            ),
             ("nicpin -- eth2", "nicpin status -- eth2"),
-            ("nicpin -q --color never eth2", "nicpin -q --color never status eth2"),
+            (
+                "nicpin -q --color never eth2",
+                "nicpin -q --color never status eth2",
+            ),
             ("nicpin --rooted", "nicpin status --rooted"),
         ] {
             assert_eq!(complete(given), completed);
@@ -120,17 +155,26 @@ mod tests {
 
     #[test]
     fn the_nearest_command_differs_in_few_letters() {
-        for (word, command) in [("plam", Some("plan")), ("chekc", Some("check")), ("stauts", Some("status"))]
-        {
+        for (word, command) in [
+            ("plam", Some("plan")),
+            ("chekc", Some("check")),
+            ("stauts", Some("status")),
+        ] {
             assert_eq!(Cli::nearest_command(word).as_deref(), command);
         }
-        for (word, command) in
-            [("show", "status"), ("list", "status"), ("undo", "restore"), ("topo", "nodes")]
-        {
+        for (word, command) in [
+            ("show", "status"),
+            ("list", "status"),
+            ("undo", "restore"),
+            ("topo", "nodes"),
+        ] {
             assert_eq!(Cli::nearest_command(word).as_deref(), Some(command));
         }
         for (_, command) in OTHER_NAMES {
-            assert!(Cli::command().find_subcommand(command).is_some(), "{command}");
+            assert!(
+                Cli::command().find_subcommand(command).is_some(),
+                "{command}"
+            );
         }
         for word in ["eth0", "ens1f0", "bond0", "p", ""] {
             assert_eq!(Cli::nearest_command(word), None, "{word}");

@@ -45,10 +45,18 @@ Examples:
 /// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
 #[derive(Debug, Parser)]
 #[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
-#[command(override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND")]
+#[command(
+    override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND"
+)]
 pub struct Cli {
     /// The machine to read and write: `/`, the top of a tree that holds the same files, or a capture (read-only)
-    #[arg(long, global = true, value_name = "DIR|FILE", default_value = "/", display_order = 900)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR|FILE",
+        default_value = "/",
+        display_order = 900
+    )]
     pub root: PathBuf,
 
     /// The policy file; ROOT/etc/nicpin.toml when it exists
@@ -60,11 +68,24 @@ pub struct Cli {
     pub quiet: bool,
 
     /// Print all details
-    #[arg(short, long, global = true, conflicts_with = "quiet", display_order = 903)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "quiet",
+        display_order = 903
+    )]
     pub verbose: bool,
 
     /// Whether to use colours; auto: on a terminal, unless `NO_COLOR` is set
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", display_order = 904)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        display_order = 904
+    )]
     pub color: ColorChoice,
 
     #[command(subcommand)]
@@ -118,7 +139,10 @@ impl Command {
     /// Whether the output is a report, which `--quiet` leaves out, and not a document that was asked for.
     pub fn reports(&self) -> bool {
         use Command::{Completions, Draw, IrqbalancePolicy, Man};
-        !matches!(self, Completions(_) | Draw(_) | IrqbalancePolicy(_) | Man(_))
+        !matches!(
+            self,
+            Completions(_) | Draw(_) | IrqbalancePolicy(_) | Man(_)
+        )
     }
 }
 
@@ -193,7 +217,11 @@ pub struct PlanArgs {
 
 impl PlanArgs {
     pub fn format(&self) -> PlanFormat {
-        if self.json { PlanFormat::Json } else { self.format }
+        if self.json {
+            PlanFormat::Json
+        } else {
+            self.format
+        }
     }
 }
 
@@ -288,7 +316,11 @@ impl RunArgs {
             None if self.far => NodeChoice::Far,
             None => NodeChoice::Near,
         };
-        BindingRequest { place, cpus: self.cpus.clone(), memory: self.memory }
+        BindingRequest {
+            place,
+            cpus: self.cpus.clone(),
+            memory: self.memory,
+        }
     }
 }
 

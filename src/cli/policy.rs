@@ -19,7 +19,9 @@ impl Args for PolicyArgs {
     }
 
     fn augment_args(command: Command) -> Command {
-        let group = ArgGroup::new("PolicyArgs").multiple(true).args(options().map(|entry| entry.key));
+        let group = ArgGroup::new("PolicyArgs")
+            .multiple(true)
+            .args(options().map(|entry| entry.key));
         command.group(group).args(options().map(option))
     }
 
@@ -57,12 +59,23 @@ fn option(entry: &'static Entry) -> Arg {
     let arg = Arg::new(entry.key).help_heading("Placement");
     match entry.switch() {
         Some((word, means)) => {
-            let long = if word == "true" { entry.key.to_owned() } else { format!("no-{}", entry.key) };
-            arg.long(long).action(ArgAction::SetTrue).help(capitalised(means))
+            let long = if word == "true" {
+                entry.key.to_owned()
+            } else {
+                format!("no-{}", entry.key)
+            };
+            arg.long(long)
+                .action(ArgAction::SetTrue)
+                .help(capitalised(means))
         }
         None => arg
             .long(entry.key)
-            .value_name(forms(entry).map(|(form, _)| form).collect::<Vec<_>>().join("|"))
+            .value_name(
+                forms(entry)
+                    .map(|(form, _)| form)
+                    .collect::<Vec<_>>()
+                    .join("|"),
+            )
             .value_parser(Values(entry))
             // The help text lists them with their meanings.
             .hide_possible_values(true)
@@ -99,7 +112,10 @@ fn help(entry: &Entry) -> String {
 
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// Parses the values of a setting; shells complete the words among them.
@@ -109,12 +125,23 @@ struct Values(&'static Entry);
 impl TypedValueParser for Values {
     type Value = Value;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Value, Error> {
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Value, Error> {
         let Self(entry) = *self;
-        StringValueParser::new().try_map(|text| entry.read(&text)).parse_ref(command, arg, value)
+        StringValueParser::new()
+            .try_map(|text| entry.read(&text))
+            .parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0.shown_words().map(|(word, means)| PossibleValue::new(word).help(means))))
+        Some(Box::new(
+            self.0
+                .shown_words()
+                .map(|(word, means)| PossibleValue::new(word).help(means)),
+        ))
     }
 }

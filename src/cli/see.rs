@@ -52,7 +52,10 @@ pub struct StatusArgs {
 
 /// Parses a number of seconds, such as `0.5`.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = text
+        .parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     // One day: a larger number is a typing error.
     seconds
         .filter(|seconds| seconds.as_secs() <= 86_400)

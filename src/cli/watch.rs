@@ -57,12 +57,16 @@ pub fn arguments_for(own: &[&str], config: Option<&Path>) -> Result<Vec<OsString
     let given = matches.subcommand().map(|(_, given)| given);
     let mut defined = Cli::command();
     defined.build();
-    let command = own.first().and_then(|command| defined.find_subcommand(command));
+    let command = own
+        .first()
+        .and_then(|command| defined.find_subcommand(command));
     let mut options: Vec<OsString> = own.iter().map(OsString::from).collect();
     options.push("--if-present".into());
     let mut selectors = vec![OsString::from("--")];
-    for (arg, given) in
-        command.into_iter().flat_map(clap::Command::get_arguments).zip(given.into_iter().cycle())
+    for (arg, given) in command
+        .into_iter()
+        .flat_map(clap::Command::get_arguments)
+        .zip(given.into_iter().cycle())
     {
         let id = arg.get_id().as_str();
         let name = || OsString::from(format!("--{}", arg.get_long().unwrap_or_default()));

@@ -30,7 +30,11 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     if args.watched {
         return watched::run(cli, args, |root| planned(cli, args, root), out);
     }
-    let root = if args.dry_run { Root::open(&cli.root)? } else { open_to_write(cli)? };
+    let root = if args.dry_run {
+        Root::open(&cli.root)?
+    } else {
+        open_to_write(cli)?
+    };
     // Standard input may take long: read it before the lock is taken.
     let stored = args.plan.as_deref().map(read_stored).transpose()?;
     let mut changes = Vec::new();
@@ -56,14 +60,24 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
             Err(error) => return Err(error),
         },
     };
-    out.push_str(&output::report(args.report, &applied, render::applied::applied)?);
+    out.push_str(&output::report(
+        args.report,
+        &applied,
+        render::applied::applied,
+    )?);
     Ok(applied.exit(args.detailed_exitcode))
 }
 
 /// The machine and its plan by the command line.
 fn planned(cli: &Cli, args: &ApplyArgs, root: &Root) -> Result<(Machine, Plan)> {
-    let (machine, plan) =
-        read_and_plan(Purpose::Write, cli, root, &args.select, &args.policy, Wants::default())?;
+    let (machine, plan) = read_and_plan(
+        Purpose::Write,
+        cli,
+        root,
+        &args.select,
+        &args.policy,
+        Wants::default(),
+    )?;
     require_interfaces(root, &machine, &plan, &args.select)?;
     with_readable_vectors(root, (machine, plan))
 }
@@ -88,7 +102,10 @@ fn apply(
     let (mut watcher, mut follows) = (None, None);
     let done = apply_when_safe(root, options, plan, || {
         follows = state::resume(root)?.then_some(Watched::Resumed);
-        watcher = args.trial.map(|seconds| Watcher::start(cli, seconds)).transpose()?;
+        watcher = args
+            .trial
+            .map(|seconds| Watcher::start(cli, seconds))
+            .transpose()?;
         interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
     })?;
     interrupt::release()?;
@@ -96,16 +113,22 @@ fn apply(
     if let Some(watcher) = watcher {
         watcher.go(root)?;
     }
-    let seconds = args.prove.filter(|_| done.undone.is_none() && apply::stopped().is_none());
+    let seconds = args
+        .prove
+        .filter(|_| done.undone.is_none() && apply::stopped().is_none());
     let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
     let (proof, cut_short) = proof.transpose()?.unzip();
     let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
     if args.trial.is_some() && state::running(root).is_some() {
         follows = Some(Watched::WaitsForTrial);
     }
-    let applied = Applied::new(&done, args.trial, unknown).with_proof(proof).strict(args.strict);
+    let applied = Applied::new(&done, args.trial, unknown)
+        .with_proof(proof)
+        .strict(args.strict);
     let applied = applied.with_watcher(follows);
-    Ok(applied.cut_short(cut_short.unwrap_or_default()).since(written.elapsed()))
+    Ok(applied
+        .cut_short(cut_short.unwrap_or_default())
+        .since(written.elapsed()))
 }
 
 /// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors,
@@ -117,7 +140,11 @@ fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Resul
         .flat_map(|interface| &interface.notes)
         .any(|note| matches!(note, Note::VectorsUnreadable { .. }));
     match machine.missing().filter(|_| unreadable) {
-        Some(path) => Err(FileError::Io { path: root.outside(path), answer: Errno::ENOENT.into() }.into()),
+        Some(path) => Err(FileError::Io {
+            path: root.outside(path),
+            answer: Errno::ENOENT.into(),
+        }
+        .into()),
         None => Ok((machine, plan)),
     }
 }
@@ -133,11 +160,15 @@ fn prove(
 ) -> Result<(Vec<VectorProof>, bool)> {
     let start = Instant::now();
     // Ends before the settings are restored: later interrupts arrive elsewhere.
-    let end_of_trial =
-        trial.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL));
+    let end_of_trial = trial.map_or(Duration::MAX, |seconds| {
+        Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL)
+    });
     let mut proof = Proof::begin(root, done)?;
     let mut cut_short = false;
-    while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+    while let Some(left) = time
+        .checked_sub(start.elapsed())
+        .filter(|left| !left.is_zero())
+    {
         cut_short = start.elapsed() >= end_of_trial && waits(root);
         if cut_short {
             break;
@@ -154,10 +185,18 @@ fn prove(
 const MAX_PLAN: u64 = 64 << 20;
 
 fn read_stored(path: &Path) -> Result<Plan> {
-    let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
+    let name = if path == Path::new("-") {
+        "standard input".into()
+    } else {
+        path.display().to_string()
+    };
     let mut text = String::new();
     if path == Path::new("-") {
-        std::io::stdin().lock().take(MAX_PLAN).read_to_string(&mut text).with_context(|| name.clone())?;
+        std::io::stdin()
+            .lock()
+            .take(MAX_PLAN)
+            .read_to_string(&mut text)
+            .with_context(|| name.clone())?;
     } else {
         // A path from the command line is not below --root.
         let absolute = std::path::absolute(path).with_context(|| name.clone())?;
@@ -176,5 +215,9 @@ fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result
     let Fitted { plan, changes } = stored::fit(stored, &machine);
     let fits = changes.is_empty();
     *out = changes;
-    if fits || force { Ok((machine, plan)) } else { Err(PlanDoesNotFit(stored.hash.clone()).into()) }
+    if fits || force {
+        Ok((machine, plan))
+    } else {
+        Err(PlanDoesNotFit(stored.hash.clone()).into())
+    }
 }

@@ -38,7 +38,11 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
         }
         None => _ = print(&bytes)?,
     }
-    for line in left_out(&capture.refused).into_iter().chain(capture.redacted).filter(|_| !cli.quiet) {
+    for line in left_out(&capture.refused)
+        .into_iter()
+        .chain(capture.redacted)
+        .filter(|_| !cli.quiet)
+    {
         say(&line);
     }
     match capture.unreadable {
@@ -51,14 +55,20 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
 fn left_out(refused: &[String]) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in refused {
-        kinds.entry(path.rsplit('/').next().unwrap_or_default()).or_default().push(path);
+        kinds
+            .entry(path.rsplit('/').next().unwrap_or_default())
+            .or_default()
+            .push(path);
     }
     let line = |paths: Vec<&str>| {
         let others = match paths.len() {
             1 => "is".to_owned(),
             count => format!("and {} others are", count - 1),
         };
-        format!("{} {others} left out: permission denied; fix: run as root to include them", paths[0])
+        format!(
+            "{} {others} left out: permission denied; fix: run as root to include them",
+            paths[0]
+        )
     };
     kinds.into_values().map(line).collect()
 }

@@ -22,9 +22,14 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
     if args.output.is_some() && args.format() != CheckFormat::Prometheus {
         bail!(UsageError::new("--output is for --format prometheus"));
     }
-    let thresholds = Thresholds { warning: args.warning, critical: args.critical };
+    let thresholds = Thresholds {
+        warning: args.warning,
+        critical: args.critical,
+    };
     if thresholds != Thresholds::default() && args.format() != CheckFormat::Nagios {
-        bail!(UsageError::new("--warning and --critical are for --format nagios"));
+        bail!(UsageError::new(
+            "--warning and --critical are for --format nagios"
+        ));
     }
     let checked = checked(cli, args);
     if args.format() == CheckFormat::Nagios {
@@ -49,7 +54,14 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
 fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
     let policy = as_watched(&args.policy, state::running(&root).as_ref());
-    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &policy, Wants::default())?;
+    let (machine, plan) = read_and_plan(
+        Purpose::Look,
+        cli,
+        &root,
+        &args.select,
+        &policy,
+        Wants::default(),
+    )?;
     require_interfaces(&root, &machine, &plan, &args.select)?;
     let check = apply::check(&root, &machine, &plan, args.select.is_given());
     Ok(if args.strict { check.strict() } else { check })
@@ -62,8 +74,13 @@ fn metrics(cli: &Cli, check: &Check, file: Option<&Path>, out: &mut String) -> R
         metrics.add(&watcher);
     }
     metrics.last_success = match check.verdict {
-        CheckState::Same => SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs()),
-        _ => file.and_then(output::published).and_then(|text| render::prometheus::last_success(&text)),
+        CheckState::Same => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .ok()
+            .map(|time| time.as_secs()),
+        _ => file
+            .and_then(output::published)
+            .and_then(|text| render::prometheus::last_success(&text)),
     };
     let text = render::prometheus::metrics(&metrics);
     if let Some(file) = file {

@@ -54,7 +54,10 @@ impl Running<'_> {
             }
         }
         match self.ended.recv_timeout(time) {
-            Ok((status, wall)) => Ok(Some(ChildExit { status: status?, wall })),
+            Ok((status, wall)) => Ok(Some(ChildExit {
+                status: status?,
+                wall,
+            })),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(error @ RecvTimeoutError::Disconnected) => Err(error.into()),
         }
@@ -76,7 +79,9 @@ pub(super) fn start<'a>(
     let started = std::thread::scope(|scope| {
         let spawn = || -> Result<Child> {
             bind()?;
-            Ok(builder.spawn().map_err(|error| CommandError::not_started(name, &error))?)
+            Ok(builder
+                .spawn()
+                .map_err(|error| CommandError::not_started(name, &error))?)
         };
         scope.spawn(spawn).join()
     });
@@ -92,7 +97,12 @@ pub(super) fn start<'a>(
         // The receiver may be gone.
         let _ = send.send((status, began.elapsed()));
     });
-    Ok(Running { ended, process, interrupts, interrupted: None })
+    Ok(Running {
+        ended,
+        process,
+        interrupts,
+        interrupted: None,
+    })
 }
 
 /// A command that failed or could not be started, with the exit status that a shell has for it.
@@ -107,20 +117,41 @@ pub(super) struct CommandError {
 impl CommandError {
     pub(super) fn not_started(name: &OsStr, error: &io::Error) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
-        let is_found = |name| env::split_paths(&path).any(|directory| directory.join(name).exists());
+        let is_found =
+            |name| env::split_paths(&path).any(|directory| directory.join(name).exists());
         // execvp(3) also reports directories of PATH that it may not search.
         let is_missing = error.kind() == io::ErrorKind::NotFound || !is_found(name);
-        let (status, errno) = if is_missing { (127, Some(Errno::ENOENT.into())) } else { (126, None) };
-        let reason = errno.as_ref().map_or_else(|| errno_words(error), errno_words);
-        Self { name: name.display().to_string(), reason, status }
+        let (status, errno) = if is_missing {
+            (127, Some(Errno::ENOENT.into()))
+        } else {
+            (126, None)
+        };
+        let reason = errno
+            .as_ref()
+            .map_or_else(|| errno_words(error), errno_words);
+        Self {
+            name: name.display().to_string(),
+            reason,
+            status,
+        }
     }
 
     /// `None` for exit status 0.
     pub(super) fn of(command: &[OsString], status: ExitStatus) -> Option<Self> {
-        let name = command.first().map(|name| name.display().to_string()).unwrap_or_default();
-        let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+        let name = command
+            .first()
+            .map(|name| name.display().to_string())
+            .unwrap_or_default();
+        let code = status
+            .code()
+            .or_else(|| Some(128 + status.signal()?))
+            .unwrap_or(1);
         // `exit status: 3`, `signal: 9 (SIGKILL)`
-        let failed = || Self { name, reason: status.to_string(), status: u8::try_from(code).unwrap_or(1) };
+        let failed = || Self {
+            name,
+            reason: status.to_string(),
+            status: u8::try_from(code).unwrap_or(1),
+        };
         (!status.success()).then(failed)
     }
 }

@@ -33,11 +33,21 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
         cli,
         &root,
         &PolicyArgs::default(),
-        Wants { memory: true, ..Wants::default() },
+        Wants {
+            memory: true,
+            ..Wants::default()
+        },
     )?;
-    let Sides { near, far, subjects, mut notes } = sides(&machine, &policy, args)?;
+    let Sides {
+        near,
+        far,
+        subjects,
+        mut notes,
+    } = sides(&machine, &policy, args)?;
     if !root.is_real() {
-        bail!(UsageError::new("the command would run on this machine, not on the one that --root names"));
+        bail!(UsageError::new(
+            "the command would run on this machine, not on the one that --root names"
+        ));
     }
     // Before the runs, which may take long.
     for file in args.export_json.iter().chain(&args.export_markdown) {
@@ -58,12 +68,24 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
             if !cli.quiet {
                 progress.say(&format!("{name}, {turn}"));
             }
-            let run = run_once(&root, &machine, &subjects, &args.command, &interrupts, binding)
-                .with_context(|| format!("{name}, {turn}"))?;
-            let Some((run, run_notes)) = run else { break 'runs };
+            let run = run_once(
+                &root,
+                &machine,
+                &subjects,
+                &args.command,
+                &interrupts,
+                binding,
+            )
+            .with_context(|| format!("{name}, {turn}"))?;
+            let Some((run, run_notes)) = run else {
+                break 'runs;
+            };
             if round >= args.warmup {
                 sides[side].runs.push(run);
-                let new: Vec<Note> = run_notes.into_iter().filter(|note| !notes.contains(note)).collect();
+                let new: Vec<Note> = run_notes
+                    .into_iter()
+                    .filter(|note| !notes.contains(note))
+                    .collect();
                 notes.extend(new);
             }
         }
@@ -74,19 +96,35 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     if ended == [0, 0] {
         bail!("interrupted before the end of the first run that counts");
     }
-    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = args
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let mut comparison = Comparison::new(&args.interface, command, near, far, notes);
     comparison.warmup = args.warmup;
     if let Some(file) = &args.export_json {
         output::write_file(file, render::json(&comparison)?.as_bytes(), args.force)?;
     }
     if let Some(file) = &args.export_markdown {
-        output::write_file(file, render::compare::markdown(&comparison).as_bytes(), args.force)?;
+        output::write_file(
+            file,
+            render::compare::markdown(&comparison).as_bytes(),
+            args.force,
+        )?;
     }
-    out.push_str(&output::report(args.report, &comparison, render::compare::compare)?);
+    out.push_str(&output::report(
+        args.report,
+        &comparison,
+        render::compare::compare,
+    )?);
     let wanted = usize::from(args.runs);
     if ended != [wanted, wanted] {
-        bail!("interrupted after {} near and {} far of {wanted} runs each", ended[0], ended[1]);
+        bail!(
+            "interrupted after {} near and {} far of {wanted} runs each",
+            ended[0],
+            ended[1]
+        );
     }
     Ok(Exit::Planned)
 }
@@ -109,13 +147,18 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
     }
     let names = match virtual_kind {
         Some(_) => Vec::new(),
-        None => {
-            Selection::new(machine, std::slice::from_ref(&args.interface), false)?.names.into_iter().collect()
-        }
+        None => Selection::new(machine, std::slice::from_ref(&args.interface), false)?
+            .names
+            .into_iter()
+            .collect(),
     };
     let plan = plan_beside_all(machine, policy, &names)?;
     let binding = |place: NodeChoice| {
-        let wish = BindingRequest { place, cpus: None, memory: args.memory };
+        let wish = BindingRequest {
+            place,
+            cpus: None,
+            memory: args.memory,
+        };
         Binding::new(machine, &plan, &args.interface, &names, &wish)
     };
     let near = binding(args.near.map_or(NodeChoice::Near, NodeChoice::Node))?;
@@ -129,17 +172,31 @@ fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides
             .map(MeasuredInterface::planned)
             .collect(),
     };
-    Ok(Sides { notes: notes(&near, &far), near, far, subjects })
+    Ok(Sides {
+        notes: notes(&near, &far),
+        near,
+        far,
+        subjects,
+    })
 }
 
 /// Differences between the two sides other than the distance.
 fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
     let about = near.notes.iter().chain(&far.notes);
-    let mut notes: Vec<Note> = about.map(|about| Note::Memory { about: about.clone() }).collect();
+    let mut notes: Vec<Note> = about
+        .map(|about| Note::Memory {
+            about: about.clone(),
+        })
+        .collect();
     if near.nodes == far.nodes {
-        notes.push(Note::SameNode { node: near.nodes.clone() });
+        notes.push(Note::SameNode {
+            node: near.nodes.clone(),
+        });
     } else if near.cpus.len() != far.cpus.len() {
-        notes.push(Note::CpusUnlike { near: near.cpus.len(), far: far.cpus.len() });
+        notes.push(Note::CpusUnlike {
+            near: near.cpus.len(),
+            far: far.cpus.len(),
+        });
     }
     notes
 }
@@ -173,7 +230,10 @@ fn run_once(
     }
     let measure = Measure::new(&machine.topology, subjects, &whole);
     let cpu = children_cpu()?.saturating_sub(before);
-    Ok(Some((ComparedRun::new(&measure, ended.wall, cpu), measure.notes)))
+    Ok(Some((
+        ComparedRun::new(&measure, ended.wall, cpu),
+        measure.notes,
+    )))
 }
 
 /// CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).

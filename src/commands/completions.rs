@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete,
+};
 use clap_complete::env::Shells;
 
 use crate::cli::{Cli, CompletionsArgs};
@@ -49,15 +51,27 @@ pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
 
 /// Answers the script of a shell, if that is what this process was started for.
 pub fn answered() -> Result<bool> {
-    let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(false) };
-    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
+        return Ok(false);
+    };
+    let words: Vec<OsString> = env::args_os()
+        .skip_while(|word| word != "--")
+        .skip(1)
+        .collect();
     let (directory, mut answer) = (env::current_dir().ok(), Vec::new());
     if name == "bash" {
         answer = for_bash(words, directory.as_deref())?;
     } else {
         let shells = Shells::builtins();
-        let shell = shells.completer(&name.to_string_lossy()).context("no such shell")?;
-        shell.write_complete(&mut command_line(&words), words, directory.as_deref(), &mut answer)?;
+        let shell = shells
+            .completer(&name.to_string_lossy())
+            .context("no such shell")?;
+        shell.write_complete(
+            &mut command_line(&words),
+            words,
+            directory.as_deref(),
+            &mut answer,
+        )?;
     }
     io::stdout().write_all(&answer)?;
     Ok(true)
@@ -65,29 +79,45 @@ pub fn answered() -> Result<bool> {
 
 /// The candidates, one a line, for the part that bash replaces. That is the first of `parts`; then come all words.
 fn for_bash(mut parts: Vec<OsString>, directory: Option<&Path>) -> Result<Vec<u8>> {
-    let typed = if parts.is_empty() { OsString::new() } else { parts.remove(0) };
+    let typed = if parts.is_empty() {
+        OsString::new()
+    } else {
+        parts.remove(0)
+    };
     let words = joined(parts, &typed);
     let last = words.len().saturating_sub(1);
-    let kept = words.last().map_or(0, |word| word.len().saturating_sub(typed.len()));
+    let kept = words
+        .last()
+        .map_or(0, |word| word.len().saturating_sub(typed.len()));
     let found = complete(&mut command_line(&words), words, last, directory)?;
-    let mut values: Vec<_> = found.iter().map(|candidate| candidate.get_value().to_string_lossy()).collect();
+    let mut values: Vec<_> = found
+        .iter()
+        .map(|candidate| candidate.get_value().to_string_lossy())
+        .collect();
     // Options only after a dash, unless there is nothing else.
     if kept == 0 && typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
         values.retain(|value| !value.starts_with('-'));
     }
-    let lines = values.iter().map(|value| format!("{}\n", value.get(kept..).unwrap_or(value)));
+    let lines = values
+        .iter()
+        .map(|value| format!("{}\n", value.get(kept..).unwrap_or(value)));
     Ok(lines.collect::<String>().into_bytes())
 }
 
 /// The words that bash has split; `typed` is the last one up to the cursor, without what is before a separator.
 fn joined(parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
-    let is_separator =
-        |part: &OsStr| !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b));
+    let is_separator = |part: &OsStr| {
+        !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b))
+    };
     let mut words: Vec<OsString> = Vec::new();
     let (last, mut continues) = (parts.len().saturating_sub(1), false);
     for (at, part) in parts.into_iter().enumerate() {
         let separates = is_separator(&part);
-        let part = if at == last && !separates { typed.to_owned() } else { part };
+        let part = if at == last && !separates {
+            typed.to_owned()
+        } else {
+            part
+        };
         match words.last_mut() {
             Some(word) if separates || continues => word.push(part),
             _ => words.push(part),
@@ -99,8 +129,11 @@ fn joined(parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
 
 /// The command line for these words, the last of which is completed.
 fn command_line(words: &[OsString]) -> Command {
-    let (typed, before) =
-        words.split_last().map_or((OsString::new(), words), |(last, rest)| (last.clone(), rest));
+    let (typed, before) = words
+        .split_last()
+        .map_or((OsString::new(), words), |(last, rest)| {
+            (last.clone(), rest)
+        });
     let root = root(before);
     let known = with_candidates(Cli::command(), &root);
     let spelled_out = Cli::complete(&known, before.iter().cloned());
@@ -110,18 +143,31 @@ fn command_line(words: &[OsString]) -> Command {
     if spelled_out.last().is_some_and(|word| word == "status") {
         // The first word that is no global option: a command, or a selector of `status`.
         let first = move || names(&root, &typed);
-        return known.allow_external_subcommands(true).add(SubcommandCandidates::new(first));
+        return known
+            .allow_external_subcommands(true)
+            .add(SubcommandCandidates::new(first));
     }
     // An earlier word is a selector or an option of `status`.
     let mut whole = known;
     whole.build();
-    whole.find_subcommand("status").cloned().unwrap_or(whole).name("nicpin")
+    whole
+        .find_subcommand("status")
+        .cloned()
+        .unwrap_or(whole)
+        .name("nicpin")
 }
 
 /// The value of --root.
 fn root(words: &[OsString]) -> PathBuf {
-    let named = words.windows(2).find(|pair| pair[0] == "--root").map(|pair| pair[1].as_os_str());
-    let joined = || words.iter().find_map(|word| word.to_str()?.strip_prefix("--root=").map(OsStr::new));
+    let named = words
+        .windows(2)
+        .find(|pair| pair[0] == "--root")
+        .map(|pair| pair[1].as_os_str());
+    let joined = || {
+        words
+            .iter()
+            .find_map(|word| word.to_str()?.strip_prefix("--root=").map(OsStr::new))
+    };
     named.or_else(joined).unwrap_or("/".as_ref()).into()
 }
 
@@ -133,10 +179,14 @@ fn with_candidates(command: Command, root: &Path) -> Command {
             let root = root.clone();
             match arg.get_id().as_str() {
                 "selectors" | "interface" => {
-                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| names(&root, typed)))
+                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
+                        names(&root, typed)
+                    }))
                 }
                 "node" | "near" | "far" if arg.get_action().takes_values() => {
-                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| nodes(&root, typed)))
+                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
+                        nodes(&root, typed)
+                    }))
                 }
                 _ => arg,
             }
@@ -151,10 +201,14 @@ fn machine(root: &Path) -> Option<Machine> {
 
 /// Selectors that begin like this. PCI addresses only if some of it is typed: most people mean names.
 fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(machine) = machine(root) else { return Vec::new() };
+    let Some(machine) = machine(root) else {
+        return Vec::new();
+    };
     let typed = typed.to_string_lossy();
-    let mut all: Vec<String> =
-        ["", "driver", "node"].iter().flat_map(|kind| selectors(&machine, kind)).collect();
+    let mut all: Vec<String> = ["", "driver", "node"]
+        .iter()
+        .flat_map(|kind| selectors(&machine, kind))
+        .collect();
     if !typed.is_empty() {
         for address in selectors(&machine, "pci") {
             let bare = address.trim_start_matches("pci:").to_owned();
@@ -165,15 +219,37 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
     let about = |name: &str| {
         let interface = machine.interface(name)?;
         let nodes = machine.nodes_of(interface);
-        let node = if nodes.is_empty() { "no node".to_owned() } else { format!("node {nodes}") };
-        Some(format!("{}, {node}", interface.driver.as_deref().unwrap_or("no driver")).into())
+        let node = if nodes.is_empty() {
+            "no node".to_owned()
+        } else {
+            format!("node {nodes}")
+        };
+        Some(
+            format!(
+                "{}, {node}",
+                interface.driver.as_deref().unwrap_or("no driver")
+            )
+            .into(),
+        )
     };
     all.retain(|name| name.starts_with(&*typed));
-    all.into_iter().map(|name| CompletionCandidate::new(&name).help(about(&name))).collect()
+    all.into_iter()
+        .map(|name| CompletionCandidate::new(&name).help(about(&name)))
+        .collect()
 }
 
 fn nodes(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let ids = machine(root).map(|machine| machine.topology.nodes.into_keys().map(|node| node.to_string()));
+    let ids = machine(root).map(|machine| {
+        machine
+            .topology
+            .nodes
+            .into_keys()
+            .map(|node| node.to_string())
+    });
     let typed = typed.to_string_lossy();
-    ids.into_iter().flatten().filter(|id| id.starts_with(&*typed)).map(CompletionCandidate::new).collect()
+    ids.into_iter()
+        .flatten()
+        .filter(|id| id.starts_with(&*typed))
+        .map(CompletionCandidate::new)
+        .collect()
 }

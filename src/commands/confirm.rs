@@ -50,7 +50,8 @@ pub(super) struct Watcher {
 impl Watcher {
     /// Starts the process, and returns when it is ready.
     pub(super) fn start(cli: &Cli, seconds: u64) -> Result<Self> {
-        let root = std::path::absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
+        let root =
+            std::path::absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
         // The running program, even if its file was replaced or removed.
         let child = Command::new("/proc/self/exe")
             .args(["await-confirm", &seconds.to_string(), "--root"])
@@ -76,7 +77,9 @@ impl Watcher {
 
     /// Starts the time of the trial. If the watcher has ended, restores the settings at once.
     pub(super) fn go(mut self, root: &Root) -> Result<()> {
-        if self.stdin.write_all(FINISHED.as_bytes()).is_err() && end_trial(root, Duration::MAX)?.is_some() {
+        if self.stdin.write_all(FINISHED.as_bytes()).is_err()
+            && end_trial(root, Duration::MAX)?.is_some()
+        {
             let left = Trial::load(root)?.and_then(|trial| trial.not_restored());
             let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
             bail!("the watcher of --try ended; the settings were restored{left}");
@@ -90,7 +93,9 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     let root = open_to_write(cli)?;
     let watch = TrialWatch::begin(&root);
-    let answer = watch.as_ref().map_or_else(ToString::to_string, |_| READY.to_owned());
+    let answer = watch
+        .as_ref()
+        .map_or_else(ToString::to_string, |_| READY.to_owned());
     print(format!("{answer}\n").as_bytes())?;
     let watch = watch?;
     let mut message = String::new();
@@ -115,7 +120,10 @@ fn restore_unconfirmed(root: &Root, watch: &TrialWatch) {
         let obstacle = match end_watched_trial(root, watch) {
             Ok(None) => return,
             Ok(Some(restored)) => {
-                let left = Trial::load(root).ok().flatten().and_then(|trial| trial.not_restored());
+                let left = Trial::load(root)
+                    .ok()
+                    .flatten()
+                    .and_then(|trial| trial.not_restored());
                 if !restored.has_refused() {
                     let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
                     return journal::note(
@@ -161,7 +169,10 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         tcflush(&stdin, FlushArg::TCIFLUSH)?;
     }
     // A closed standard error loses the question only.
-    let _ = writeln!(std::io::stderr(), "nicpin: press Enter to keep the settings");
+    let _ = writeln!(
+        std::io::stderr(),
+        "nicpin: press Enter to keep the settings"
+    );
     let mut listening = true;
     let mut ended = TrialEnd::InTime;
     // The watcher may have to wait for another nicpin before it restores.
@@ -171,8 +182,8 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         let unwatched = watch.has_ended();
         if unwatched || start.elapsed() > late {
             // The watcher has ended, or it is stopped.
-            let undone =
-                end_trial(&root, Duration::MAX).context("it was not confirmed, and cannot be restored")?;
+            let undone = end_trial(&root, Duration::MAX)
+                .context("it was not confirmed, and cannot be restored")?;
             if undone.is_some() && unwatched {
                 ended = TrialEnd::Unwatched;
             }
@@ -183,7 +194,11 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
             continue;
         }
         let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::MAX))? == 0 {
+        if poll(
+            &mut fds,
+            PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::MAX),
+        )? == 0
+        {
             continue;
         }
         let mut line = String::new();
@@ -198,6 +213,9 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&screen().fold(&render::applied::trial_over(trial.not_restored().as_deref(), ended)));
+    out.push_str(&screen().fold(&render::applied::trial_over(
+        trial.not_restored().as_deref(),
+        ended,
+    )));
     Ok(Exit::Failed)
 }

@@ -17,7 +17,8 @@ use crate::root::Root;
 pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if let Some(path) = &args.output
-        && let Some(kind @ ("png" | "pdf" | "ps" | "eps")) = path.extension().and_then(OsStr::to_str)
+        && let Some(kind @ ("png" | "pdf" | "ps" | "eps")) =
+            path.extension().and_then(OsStr::to_str)
     {
         let path = path.display();
         bail!(UsageError::new(format!(
@@ -25,8 +26,14 @@ pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> 
              (Debian: librsvg2-bin)"
         )));
     }
-    let wants = Wants { memory: true, exclusive: true, neighbours: true, ..Wants::default() };
-    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
+    let wants = Wants {
+        memory: true,
+        exclusive: true,
+        neighbours: true,
+        ..Wants::default()
+    };
+    let (machine, plan) =
+        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
     let mut picture = Picture::new(&machine, &plan);
     (picture.origin, picture.lines) = (origin(&root)?, !args.no_lines);
     if args.now || args.planned {
@@ -49,7 +56,9 @@ fn origin(root: &Root) -> Result<String> {
     let mut words = Vec::new();
     if root.is_real() {
         words.extend(line("hostname")?.map(|host| host.trim().to_owned()));
-        words.push(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()[..10].to_owned());
+        words.push(
+            humantime::format_rfc3339_seconds(SystemTime::now()).to_string()[..10].to_owned(),
+        );
     }
     words.extend(release);
     Ok(words.join(", "))

@@ -30,8 +30,11 @@ pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit>
         output::say(&format!("{}: {}", failed.source, failed.error));
     }
     // Not appended, which would copy the names of all hosts.
-    *out =
-        if args.report.is_json() { render::json(&fleet)? } else { render::fleet::fleet(&fleet, cli.verbose) };
+    *out = if args.report.is_json() {
+        render::json(&fleet)?
+    } else {
+        render::fleet::fleet(&fleet, cli.verbose)
+    };
     Ok(fleet.exit())
 }
 
@@ -95,7 +98,10 @@ fn add(cli: &Cli, input: Input, tally: &mut Tally) {
                 let text = format!("{error:#}");
                 let source = path.display().to_string();
                 // Most errors begin with the path.
-                let error = text.strip_prefix(&format!("{source}: ")).map(str::to_owned).unwrap_or(text);
+                let error = text
+                    .strip_prefix(&format!("{source}: "))
+                    .map(str::to_owned)
+                    .unwrap_or(text);
                 tally.fail(source, error);
             }
         },
@@ -110,9 +116,18 @@ fn machine(cli: &Cli, path: &Path) -> Result<(Host, Option<String>)> {
             "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
         ));
     }
-    let select = SelectArgs { selectors: Vec::new(), if_present: false };
-    let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &select, &PolicyArgs::default(), Wants::default())?;
+    let select = SelectArgs {
+        selectors: Vec::new(),
+        if_present: false,
+    };
+    let (machine, plan) = read_and_plan(
+        Purpose::Look,
+        cli,
+        &root,
+        &select,
+        &PolicyArgs::default(),
+        Wants::default(),
+    )?;
     require_interfaces(&root, &machine, &plan, &select)?;
     let check = apply::check(&root, &machine, &plan, false);
     Ok((Host::of(&check), plan.host.name))
@@ -120,9 +135,14 @@ fn machine(cli: &Cli, path: &Path) -> Result<(Host, Option<String>)> {
 
 /// The name of a file without the extensions of captures and JSON.
 fn stem(path: &Path) -> String {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_else(|| path.display().to_string());
     let ends = [".tar.gz", ".tgz", ".json", ".jsonl"];
-    let stem = ends.iter().find_map(|end| name.strip_suffix(end)).filter(|stem| !stem.is_empty());
+    let stem = ends
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .filter(|stem| !stem.is_empty());
     stem.map(str::to_owned).unwrap_or(name)
 }

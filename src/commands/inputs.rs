@@ -60,9 +60,10 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String,
     let absolute = absolute.to_string_lossy();
     let text = match purpose {
         Purpose::Look => top.read(&absolute)?,
-        Purpose::Write => top
-            .read_trusted(&absolute)?
-            .ok_or_else(|| FileError::Io { path: path.clone(), answer: nix::errno::Errno::ENOENT.into() })?,
+        Purpose::Write => top.read_trusted(&absolute)?.ok_or_else(|| FileError::Io {
+            path: path.clone(),
+            answer: nix::errno::Errno::ENOENT.into(),
+        })?,
     };
     Ok((path.display().to_string(), Some(text)))
 }
@@ -77,7 +78,11 @@ pub(super) fn read_and_plan(
     wants: Wants,
 ) -> Result<(Machine, Plan)> {
     // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
-    let queues = if select.is_given() { Queues::Numbers } else { Queues::Steering };
+    let queues = if select.is_given() {
+        Queues::Numbers
+    } else {
+        Queues::Steering
+    };
     let (mut machine, policy) = read_host(purpose, cli, root, args, Wants { queues, ..wants })?;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
     let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
@@ -97,7 +102,8 @@ pub(super) fn as_watched(args: &PolicyArgs, watcher: Option<&Watcher>) -> Policy
     if watcher.is_some_and(|watcher| watcher.avoids_exclusive)
         && args.settings.get(&AVOID_EXCLUSIVE).is_none()
     {
-        args.settings.set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
+        args.settings
+            .set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
     }
     args
 }
@@ -126,18 +132,27 @@ pub(super) fn require_interfaces(
         missing.push(match machine.others.cards.len() {
             0 => "no interface has a device".to_owned(),
             functions => {
-                format!("no interface has a device, and {functions} network functions have no interface")
+                format!(
+                    "no interface has a device, and {functions} network functions have no interface"
+                )
             }
         });
     }
-    anyhow::ensure!(missing.is_empty(), "nothing can be planned: {}", missing.join("; "));
+    anyhow::ensure!(
+        missing.is_empty(),
+        "nothing can be planned: {}",
+        missing.join("; ")
+    );
     Ok(())
 }
 
 /// Refuses to plan this machine where the kernel's list of interfaces is absent.
 pub(super) fn require_live_interfaces(root: &Root, select: &SelectArgs) -> Result<()> {
     let missing = root.is_real() && !select.if_present && !root.exists(INTERFACES);
-    anyhow::ensure!(!missing, "nothing can be planned: {INTERFACES} does not exist");
+    anyhow::ensure!(
+        !missing,
+        "nothing can be planned: {INTERFACES} does not exist"
+    );
     Ok(())
 }
 
@@ -149,8 +164,14 @@ pub(super) fn read_policy(
     args: &PolicyArgs,
 ) -> Result<(String, Policy, Option<String>)> {
     let (name, text) = read_policy_file(cli, root, purpose)?;
-    let file = text.as_deref().map(|text| Policy::parse(text).with_context(|| name.clone())).transpose()?;
-    let policy = Policy { options: args.settings.clone(), ..file.unwrap_or_default() };
+    let file = text
+        .as_deref()
+        .map(|text| Policy::parse(text).with_context(|| name.clone()))
+        .transpose()?;
+    let policy = Policy {
+        options: args.settings.clone(),
+        ..file.unwrap_or_default()
+    };
     policy.check_effects()?;
     Ok((name, policy, text))
 }
@@ -186,7 +207,11 @@ pub(super) fn read_host(
 }
 
 /// The plan of these interfaces and all others in use, which shows the CPUs that no interrupts are sent to.
-pub(super) fn plan_beside_all(machine: &Machine, policy: &Policy, names: &[String]) -> Result<Plan> {
+pub(super) fn plan_beside_all(
+    machine: &Machine,
+    policy: &Policy,
+    names: &[String],
+) -> Result<Plan> {
     let mut all = Selection::new(machine, &[], false)?;
     all.names.extend(names.iter().cloned());
     Ok(crate::plan::plan(machine, policy, &all))

@@ -42,7 +42,10 @@ impl Interrupts {
         let (send, coming) = channel();
         // The receiver may be gone at the end of the command.
         catch(move |signal| _ = send.send(signal))?;
-        Ok(Self { coming, came: OnceCell::new() })
+        Ok(Self {
+            coming,
+            came: OnceCell::new(),
+        })
     }
 
     /// The signal that has come, or comes within this time.

@@ -30,7 +30,9 @@ pub(super) fn run(cli: &Cli, args: &IrqbalancePolicyArgs, out: &mut String) -> R
 /// Whether the last apply planned this IRQ, and the IRQ still belongs to the same device and action.
 fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     let kept = IrqbalanceRecord::load(root)?;
-    let Some(was) = kept.planned.get(&args.irq) else { return Ok(false) };
+    let Some(was) = kept.planned.get(&args.irq) else {
+        return Ok(false);
+    };
     let address = args.device.trim_end_matches('/').strip_prefix(PCI);
     if address.is_some_and(|address| address != was.device) {
         return Ok(false);
@@ -41,19 +43,40 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
 /// Whether the device has a network interface; the IRQs of other devices need no plan. irqbalance passes a path outside
 /// /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
-    let Some(device) = root.canonical(device).filter(|path| path.starts_with("/sys/devices/")) else {
+    let Some(device) = root
+        .canonical(device)
+        .filter(|path| path.starts_with("/sys/devices/"))
+    else {
         return Ok(true);
     };
-    let below = |path: &str| path.strip_prefix(&device).is_some_and(|rest| rest.starts_with('/'));
+    let below = |path: &str| {
+        path.strip_prefix(&device)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
     let names = root.list(NET)?.unwrap_or_default();
-    Ok(names.iter().any(|name| root.canonical(&format!("{NET}/{name}")).is_some_and(|path| below(&path))))
+    Ok(names.iter().any(|name| {
+        root.canonical(&format!("{NET}/{name}"))
+            .is_some_and(|path| below(&path))
+    }))
 }
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.
 fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
-    let every = SelectArgs { selectors: Vec::new(), if_present: true };
-    let (_, plan) =
-        read_and_plan(Purpose::Look, cli, root, &every, &PolicyArgs::default(), Wants::default())?;
-    let mut vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
+    let every = SelectArgs {
+        selectors: Vec::new(),
+        if_present: true,
+    };
+    let (_, plan) = read_and_plan(
+        Purpose::Look,
+        cli,
+        root,
+        &every,
+        &PolicyArgs::default(),
+        Wants::default(),
+    )?;
+    let mut vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

@@ -36,20 +36,33 @@ pub(super) fn note(root: &Root, message: &str) {
 
 /// Sends a message. A log that is absent or full must not keep the process from its work.
 fn send(root: &Root, priority: Priority, message: &str) {
-    let line = format!("<{}>nicpin[{}]: {}", DAEMON | priority as u8, std::process::id(), one_line(message));
+    let line = format!(
+        "<{}>nicpin[{}]: {}",
+        DAEMON | priority as u8,
+        std::process::id(),
+        one_line(message)
+    );
     if !send_to(root, SOCKET, &line) && root.is_real() {
         // One write is one message.
-        let _ =
-            OpenOptions::new().write(true).open(KERNEL).and_then(|mut log| log.write_all(line.as_bytes()));
+        let _ = OpenOptions::new()
+            .write(true)
+            .open(KERNEL)
+            .and_then(|mut log| log.write_all(line.as_bytes()));
     }
 }
 
 /// Logs a message with fields, by journald's own protocol where standard error is the journal's; otherwise to standard
 /// error, without the fields.
 pub(super) fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
-    let usual =
-        [("MESSAGE", message), ("PRIORITY", &(priority as u8).to_string()), ("SYSLOG_IDENTIFIER", "nicpin")];
-    let lines = usual.iter().chain(fields).map(|(key, value)| format!("{key}={}\n", one_line(value)));
+    let usual = [
+        ("MESSAGE", message),
+        ("PRIORITY", &(priority as u8).to_string()),
+        ("SYSLOG_IDENTIFIER", "nicpin"),
+    ];
+    let lines = usual
+        .iter()
+        .chain(fields)
+        .map(|(key, value)| format!("{key}={}\n", one_line(value)));
     let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
     if !is_journal || !send_to(root, JOURNAL, &lines.collect::<String>()) {
         output::say(message);

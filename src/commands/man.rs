@@ -21,12 +21,19 @@ pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
         out.push_str(&policy_page().text);
         return Ok(Exit::Planned);
     }
-    let page = pages.iter().find(|page| page.command.as_deref() == args.command.as_deref());
+    let page = pages
+        .iter()
+        .find(|page| page.command.as_deref() == args.command.as_deref());
     let Some(page) = page else {
         let word = args.command.as_deref().unwrap_or_default();
-        let commands: Vec<&str> = pages.iter().filter_map(|page| page.command.as_deref()).collect();
+        let commands: Vec<&str> = pages
+            .iter()
+            .filter_map(|page| page.command.as_deref())
+            .collect();
         let commands = commands.join(", ");
-        bail!(UsageError::new(format!("there is no page about `{word}`; there are pages about {commands}")));
+        bail!(UsageError::new(format!(
+            "there is no page about `{word}`; there are pages about {commands}"
+        )));
     };
     out.push_str(&page.text);
     Ok(Exit::Planned)

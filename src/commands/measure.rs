@@ -26,9 +26,18 @@ const SAMPLE: Duration = Duration::from_secs(1);
 pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if root.is_capture() {
-        bail!("{}: a capture has no counters; fix: measure on the machine itself", cli.root.display());
+        bail!(
+            "{}: a capture has no counters; fix: measure on the machine itself",
+            cli.root.display()
+        );
     }
-    let (machine, _) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), Wants::default())?;
+    let (machine, _) = read_host(
+        Purpose::Look,
+        cli,
+        &root,
+        &PolicyArgs::default(),
+        Wants::default(),
+    )?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
     let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let mut session = MeasureSession {
@@ -72,7 +81,10 @@ fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInter
     // The plan maps vectors to queues; that does not depend on the policy.
     let plan = crate::plan::plan(machine, &crate::policy::Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
-    let notes = plan.notes.into_iter().filter(|note| note.is_absent() || *note == Note::NothingToDo);
+    let notes = plan
+        .notes
+        .into_iter()
+        .filter(|note| note.is_absent() || *note == Note::NothingToDo);
     Ok((subjects, notes.collect()))
 }
 
@@ -105,7 +117,11 @@ impl MeasureSession<'_> {
     }
 
     fn print(&self, text: &str) -> Result<bool> {
-        if self.quiet { Ok(true) } else { print(text.as_bytes()) }
+        if self.quiet {
+            Ok(true)
+        } else {
+            print(text.as_bytes())
+        }
     }
 
     /// Takes the samples and prints each when it is complete.

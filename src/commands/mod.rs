@@ -88,7 +88,9 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
 /// Runs the part of a command that follows after its output was printed: `apply --try` on a terminal waits for a
 /// confirmation. It may print more and change the exit code.
 pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
-    let Command::Apply(args) = &cli.command else { return Ok(exit) };
+    let Command::Apply(args) = &cli.command else {
+        return Ok(exit);
+    };
     let exit = confirm::ask(cli, args, exit, out);
     make_printable(out);
     exit

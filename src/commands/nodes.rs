@@ -20,13 +20,35 @@ use crate::sys;
 pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if args.bandwidth && !root.is_real() {
-        bail!(UsageError::new("--bandwidth measures this machine, not the one that --root names"));
+        bail!(UsageError::new(
+            "--bandwidth measures this machine, not the one that --root names"
+        ));
     }
-    let wants = Wants { memory: true, exclusive: true, neighbours: true, ..Wants::default() };
+    let wants = Wants {
+        memory: true,
+        exclusive: true,
+        neighbours: true,
+        ..Wants::default()
+    };
     let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
-    let names = machine.interfaces.iter().map(|interface| interface.name.clone()).collect();
-    let plan = crate::plan::plan(&machine, &policy, &Selection { names, ..Selection::default() });
-    let usage = machine.topology.nodes.keys().map(|&node| Ok((node, memory::usage(&root, node)?)));
+    let names = machine
+        .interfaces
+        .iter()
+        .map(|interface| interface.name.clone())
+        .collect();
+    let plan = crate::plan::plan(
+        &machine,
+        &policy,
+        &Selection {
+            names,
+            ..Selection::default()
+        },
+    );
+    let usage = machine
+        .topology
+        .nodes
+        .keys()
+        .map(|&node| Ok((node, memory::usage(&root, node)?)));
     let mut nodes = Nodes::new(&machine, &plan, usage.collect::<Result<_>>()?);
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
@@ -41,17 +63,34 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
     let words = "the kernel or a container's seccomp profile refuses memory policies";
     let allowed = sys::allowed_nodes().context(words)?;
     let with_memory = allowed.intersection(&nodes.ids());
-    let free = |id: u32| nodes.nodes.iter().find(|node| node.node == id).and_then(|node| node.usage.free_kib);
+    let free = |id: u32| {
+        nodes
+            .nodes
+            .iter()
+            .find(|node| node.node == id)
+            .and_then(|node| node.usage.free_kib)
+    };
     // The sum of the L3 caches of the node that has most.
     let mut caches = None;
     for node in machine.topology.nodes.values() {
-        let domains =
-            machine.topology.l3_domains.iter().filter(|domain| domain.intersects(&node.cpus)).count();
-        let Some(cpu) = node.cpus.first() else { continue };
+        let domains = machine
+            .topology
+            .l3_domains
+            .iter()
+            .filter(|domain| domain.intersects(&node.cpus))
+            .count();
+        let Some(cpu) = node.cpus.first() else {
+            continue;
+        };
         let size = l3_size(root, cpu)?;
         caches = caches.max(size.map(|size| size.saturating_mul(domains as u64)));
     }
     let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
     let (pairs, mut progress) = (test.pairs(), Progress::new());
-    Ok(test.run(|done| progress.say(&format!("measuring pair {} of {pairs}", (done + 1).min(pairs))))?)
+    Ok(test.run(|done| {
+        progress.say(&format!(
+            "measuring pair {} of {pairs}",
+            (done + 1).min(pairs)
+        ))
+    })?)
 }

@@ -21,16 +21,23 @@ pub(super) fn report<T: Serialize>(
     report: &T,
     table: impl FnOnce(&T) -> String,
 ) -> Result<String> {
-    if args.is_json() { Ok(render::json(report)?) } else { Ok(screen().fold(&table(report))) }
+    if args.is_json() {
+        Ok(render::json(report)?)
+    } else {
+        Ok(screen().fold(&table(report)))
+    }
 }
 
 /// Standard output: 60 to 200 columns of its terminal. Coloured on a terminal, and not where `NO_COLOR` is set.
 pub(super) fn screen() -> Screen {
     let stdout = io::stdout();
-    let width =
-        terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0).clamp(60, 200));
+    let width = terminal_size::terminal_size_of(&stdout)
+        .map(|(width, _)| usize::from(width.0).clamp(60, 200));
     let colour = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-    Screen { width: width.unwrap_or(Screen::default().width), colour }
+    Screen {
+        width: width.unwrap_or(Screen::default().width),
+        colour,
+    }
 }
 
 /// Writes what is printable, or not for people, to standard output and flushes; `false` if the reader closed the pipe.
@@ -49,7 +56,9 @@ pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
     match path.symlink_metadata() {
         Ok(_) if !force => bail!("{name}: file exists; fix: use --force to replace it"),
         Ok(found) if found.is_symlink() => {
-            bail!("{name}: is a symbolic link, which is not replaced; fix: name the file that it leads to")
+            bail!(
+                "{name}: is a symbolic link, which is not replaced; fix: name the file that it leads to"
+            )
         }
         _ => Ok(()),
     }
@@ -61,7 +70,13 @@ pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
 /// to, and never removed. A symbolic link is an error.
 pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     check_new(path, force)?;
-    write(path, bytes, path.symlink_metadata().ok().map(|found| found.permissions()))
+    write(
+        path,
+        bytes,
+        path.symlink_metadata()
+            .ok()
+            .map(|found| found.permissions()),
+    )
 }
 
 /// Writes a file for other users to read, mode 0644; an existing one is replaced as [`write_file`] does it.
@@ -73,9 +88,17 @@ pub(super) fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
 /// What [`publish`] wrote to a file before, if that can be read.
 pub(super) fn published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-    let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok().filter(|_| is_file)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NOFOLLOW)
+        .open(path)
+        .ok()
+        .filter(|_| is_file)?;
     let mut text = String::new();
-    file.take(MOST_PUBLISHED).read_to_string(&mut text).is_ok().then_some(text)
+    file.take(MOST_PUBLISHED)
+        .read_to_string(&mut text)
+        .is_ok()
+        .then_some(text)
 }
 
 /// Much more than the metrics of the largest machine.
@@ -84,7 +107,10 @@ const MOST_PUBLISHED: u64 = 16 << 20;
 fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
     let written = match path.symlink_metadata() {
         Ok(found) if !found.is_file() => {
-            let opened = OpenOptions::new().write(true).custom_flags(O_NOFOLLOW).open(path);
+            let opened = OpenOptions::new()
+                .write(true)
+                .custom_flags(O_NOFOLLOW)
+                .open(path);
             opened.and_then(|mut file| file.write_all(bytes))
         }
         _ => replace(path, bytes, permissions),

@@ -14,8 +14,12 @@ use crate::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let wants = Wants { memory: args.workers, ..Wants::default() };
-    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
+    let wants = Wants {
+        memory: args.workers,
+        ..Wants::default()
+    };
+    let (machine, plan) =
+        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
     if let (PlanFormat::Sh, Some(change)) = (args.format(), plan.channels.first()) {
         bail!(UsageError::new(format!(
             "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \

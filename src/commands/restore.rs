@@ -17,7 +17,11 @@ use crate::watch::state;
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
         let to_restore = apply::to_restore(&Root::open(&cli.root)?)?;
-        out.push_str(&output::report(args.report, &to_restore, render::applied::to_restore)?);
+        out.push_str(&output::report(
+            args.report,
+            &to_restore,
+            render::applied::to_restore,
+        )?);
         return Ok(Exit::Planned);
     }
     let root = open_to_write(cli)?;
@@ -28,7 +32,14 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
     if undone.is_err() && watcher_paused {
         state::resume(&root)?;
     }
-    let restored = Restored { watcher_paused, ..Restored::new(undone?.unwrap_or_default()) };
-    out.push_str(&output::report(args.report, &restored, render::applied::restored)?);
+    let restored = Restored {
+        watcher_paused,
+        ..Restored::new(undone?.unwrap_or_default())
+    };
+    out.push_str(&output::report(
+        args.report,
+        &restored,
+        render::applied::restored,
+    )?);
     Ok(restored.exit())
 }

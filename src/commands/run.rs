@@ -24,7 +24,10 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         let text = "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs";
         bail!(UsageError::new(text));
     }
-    let wants = Wants { memory: true, ..Wants::default() };
+    let wants = Wants {
+        memory: true,
+        ..Wants::default()
+    };
     let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
     let selected = Selection::new(&machine, std::slice::from_ref(&args.interface), false)?;
     let names: Vec<String> = selected.names.into_iter().collect();
@@ -36,13 +39,26 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)?;
     if args.dry_run {
         // Binding this process shows what the kernel would grant; nothing else is affected.
-        let left = if root.is_real() { Some(apply::bind(&binding)?) } else { None };
-        out.push_str(&screen().fold(&render::binding::binding(&args.interface, &binding, left.as_ref())));
+        let left = if root.is_real() {
+            Some(apply::bind(&binding)?)
+        } else {
+            None
+        };
+        out.push_str(&screen().fold(&render::binding::binding(
+            &args.interface,
+            &binding,
+            left.as_ref(),
+        )));
         return Ok(Exit::Planned);
     }
-    let [program, arguments @ ..] = args.command.as_slice() else { bail!("no command to run") };
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        bail!("no command to run")
+    };
     let left = apply::bind(&binding)?;
-    for note in render::binding::notes(&binding, Some(&left)).iter().filter(|_| !cli.quiet) {
+    for note in render::binding::notes(&binding, Some(&left))
+        .iter()
+        .filter(|_| !cli.quiet)
+    {
         say(note);
     }
     let error = Command::new(program).args(arguments).exec();

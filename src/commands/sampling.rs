@@ -23,7 +23,12 @@ impl<'a> Sampler<'a> {
     pub(super) fn begin(root: &'a Root, wanted: CounterSelection) -> Result<Self, FileError> {
         let began = Instant::now();
         let last = sample::sample(root, &wanted, began)?;
-        Ok(Self { root, wanted, began, last })
+        Ok(Self {
+            root,
+            wanted,
+            began,
+            last,
+        })
     }
 
     /// The growth of the counters since the last step.
@@ -52,7 +57,10 @@ impl<'a> Sampler<'a> {
                 return Ok(growth);
             }
             if !quiet {
-                progress.say(&format!("watching interrupts, {} s left", left.as_secs() + 1));
+                progress.say(&format!(
+                    "watching interrupts, {} s left",
+                    left.as_secs() + 1
+                ));
             }
             let ended = pause(left.min(STEP));
             if left > STEP || ended {
@@ -73,7 +81,10 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { shown: false, terminal: io::stderr().is_terminal() }
+        Self {
+            shown: false,
+            terminal: io::stderr().is_terminal(),
+        }
     }
 
     pub(super) fn say(&mut self, text: &str) {

@@ -7,7 +7,9 @@ use anyhow::Result;
 
 use crate::apply::{Record, differences, irqbalance};
 use crate::cli::{Cli, StatusArgs};
-use crate::commands::inputs::{Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces};
+use crate::commands::inputs::{
+    Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
+};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::machine::SelectError;
@@ -30,17 +32,34 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let root = Root::open(&cli.root)?;
     let watcher = watch::state::running(&root);
     let policy = as_watched(&args.policy, watcher.as_ref());
-    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &args.select, &policy, Wants::default())
-        .map_err(misspelt)?;
+    let (machine, plan) = read_and_plan(
+        Purpose::Look,
+        cli,
+        &root,
+        &args.select,
+        &policy,
+        Wants::default(),
+    )
+    .map_err(misspelt)?;
     require_live_interfaces(&root, &args.select)?;
-    let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
-    let threads = plan.interfaces.iter().flat_map(|interface| &interface.threads);
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
+    let threads = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.threads);
     let wanted = CounterSelection {
         irqs: vectors.map(|vector| vector.irq).collect(),
         threads: threads.map(|thread| thread.pid).collect(),
         ..CounterSelection::default()
     };
-    let time = args.seconds.unwrap_or(if root.is_real() { WATCH_TIME } else { Duration::ZERO });
+    let time = args.seconds.unwrap_or(if root.is_real() {
+        WATCH_TIME
+    } else {
+        Duration::ZERO
+    });
     let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None
     } else {
@@ -58,7 +77,15 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let unknown = Unplannable::requested(&plan, args.select.is_given());
     let found = differences(&root, &machine, &plan);
     let applied = Record::exists(&root);
-    let mut status = Status::new(&machine, &plan, &found, &unknown, growth.as_ref(), applied, &banned);
+    let mut status = Status::new(
+        &machine,
+        &plan,
+        &found,
+        &unknown,
+        growth.as_ref(),
+        applied,
+        &banned,
+    );
     status.watcher = watcher;
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
@@ -70,7 +97,10 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     };
     let table = |status: &Status| {
         let show = |screen: Screen| screen.fold(&render::status::status(status, detail, screen));
-        let bare = show(Screen { colour: false, ..output::screen() });
+        let bare = show(Screen {
+            colour: false,
+            ..output::screen()
+        });
         // No character is left that could be a colour of somebody else.
         if matches!(render::printable(&bare), Cow::Borrowed(_)) {
             show(output::screen())
@@ -79,13 +109,23 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         }
     };
     let text = output::report(args.report, &status, table)?;
-    out.push_str(&if args.report.is_json() { render::printable(&text).into_owned() } else { text });
-    Ok(if unknown.is_empty() { Exit::Planned } else { Exit::Failed })
+    out.push_str(&if args.report.is_json() {
+        render::printable(&text).into_owned()
+    } else {
+        text
+    });
+    Ok(if unknown.is_empty() {
+        Exit::Planned
+    } else {
+        Exit::Failed
+    })
 }
 
 /// Replaces the error about a selector that matches nothing if the selector resembles a command.
 fn misspelt(error: anyhow::Error) -> anyhow::Error {
-    let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else { return error };
+    let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
+        return error;
+    };
     match Cli::nearest_command(selector) {
         Some(command) => UsageError::new(format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"

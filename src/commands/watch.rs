@@ -36,7 +36,12 @@ pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
         Ok(lock) => Some(lock),
         // An observer needs no privilege; without this file `nicpin status` does not show it.
         Err(error) if args.observe => {
-            journal::log(&root, Priority::Info, &format!("{error}; nicpin status will not show this"), &[]);
+            journal::log(
+                &root,
+                Priority::Info,
+                &format!("{error}; nicpin status will not show this"),
+                &[],
+            );
             None
         }
         Err(error) => return Err(error.into()),
@@ -105,7 +110,12 @@ impl<'a> Watching<'a> {
         is_shown: bool,
     ) -> Self {
         let pid = i32::try_from(std::process::id()).unwrap_or_default();
-        let state = Watcher::new(pid, state::start_of(pid).unwrap_or_default(), wall(), args.observe);
+        let state = Watcher::new(
+            pid,
+            state::start_of(pid).unwrap_or_default(),
+            wall(),
+            args.observe,
+        );
         Self {
             cli,
             args,
@@ -146,7 +156,12 @@ impl<'a> Watching<'a> {
                 sys::unmap_program();
             }
             let woken = self.sources.wait(self.root, time, &streams)?;
-            for child in self.run.iter_mut().map(|run| &mut run.child).chain(&mut self.metrics) {
+            for child in self
+                .run
+                .iter_mut()
+                .map(|run| &mut run.child)
+                .chain(&mut self.metrics)
+            {
                 child.read()?;
             }
             for event in woken.events {
@@ -175,14 +190,18 @@ impl<'a> Watching<'a> {
     /// Takes note of an event. While a run lasts, it is decided at its end what to do about it.
     fn happened(&mut self, event: Event) {
         if event.kind.is_of_kernel() || event.kind == Kind::Policy {
-            let is_of_one = matches!(event.kind, Kind::Link | Kind::Added | Kind::Device | Kind::Channels);
+            let is_of_one = matches!(
+                event.kind,
+                Kind::Link | Kind::Added | Kind::Device | Kind::Channels
+            );
             let about = if is_of_one { &event.about } else { "" };
             self.fights.kernel_event(about);
         }
         if let Some(run) = &mut self.run {
             run.during.add(event);
         } else {
-            self.schedule.event(self.start.elapsed(), event.kind.is_limited());
+            self.schedule
+                .event(self.start.elapsed(), event.kind.is_limited());
             self.follows_up = false;
             self.events.add(event);
         }
@@ -213,11 +232,21 @@ impl<'a> Watching<'a> {
         self.state.avoids_exclusive = self.policy.avoids_exclusive();
         let events = std::mem::take(&mut self.events);
         let follows_up = std::mem::take(&mut self.follows_up);
-        let started = self.arguments(now).and_then(|arguments| Ok(Child::start(&arguments)?));
+        let started = self
+            .arguments(now)
+            .and_then(|arguments| Ok(Child::start(&arguments)?));
         match started {
             Ok(child) => {
                 let (during, signalled, at) = (Events::default(), None, wall());
-                self.run = Some(Run { child, began: now, at, events, during, follows_up, signalled });
+                self.run = Some(Run {
+                    child,
+                    began: now,
+                    at,
+                    events,
+                    during,
+                    follows_up,
+                    signalled,
+                });
             }
             Err(error) => {
                 let run = WatcherRun {
@@ -226,21 +255,36 @@ impl<'a> Watching<'a> {
                     events: events.count,
                     ..WatcherRun::default()
                 };
-                self.finished(run, Err(format!("the run cannot be started: {error:#}")), &events);
+                self.finished(
+                    run,
+                    Err(format!("the run cannot be started: {error:#}")),
+                    &events,
+                );
             }
         }
     }
 
     /// The command line of a run.
     fn arguments(&self, now: Duration) -> Result<Vec<OsString>> {
-        let left_alone: Vec<String> = self.fights.left_alone(now).map(|(setting, _)| setting.name).collect();
+        let left_alone: Vec<String> = self
+            .fights
+            .left_alone(now)
+            .map(|(setting, _)| setting.name)
+            .collect();
         let mut own = if self.args.observe {
             vec!["check", "--json"]
         } else {
             let leave = left_alone.iter().flat_map(|name| ["--leave", name]);
-            ["apply", "--json", "--watched"].into_iter().chain(leave).collect()
+            ["apply", "--json", "--watched"]
+                .into_iter()
+                .chain(leave)
+                .collect()
         };
-        own.extend(self.policy.avoids_exclusive().then_some("--avoid-exclusive"));
+        own.extend(
+            self.policy
+                .avoids_exclusive()
+                .then_some("--avoid-exclusive"),
+        );
         Ok(arguments_for(&own, self.policy.copy())?)
     }
 
@@ -248,18 +292,31 @@ impl<'a> Watching<'a> {
         let now = self.now();
         let next = match &self.run {
             Some(run) => {
-                run.began + LONGEST_RUN + if run.signalled.is_some() { GRACE } else { Duration::ZERO }
+                run.began
+                    + LONGEST_RUN
+                    + if run.signalled.is_some() {
+                        GRACE
+                    } else {
+                        Duration::ZERO
+                    }
             }
             None => self.schedule.due().max(self.look_again),
         };
-        let alive = self.manager.watchdog.map_or(Duration::MAX, |within| self.alive + within / 2);
+        let alive = self
+            .manager
+            .watchdog
+            .map_or(Duration::MAX, |within| self.alive + within / 2);
         next.min(alive).saturating_sub(now)
     }
 
     /// Tells systemd that this process is alive. An idle watcher does so at its periodic check, not more often.
     fn stay_alive(&mut self) {
         let now = self.now();
-        if self.manager.watchdog.is_some_and(|within| now >= self.alive + within / 4) {
+        if self
+            .manager
+            .watchdog
+            .is_some_and(|within| now >= self.alive + within / 4)
+        {
             self.manager.alive();
             self.alive = now;
         }
@@ -284,17 +341,26 @@ impl<'a> Watching<'a> {
             Some(Ok(ended)) => self.metrics_written(&ended),
             None => {}
         }
-        let Some(run) = self.run.take() else { return Ok(()) };
+        let Some(run) = self.run.take() else {
+            return Ok(());
+        };
         match run.child.ended()? {
             Err(child) => self.run = Some(Run { child, ..run }),
             Ok(ended) => {
                 let milliseconds = self.now().saturating_sub(run.began).as_millis();
                 let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
                 let (event, events) = (run.events.cause(), run.events.count);
-                let done = WatcherRun { at: run.at, event, events, milliseconds, ..WatcherRun::default() };
+                let done = WatcherRun {
+                    at: run.at,
+                    event,
+                    events,
+                    milliseconds,
+                    ..WatcherRun::default()
+                };
                 let report = self.report(&ended);
-                let channels_or_irqbalance =
-                    report.as_ref().map_or((false, false), |report| (report.channels, report.irqbalance));
+                let channels_or_irqbalance = report.as_ref().map_or((false, false), |report| {
+                    (report.channels, report.irqbalance)
+                });
                 self.finished(done, report, &run.events);
                 self.after(run.during, channels_or_irqbalance, run.follows_up);
             }
@@ -304,7 +370,11 @@ impl<'a> Watching<'a> {
     }
 
     fn report(&self, ended: &Ended) -> Result<RunReport, String> {
-        let report = if self.args.observe { ended.checked() } else { ended.report() };
+        let report = if self.args.observe {
+            ended.checked()
+        } else {
+            ended.report()
+        };
         report.map_err(|error| error.to_string())
     }
 
@@ -344,15 +414,27 @@ impl<'a> Watching<'a> {
     fn show(&self) {
         // `status` shows less without it; nothing else depends on it.
         let _ = self.is_shown.then(|| state::save(self.root, &self.state));
-        let next = self.schedule.next_check().saturating_sub(self.now()).as_secs();
-        self.manager.ready(&render::watch::line(&self.state, self.interfaces, wall() + next));
+        let next = self
+            .schedule
+            .next_check()
+            .saturating_sub(self.now())
+            .as_secs();
+        self.manager.ready(&render::watch::line(
+            &self.state,
+            self.interfaces,
+            wall() + next,
+        ));
     }
 
     /// Ends without restoring. A run stops before its next write.
     fn end(mut self) -> Result<Exit> {
         self.manager.stopping();
         if let Some(run) = self.run.take() {
-            run.child.signal(if self.args.observe { Signal::SIGKILL } else { Signal::SIGTERM });
+            run.child.signal(if self.args.observe {
+                Signal::SIGKILL
+            } else {
+                Signal::SIGTERM
+            });
             run.child.wait(GRACE)?;
         }
         let _ = self.is_shown.then(|| state::remove(self.root));
@@ -362,5 +444,7 @@ impl<'a> Watching<'a> {
 
 /// Seconds since 1970.
 fn wall() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }

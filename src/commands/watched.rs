@@ -34,7 +34,12 @@ pub(super) fn run(
 ) -> Result<Exit> {
     let root = open_to_write(cli)?;
     let wait = Duration::from_secs(args.lock.wait);
-    let options = Options { wait, atomic: args.atomic, trial: None, repeats: true };
+    let options = Options {
+        wait,
+        atomic: args.atomic,
+        trial: None,
+        repeats: true,
+    };
     let leave: BTreeSet<&str> = args.leave.iter().map(String::as_str).collect();
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.
@@ -58,9 +63,13 @@ pub(super) fn run(
             let applied = Applied::new(&done, None, unknown);
             (report(&done, &applied), applied.exit(false))
         }
-        Err(error) if error.is::<Paused>() => {
-            (RunReport { paused: true, ..RunReport::default() }, Exit::Planned)
-        }
+        Err(error) if error.is::<Paused>() => (
+            RunReport {
+                paused: true,
+                ..RunReport::default()
+            },
+            Exit::Planned,
+        ),
         Err(error) => return Err(error),
     };
     out.push_str(&render::json(&report)?);
@@ -74,23 +83,43 @@ struct Paused;
 
 fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
     let settings = planned(&done.machine, &done.plan);
-    let names: BTreeMap<&str, &str> =
-        settings.iter().map(|(setting, _)| (setting.path.as_str(), setting.key.as_str())).collect();
-    let written = done.results.iter().filter(|result| result.changed()).map(|result| ChangedSetting {
-        name: names.get(result.path.as_str()).map_or_else(|| result.path.clone(), |name| (*name).to_owned()),
-        interface: result.interface.clone(),
-        path: result.path.clone(),
+    let names: BTreeMap<&str, &str> = settings
+        .iter()
+        .map(|(setting, _)| (setting.path.as_str(), setting.key.as_str()))
+        .collect();
+    let written = done
+        .results
+        .iter()
+        .filter(|result| result.changed())
+        .map(|result| ChangedSetting {
+            name: names
+                .get(result.path.as_str())
+                .map_or_else(|| result.path.clone(), |name| (*name).to_owned()),
+            interface: result.interface.clone(),
+            path: result.path.clone(),
+        });
+    let refused = (done.results.iter().filter(|result| result.failed())).map(|result| {
+        format!(
+            "{}: {}",
+            shown(&result.path),
+            result.detail.as_deref().unwrap_or_default()
+        )
     });
-    let refused = (done.results.iter().filter(|result| result.failed()))
-        .map(|result| format!("{}: {}", shown(&result.path), result.detail.as_deref().unwrap_or_default()));
     let channels = done.channels.iter().filter_map(|change| {
         let why = change.refused.as_ref()?;
         Some(format!("channels of {}: {why}", change.interface))
     });
     let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
-    let irqbalance =
-        irqbalance.map(|outcome| format!("irqbalance: {}", outcome.detail.as_deref().unwrap_or_default()));
-    let unknown = applied.unknown.iter().map(|unknown| format!("{}: cannot be planned", unknown.interface));
+    let irqbalance = irqbalance.map(|outcome| {
+        format!(
+            "irqbalance: {}",
+            outcome.detail.as_deref().unwrap_or_default()
+        )
+    });
+    let unknown = applied
+        .unknown
+        .iter()
+        .map(|unknown| format!("{}: cannot be planned", unknown.interface));
     let fallbacks: BTreeMap<&str, &str> = done
         .results
         .iter()
@@ -98,8 +127,9 @@ fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
         .collect();
     let vector = |(setting, text): &(_, String)| -> Option<(u32, String)> {
         let setting: &apply::KernelSetting<'_> = setting;
-        let text =
-            fallbacks.get(setting.path.as_str()).map_or_else(|| text.clone(), |text| (*text).to_owned());
+        let text = fallbacks
+            .get(setting.path.as_str())
+            .map_or_else(|| text.clone(), |text| (*text).to_owned());
         Some((setting.irq?, text.trim().to_owned()))
     };
     RunReport {
@@ -107,9 +137,17 @@ fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
         interfaces: done.plan.interfaces.len(),
         changed: applied.changed,
         failed: applied.refused + applied.vanished + applied.unknown.len(),
-        failures: irqbalance.chain(channels).chain(refused).chain(unknown).take(MOST_FAILURES).collect(),
+        failures: irqbalance
+            .chain(channels)
+            .chain(refused)
+            .chain(unknown)
+            .take(MOST_FAILURES)
+            .collect(),
         channels: done.channels.iter().any(|change| change.refused.is_none()),
-        irqbalance: done.irqbalance.as_ref().is_some_and(|outcome| outcome.changed),
+        irqbalance: done
+            .irqbalance
+            .as_ref()
+            .is_some_and(|outcome| outcome.changed),
         written: written.collect(),
         vectors: settings.iter().filter_map(vector).collect(),
         writers: writers(&done.machine.other_tools),
@@ -118,7 +156,10 @@ fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
 
 /// The programs on this machine that may write affinities.
 fn writers(tools: &OtherTools) -> Vec<String> {
-    let irqbalance = tools.irqbalance.as_ref().map(|daemon| format!("irqbalance (process {})", daemon.pid));
+    let irqbalance = tools
+        .irqbalance
+        .as_ref()
+        .map(|daemon| format!("irqbalance (process {})", daemon.pid));
     let others = tools.others.iter().filter_map(|tool| match tool {
         OtherTool::Tuned { profile, .. } => Some(format!("tuned (profile {profile})")),
         OtherTool::CloudScript { path, .. } => Some(path.clone()),

@@ -43,7 +43,10 @@ pub type NodeSet = CpuSet;
 impl CpuSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { skipped: 0, words: Words::new() }
+        Self {
+            skipped: 0,
+            words: Words::new(),
+        }
     }
 
     /// The set of one CPU.
@@ -65,8 +68,16 @@ impl CpuSet {
     /// Adds the CPUs from a first to a last.
     fn insert_range(&mut self, first: u32, last: u32) {
         for index in first / 64..=last / 64 {
-            let from = if index == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
-            let to = if index == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
+            let from = if index == first / 64 {
+                u64::MAX << (first % 64)
+            } else {
+                u64::MAX
+            };
+            let to = if index == last / 64 {
+                u64::MAX >> (63 - last % 64)
+            } else {
+                u64::MAX
+            };
             self.insert_word(index, from & to);
         }
     }
@@ -83,7 +94,10 @@ impl CpuSet {
         if cpus == 0 {
             return;
         }
-        if let Some(word) = index.checked_sub(self.skipped).and_then(|at| self.words.get_mut(at as usize)) {
+        if let Some(word) = index
+            .checked_sub(self.skipped)
+            .and_then(|at| self.words.get_mut(at as usize))
+        {
             *word |= cpus;
             return;
         }
@@ -103,11 +117,16 @@ impl CpuSet {
 
     /// The set of these words of 64 CPUs, the lowest first.
     fn of_words(words: &[u64]) -> Self {
-        let Some(first) = words.iter().position(|word| *word != 0) else { return Self::new() };
+        let Some(first) = words.iter().position(|word| *word != 0) else {
+            return Self::new();
+        };
         let last = words.iter().rposition(|word| *word != 0).unwrap_or(first);
         // No set has words beyond those of MAX_CPUS.
         let skipped = u32::try_from(first).unwrap_or(0);
-        Self { skipped, words: words[first..=last].iter().copied().collect() }
+        Self {
+            skipped,
+            words: words[first..=last].iter().copied().collect(),
+        }
     }
 
     /// Whether the CPU is in the set.
@@ -117,7 +136,10 @@ impl CpuSet {
 
     /// How many CPUs are in the set.
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
     }
 
     /// Whether there is no CPU in the set.
@@ -165,12 +187,16 @@ impl CpuSet {
 
     /// The lowest CPU.
     pub fn first(&self) -> Option<u32> {
-        self.words.first().map(|word| self.skipped * 64 + word.trailing_zeros())
+        self.words
+            .first()
+            .map(|word| self.skipped * 64 + word.trailing_zeros())
     }
 
     /// The highest CPU.
     pub fn last(&self) -> Option<u32> {
-        self.words().next_back().map(|(index, word)| index * 64 + 63 - word.leading_zeros())
+        self.words()
+            .next_back()
+            .map(|(index, word)| index * 64 + 63 - word.leading_zeros())
     }
 
     /// The CPUs in either set.
@@ -185,7 +211,9 @@ impl CpuSet {
     pub(crate) fn union_of(sets: impl IntoIterator<Item = impl Borrow<Self>>) -> Self {
         let mut words = [0; MAX_WORDS];
         for set in sets {
-            set.borrow().words().for_each(|(index, word)| words[index as usize] |= word);
+            set.borrow()
+                .words()
+                .for_each(|(index, word)| words[index as usize] |= word);
         }
         Self::of_words(&words)
     }
@@ -211,12 +239,14 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.words().all(|(index, word)| word & !other.word(index) == 0)
+        self.words()
+            .all(|(index, word)| word & !other.word(index) == 0)
     }
 
     /// Whether some CPU is in both sets.
     pub fn intersects(&self, other: &Self) -> bool {
-        self.words().any(|(index, word)| word & other.word(index) != 0)
+        self.words()
+            .any(|(index, word)| word & other.word(index) != 0)
     }
 
     /// The set as words of 64 CPUs, each with its number; words that are zero may be among them.
@@ -233,16 +263,27 @@ impl CpuSet {
 
     fn word(&self, index: u32) -> u64 {
         let at = index.checked_sub(self.skipped);
-        at.and_then(|at| self.words.get(at as usize)).copied().unwrap_or(0)
+        at.and_then(|at| self.words.get(at as usize))
+            .copied()
+            .unwrap_or(0)
     }
 
     fn each_word(&self, change: impl Fn(u32, u64) -> u64) -> Self {
         let changed = |&(index, word): &(u32, u64)| change(index, word) != 0;
         let mut used = self.words().filter(changed).map(|(index, _)| index);
-        let Some(first) = used.next() else { return Self::new() };
-        let last = self.words().rev().find(changed).map_or(first, |(index, _)| index);
+        let Some(first) = used.next() else {
+            return Self::new();
+        };
+        let last = self
+            .words()
+            .rev()
+            .find(changed)
+            .map_or(first, |(index, _)| index);
         let words = (first..=last).map(|index| change(index, self.word(index)));
-        Self { skipped: first, words: words.collect() }
+        Self {
+            skipped: first,
+            words: words.collect(),
+        }
     }
 }
 
@@ -299,7 +340,10 @@ mod tests {
 
     #[test]
     fn algebra() {
-        let (a, b) = (CpuSet::parse_list("0-3,70").unwrap(), CpuSet::parse_list("2-5").unwrap());
+        let (a, b) = (
+            CpuSet::parse_list("0-3,70").unwrap(),
+            CpuSet::parse_list("2-5").unwrap(),
+        );
         assert_eq!(a.union(&b).to_string(), "0-5,70");
         assert_eq!(a.intersection(&b).to_string(), "2-3");
         assert_eq!(a.difference(&b).to_string(), "0-1,70");

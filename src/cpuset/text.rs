@@ -22,7 +22,11 @@ const MASK: &str = "a CPU mask such as 00000000,0000010f";
 
 impl CpuSetError {
     fn new(text: &str, expected: &'static str, reason: impl Into<String>) -> Self {
-        Self { text: shown(text), expected, reason: reason.into() }
+        Self {
+            text: shown(text),
+            expected,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -38,10 +42,19 @@ impl CpuSet {
         }
         let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);
         let mut named = 0;
-        for part in trimmed.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (range, stride) = part.split_once(':').map_or((part, None), |(r, s)| (r, Some(s)));
+        for part in trimmed
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
+            let (range, stride) = part
+                .split_once(':')
+                .map_or((part, None), |(r, s)| (r, Some(s)));
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last) = (parse_cpu(first).map_err(error)?, parse_cpu(last).map_err(error)?);
+            let (first, last) = (
+                parse_cpu(first).map_err(error)?,
+                parse_cpu(last).map_err(error)?,
+            );
             if last < first {
                 return Err(error(format!("{first}-{last} runs downwards")));
             }
@@ -86,7 +99,11 @@ impl CpuSet {
                 rest = &rest[equal + 1..];
                 continue;
             }
-            parts.push(if first == last { first.to_string() } else { format!("{first}-{last}") });
+            parts.push(if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            });
             rest = after;
         }
         parts.join(",")
@@ -97,7 +114,9 @@ impl CpuSet {
     pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
         let error = |reason: &str| CpuSetError::new(trimmed, MASK, reason);
-        let digits = trimmed.strip_prefix("0x").or_else(|| trimmed.strip_prefix("0X"));
+        let digits = trimmed
+            .strip_prefix("0x")
+            .or_else(|| trimmed.strip_prefix("0X"));
         let digits = digits.unwrap_or(trimmed);
         if digits.is_empty() {
             return Err(error("it is empty"));
@@ -137,7 +156,10 @@ impl CpuSet {
         if trimmed.is_empty() {
             return error("it is empty");
         }
-        if trimmed.bytes().any(|byte| byte != b',' && !byte.is_ascii_hexdigit()) {
+        if trimmed
+            .bytes()
+            .any(|byte| byte != b',' && !byte.is_ascii_hexdigit())
+        {
             return error("a character is not a hex digit");
         }
         if trimmed.split(',').any(str::is_empty) {
@@ -182,7 +204,11 @@ impl CpuSet {
 
 /// The text for an error message: without control characters, at most 60 characters.
 pub(crate) fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(61).flat_map(char::escape_default).collect();
+    let mut shown: String = text
+        .chars()
+        .take(61)
+        .flat_map(char::escape_default)
+        .collect();
     if shown.len() > 60 {
         shown.truncate(57);
         shown.push_str("...");
@@ -199,7 +225,11 @@ fn parse_cpu(text: &str) -> Result<u32, String> {
         Ok(cpu) if text.trim().starts_with(|c: char| c.is_ascii_digit()) => cpu,
         _ => return Err(format!("`{}` is not a CPU number", shown(text.trim()))),
     };
-    if cpu < MAX_CPUS { Ok(cpu) } else { Err(format!("CPU {cpu} is beyond any kernel's")) }
+    if cpu < MAX_CPUS {
+        Ok(cpu)
+    } else {
+        Err(format!("CPU {cpu} is beyond any kernel's"))
+    }
 }
 
 /// The set of a mask as kernels print it: groups of eight digits, of which only the first may be shorter. `None`
@@ -217,7 +247,11 @@ fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
         let start = if end > 9 { end - 8 } else { 0 };
         let group = &mask[start..end];
         if group != ZEROS {
-            let bits = if group == b"ffffffff" { 0xffff_ffff } else { hex(group)? };
+            let bits = if group == b"ffffffff" {
+                0xffff_ffff
+            } else {
+                hex(group)?
+            };
             *words.get_mut(base as usize / 64)? |= bits << (base % 64);
         }
         if start == 0 {
@@ -236,7 +270,9 @@ fn hex(group: &[u8]) -> Option<u64> {
     if group.is_empty() || group.len() > 8 {
         return None;
     }
-    group.iter().try_fold(0, |bits, &digit| Some(bits << 4 | u64::from(char::from(digit).to_digit(16)?)))
+    group.iter().try_fold(0, |bits, &digit| {
+        Some(bits << 4 | u64::from(char::from(digit).to_digit(16)?))
+    })
 }
 
 /// `1/2`: the first CPU of every two.
@@ -274,7 +310,9 @@ pub struct MaskWidth {
 impl MaskWidth {
     /// The width that the kernel uses when it knows `cpus` possible CPUs (`nr_cpu_ids`).
     pub fn for_cpus(cpus: u32) -> Self {
-        Self { digits: cpus.div_ceil(4).max(1) }
+        Self {
+            digits: cpus.div_ceil(4).max(1),
+        }
     }
 
     /// How many hexadecimal digits it has.
@@ -284,7 +322,9 @@ impl MaskWidth {
 
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
-        CpuSet::parse_mask(mask).ok().and_then(|_| Self::of_valid(mask))
+        CpuSet::parse_mask(mask)
+            .ok()
+            .and_then(|_| Self::of_valid(mask))
     }
 
     /// The same for a text that has been parsed.
@@ -317,13 +357,30 @@ mod tests {
             ("63-64,128", "63-64,128"),
             ("5,5,5-6", "5-6"),
         ] {
-            assert_eq!(CpuSet::parse_list(given).unwrap().to_string(), expected, "{given:?}");
+            assert_eq!(
+                CpuSet::parse_list(given).unwrap().to_string(),
+                expected,
+                "{given:?}"
+            );
         }
-        for bad in ["a", "1-", "-1", "3-1", "1--2", "0x3", "+1", "0-4294967295", "8192", "0-7:0/2", "0-7:3/2"]
-        {
+        for bad in [
+            "a",
+            "1-",
+            "-1",
+            "3-1",
+            "1--2",
+            "0x3",
+            "+1",
+            "0-4294967295",
+            "8192",
+            "0-7:0/2",
+            "0-7:3/2",
+        ] {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad:?}");
         }
-        let again = CpuSet::parse_list(&"0-8191:1/2,".repeat(20_000)).unwrap_err().to_string();
+        let again = CpuSet::parse_list(&"0-8191:1/2,".repeat(20_000))
+            .unwrap_err()
+            .to_string();
         assert!(again.contains("no kernel has more than 8192"), "{again}");
     }
 
@@ -342,7 +399,11 @@ mod tests {
             ("0000000000000003", "0-1"),
             ("0", ""),
         ] {
-            assert_eq!(CpuSet::parse_mask(given).unwrap().to_string(), expected, "{given:?}");
+            assert_eq!(
+                CpuSet::parse_mask(given).unwrap().to_string(),
+                expected,
+                "{given:?}"
+            );
         }
         for bad in ["", "\n", "g", "0-1", "1 2", "000000001,0", "f0zz", "0x"] {
             assert!(CpuSet::parse_mask(bad).is_err(), "{bad:?}");
@@ -353,8 +414,20 @@ mod tests {
     #[test]
     fn masks_of_kernels() {
         let widest = format!("80000000{}", ",00000000".repeat(255));
-        for good in ["0", "fff\n", "00000000,000000f0", "ff,00000000,00000001", "1,0", "F00", &widest] {
-            assert_eq!(CpuSet::parse_kernel_mask(good), CpuSet::parse_mask(good), "{good:?}");
+        for good in [
+            "0",
+            "fff\n",
+            "00000000,000000f0",
+            "ff,00000000,00000001",
+            "1,0",
+            "F00",
+            &widest,
+        ] {
+            assert_eq!(
+                CpuSet::parse_kernel_mask(good),
+                CpuSet::parse_mask(good),
+                "{good:?}"
+            );
         }
         let wider = format!("0,{widest}");
         for (bad, reason) in [
@@ -368,7 +441,10 @@ mod tests {
             ("\n", "it is empty"),
         ] {
             let error = CpuSet::parse_kernel_mask(bad).unwrap_err().to_string();
-            assert!(error.contains(reason) && !error.contains('\n'), "{bad:?}: {error}");
+            assert!(
+                error.contains(reason) && !error.contains('\n'),
+                "{bad:?}: {error}"
+            );
         }
     }
 
@@ -403,7 +479,10 @@ mod tests {
             ("0", 1, "1"),
         ] {
             let set = CpuSet::parse_list(cpus).unwrap();
-            assert_eq!(set.to_mask(MaskWidth::for_cpus(nr_cpu_ids)).unwrap(), expected);
+            assert_eq!(
+                set.to_mask(MaskWidth::for_cpus(nr_cpu_ids)).unwrap(),
+                expected
+            );
         }
         assert_eq!(CpuSet::single(12).to_mask(MaskWidth::for_cpus(12)), None);
     }

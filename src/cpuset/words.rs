@@ -19,7 +19,11 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) const fn new() -> Self {
-        Self { few: [0; FEW], length: 0, many: None }
+        Self {
+            few: [0; FEW],
+            length: 0,
+            many: None,
+        }
     }
 
     /// Adds zeros at the end up to a length.
@@ -60,7 +64,9 @@ impl FromIterator<u64> for Words {
             (*few, row.length) = (word, row.length + 1);
         }
         if let Some(next) = words.next() {
-            row.many = Some(Arc::new(row.few.into_iter().chain([next]).chain(words).collect()));
+            row.many = Some(Arc::new(
+                row.few.into_iter().chain([next]).chain(words).collect(),
+            ));
         }
         row
     }

@@ -52,17 +52,30 @@ impl Machine {
 
     /// The node of an interface; several if they are equally near, none if it is unknown.
     pub fn nodes_of(&self, interface: &Interface) -> NodeSet {
-        self.topology.home(&interface.device, &self.topology.online).nodes
+        self.topology
+            .home(&interface.device, &self.topology.online)
+            .nodes
     }
 
     pub fn interface(&self, name: &str) -> Option<&Interface> {
-        self.interfaces.iter().find(|interface| interface.name == name)
+        self.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
     }
 
     /// The node with memory that is nearest to a node: itself, unless it is known to have no memory.
     pub fn memory_near(&self, node: u32) -> u32 {
         let has = |node: u32| self.memory.get(&node) != Some(&0);
-        let nearest = || self.topology.nearest_nodes(node).into_iter().find(|&other| has(other));
-        if has(node) { node } else { nearest().unwrap_or(node) }
+        let nearest = || {
+            self.topology
+                .nearest_nodes(node)
+                .into_iter()
+                .find(|&other| has(other))
+        };
+        if has(node) {
+            node
+        } else {
+            nearest().unwrap_or(node)
+        }
     }
 }

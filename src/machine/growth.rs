@@ -68,7 +68,10 @@ impl Growth {
 
     /// From one sample to a later one.
     pub fn between(from: &Sample, to: &Sample) -> Self {
-        let mut growth = Self { elapsed: to.at.saturating_sub(from.at), ..Self::default() };
+        let mut growth = Self {
+            elapsed: to.at.saturating_sub(from.at),
+            ..Self::default()
+        };
         growth.add_interrupts(from, to);
         growth.add_cpus(from, to);
         growth.add_threads(from, to);
@@ -86,10 +89,19 @@ impl Growth {
     fn add_threads(&mut self, from: &Sample, to: &Sample) {
         for (&pid, now) in &to.threads {
             // A smaller count is that of another thread with this process id.
-            let before = from.threads.get(&pid).map_or(now.switches, |before| before.switches);
+            let before = from
+                .threads
+                .get(&pid)
+                .map_or(now.switches, |before| before.switches);
             let runs = now.switches.saturating_sub(before);
             if runs > 0 {
-                self.threads.insert(pid, ThreadGrowth { runs, on: CpuSet::single(now.cpu) });
+                self.threads.insert(
+                    pid,
+                    ThreadGrowth {
+                        runs,
+                        on: CpuSet::single(now.cpu),
+                    },
+                );
             }
         }
     }
@@ -118,7 +130,8 @@ impl Growth {
         }
         self.cpus_changed = self.cpus_changed.union(&next.cpus_changed);
         self.irqs_changed.extend(&next.irqs_changed);
-        self.interfaces_changed.extend(next.interfaces_changed.iter().cloned());
+        self.interfaces_changed
+            .extend(next.interfaces_changed.iter().cloned());
     }
 
     fn add_interrupts(&mut self, from: &Sample, to: &Sample) {
@@ -126,13 +139,22 @@ impl Growth {
         let column: BTreeMap<u32, usize> = before.cpus.iter().copied().zip(0..).collect();
         let set = |cpus: &[u32]| cpus.iter().copied().collect::<CpuSet>();
         self.note_cpus(&set(&before.cpus), &set(&after.cpus));
-        let irqs: BTreeSet<u32> = before.rows.keys().chain(after.rows.keys()).copied().collect();
+        let irqs: BTreeSet<u32> = before
+            .rows
+            .keys()
+            .chain(after.rows.keys())
+            .copied()
+            .collect();
         for irq in irqs {
-            let same = before.rows.get(&irq).zip(after.rows.get(&irq)).filter(|(a, b)| a.whose == b.whose);
+            let same = before
+                .rows
+                .get(&irq)
+                .zip(after.rows.get(&irq))
+                .filter(|(a, b)| a.whose == b.whose);
             let on = same.and_then(|(a, b)| {
                 let both = after.cpus.iter().zip(&b.counts);
-                let both =
-                    both.filter_map(|(cpu, now)| Some((*cpu, *a.counts.get(*column.get(cpu)?)?, *now)));
+                let both = both
+                    .filter_map(|(cpu, now)| Some((*cpu, *a.counts.get(*column.get(cpu)?)?, *now)));
                 both.map(|(cpu, was, now)| Some((cpu, u64::from(grown(was, now)?))))
                     .collect::<Option<BTreeMap<u32, u64>>>()
             });
@@ -150,7 +172,8 @@ impl Growth {
         let keys = |sample: &Sample| sample.times.keys().copied().collect::<CpuSet>();
         self.note_cpus(&keys(from), &keys(to));
         // A CPU that is offline at either end still has rows in /proc/softirqs.
-        let has_cpu = |sample: &Sample, cpu| sample.times.is_empty() || sample.times.contains_key(&cpu);
+        let has_cpu =
+            |sample: &Sample, cpu| sample.times.is_empty() || sample.times.contains_key(&cpu);
         let is_online = |cpu| has_cpu(from, cpu) && has_cpu(to, cpu);
         for (cpu, (was, now)) in both(&from.times, &to.times) {
             let on = self.cpus.entry(cpu).or_default();
@@ -159,12 +182,15 @@ impl Growth {
             on.softirq = now.softirq.saturating_sub(was.softirq);
         }
         let grown = |was, now| u64::from(grown(was, now).unwrap_or(0));
-        for (cpu, (was, now)) in both(&from.softirqs, &to.softirqs).filter(|(cpu, _)| is_online(*cpu)) {
+        for (cpu, (was, now)) in
+            both(&from.softirqs, &to.softirqs).filter(|(cpu, _)| is_online(*cpu))
+        {
             let on = self.cpus.entry(cpu).or_default();
             on.net_rx = grown(was.net_rx, now.net_rx);
             on.net_tx = grown(was.net_tx, now.net_tx);
         }
-        for (cpu, (was, now)) in both(&from.softnet, &to.softnet).filter(|(cpu, _)| is_online(*cpu)) {
+        for (cpu, (was, now)) in both(&from.softnet, &to.softnet).filter(|(cpu, _)| is_online(*cpu))
+        {
             let on = self.cpus.entry(cpu).or_default();
             on.processed = grown(was.processed, now.processed);
             on.dropped = grown(was.dropped, now.dropped);
@@ -216,7 +242,8 @@ fn both<'a, T>(
     from: &'a BTreeMap<u32, T>,
     to: &'a BTreeMap<u32, T>,
 ) -> impl Iterator<Item = (u32, (&'a T, &'a T))> {
-    from.iter().filter_map(|(cpu, was)| Some((*cpu, (was, to.get(cpu)?))))
+    from.iter()
+        .filter_map(|(cpu, was)| Some((*cpu, (was, to.get(cpu)?))))
 }
 
 /// How much a counter of 32 bits grew. More than half of its range is taken for a counter that began anew: at

@@ -42,10 +42,19 @@ pub struct Home {
 impl Topology {
     /// The node of a device, of the nodes that have usable CPUs.
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
-        let on = |node: u32| self.nodes.get(&node).map(|n| n.cpus.intersection(usable)).unwrap_or_default();
+        let on = |node: u32| {
+            self.nodes
+                .get(&node)
+                .map(|n| n.cpus.intersection(usable))
+                .unwrap_or_default()
+        };
         let home = |nodes: NodeSet, source| {
             let cpus = CpuSet::union_of(nodes.iter().map(on));
-            Home { nodes, source, cpus }
+            Home {
+                nodes,
+                source,
+                cpus,
+            }
         };
         if let Some(node) = device.node.filter(|node| self.nodes.contains_key(node)) {
             if !on(node).is_empty() {
@@ -56,7 +65,11 @@ impl Topology {
                 return home(nearest, NodeSource::Nearest);
             }
         }
-        let mut with_cpus = self.nodes.iter().filter(|(_, node)| !node.cpus.is_empty()).map(|(&id, _)| id);
+        let mut with_cpus = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| !node.cpus.is_empty())
+            .map(|(&id, _)| id);
         if let (Some(only), None) = (with_cpus.next(), with_cpus.next())
             && !on(only).is_empty()
         {
@@ -67,16 +80,33 @@ impl Topology {
             && !self.online.is_subset(local)
             && local.intersects(usable)
         {
-            let node = self.nodes.iter().find(|(_, node)| local.is_subset(&node.cpus)).map(|(&id, _)| id);
+            let node = self
+                .nodes
+                .iter()
+                .find(|(_, node)| local.is_subset(&node.cpus))
+                .map(|(&id, _)| id);
             let nodes = node.into_iter().collect();
-            return Home { nodes, source: NodeSource::LocalCpulist, cpus: local.intersection(usable) };
+            return Home {
+                nodes,
+                source: NodeSource::LocalCpulist,
+                cpus: local.intersection(usable),
+            };
         }
-        Home { nodes: NodeSet::new(), source: NodeSource::Unknown, cpus: usable.clone() }
+        Home {
+            nodes: NodeSet::new(),
+            source: NodeSource::Unknown,
+            cpus: usable.clone(),
+        }
     }
 
     /// The online CPUs of a node; of the nodes nearest to it, where it has none.
     pub fn cpus_near(&self, node: u32) -> CpuSet {
-        let on = |node: u32| self.nodes.get(&node).map(|node| &node.cpus).filter(|cpus| !cpus.is_empty());
+        let on = |node: u32| {
+            self.nodes
+                .get(&node)
+                .map(|node| &node.cpus)
+                .filter(|cpus| !cpus.is_empty())
+        };
         if let Some(cpus) = on(node) {
             return cpus.clone();
         }
@@ -86,8 +116,15 @@ impl Topology {
 
     /// Of the other nodes for which something holds, the nearest, and all that are as near.
     fn nearest_of(&self, node: u32, holds: impl Fn(u32) -> bool) -> NodeSet {
-        let others: Vec<u32> = self.nearest_nodes(node).into_iter().filter(|&other| holds(other)).collect();
+        let others: Vec<u32> = self
+            .nearest_nodes(node)
+            .into_iter()
+            .filter(|&other| holds(other))
+            .collect();
         let least = others.first().map(|&first| self.distance(node, first));
-        others.into_iter().filter(|&other| Some(self.distance(node, other)) == least).collect()
+        others
+            .into_iter()
+            .filter(|&other| Some(self.distance(node, other)) == least)
+            .collect()
     }
 }

@@ -156,9 +156,13 @@ impl Interface {
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharers
     /// count too.
     pub fn is_idle(&self, vector: &Vector) -> bool {
-        let of =
-            |own: usize, others: fn(&Sharer) -> usize| own + self.sharers.iter().map(others).sum::<usize>();
-        let (rx, tx) = (of(self.rx_queues.len(), |o| o.rx), of(self.tx_queues.len(), |o| o.tx));
+        let of = |own: usize, others: fn(&Sharer) -> usize| {
+            own + self.sharers.iter().map(others).sum::<usize>()
+        };
+        let (rx, tx) = (
+            of(self.rx_queues.len(), |o| o.rx),
+            of(self.tx_queues.len(), |o| o.tx),
+        );
         let queues = match vector.role {
             Role::Rdma | Role::Control => return false,
             Role::Combined => rx.max(tx),
@@ -190,9 +194,13 @@ pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
-        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let text = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (word, after) = rest.split_at(text);
-        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let digits = after
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(after.len());
         let (number, after) = after.split_at(digits);
         parts.push((word.to_owned(), number.parse().unwrap_or(0)));
         rest = after;
@@ -209,7 +217,14 @@ mod tests {
         for good in ["0000:82:00.0", "10000:e1:00.3", "0002:00:1f.7"] {
             assert!(is_pci_address(good), "{good}");
         }
-        for bad in ["82:00.0", "virtio2", "0000:82:00", "pci0000:80", "0000:82:00.0:x", "000g:82:00.0"] {
+        for bad in [
+            "82:00.0",
+            "virtio2",
+            "0000:82:00",
+            "pci0000:80",
+            "0000:82:00.0:x",
+            "000g:82:00.0",
+        ] {
             assert!(!is_pci_address(bad), "{bad}");
         }
     }

@@ -17,7 +17,10 @@ impl PcieLink {
     /// Both, of two ends of one link.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
-        Self { mtps: self.mtps.min(other.mtps), lanes: self.lanes.min(other.lanes) }
+        Self {
+            mtps: self.mtps.min(other.mtps),
+            lanes: self.lanes.min(other.lanes),
+        }
     }
 
     /// Whether it is slower or narrower.
@@ -34,6 +37,12 @@ impl PcieLink {
 impl fmt::Display for PcieLink {
     /// `8.0 GT/s x8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{} GT/s x{}", self.mtps / 1000, self.mtps % 1000 / 100, self.lanes)
+        write!(
+            f,
+            "{}.{} GT/s x{}",
+            self.mtps / 1000,
+            self.mtps % 1000 / 100,
+            self.lanes
+        )
     }
 }

@@ -19,9 +19,11 @@ impl MaskFile {
     /// Parses the text of a mask file.
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
-        let text: Arc<str> = text.trim_matches(|c: char| c.is_whitespace() || c == '\0').into();
-        let width =
-            MaskWidth::of_valid(&text).unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));
+        let text: Arc<str> = text
+            .trim_matches(|c: char| c.is_whitespace() || c == '\0')
+            .into();
+        let width = MaskWidth::of_valid(&text)
+            .unwrap_or(MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1)));
         Ok(Self { text, cpus, width })
     }
 }

@@ -36,11 +36,16 @@ impl NeighbourKind {
         // ASPEED and Matrox make the displays of management controllers.
         const CONTROLLERS: [&str; 2] = ["0x1a03", "0x102b"];
         let class = class.trim().strip_prefix("0x")?;
-        [("03", Self::Gpu), ("12", Self::Accelerator), ("0b40", Self::Accelerator), ("0108", Self::Nvme)]
-            .into_iter()
-            .find(|(prefix, _)| class.len() == 6 && class.starts_with(prefix))
-            .map(|(_, kind)| kind)
-            .filter(|kind| *kind != Self::Gpu || !CONTROLLERS.contains(&vendor.trim()))
+        [
+            ("03", Self::Gpu),
+            ("12", Self::Accelerator),
+            ("0b40", Self::Accelerator),
+            ("0108", Self::Nvme),
+        ]
+        .into_iter()
+        .find(|(prefix, _)| class.len() == 6 && class.starts_with(prefix))
+        .map(|(_, kind)| kind)
+        .filter(|kind| *kind != Self::Gpu || !CONTROLLERS.contains(&vendor.trim()))
     }
 
     /// In the singular.

@@ -82,7 +82,10 @@ impl Netdev {
     pub fn parse(text: &str) -> Result<Self, NetdevError> {
         let mut answer = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
-            answer.add(text).ok_or_else(|| NetdevError { line, text: shown(text) })?;
+            answer.add(text).ok_or_else(|| NetdevError {
+                line,
+                text: shown(text),
+            })?;
         }
         Ok(answer.in_order())
     }
@@ -112,7 +115,11 @@ impl Netdev {
                     ["napi", napi] => Some(number(napi)?),
                     _ => return None,
                 };
-                self.queues.push(NetdevQueue { direction, id: queue(id)?, napi });
+                self.queues.push(NetdevQueue {
+                    direction,
+                    id: queue(id)?,
+                    napi,
+                });
             }
             ["napi", id, ref rest @ ..] => {
                 let (irq, pid) = match rest {
@@ -139,7 +146,11 @@ impl Netdev {
             }
         };
         for queue in &self.queues {
-            let direction = if queue.direction == Direction::Rx { "rx" } else { "tx" };
+            let direction = if queue.direction == Direction::Rx {
+                "rx"
+            } else {
+                "tx"
+            };
             let _ = write!(text, "queue {direction} {}", queue.id);
             field(&mut text, "napi", queue.napi);
             text.push('\n');
@@ -156,8 +167,11 @@ impl Netdev {
     /// The queues of each IRQ that serves any.
     #[doc(hidden)]
     pub fn by_irq(&self) -> BTreeMap<u32, IrqQueues> {
-        let irqs: BTreeMap<u32, u32> =
-            self.napis.iter().filter_map(|napi| Some((napi.id, napi.irq?))).collect();
+        let irqs: BTreeMap<u32, u32> = self
+            .napis
+            .iter()
+            .filter_map(|napi| Some((napi.id, napi.irq?)))
+            .collect();
         let mut found: BTreeMap<u32, IrqQueues> = BTreeMap::new();
         for queue in &self.queues {
             if let Some(&irq) = queue.napi.and_then(|napi| irqs.get(&napi)) {
@@ -174,8 +188,14 @@ impl Netdev {
     /// The IRQ of a queue, where it is reported.
     #[doc(hidden)]
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
-        let queue = self.queues.iter().find(|queue| queue.direction == direction && queue.id == id)?;
-        self.napis.iter().find(|napi| Some(napi.id) == queue.napi)?.irq
+        let queue = self
+            .queues
+            .iter()
+            .find(|queue| queue.direction == direction && queue.id == id)?;
+        self.napis
+            .iter()
+            .find(|napi| Some(napi.id) == queue.napi)?
+            .irq
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -186,7 +206,11 @@ impl Netdev {
 impl Napi {
     /// Process 0 means no thread. IRQ 0 means none.
     pub(crate) fn new(id: u32, irq: Option<u32>, pid: Option<u32>) -> Self {
-        Self { id, irq: irq.filter(|&irq| irq != 0), pid: pid.filter(|&pid| pid != 0) }
+        Self {
+            id,
+            irq: irq.filter(|&irq| irq != 0),
+            pid: pid.filter(|&pid| pid != 0),
+        }
     }
 }
 
@@ -203,10 +227,21 @@ mod tests {
     fn the_recorded_form_is_read_back() {
         let answer = Netdev::parse(TEXT).unwrap();
         assert_eq!(answer.to_text(), TEXT);
-        assert_eq!(answer.napis[1], Napi { id: 8194, irq: Some(46), pid: Some(612) });
+        assert_eq!(
+            answer.napis[1],
+            Napi {
+                id: 8194,
+                irq: Some(46),
+                pid: Some(612)
+            }
+        );
         assert_eq!(
             Netdev::parse("napi 8193 irq 45 pid 0\n").unwrap().napis,
-            [Napi { id: 8193, irq: Some(45), pid: None }]
+            [Napi {
+                id: 8193,
+                irq: Some(45),
+                pid: None
+            }]
         );
         assert_eq!(Netdev::parse("").unwrap(), Netdev::default());
     }
@@ -218,13 +253,31 @@ mod tests {
         assert_eq!(
             found,
             BTreeMap::from([
-                (45, IrqQueues { rx: set(&[0]), tx: set(&[0]) }),
-                (46, IrqQueues { rx: set(&[1]), tx: set(&[]) })
+                (
+                    45,
+                    IrqQueues {
+                        rx: set(&[0]),
+                        tx: set(&[0])
+                    }
+                ),
+                (
+                    46,
+                    IrqQueues {
+                        rx: set(&[1]),
+                        tx: set(&[])
+                    }
+                )
             ])
         );
         let answer = Netdev::parse(TEXT).unwrap();
         assert_eq!(answer.irq_of(Direction::Rx, 1), Some(46));
-        assert_eq!((answer.irq_of(Direction::Tx, 1), answer.irq_of(Direction::Rx, 2)), (None, None));
+        assert_eq!(
+            (
+                answer.irq_of(Direction::Tx, 1),
+                answer.irq_of(Direction::Rx, 2)
+            ),
+            (None, None)
+        );
     }
 
     #[test]
@@ -248,7 +301,9 @@ mod tests {
             let error = Netdev::parse(&format!("queue rx 0\n{bad}\n")).unwrap_err();
             assert_eq!((error.line, error.text.as_str()), (2, bad));
             assert!(
-                error.to_string().starts_with(&format!("line 2: `{bad}` is not a netlink fact")),
+                error
+                    .to_string()
+                    .starts_with(&format!("line 2: `{bad}` is not a netlink fact")),
                 "{error}"
             );
         }

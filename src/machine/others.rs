@@ -50,21 +50,27 @@ impl Others {
     pub fn explain(&self, name: &str) -> Option<String> {
         if let Some(other) = self.virtuals.iter().find(|one| one.name == name) {
             let kind = &other.kind;
-            return Some(format!("is {kind}: it has no device and no vectors, so there is nothing to plan"));
+            return Some(format!(
+                "is {kind}: it has no device and no vectors, so there is nothing to plan"
+            ));
         }
         let rdma = self.rdma.iter().find(|rdma| rdma.name == name)?;
         Some(match &rdma.device {
             Some(device) => format!(
                 "is an RDMA device on {device}, which has no network interface, so there is nothing to plan"
             ),
-            None => "is a software RDMA device: it has no vectors, so there is nothing to plan".to_owned(),
+            None => "is a software RDMA device: it has no vectors, so there is nothing to plan"
+                .to_owned(),
         })
     }
 
     /// As [`Others::explain`], for a PCI address.
     #[doc(hidden)]
     pub fn explain_pci(&self, address: &str) -> Option<String> {
-        let card = self.cards.iter().find(|card| card.address.eq_ignore_ascii_case(address))?;
+        let card = self
+            .cards
+            .iter()
+            .find(|card| card.address.eq_ignore_ascii_case(address))?;
         Some(match card.driver.as_deref() {
             // https://docs.kernel.org/driver-api/vfio.html
             Some(driver) if driver.contains("vfio") => format!(

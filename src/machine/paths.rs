@@ -23,7 +23,9 @@ pub(crate) const ETHTOOL: &str = "/nicpin/ethtool";
 /// What a person acts on for a setting: its file, or in words or by a command what has no file.
 #[cfg(feature = "cli")]
 pub(crate) fn shown(path: &str) -> Cow<'_, str> {
-    let answer = path.strip_prefix(ETHTOOL).and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
+    let answer = path
+        .strip_prefix(ETHTOOL)
+        .and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
     match answer {
         Some((interface, "rss")) => format!("ethtool -X {}", word(interface)).into(),
         Some((interface, "features")) => format!("ethtool -K {} ntuple", word(interface)).into(),
@@ -66,5 +68,15 @@ pub(crate) fn queue_files(interface: &str) -> String {
 
 /// A file of a queue; `way` is `rx` or `tx`.
 pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    ["/sys/class/net/", interface, "/queues/", way, "-", &queue.to_string(), "/", file].concat()
+    [
+        "/sys/class/net/",
+        interface,
+        "/queues/",
+        way,
+        "-",
+        &queue.to_string(),
+        "/",
+        file,
+    ]
+    .concat()
 }

@@ -41,21 +41,38 @@ impl Rss {
     #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut rss, mut entries, mut period) = (Self::default(), None, Vec::new());
-        for line in text.split(['\n', ',']).filter(|line| !line.trim().is_empty()) {
+        for line in text
+            .split(['\n', ','])
+            .filter(|line| !line.trim().is_empty())
+        {
             let (name, rest) = line.trim().split_once(' ')?;
             match name {
                 "function" => {
-                    let named = FUNCTIONS.iter().find(|(_, name)| *name == rest).map(|(bit, _)| *bit);
+                    let named = FUNCTIONS
+                        .iter()
+                        .find(|(_, name)| *name == rest)
+                        .map(|(bit, _)| *bit);
                     rss.function = named.or_else(|| rest.parse().ok())?;
                 }
-                "queues" => rss.queues = rest.parse().ok().filter(|queues| *queues <= MAX_QUEUES)?,
-                "entries" => entries = Some(rest.parse().ok().filter(|n| (1..=MAX_ENTRIES).contains(n))?),
+                "queues" => {
+                    rss.queues = rest.parse().ok().filter(|queues| *queues <= MAX_QUEUES)?
+                }
+                "entries" => {
+                    entries = Some(
+                        rest.parse()
+                            .ok()
+                            .filter(|n| (1..=MAX_ENTRIES).contains(n))?,
+                    )
+                }
                 "table" => {
                     for run in rest.split_ascii_whitespace() {
                         let (queue, times) = run.split_once('*').unwrap_or((run, "1"));
                         let queue = queue.parse().ok().filter(|queue| *queue < MAX_QUEUES)?;
                         let left = MAX_ENTRIES as usize - period.len();
-                        let times = times.parse().ok().filter(|times| (1..=left).contains(times))?;
+                        let times = times
+                            .parse()
+                            .ok()
+                            .filter(|times| (1..=left).contains(times))?;
                         period.resize(period.len() + times, queue);
                     }
                 }
@@ -89,7 +106,11 @@ impl Rss {
             run => format!(" {}*{}", run[0], run.len()),
         });
         let runs: String = runs.collect();
-        format!("queues {}, entries {}, table{runs}", self.queues, self.table.len())
+        format!(
+            "queues {}, entries {}, table{runs}",
+            self.queues,
+            self.table.len()
+        )
     }
 
     /// The shortest beginning of the table of which it is a repetition.
@@ -109,7 +130,9 @@ impl Rss {
 
     /// Whether it is the kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
     pub fn is_default(&self) -> bool {
-        (0..).zip(&self.table).all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
+        (0..)
+            .zip(&self.table)
+            .all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
     }
 
     /// Whether two tables mean the same: they are equal, or both the default of their number of queues.
@@ -126,17 +149,32 @@ impl Rss {
     /// Whether it sends flows to exactly these queues, evenly: their numbers of entries differ by at most one.
     pub fn is_spread_over(&self, queues: &CpuSet) -> bool {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-        self.table.iter().for_each(|queue| *counts.entry(*queue).or_default() += 1);
+        self.table
+            .iter()
+            .for_each(|queue| *counts.entry(*queue).or_default() += 1);
         counts.len() == queues.len()
             && counts.keys().all(|queue| queues.contains(*queue))
-            && counts.values().max().zip(counts.values().min()).is_none_or(|(most, least)| most - least <= 1)
+            && counts
+                .values()
+                .max()
+                .zip(counts.values().min())
+                .is_none_or(|(most, least)| most - least <= 1)
     }
 
     /// The same table with its entries dealt to these queues in turn.
     #[must_use]
     pub fn spread_over(&self, queues: &CpuSet) -> Self {
-        let table = queues.iter().collect::<Vec<u32>>().into_iter().cycle().take(self.table.len()).collect();
-        Self { table, ..self.clone() }
+        let table = queues
+            .iter()
+            .collect::<Vec<u32>>()
+            .into_iter()
+            .cycle()
+            .take(self.table.len())
+            .collect();
+        Self {
+            table,
+            ..self.clone()
+        }
     }
 
     /// Whether the hash function is known to select an entry of the table, or is not reported.
@@ -152,19 +190,39 @@ mod tests {
     use super::*;
 
     fn rss(table: Vec<u32>, queues: u32) -> Rss {
-        Rss { table, queues, function: 1 }
+        Rss {
+            table,
+            queues,
+            function: 1,
+        }
     }
 
     #[test]
     fn a_table_is_written_in_short() {
         let dealt = rss((0..128).map(|at| at % 4).collect(), 4);
         assert_eq!(dealt.to_setting(), "queues 4, entries 128, table 0 1 2 3");
-        assert_eq!(dealt.to_text(), "function toeplitz\nqueues 4\nentries 128\ntable 0 1 2 3\n");
+        assert_eq!(
+            dealt.to_text(),
+            "function toeplitz\nqueues 4\nentries 128\ntable 0 1 2 3\n"
+        );
         let blocks = rss((0..128).map(|at| at / 32).collect(), 4);
-        assert_eq!(blocks.to_setting(), "queues 4, entries 128, table 0*32 1*32 2*32 3*32");
+        assert_eq!(
+            blocks.to_setting(),
+            "queues 4, entries 128, table 0*32 1*32 2*32 3*32"
+        );
         assert!(dealt.is_default() && !blocks.is_default());
-        assert_eq!(rss(vec![0, 1, 2, 0, 1], 3).to_setting(), "queues 3, entries 5, table 0 1 2");
-        assert_eq!(Rss { function: 0, ..dealt }.to_text(), "queues 4\nentries 128\ntable 0 1 2 3\n");
+        assert_eq!(
+            rss(vec![0, 1, 2, 0, 1], 3).to_setting(),
+            "queues 3, entries 5, table 0 1 2"
+        );
+        assert_eq!(
+            Rss {
+                function: 0,
+                ..dealt
+            }
+            .to_text(),
+            "queues 4\nentries 128\ntable 0 1 2 3\n"
+        );
     }
 
     #[test]
@@ -198,8 +256,20 @@ mod tests {
 
     #[test]
     fn functions_that_nobody_knows() {
-        assert!([0, 1, 2, 4].iter().all(|&function| Rss { function, ..Rss::default() }.is_used()));
-        assert!(!Rss { function: 8, ..Rss::default() }.is_used());
+        assert!([0, 1, 2, 4].iter().all(|&function| {
+            Rss {
+                function,
+                ..Rss::default()
+            }
+            .is_used()
+        }));
+        assert!(
+            !Rss {
+                function: 8,
+                ..Rss::default()
+            }
+            .is_used()
+        );
     }
 
     proptest! {

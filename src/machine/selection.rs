@@ -55,30 +55,54 @@ pub enum SelectError {
 
 impl Selection {
     /// Resolves selectors. Without any, selects every interface that is up or has queue vectors.
-    pub fn new(machine: &Machine, selectors: &[String], if_present: bool) -> Result<Self, SelectError> {
+    pub fn new(
+        machine: &Machine,
+        selectors: &[String],
+        if_present: bool,
+    ) -> Result<Self, SelectError> {
         if selectors.is_empty() {
             let names = machine
                 .interfaces
                 .iter()
-                .filter(|i| i.link == "up" || i.vectors.iter().any(crate::machine::Vector::is_queue_vector))
+                .filter(|i| {
+                    i.link == "up"
+                        || i.vectors
+                            .iter()
+                            .any(crate::machine::Vector::is_queue_vector)
+                })
                 .map(|i| i.name.clone())
                 .collect();
-            return Ok(Self { names, ..Self::default() });
+            return Ok(Self {
+                names,
+                ..Self::default()
+            });
         }
-        let mut selection = Self { explicit: true, ..Self::default() };
+        let mut selection = Self {
+            explicit: true,
+            ..Self::default()
+        };
         for selector in selectors {
             let found = matching(machine, selector)?;
-            let what = if found.is_empty() { explain(machine, selector) } else { None };
+            let what = if found.is_empty() {
+                explain(machine, selector)
+            } else {
+                None
+            };
             if found.is_empty() && !if_present {
                 let selector = selector.clone();
                 return Err(match what {
                     Some(what) => SelectError::NoDevice { selector, what },
-                    None => SelectError::Nothing { candidates: nearest(machine, &selector), selector },
+                    None => SelectError::Nothing {
+                        candidates: nearest(machine, &selector),
+                        selector,
+                    },
                 });
             }
             if found.is_empty() {
                 selection.missing.push(selector.clone());
-                selection.reasons.extend(what.map(|what| (selector.clone(), what)));
+                selection
+                    .reasons
+                    .extend(what.map(|what| (selector.clone(), what)));
             }
             for Selected { name, via } in found {
                 selection.names.insert(name.clone());
@@ -103,14 +127,27 @@ struct Selected {
 
 impl Selected {
     fn itself(name: &str) -> Self {
-        Self { name: name.to_owned(), via: None }
+        Self {
+            name: name.to_owned(),
+            via: None,
+        }
     }
 }
 
 fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectError> {
-    let malformed = |reason| Err(SelectError::Malformed { selector: selector.to_owned(), reason });
+    let malformed = |reason| {
+        Err(SelectError::Malformed {
+            selector: selector.to_owned(),
+            reason,
+        })
+    };
     let of = |holds: &dyn Fn(&crate::machine::Interface) -> bool| {
-        Ok(machine.interfaces.iter().filter(|i| holds(i)).map(|i| Selected::itself(&i.name)).collect())
+        Ok(machine
+            .interfaces
+            .iter()
+            .filter(|i| holds(i))
+            .map(|i| Selected::itself(&i.name))
+            .collect())
     };
     if let Some(address) = pci_address(selector) {
         return of(&|i| i.device.address.eq_ignore_ascii_case(&address));
@@ -118,7 +155,11 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     match selector.split_once(':') {
         Some(("pci", _)) => malformed("expected an address such as pci:0000:3b:00.0"),
         Some(("driver", driver)) if !driver.is_empty() => match Pattern::new(driver) {
-            Ok(wanted) => of(&|i| i.driver.as_deref().is_some_and(|driver| wanted.matches(driver))),
+            Ok(wanted) => of(&|i| {
+                i.driver
+                    .as_deref()
+                    .is_some_and(|driver| wanted.matches(driver))
+            }),
             Err(error) => malformed(error.msg),
         },
         Some(("node", node)) => match node.parse::<u32>() {
@@ -139,7 +180,11 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
 /// `0000:3b:00.0`.
 fn pci_address(selector: &str) -> Option<String> {
     let address = selector.strip_prefix("pci:").unwrap_or(selector);
-    let domain = if address.matches(':').count() == 1 { "0000:" } else { "" };
+    let domain = if address.matches(':').count() == 1 {
+        "0000:"
+    } else {
+        ""
+    };
     Some(format!("{domain}{address}")).filter(|full| is_pci_address(full))
 }
 
@@ -147,18 +192,30 @@ fn pci_address(selector: &str) -> Option<String> {
 /// its function.
 fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
     let interfaces = machine.interfaces.iter().map(|i| i.name.as_str());
-    let mut found: Vec<Selected> = interfaces.filter(|name| is(name)).map(Selected::itself).collect();
+    let mut found: Vec<Selected> = interfaces
+        .filter(|name| is(name))
+        .map(Selected::itself)
+        .collect();
     for stacked in machine.stacked.iter().filter(|stacked| is(&stacked.name)) {
         for name in below(machine, &stacked.name) {
             if !is(name) {
-                found.push(Selected { name: name.to_owned(), via: Some(stacked.name.clone()) });
+                found.push(Selected {
+                    name: name.to_owned(),
+                    via: Some(stacked.name.clone()),
+                });
             }
         }
     }
     if found.is_empty() {
         for rdma in machine.others.rdma.iter().filter(|rdma| is(&rdma.name)) {
-            let own = machine.interfaces.iter().filter(|i| Some(&i.device.address) == rdma.device.as_ref());
-            found.extend(own.map(|i| Selected { name: i.name.clone(), via: Some(rdma.name.clone()) }));
+            let own = machine
+                .interfaces
+                .iter()
+                .filter(|i| Some(&i.device.address) == rdma.device.as_ref());
+            found.extend(own.map(|i| Selected {
+                name: i.name.clone(),
+                via: Some(rdma.name.clone()),
+            }));
         }
     }
     found
@@ -174,7 +231,10 @@ fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
         if name != top && machine.interfaces.iter().any(|i| i.name == name) {
             names.push(name);
         }
-        let stacked = machine.stacked.iter().filter(|stacked| stacked.name == name);
+        let stacked = machine
+            .stacked
+            .iter()
+            .filter(|stacked| stacked.name == name);
         todo.extend(stacked.flat_map(|stacked| stacked.lowers.iter().map(String::as_str)));
     }
     names
@@ -183,11 +243,20 @@ fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
 /// What an interface without a device is, to follow "it is"; `None` for any other name.
 #[cfg(feature = "cli")]
 pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
-    if let Some(known) = machine.others.virtuals.iter().find(|known| known.name == name) {
+    if let Some(known) = machine
+        .others
+        .virtuals
+        .iter()
+        .find(|known| known.name == name)
+    {
         return Some(known.kind.clone());
     }
-    let stacked = machine.stacked.iter().find(|stacked| stacked.name == name)?;
-    let has_device = machine.interfaces.iter().any(|i| i.name == name) || !below(machine, name).is_empty();
+    let stacked = machine
+        .stacked
+        .iter()
+        .find(|stacked| stacked.name == name)?;
+    let has_device =
+        machine.interfaces.iter().any(|i| i.name == name) || !below(machine, name).is_empty();
     (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
 }
 
@@ -204,16 +273,36 @@ fn explain(machine: &Machine, selector: &str) -> Option<String> {
 pub(crate) fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     let of = |i: &crate::machine::Interface| match kind {
         "pci" => vec![format!("pci:{}", i.device.address)],
-        "driver" => i.driver.iter().map(|driver| format!("driver:{driver}")).collect(),
-        "node" => machine.nodes_of(i).iter().map(|node| format!("node:{node}")).collect(),
+        "driver" => i
+            .driver
+            .iter()
+            .map(|driver| format!("driver:{driver}"))
+            .collect(),
+        "node" => machine
+            .nodes_of(i)
+            .iter()
+            .map(|node| format!("node:{node}"))
+            .collect(),
         _ => vec![i.name.clone()],
     };
     let mut names: Vec<String> = machine.interfaces.iter().flat_map(of).collect();
     if kind.is_empty() {
-        let stacked = machine.stacked.iter().filter(|stacked| !below(machine, &stacked.name).is_empty());
+        let stacked = machine
+            .stacked
+            .iter()
+            .filter(|stacked| !below(machine, &stacked.name).is_empty());
         names.extend(stacked.map(|stacked| stacked.name.clone()));
-        let of_one = |device: &String| machine.interfaces.iter().any(|i| i.device.address == *device);
-        let rdma = machine.others.rdma.iter().filter(|rdma| rdma.device.as_ref().is_some_and(of_one));
+        let of_one = |device: &String| {
+            machine
+                .interfaces
+                .iter()
+                .any(|i| i.device.address == *device)
+        };
+        let rdma = machine
+            .others
+            .rdma
+            .iter()
+            .filter(|rdma| rdma.device.as_ref().is_some_and(of_one));
         names.extend(rdma.map(|rdma| rdma.name.clone()));
     }
     names.sort();
@@ -223,7 +312,11 @@ pub(crate) fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
 
 /// The names most similar to a selector, best first.
 fn nearest(machine: &Machine, selector: &str) -> String {
-    if let Some(stacked) = machine.stacked.iter().find(|stacked| stacked.name == selector) {
+    if let Some(stacked) = machine
+        .stacked
+        .iter()
+        .find(|stacked| stacked.name == selector)
+    {
         let lowers = stacked.lowers.join(", ");
         return format!("it is above {lowers}, and no interface below it has a device");
     }
@@ -233,7 +326,12 @@ fn nearest(machine: &Machine, selector: &str) -> String {
         _ => ("", selector),
     };
     let mut names = selectors(machine, kind);
-    let bare = |name: &str| name.strip_prefix(kind).unwrap_or(name).trim_start_matches(':').to_owned();
+    let bare = |name: &str| {
+        name.strip_prefix(kind)
+            .unwrap_or(name)
+            .trim_start_matches(':')
+            .to_owned()
+    };
     let likeness = |name: &String| strsim::jaro_winkler(&bare(name), typed);
     names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
     let total = names.len();
@@ -256,14 +354,26 @@ mod tests {
             name: name.into(),
             driver: Some(driver.into()),
             link: "up".into(),
-            device: Device { address: address.into(), node, ..Device::default() },
+            device: Device {
+                address: address.into(),
+                node,
+                ..Device::default()
+            },
             ..Interface::default()
         };
         let stacked = |name: &str, lowers: &[&str]| Stacked {
             name: name.into(),
             lowers: lowers.iter().map(|&l| l.to_owned()).collect(),
         };
-        let node = |id: u32| (id, Node { cpus: crate::cpuset::CpuSet::single(id), ..Node::default() });
+        let node = |id: u32| {
+            (
+                id,
+                Node {
+                    cpus: crate::cpuset::CpuSet::single(id),
+                    ..Node::default()
+                },
+            )
+        };
         Machine {
             topology: Topology {
                 online: crate::cpuset::CpuSet::below(2),
@@ -281,9 +391,16 @@ mod tests {
                 stacked("br0", &["veth0"]),
             ],
             others: Others {
-                rdma: [("mlx5_0", Some("0000:3b:00.0")), ("mlx5_1", Some("0000:5e:00.0")), ("rxe0", None)]
-                    .map(|(name, device)| Rdma { name: name.into(), device: device.map(str::to_owned) })
-                    .into(),
+                rdma: [
+                    ("mlx5_0", Some("0000:3b:00.0")),
+                    ("mlx5_1", Some("0000:5e:00.0")),
+                    ("rxe0", None),
+                ]
+                .map(|(name, device)| Rdma {
+                    name: name.into(),
+                    device: device.map(str::to_owned),
+                })
+                .into(),
                 ..Others::default()
             },
             ..Machine::default()
@@ -292,7 +409,11 @@ mod tests {
 
     fn names(selectors: &[&str]) -> Vec<String> {
         let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
-        Selection::new(&machine(), &selectors, false).unwrap().names.into_iter().collect()
+        Selection::new(&machine(), &selectors, false)
+            .unwrap()
+            .names
+            .into_iter()
+            .collect()
     }
 
     #[test]
@@ -323,37 +444,68 @@ mod tests {
 
     #[test]
     fn names_that_stand_for_interfaces_are_among_the_nearest() {
-        for (typed, nearest) in
-            [("mlx5_9", "nearest are mlx5_0, "), ("bond1", "nearest are bond0, bond0.5, ")]
-        {
-            let error = Selection::new(&machine(), &[typed.to_owned()], false).unwrap_err().to_string();
-            assert!(error.contains(nearest) && error.ends_with(" (of 6)"), "{error}");
+        for (typed, nearest) in [
+            ("mlx5_9", "nearest are mlx5_0, "),
+            ("bond1", "nearest are bond0, bond0.5, "),
+        ] {
+            let error = Selection::new(&machine(), &[typed.to_owned()], false)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains(nearest) && error.ends_with(" (of 6)"),
+                "{error}"
+            );
             // Names without an interface are not listed.
-            assert!(["mlx5_1", "rxe0", "br0"].iter().all(|none| !error.contains(none)), "{error}");
+            assert!(
+                ["mlx5_1", "rxe0", "br0"]
+                    .iter()
+                    .all(|none| !error.contains(none)),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn what_matches_nothing_names_the_nearest() {
         for (selector, expected) in [
-            ("eht1", "no interface matches `eht1`; there is eth1, eth10, eth2, bond0, bond0.5, mlx5_0"),
+            (
+                "eht1",
+                "no interface matches `eht1`; there is eth1, eth10, eth2, bond0, bond0.5, mlx5_0",
+            ),
             (
                 "driver:mlx4_core",
                 "no interface matches `driver:mlx4_core`; there is driver:mlx5_core, driver:igb",
             ),
-            ("node:7", "no interface matches `node:7`; there is node:0, node:1"),
-            ("af:00.1", "no interface matches `af:00.1`; there is pci:0000:af:00.0, pci:0000:3b:00."),
+            (
+                "node:7",
+                "no interface matches `node:7`; there is node:0, node:1",
+            ),
+            (
+                "af:00.1",
+                "no interface matches `af:00.1`; there is pci:0000:af:00.0, pci:0000:3b:00.",
+            ),
             ("br0", "no interface matches `br0`"),
         ] {
-            let error = Selection::new(&machine(), &[selector.to_owned()], false).unwrap_err().to_string();
+            let error = Selection::new(&machine(), &[selector.to_owned()], false)
+                .unwrap_err()
+                .to_string();
             let expected = expected.split(", eth2").next().unwrap();
-            assert!(error.starts_with(&expected.replace("there is eth1", "nearest are eth1")), "{error}");
+            assert!(
+                error.starts_with(&expected.replace("there is eth1", "nearest are eth1")),
+                "{error}"
+            );
             let selection = Selection::new(&machine(), &[selector.to_owned()], true).unwrap();
-            assert_eq!((selection.missing, selection.explicit), (vec![selector.to_owned()], true));
+            assert_eq!(
+                (selection.missing, selection.explicit),
+                (vec![selector.to_owned()], true)
+            );
         }
         for bad in ["pci:3b", "node:x", "driver:", "driver:[", "eth[0", ""] {
             let error = Selection::new(&machine(), &[bad.to_owned()], true).unwrap_err();
-            assert!(matches!(error, SelectError::Malformed { .. }), "{bad}: {error}");
+            assert!(
+                matches!(error, SelectError::Malformed { .. }),
+                "{bad}: {error}"
+            );
         }
     }
 }

@@ -18,8 +18,14 @@ mod tests {
 
     #[test]
     fn odd_names_are_quoted() {
-        assert_eq!(word("/sys/class/net/eth0.5@x/queues"), "/sys/class/net/eth0.5@x/queues");
-        assert_eq!(word("/sys/class/net/a;b'c/q"), r"'/sys/class/net/a;b'\''c/q'");
+        assert_eq!(
+            word("/sys/class/net/eth0.5@x/queues"),
+            "/sys/class/net/eth0.5@x/queues"
+        );
+        assert_eq!(
+            word("/sys/class/net/a;b'c/q"),
+            r"'/sys/class/net/a;b'\''c/q'"
+        );
         assert_eq!(word(""), "''");
     }
 }

@@ -21,7 +21,11 @@ pub enum OtherTool {
     /// A cloud provider's script that runs at boot: its path and what it writes.
     CloudScript { path: String, writes: String },
     /// A running tuned with the profiles `active`; `setting` of `profile` moves interrupts.
-    Tuned { active: String, profile: String, setting: String },
+    Tuned {
+        active: String,
+        profile: String,
+        setting: String,
+    },
     /// A `.link` file of systemd-udevd with `IRQAffinityPolicy=`.
     LinkFile { path: String, policy: String },
 }

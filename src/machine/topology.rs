@@ -59,19 +59,31 @@ impl Topology {
 
     /// The node of a CPU.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
-        self.nodes.iter().find(|(_, node)| node.cpus.contains(cpu)).map(|(&id, _)| id)
+        self.nodes
+            .iter()
+            .find(|(_, node)| node.cpus.contains(cpu))
+            .map(|(&id, _)| id)
     }
 
     /// The distance from one node to another. If the kernel does not report it, its defaults: 10 for the node itself
     /// and 20 for any other (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        let reported = self.nodes.get(&from).and_then(|node| node.distances.get(&to)).copied();
+        let reported = self
+            .nodes
+            .get(&from)
+            .and_then(|node| node.distances.get(&to))
+            .copied();
         reported.unwrap_or(if from == to { 10 } else { 20 })
     }
 
     /// The other nodes by distance from one, nearest first, then by id.
     pub fn nearest_nodes(&self, from: u32) -> Vec<u32> {
-        let mut others: Vec<u32> = self.nodes.keys().copied().filter(|&id| id != from).collect();
+        let mut others: Vec<u32> = self
+            .nodes
+            .keys()
+            .copied()
+            .filter(|&id| id != from)
+            .collect();
         others.sort_by_key(|&id| (self.distance(from, id), id));
         others
     }

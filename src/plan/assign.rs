@@ -17,7 +17,10 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for work in works.iter() {
         for (_, vectors) in work.queues() {
-            let active = vectors.iter().copied().filter(|vector| !work.interface.is_idle(vector));
+            let active = vectors
+                .iter()
+                .copied()
+                .filter(|vector| !work.interface.is_idle(vector));
             if let Some(cpu) = cpu_that_stays(work, active) {
                 load.add(cpu);
             }
@@ -28,11 +31,17 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
         for work in works.iter_mut() {
             let rules = rules(work);
             // A queue is active when any of its vectors is.
-            let is_idle = |vectors: &[&Vector]| vectors.iter().all(|vector| work.interface.is_idle(vector));
+            let is_idle =
+                |vectors: &[&Vector]| vectors.iter().all(|vector| work.interface.is_idle(vector));
             let mut placed = Vec::new();
-            for (queue, vectors) in work.queues().filter(|(_, vectors)| is_idle(vectors) == idle) {
+            for (queue, vectors) in work
+                .queues()
+                .filter(|(_, vectors)| is_idle(vectors) == idle)
+            {
                 let fixed = cpu_that_stays(work, vectors.iter().copied());
-                let line = vectors.iter().find_map(|vector| lines.get(&vector.irq).copied());
+                let line = vectors
+                    .iter()
+                    .find_map(|vector| lines.get(&vector.irq).copied());
                 let hinted = hint(machine, work, vectors);
                 let kept = fixed.or(line).and_then(|cpu| load.placement(cpu));
                 let decided_by = match &kept {
@@ -46,7 +55,13 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
                 });
                 let Some(placement) = taken else { continue };
                 lines.extend(vectors.iter().map(|vector| (vector.irq, placement.cpu)));
-                placed.push((queue, Placement { decided_by, ..placement }));
+                placed.push((
+                    queue,
+                    Placement {
+                        decided_by,
+                        ..placement
+                    },
+                ));
             }
             work.cpus.extend(placed);
         }
@@ -55,11 +70,21 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     for work in works.iter_mut() {
         work.irq_cpus = work.cpus_of_queues(machine);
         let kept_free = kept_free(&machine.topology, &work.choice);
-        for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Control) {
+        for vector in work
+            .interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.role == Role::Control)
+        {
             let sits_on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
             if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
                 let idlest = |&cpu: &u32| (load.on_cpu(cpu), cpu);
-                let cpu = work.candidates.cpus.difference(&kept_free).iter().min_by_key(idlest);
+                let cpu = work
+                    .candidates
+                    .cpus
+                    .difference(&kept_free)
+                    .iter()
+                    .min_by_key(idlest);
                 work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
             }
         }
@@ -67,11 +92,19 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
 }
 
 fn rules(work: &Work<'_>) -> PlacementRules {
-    PlacementRules { siblings: work.choice.get(&SIBLINGS), avoid_cpu0: work.choice.get(&AVOID_CPU0) }
+    PlacementRules {
+        siblings: work.choice.get(&SIBLINGS),
+        avoid_cpu0: work.choice.get(&AVOID_CPU0),
+    }
 }
 
 /// The candidate CPUs of a vector: where the policy widens, the nearest that have room.
-fn wanted<'a>(work: &'a Work<'_>, load: &Load<'_>, rules: PlacementRules, vector: &Vector) -> &'a CpuSet {
+fn wanted<'a>(
+    work: &'a Work<'_>,
+    load: &Load<'_>,
+    rules: PlacementRules,
+    vector: &Vector,
+) -> &'a CpuSet {
     let tiers = Some(&work.candidates.tiers).filter(|_| work.by_node.is_empty());
     let tier = tiers.and_then(|tiers| load.first_with_room(tiers, rules));
     tier.unwrap_or_else(|| work.candidates_of(vector))
@@ -86,8 +119,16 @@ fn assign_rdma(
 ) {
     for stay in [true, false] {
         for work in works.iter_mut() {
-            let (rules, keep) = (rules(work), work.skip || work.choice.get(&RDMA) == Rdma::Keep);
-            for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Rdma) {
+            let (rules, keep) = (
+                rules(work),
+                work.skip || work.choice.get(&RDMA) == Rdma::Keep,
+            );
+            for vector in work
+                .interface
+                .vectors
+                .iter()
+                .filter(|vector| vector.role == Role::Rdma)
+            {
                 let stays = keep || !vector.movable;
                 if stays != stay {
                     continue;
@@ -100,7 +141,9 @@ fn assign_rdma(
                 }
                 let cpu = lines.get(&vector.irq).copied().or_else(|| {
                     let hinted = hint(machine, work, &[vector]);
-                    let wanted = hinted.as_ref().unwrap_or_else(|| wanted(work, load, rules, vector));
+                    let wanted = hinted
+                        .as_ref()
+                        .unwrap_or_else(|| wanted(work, load, rules, vector));
                     load.take(wanted, rules).map(|placement| placement.cpu)
                 });
                 if let Some(cpu) = cpu {
@@ -113,16 +156,25 @@ fn assign_rdma(
 }
 
 /// The CPU of the first of some vectors that cannot or must not be moved.
-fn cpu_that_stays<'a>(work: &Work<'_>, mut vectors: impl Iterator<Item = &'a Vector>) -> Option<u32> {
+fn cpu_that_stays<'a>(
+    work: &Work<'_>,
+    mut vectors: impl Iterator<Item = &'a Vector>,
+) -> Option<u32> {
     vectors.find_map(|vector| effective_cpu(vector).filter(|_| work.skip || !vector.movable))
 }
 
 /// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
 fn hint(machine: &Machine, work: &Work<'_>, vectors: &[&Vector]) -> Option<CpuSet> {
-    let hint = vectors.iter().find_map(|vector| machine.hints.get(&vector.irq))?;
+    let hint = vectors
+        .iter()
+        .find_map(|vector| machine.hints.get(&vector.irq))?;
     if work.choice.get(&SCOPE) != Scope::Hint {
         return None;
     }
     let kept_free = kept_free(&machine.topology, &work.choice).union(&work.choice.get(&EXCLUDE));
-    Some(hint.intersection(&machine.topology.online).difference(&kept_free)).filter(|cpus| !cpus.is_empty())
+    Some(
+        hint.intersection(&machine.topology.online)
+            .difference(&kept_free),
+    )
+    .filter(|cpus| !cpus.is_empty())
 }

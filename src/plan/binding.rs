@@ -105,8 +105,11 @@ impl Binding {
         names: &[String],
         request: &BindingRequest,
     ) -> Result<Self, BindingError> {
-        let interfaces: Vec<&PlannedInterface> =
-            plan.interfaces.iter().filter(|interface| names.contains(&interface.name)).collect();
+        let interfaces: Vec<&PlannedInterface> = plan
+            .interfaces
+            .iter()
+            .filter(|interface| names.contains(&interface.name))
+            .collect();
         let topology = &machine.topology;
         let (near_nodes, near_cpus) = match request.place {
             NodeChoice::Node(node) => named(topology, node)?,
@@ -120,7 +123,15 @@ impl Binding {
         };
         let memory_nodes = with_memory(machine, &near_nodes, &mut notes);
         let requested = request.cpus.is_some();
-        Ok(Self { nodes: near_nodes, cpus, why, requested, memory: request.memory, memory_nodes, notes })
+        Ok(Self {
+            nodes: near_nodes,
+            cpus,
+            why,
+            requested,
+            memory: request.memory,
+            memory_nodes,
+            notes,
+        })
     }
 }
 
@@ -128,7 +139,11 @@ impl Binding {
 type NodeCpus = (NodeSet, CpuSet);
 
 fn named(topology: &Topology, node: u32) -> Result<NodeCpus, BindingError> {
-    let wrong = |what| BindingError::NoSuchNode { node, what, with_cpus: with_cpus(topology) };
+    let wrong = |what| BindingError::NoSuchNode {
+        node,
+        what,
+        with_cpus: with_cpus(topology),
+    };
     match topology.nodes.get(&node) {
         None => Err(wrong("does not exist")),
         Some(node) if node.cpus.is_empty() => Err(wrong("has no online CPU")),
@@ -148,7 +163,9 @@ fn near(
         && others.iter().all(|other| other.node == Some(node))
     {
         // Several nodes may be equally near to that of the device.
-        let tied = first.unused_node.and_then(|_| machine.interface(&first.name));
+        let tied = first
+            .unused_node
+            .and_then(|_| machine.interface(&first.name));
         let tied = tied.map(|interface| machine.topology.home(&interface.device, &topology.online));
         return match tied.filter(|home| home.nodes.len() > 1) {
             Some(home) => Ok((home.nodes, home.cpus)),
@@ -161,7 +178,10 @@ fn near(
             None => format!("{} on an unknown node", interface.name),
         };
         let found = interfaces.iter().map(place).collect::<Vec<_>>().join(", ");
-        return Err(BindingError::SeveralNodes { selector: selector.to_owned(), found });
+        return Err(BindingError::SeveralNodes {
+            selector: selector.to_owned(),
+            found,
+        });
     };
     let with_device = machine.interface(&interface.name);
     let local = with_device.and_then(|with_device| with_device.device.local_cpus.as_ref());
@@ -169,10 +189,15 @@ fn near(
     match local {
         // When the node is unknown, `local_cpulist` holds all CPUs.
         Some(cpus) if !cpus.is_empty() && cpus != topology.online => {
-            let holds = topology.nodes.iter().filter(|(_, node)| node.cpus.intersects(&cpus));
+            let holds = topology
+                .nodes
+                .iter()
+                .filter(|(_, node)| node.cpus.intersects(&cpus));
             Ok((holds.map(|(&id, _)| id).collect(), cpus))
         }
-        _ => Err(BindingError::NodeUnknown { interface: interface.name.clone() }),
+        _ => Err(BindingError::NodeUnknown {
+            interface: interface.name.clone(),
+        }),
     }
 }
 
@@ -185,20 +210,34 @@ fn far(
     let topology = &machine.topology;
     let (near, _) = near(machine, selector, interfaces)?;
     // The device's node, even if it has no CPU.
-    let own = machine.interfaces.iter().find(|other| interfaces.iter().any(|i| i.name == other.name));
-    let own =
-        own.and_then(|interface| interface.device.node).filter(|node| topology.nodes.contains_key(node));
+    let own = machine
+        .interfaces
+        .iter()
+        .find(|other| interfaces.iter().any(|i| i.name == other.name));
+    let own = own
+        .and_then(|interface| interface.device.node)
+        .filter(|node| topology.nodes.contains_key(node));
     let from = own.or(near.first()).unwrap_or_default();
     let others = with_cpus(topology).difference(&near);
-    let farthest = others.iter().max_by_key(|&node| (topology.distance(from, node), std::cmp::Reverse(node)));
+    let farthest = others
+        .iter()
+        .max_by_key(|&node| (topology.distance(from, node), std::cmp::Reverse(node)));
     match farthest {
         Some(node) => named(topology, node),
-        None => Err(BindingError::NoFarNode { interface: selector.to_owned(), node: near }),
+        None => Err(BindingError::NoFarNode {
+            interface: selector.to_owned(),
+            node: near,
+        }),
     }
 }
 
 fn with_cpus(topology: &Topology) -> NodeSet {
-    topology.nodes.iter().filter(|(_, node)| !node.cpus.is_empty()).map(|(&id, _)| id).collect()
+    topology
+        .nodes
+        .iter()
+        .filter(|(_, node)| !node.cpus.is_empty())
+        .map(|(&id, _)| id)
+        .collect()
 }
 
 fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingError> {
@@ -208,7 +247,10 @@ fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingE
     } else if missing.is_empty() {
         Ok(cpus.clone())
     } else {
-        Err(BindingError::Offline { missing, online: topology.online.clone() })
+        Err(BindingError::Offline {
+            missing,
+            online: topology.online.clone(),
+        })
     }
 }
 
@@ -229,14 +271,24 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     } else if free.len() * 2 >= all {
         (free, format!("they take no interrupts, CPUs {taken} do"))
     } else {
-        (usable, format!("CPUs {taken} of them take interrupts: fewer than half take none"))
+        (
+            usable,
+            format!("CPUs {taken} of them take interrupts: fewer than half take none"),
+        )
     };
     if left_out.is_empty() {
         (cpus, why)
     } else {
         let exclusive = left_out.intersects(&exclusive);
-        let or_exclusive = if exclusive { ", or exclusive to a cgroup" } else { "" };
-        (cpus, format!("{why}; {left_out} left out: isolated or nohz_full{or_exclusive}"))
+        let or_exclusive = if exclusive {
+            ", or exclusive to a cgroup"
+        } else {
+            ""
+        };
+        (
+            cpus,
+            format!("{why}; {left_out} left out: isolated or nohz_full{or_exclusive}"),
+        )
     }
 }
 
@@ -246,7 +298,9 @@ fn with_memory(machine: &Machine, near: &NodeSet, notes: &mut Vec<String>) -> No
     for node in near.iter() {
         let with = machine.memory_near(node);
         if with != node {
-            notes.push(format!("node {node} has no memory; node {with} is the nearest with memory"));
+            notes.push(format!(
+                "node {node} has no memory; node {with} is the nearest with memory"
+            ));
         }
         chosen.insert(with);
     }

@@ -23,7 +23,11 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     assign(machine, locations, &mut works);
     works.sort_by_key(|work| work.order);
     let context = Context::new(machine, locations, selection, &works);
-    let chosen = || works.iter().filter(|work| selection.names.contains(&work.interface.name));
+    let chosen = || {
+        works
+            .iter()
+            .filter(|work| selection.names.contains(&work.interface.name))
+    };
     let threads = Threads::new(&context);
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
@@ -35,7 +39,11 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     if let Some(entries) = queues::flow_table(works.iter().map(|work| work.choice.get(&RFS)))
         && chosen().any(|work| work.choice.get(&RFS) != Rfs::Keep)
     {
-        settings.flow_entries(machine, entries, &"one flow table for all interfaces".into());
+        settings.flow_entries(
+            machine,
+            entries,
+            &"one flow table for all interfaces".into(),
+        );
     }
     let (writes, unchanged) = settings.in_order();
     let summary = summary(machine);
@@ -46,7 +54,9 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         score: score::score(machine, locations, &interfaces, score::planned),
         score_now: score::score(machine, locations, &interfaces, score::now),
         host: summary,
-        channels: chosen().filter_map(|work| channels::change(locations, work)).collect(),
+        channels: chosen()
+            .filter_map(|work| channels::change(locations, work))
+            .collect(),
         interfaces,
         writes,
         unchanged,
@@ -76,9 +86,18 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
 }
 
 fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> PlannedInterface {
-    let &Context { machine, locations, selection, .. } = context;
+    let &Context {
+        machine,
+        locations,
+        selection,
+        ..
+    } = context;
     let interface = work.interface;
-    let vectors: Vec<PlannedVector> = interface.vectors.iter().map(|v| vector(machine, work, v)).collect();
+    let vectors: Vec<PlannedVector> = interface
+        .vectors
+        .iter()
+        .map(|v| vector(machine, work, v))
+        .collect();
     let (rx_queues, rps_notes) = queues::rx(context, work);
     let tx_queues = queues::tx(machine, locations, work);
     let mut notes = work.candidates.notes.clone();
@@ -90,9 +109,17 @@ fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> Plann
     notes.extend(threads::unplaced(work, &planned_threads));
     // The kernel runs nobody else's programs on exclusive CPUs.
     let exclusive = exclusive(&machine.topology, &work.choice);
-    let free = work.candidates.near.difference(&context.busy).difference(&exclusive);
+    let free = work
+        .candidates
+        .near
+        .difference(&context.busy)
+        .difference(&exclusive);
     let without_threads = free.difference(&threads.cpus);
-    let free = if without_threads.is_empty() { free } else { without_threads };
+    let free = if without_threads.is_empty() {
+        free
+    } else {
+        without_threads
+    };
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {
         name: interface.name.clone(),
@@ -100,7 +127,11 @@ fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> Plann
         device: interface.device.address.clone(),
         pci_id: interface.device.pci_id.clone(),
         parent: interface.device.parent.clone(),
-        via: selection.via.get(&interface.name).cloned().unwrap_or_default(),
+        via: selection
+            .via
+            .get(&interface.name)
+            .cloned()
+            .unwrap_or_default(),
         node: work.candidates.node,
         node_source: work.candidates.source,
         unused_node: unused_node(machine, work),
@@ -124,8 +155,18 @@ fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> Plann
 }
 
 fn unused_node(machine: &Machine, work: &Work<'_>) -> Option<u32> {
-    let own = work.interface.device.node.filter(|_| work.candidates.source == NodeSource::Nearest);
-    let has_cpus = |own: &u32| machine.topology.nodes.get(own).is_some_and(|node| !node.cpus.is_empty());
+    let own = work
+        .interface
+        .device
+        .node
+        .filter(|_| work.candidates.source == NodeSource::Nearest);
+    let has_cpus = |own: &u32| {
+        machine
+            .topology
+            .nodes
+            .get(own)
+            .is_some_and(|node| !node.cpus.is_empty())
+    };
     own.filter(|own| work.candidates.tied || has_cpus(own))
 }
 
@@ -171,7 +212,11 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
     if vector.role == Role::Control {
         let now = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
         let isolated = now.is_subset(&machine.topology.isolated_or_nohz());
-        let what = if isolated { "an isolated CPU" } else { "a CPU that is exclusive to a cgroup" };
+        let what = if isolated {
+            "an isolated CPU"
+        } else {
+            "a CPU that is exclusive to a cgroup"
+        };
         return format!("carries no packets; moved off {what}");
     }
     let taken = placement(work, vector);
@@ -179,8 +224,15 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
     let node = match (work.candidates.node, work.candidates.source) {
         _ if work.group.is_some() => "a group of CPUs, by the policy".to_owned(),
         _ if taken.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint)) => {
-            let own = machine.hints.get(&vector.irq).is_some_and(|hint| cpus.is_subset(hint));
-            let whose = if own { "" } else { " for the queue's other vector" };
+            let own = machine
+                .hints
+                .get(&vector.irq)
+                .is_some_and(|hint| cpus.is_subset(hint));
+            let whose = if own {
+                ""
+            } else {
+                " for the queue's other vector"
+            };
             format!("hinted by the driver{whose}")
         }
         _ if work.candidates.named => "among the CPUs that the policy names".to_owned(),
@@ -192,11 +244,17 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         }
         _ if vector.node.is_some() => {
             let node = vector.node.unwrap_or_default();
-            let there = machine.topology.nodes.get(&node).is_some_and(|node| cpus.is_subset(&node.cpus));
+            let there = machine
+                .topology
+                .nodes
+                .get(&node)
+                .is_some_and(|node| cpus.is_subset(&node.cpus));
             let near = if there { "" } else { "nearest to " };
             format!("{near}node {node}, that of the vector's device")
         }
-        (Some(node), _) if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) => {
+        (Some(node), _)
+            if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) =>
+        {
             let other = on().map_or("another node".to_owned(), |other| format!("node {other}"));
             format!("{other} of the same package: no core of node {node} has fewer queues")
         }

@@ -8,8 +8,8 @@ use crate::machine::{Interface, Machine, Topology};
 use crate::plan::data::LeftOut;
 use crate::plan::note::{Note, UsedFor};
 use crate::policy::{
-    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope, WIDEN,
-    Widen,
+    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope,
+    WIDEN, Widen,
 };
 
 /// An interface's node and candidate CPUs.
@@ -51,7 +51,10 @@ pub(crate) fn candidates(
     let mut tiers = Vec::new();
     let cpus = if let Some(cpus) = named {
         if node.is_none()
-            && let Some((&named, _)) = topology.nodes.iter().find(|(_, node)| cpus.is_subset(&node.cpus))
+            && let Some((&named, _)) = topology
+                .nodes
+                .iter()
+                .find(|(_, node)| cpus.is_subset(&node.cpus))
         {
             (node, source) = (Some(named), NodeSource::Policy);
             notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
@@ -93,13 +96,19 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
     else {
         return None;
     };
-    let cpus = wanted.intersection(&topology.online).difference(&choice.get(&EXCLUDE));
+    let cpus = wanted
+        .intersection(&topology.online)
+        .difference(&choice.get(&EXCLUDE));
     if !cpus.is_empty() {
         notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
     }
     if cpus.is_empty() {
         let (wanted, used_for) = (wanted.clone(), UsedFor::Interrupts);
-        notes.push(Note::CpusUnusable { missing: wanted.clone(), wanted, used_for });
+        notes.push(Note::CpusUnusable {
+            missing: wanted.clone(),
+            wanted,
+            used_for,
+        });
         return None;
     }
     Some(cpus)
@@ -108,7 +117,11 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
 /// A note that some of the CPUs that the policy names cannot be used.
 pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, used_for: UsedFor) -> Option<Note> {
     let missing = wanted.difference(usable);
-    (!missing.is_empty()).then(|| Note::CpusUnusable { wanted: wanted.clone(), missing, used_for })
+    (!missing.is_empty()).then(|| Note::CpusUnusable {
+        wanted: wanted.clone(),
+        missing,
+        used_for,
+    })
 }
 
 /// The candidates in the policy's scope, by increasing distance.
@@ -124,7 +137,8 @@ fn scoped(
         Scope::All => usable.clone(),
         Scope::Remote => {
             let own = nodes_cpus(topology, home.nodes.iter());
-            let others = Some(usable.difference(&own)).filter(|rest| !own.is_empty() && !rest.is_empty());
+            let others =
+                Some(usable.difference(&own)).filter(|rest| !own.is_empty() && !rest.is_empty());
             others.unwrap_or_else(|| {
                 notes.push(Note::NoRemoteNode);
                 home.cpus.clone()
@@ -139,12 +153,14 @@ fn scoped(
                 cpus
             }
         }
-        Scope::Local | Scope::Hint | Scope::Cpus(_) => match (choice.get(&WIDEN), home.nodes.first()) {
-            (Widen::Package, Some(node)) => {
-                return widened(topology, node, home, usable, queues, notes);
+        Scope::Local | Scope::Hint | Scope::Cpus(_) => {
+            match (choice.get(&WIDEN), home.nodes.first()) {
+                (Widen::Package, Some(node)) => {
+                    return widened(topology, node, home, usable, queues, notes);
+                }
+                _ => home.cpus.clone(),
             }
-            _ => home.cpus.clone(),
-        },
+        }
     };
     vec![cpus]
 }
@@ -160,12 +176,23 @@ fn widened(
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
     let own = &home.cpus;
-    let cores = |cpus: &CpuSet| topology.cores.iter().filter(|core| core.intersects(cpus)).count();
-    let package = topology.packages.iter().find(|package| package.intersects(own));
+    let cores = |cpus: &CpuSet| {
+        topology
+            .cores
+            .iter()
+            .filter(|core| core.intersects(cpus))
+            .count()
+    };
+    let package = topology
+        .packages
+        .iter()
+        .find(|package| package.intersects(own));
     let mut tiers = vec![own.clone()];
     let Some(package) = package else { return tiers };
     let mut others = topology.nearest_nodes(node);
-    others.retain(|&other| !home.nodes.contains(other) && topology.nodes[&other].cpus.intersects(package));
+    others.retain(|&other| {
+        !home.nodes.contains(other) && topology.nodes[&other].cpus.intersects(package)
+    });
     let mut taken = Vec::new();
     for tier in others.chunk_by(|a, b| topology.distance(node, *a) == topology.distance(node, *b)) {
         if tiers.iter().map(cores).sum::<usize>() >= queues {
@@ -173,20 +200,34 @@ fn widened(
         }
         let mut cpus = CpuSet::new();
         for other in tier {
-            cpus.add(&topology.nodes[other].cpus.intersection(package).intersection(usable));
+            cpus.add(
+                &topology.nodes[other]
+                    .cpus
+                    .intersection(package)
+                    .intersection(usable),
+            );
             taken.push(*other);
         }
         tiers.push(cpus);
     }
     if !taken.is_empty() {
-        notes.push(Note::Widened { queues, cores: cores(own), node, to: taken });
+        notes.push(Note::Widened {
+            queues,
+            cores: cores(own),
+            node,
+            to: taken,
+        });
     }
     tiers
 }
 
 /// The local online CPUs of an interface, whatever the policy.
 fn near(topology: &Topology, interface: &Interface, home: &Home, node: Option<u32>) -> CpuSet {
-    let local = interface.device.local_cpus.as_ref().filter(|_| home.source == NodeSource::LocalCpulist);
+    let local = interface
+        .device
+        .local_cpus
+        .as_ref()
+        .filter(|_| home.source == NodeSource::LocalCpulist);
     let own = match node {
         Some(node) if home.nodes.is_empty() => nodes_cpus(topology, std::iter::once(node)),
         Some(_) => nodes_cpus(topology, home.nodes.iter()),
@@ -197,7 +238,11 @@ fn near(topology: &Topology, interface: &Interface, home: &Home, node: Option<u3
 
 /// The online CPUs of some nodes.
 fn nodes_cpus(topology: &Topology, nodes: impl Iterator<Item = u32>) -> CpuSet {
-    CpuSet::union_of(nodes.filter_map(|node| topology.nodes.get(&node)).map(|node| &node.cpus))
+    CpuSet::union_of(
+        nodes
+            .filter_map(|node| topology.nodes.get(&node))
+            .map(|node| &node.cpus),
+    )
 }
 
 /// The local CPUs that are not candidates, with the reason.
@@ -208,32 +253,47 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
         let cpus = left.intersection(set);
         if !cpus.is_empty() {
             left = left.difference(&cpus);
-            reasons.push(LeftOut { cpus, why: why.to_owned() });
+            reasons.push(LeftOut {
+                cpus,
+                why: why.to_owned(),
+            });
         }
     };
     reason(&choice.get(&EXCLUDE), "excluded by the policy");
     reason(&topology.isolated, "isolated");
     reason(&topology.nohz_full, "nohz_full");
     reason(&exclusive(topology, choice), "exclusive to a cgroup");
-    reason(near, "not in the scope or number of cores that the policy sets");
+    reason(
+        near,
+        "not in the scope or number of cores that the policy sets",
+    );
     reasons
 }
 
 /// The CPUs that a cgroup has alone, if the policy leaves them out; else none.
 pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
-    if choice.get(&AVOID_EXCLUSIVE) { topology.exclusive.clone() } else { CpuSet::new() }
+    if choice.get(&AVOID_EXCLUSIVE) {
+        topology.exclusive.clone()
+    } else {
+        CpuSet::new()
+    }
 }
 
 /// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
 /// those that a cgroup has alone.
 pub(crate) fn kept_free(topology: &Topology, choice: &Choice) -> CpuSet {
-    topology.isolated_or_nohz().union(&exclusive(topology, choice))
+    topology
+        .isolated_or_nohz()
+        .union(&exclusive(topology, choice))
 }
 
 /// Online CPUs that are not kept free or excluded; all online CPUs if there are none.
 fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
     let kept_free = kept_free(topology, choice);
-    let usable = topology.online.difference(&kept_free).difference(&choice.get(&EXCLUDE));
+    let usable = topology
+        .online
+        .difference(&kept_free)
+        .difference(&choice.get(&EXCLUDE));
     if !usable.is_empty() {
         return (usable, Vec::new());
     }
@@ -248,13 +308,22 @@ fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> (Home, V
     match (interface.device.node, home.source) {
         (_, NodeSource::NumaNode) | (None, _) => {}
         (Some(node), NodeSource::Nearest) => {
-            let distance = home.nodes.first().map_or(0, |nearest| topology.distance(node, nearest));
-            notes.push(Note::NodeWithoutCpus { node, nearest: home.nodes.clone(), distance });
+            let distance = home
+                .nodes
+                .first()
+                .map_or(0, |nearest| topology.distance(node, nearest));
+            notes.push(Note::NodeWithoutCpus {
+                node,
+                nearest: home.nodes.clone(),
+                distance,
+            });
         }
         (Some(node), _) => notes.push(Note::NodeMissing { node }),
     }
     if home.source == NodeSource::Unknown {
-        notes.push(Note::NodeUnknown { named: interface.device.node.is_some() });
+        notes.push(Note::NodeUnknown {
+            named: interface.device.node.is_some(),
+        });
     }
     (home, notes)
 }
@@ -285,7 +354,11 @@ fn first_cores(
         |groups: &[CpuSet], core: &CpuSet| groups.iter().position(|group| group.intersects(core));
     for node in topology.nodes.values() {
         let own = cpus.intersection(&node.cpus);
-        let cores = topology.cores.iter().map(|core| core.intersection(&own)).filter(|core| !core.is_empty());
+        let cores = topology
+            .cores
+            .iter()
+            .map(|core| core.intersection(&own))
+            .filter(|core| !core.is_empty());
         let mut ranked: Vec<Ranked> = cores
             .map(|core| Ranked {
                 last: avoid_cpu0 && core.contains(0),

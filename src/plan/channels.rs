@@ -18,15 +18,20 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
         ChannelCount::Auto => {
             let cores = work.core_count(locations, &work.candidates.cpus);
             match u32::try_from(cores) {
-                Ok(count) if count <= most => {
-                    (count, format!("a receive queue for each of {cores} candidate cores"))
-                }
-                _ => (most, format!("as many as the device can have, for {cores} candidate cores")),
+                Ok(count) if count <= most => (
+                    count,
+                    format!("a receive queue for each of {cores} candidate cores"),
+                ),
+                _ => (
+                    most,
+                    format!("as many as the device can have, for {cores} candidate cores"),
+                ),
             }
         }
-        ChannelCount::Count(count) if count > most => {
-            (most, format!("the policy requests {count}, and the device can have {most}"))
-        }
+        ChannelCount::Count(count) if count > most => (
+            most,
+            format!("the policy requests {count}, and the device can have {most}"),
+        ),
         ChannelCount::Count(count) => (count, "as the policy requests".to_owned()),
     };
     let wanted = with_receiving(current, count);
@@ -34,7 +39,11 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
         interface: work.interface.name.clone(),
         current,
         wanted,
-        command: format!("ethtool -L {} {}", word(&work.interface.name), wanted.difference(&current)),
+        command: format!(
+            "ethtool -L {} {}",
+            word(&work.interface.name),
+            wanted.difference(&current)
+        ),
         why,
     })
 }
@@ -44,7 +53,9 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
 /// candidates and more is not counted.
 pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
     let most = |work: &Work<'_>| match work.interface.channels {
-        Some(channels) if !work.skip && !work.interface.channels_fixed => channels.max_receiving() as usize,
+        Some(channels) if !work.skip && !work.interface.channels_fixed => {
+            channels.max_receiving() as usize
+        }
         _ => work.active_queues,
     };
     let own_cpus = &work.candidates.cpus;
@@ -55,8 +66,12 @@ pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
             && cpus.intersects(own_cpus)
             && (cpus == own_cpus || !own_cpus.is_subset(cpus))
     };
-    let sharers: Vec<(usize, usize)> =
-        context.works.iter().filter(takes_part).map(|other| (other.turn, most(other))).collect();
+    let sharers: Vec<(usize, usize)> = context
+        .works
+        .iter()
+        .filter(takes_part)
+        .map(|other| (other.turn, most(other)))
+        .collect();
     // Each takes a core in turn, in the order in which they choose CPUs, while there are cores and some can take more.
     let mut left = work.core_count(context.locations, &work.candidates.cpus);
     let mut own = 0;
@@ -77,8 +92,17 @@ pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
 /// transmitting channels as it can have, up to the same number.
 fn with_receiving(now: Channels, count: u32) -> Channels {
     if now.max_combined > 0 && (now.combined > 0 || now.max_rx == 0) {
-        Channels { combined: count, rx: 0, tx: 0, ..now }
+        Channels {
+            combined: count,
+            rx: 0,
+            tx: 0,
+            ..now
+        }
     } else {
-        Channels { rx: count, tx: count.min(now.max_tx), ..now }
+        Channels {
+            rx: count,
+            tx: count.min(now.max_tx),
+            ..now
+        }
     }
 }

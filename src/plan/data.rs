@@ -51,7 +51,11 @@ pub struct Plan {
 impl Plan {
     /// Those of `cpus` that take no interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
-        self.interfaces.iter().fold(cpus.clone(), |left, interface| left.difference(&interface.irq_cpus))
+        self.interfaces
+            .iter()
+            .fold(cpus.clone(), |left, interface| {
+                left.difference(&interface.irq_cpus)
+            })
     }
 }
 
@@ -353,25 +357,39 @@ impl PlannedInterface {
             let cpus = vector.cpus.as_ref().map(PlannedValue::Cpus);
             files.extend(cpus.map(|cpus| (WriteKind::Vector, affinity_file(vector.irq), cpus)));
         }
-        let spread = self.rss.as_ref().and_then(|rss| rss.queues.as_ref()).map(PlannedValue::Spread);
+        let spread = self
+            .rss
+            .as_ref()
+            .and_then(|rss| rss.queues.as_ref())
+            .map(PlannedValue::Spread);
         files.extend(spread.map(|queues| (WriteKind::Rss, rss_file(&self.name), queues)));
         for thread in &self.threads {
             let cpus = thread.cpus.as_ref().map(PlannedValue::Cpus);
-            files.extend(cpus.map(|cpus| (WriteKind::NapiThread, thread_directory(thread.pid), cpus)));
+            files.extend(
+                cpus.map(|cpus| (WriteKind::NapiThread, thread_directory(thread.pid), cpus)),
+            );
         }
         for rx in &self.rx_queues {
             let cpus = rx.rps_cpus.as_ref().map(PlannedValue::Cpus);
-            files.extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));
+            files
+                .extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));
             let count = rx.rps_flow_cnt.map(PlannedValue::Count);
-            files.extend(
-                count.map(|count| (WriteKind::RpsFlow, queue("rx", rx.queue, "rps_flow_cnt"), count)),
-            );
+            files.extend(count.map(|count| {
+                (
+                    WriteKind::RpsFlow,
+                    queue("rx", rx.queue, "rps_flow_cnt"),
+                    count,
+                )
+            }));
         }
         for tx in &self.tx_queues {
             let cpus = tx.xps_cpus.as_ref().map(PlannedValue::Cpus);
-            files.extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
+            files
+                .extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
             let rxqs = tx.xps_rxqs.as_ref().map(PlannedValue::Cpus);
-            files.extend(rxqs.map(|rxqs| (WriteKind::XpsRxqs, queue("tx", tx.queue, "xps_rxqs"), rxqs)));
+            files.extend(
+                rxqs.map(|rxqs| (WriteKind::XpsRxqs, queue("tx", tx.queue, "xps_rxqs"), rxqs)),
+            );
         }
         let on = self.ntuple.map(PlannedValue::On);
         files.extend(on.map(|on| (WriteKind::Ntuple, features_file(&self.name), on)));

@@ -22,7 +22,11 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
     }
     for interface in interfaces {
         hash.text("interface");
-        for text in [&interface.name, interface.driver.as_deref().unwrap_or("-"), &interface.device] {
+        for text in [
+            &interface.name,
+            interface.driver.as_deref().unwrap_or("-"),
+            &interface.device,
+        ] {
             hash.text(text);
         }
         hash.sets([&interface.candidates]);
@@ -71,9 +75,17 @@ pub(crate) fn class(machine: &Machine) -> String {
     let topology = &machine.topology;
     let mut hash = PlanHasher::default();
     hash.numbers([topology.possible]);
-    let masks = machine.interfaces.iter().flat_map(|interface| &interface.vectors);
+    let masks = machine
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     hash.numbers(masks.map(|vector| vector.affinity.width.digits()).max());
-    for groups in [&topology.cores, &topology.l3_domains, &topology.packages, &topology.speed_classes] {
+    for groups in [
+        &topology.cores,
+        &topology.l3_domains,
+        &topology.packages,
+        &topology.speed_classes,
+    ] {
         hash.text("groups");
         hash.sets(groups);
     }
@@ -81,10 +93,19 @@ pub(crate) fn class(machine: &Machine) -> String {
         hash.text("node");
         hash.numbers([id, u32::from(node.without_memory)]);
         hash.sets([&node.cpus]);
-        hash.numbers(node.distances.iter().flat_map(|(&to, &distance)| [to, distance]));
+        hash.numbers(
+            node.distances
+                .iter()
+                .flat_map(|(&to, &distance)| [to, distance]),
+        );
     }
-    let physical = machine.interfaces.iter().filter(|interface| interface.device.parent.is_none());
-    let mut interfaces: Vec<_> = physical.map(|interface| of_interface(machine, interface)).collect();
+    let physical = machine
+        .interfaces
+        .iter()
+        .filter(|interface| interface.device.parent.is_none());
+    let mut interfaces: Vec<_> = physical
+        .map(|interface| of_interface(machine, interface))
+        .collect();
     interfaces.sort();
     for (texts, nodes, counts) in interfaces {
         hash.text("interface");
@@ -98,14 +119,30 @@ pub(crate) fn class(machine: &Machine) -> String {
 }
 
 /// What an interface adds to the class: texts, nodes, and the numbers of its queues and of its vectors of each role.
-fn of_interface<'a>(machine: &Machine, interface: &'a Interface) -> ([&'a str; 2], Vec<u32>, Vec<u32>) {
-    let of_role = |role| interface.vectors.iter().filter(|vector| vector.role == role).count();
+fn of_interface<'a>(
+    machine: &Machine,
+    interface: &'a Interface,
+) -> ([&'a str; 2], Vec<u32>, Vec<u32>) {
+    let of_role = |role| {
+        interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.role == role)
+            .count()
+    };
     let roles = [Role::Combined, Role::Rx, Role::Tx, Role::Rdma].map(of_role);
     let queues = [interface.rx_queues.len(), interface.tx_queues.len()];
-    let counts = queues.into_iter().chain(roles).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let counts = queues
+        .into_iter()
+        .chain(roles)
+        .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     let text = |text: &'a Option<String>| text.as_deref().unwrap_or("-");
     let texts = [text(&interface.device.pci_id), text(&interface.driver)];
-    (texts, machine.nodes_of(interface).iter().collect(), counts.collect())
+    (
+        texts,
+        machine.nodes_of(interface).iter().collect(),
+        counts.collect(),
+    )
 }
 
 /// Hashes values one after another so that different sequences have different bytes, independent of byte order.

@@ -11,16 +11,27 @@ use crate::policy::Balancer;
 pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
     // A stored plan may hold an irqbalance that has ended since.
     plan.irqbalance = None;
-    plan.notes
-        .retain(|note| !matches!(note, Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. }));
+    plan.notes.retain(|note| {
+        !matches!(
+            note,
+            Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. }
+        )
+    });
     if let Some(hidden) = machine.other_tools.irqbalance_hidden.clone() {
         plan.notes.push(Note::IrqbalanceUnknown { hidden, action });
     }
-    let Some(running) = &machine.other_tools.irqbalance else { return };
-    let vectors = plan.interfaces.iter().flat_map(|interface| &interface.vectors);
+    let Some(running) = &machine.other_tools.irqbalance else {
+        return;
+    };
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     // An IRQ that two interfaces share is listed with both.
-    let irqs: BTreeSet<u32> =
-        vectors.filter(|vector| vector.cpus.is_some()).map(|vector| vector.irq).collect();
+    let irqs: BTreeSet<u32> = vectors
+        .filter(|vector| vector.cpus.is_some())
+        .map(|vector| vector.irq)
+        .collect();
     plan.notes.push(Note::IrqbalanceRunning {
         pid: running.pid,
         action,
@@ -31,5 +42,10 @@ pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
         arguments: running.arguments.clone(),
     });
     let irqs = irqs.into_iter().collect();
-    plan.irqbalance = Some(IrqbalancePlan { pid: running.pid, action, irqs, lasts: running.asks_nicpin });
+    plan.irqbalance = Some(IrqbalancePlan {
+        pid: running.pid,
+        action,
+        irqs,
+        lasts: running.asks_nicpin,
+    });
 }

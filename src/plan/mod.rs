@@ -27,8 +27,8 @@ pub use crate::machine::NodeSource;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
-    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector, RdmaScore,
-    SCHEMA, Score,
+    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector,
+    RdmaScore, SCHEMA, Score,
 };
 pub use note::Note;
 pub use write::{PlannedValue, Write, WriteKind, WriteValue};

@@ -27,7 +27,11 @@ pub enum Note {
     /// `numa_node` is a node that the machine does not have.
     NodeMissing { node: u32 },
     /// The interface's node has no usable CPU; the nearest node with one is used.
-    NodeWithoutCpus { node: u32, nearest: NodeSet, distance: u32 },
+    NodeWithoutCpus {
+        node: u32,
+        nearest: NodeSet,
+        distance: u32,
+    },
     /// Every online CPU is isolated, `nohz_full` or excluded.
     NoUsableCpu { online: CpuSet },
     /// There is no remote node for `--scope remote`.
@@ -42,7 +46,12 @@ pub enum Note {
         used_for: UsedFor,
     },
     /// `--widen`: other nodes of the package take queues.
-    Widened { queues: usize, cores: usize, node: u32, to: Vec<u32> },
+    Widened {
+        queues: usize,
+        cores: usize,
+        node: u32,
+        to: Vec<u32>,
+    },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     IsolatedCpusUsed { cpus: CpuSet },
     /// CPUs that a cgroup has alone take interrupts, because the policy names them or there are no others.
@@ -60,7 +69,10 @@ pub enum Note {
         vectors: Vec<UnknownVector>,
     },
     /// The vectors' names are not recognized, and no queue vector is known otherwise.
-    VectorsNotUnderstood { driver: Option<String>, vectors: Vec<UnknownVector> },
+    VectorsNotUnderstood {
+        driver: Option<String>,
+        vectors: Vec<UnknownVector>,
+    },
     /// The names of some vectors are not recognized.
     UnknownVectors { vectors: Vec<UnknownVector> },
     /// Some vectors vanished while they were read.
@@ -82,7 +94,10 @@ pub enum Note {
     /// netlink and the names of vectors disagree.
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
-    VmbusChannels { device: String, channels: Vec<VmbusChannel> },
+    VmbusChannels {
+        device: String,
+        channels: Vec<VmbusChannel>,
+    },
     /// Queue vectors without a hint from the driver.
     NoHint { vectors: usize },
     /// Queue vectors whose hint holds no usable CPU.
@@ -135,7 +150,11 @@ pub enum Note {
     /// The device can have fewer channels than the policy requests.
     ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan, which has this number of receiving ones.
-    ChannelsDiffer { interface: String, wanted: u32, why: String },
+    ChannelsDiffer {
+        interface: String,
+        wanted: u32,
+        why: String,
+    },
     /// The RSS table that the policy requests cannot be set.
     RssUnchanged { because: RssUnchanged },
     /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
@@ -170,7 +189,10 @@ pub enum Note {
         conditions: String,
     },
     /// Interfaces and network functions that are not in the plan.
-    NotPlanned { down: Vec<String>, functions: Vec<UnusedFunction> },
+    NotPlanned {
+        down: Vec<String>,
+        functions: Vec<UnusedFunction>,
+    },
     /// There are so many cgroups that some were not looked at for CPUs that a cgroup has alone.
     CgroupsLeftOut,
     /// There is no `/proc`.
@@ -201,7 +223,11 @@ pub enum Note {
     /// A cloud provider's script that sets affinity at boot.
     CloudScript { path: String, writes: String },
     /// tuned runs with a profile that moves interrupts.
-    TunedRunning { active: String, profile: String, setting: String },
+    TunedRunning {
+        active: String,
+        profile: String,
+        setting: String,
+    },
     /// A `.link` file with `IRQAffinityPolicy=`, by which systemd-udevd sets affinity.
     LinkIrqAffinity { path: String, policy: String },
 
@@ -217,7 +243,10 @@ pub enum Note {
         placed: bool,
     },
     /// Interrupts are deferred (`napi_defer_hard_irqs`, `gro_flush_timeout`).
-    InterruptsDeferred { napi_defer_hard_irqs: u32, gro_flush_timeout: u64 },
+    InterruptsDeferred {
+        napi_defer_hard_irqs: u32,
+        gro_flush_timeout: u64,
+    },
     /// The plan was made with options that apply needs, too.
     Options,
     /// CPUs went on or offline during a measurement.
@@ -239,7 +268,11 @@ pub enum Note {
     /// The sides of a comparison have different numbers of CPUs.
     CpusUnlike { near: usize, far: usize },
     /// Runs of a comparison, from 1, whose time or throughput is far from that of the others.
-    Outliers { side: String, what: String, runs: Vec<usize> },
+    Outliers {
+        side: String,
+        what: String,
+        runs: Vec<usize>,
+    },
 }
 
 /// The purpose for which a policy names CPUs.
@@ -289,14 +322,18 @@ impl Note {
     pub fn is_unplannable(&self) -> bool {
         matches!(
             self,
-            Self::NoVectors { .. } | Self::VectorsNotUnderstood { .. } | Self::VectorsUnreadable { .. }
+            Self::NoVectors { .. }
+                | Self::VectorsNotUnderstood { .. }
+                | Self::VectorsUnreadable { .. }
         )
     }
 
     /// The variant's name, as in JSON.
     pub fn code(&self) -> String {
         let object = serde_json::to_value(Data(self)).ok();
-        let code = object.as_ref().and_then(|object| object.get("code")?.as_str());
+        let code = object
+            .as_ref()
+            .and_then(|object| object.get("code")?.as_str());
         code.unwrap_or_default().to_owned()
     }
 }
@@ -328,7 +365,15 @@ impl From<&OtherTool> for Note {
     fn from(tool: &OtherTool) -> Self {
         match tool.clone() {
             OtherTool::CloudScript { path, writes } => Self::CloudScript { path, writes },
-            OtherTool::Tuned { active, profile, setting } => Self::TunedRunning { active, profile, setting },
+            OtherTool::Tuned {
+                active,
+                profile,
+                setting,
+            } => Self::TunedRunning {
+                active,
+                profile,
+                setting,
+            },
             OtherTool::LinkFile { path, policy } => Self::LinkIrqAffinity { path, policy },
         }
     }

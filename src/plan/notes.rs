@@ -10,8 +10,14 @@ use crate::plan::work::{Context, Work};
 use crate::policy::{CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
-pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedRss>) -> Vec<Note> {
-    let &Context { machine, selection, .. } = context;
+pub(crate) fn of_interface(
+    context: &Context<'_>,
+    work: &Work<'_>,
+    rss: Option<&PlannedRss>,
+) -> Vec<Note> {
+    let &Context {
+        machine, selection, ..
+    } = context;
     let interface = work.interface;
     if work.skip {
         return vec![Note::Skipped];
@@ -19,27 +25,53 @@ pub(crate) fn of_interface(context: &Context<'_>, work: &Work<'_>, rss: Option<&
     let mut notes = of_vectors(machine, work, selection);
     notes.extend(interface.in_other_namespace.then_some(Note::OtherNamespace));
     if !interface.contradictions.is_empty() {
-        notes.push(Note::SourcesDisagree { contradictions: interface.contradictions.clone() });
+        notes.push(Note::SourcesDisagree {
+            contradictions: interface.contradictions.clone(),
+        });
     }
     let shared = work.shared.iter();
-    notes.extend(shared.map(|(&irq, &owner)| Note::LineShared { irq, owner: owner.to_owned() }));
-    let managed = interface.vectors.iter().filter(|v| v.is_queue_vector() && !v.movable).count();
+    notes.extend(shared.map(|(&irq, &owner)| Note::LineShared {
+        irq,
+        owner: owner.to_owned(),
+    }));
+    let managed = interface
+        .vectors
+        .iter()
+        .filter(|v| v.is_queue_vector() && !v.movable)
+        .count();
     if managed > 0 {
         notes.push(Note::KernelManaged { vectors: managed });
     }
-    let link = interface.device.link.filter(|(now, possible)| now.is_below(*possible));
+    let link = interface
+        .device
+        .link
+        .filter(|(now, possible)| now.is_below(*possible));
     notes.extend(link.map(|(now, possible)| Note::LinkBelow { now, possible }));
     notes.extend(too_many_queues(context, work, rss));
     notes.extend(other_channels(work));
-    let names_one = |tx: &TxQueue| tx.xps_rxqs.as_ref().is_some_and(|rxqs| !rxqs.cpus.is_empty());
-    let overridden: Vec<u32> =
-        interface.tx_queues.iter().filter(|tx| names_one(tx)).map(|tx| tx.index).collect();
+    let names_one = |tx: &TxQueue| {
+        tx.xps_rxqs
+            .as_ref()
+            .is_some_and(|rxqs| !rxqs.cpus.is_empty())
+    };
+    let overridden: Vec<u32> = interface
+        .tx_queues
+        .iter()
+        .filter(|tx| names_one(tx))
+        .map(|tx| tx.index)
+        .collect();
     if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !overridden.is_empty() {
-        notes.push(Note::XpsRxqsSet { interface: interface.name.clone(), queues: overridden });
+        notes.push(Note::XpsRxqsSet {
+            interface: interface.name.clone(),
+            queues: overridden,
+        });
     }
     notes.extend(hint(machine, work));
     let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
-    let isolated = machine.topology.isolated_or_nohz().intersection(&work.candidates.cpus);
+    let isolated = machine
+        .topology
+        .isolated_or_nohz()
+        .intersection(&work.candidates.cpus);
     if has_queues && !isolated.is_empty() && work.candidates.source != NodeSource::Unknown {
         notes.push(Note::IsolatedCpusUsed { cpus: isolated });
     }
@@ -57,22 +89,37 @@ fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<
     let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
     let vanished = &interface.vanished_vectors;
     if let (Some(missing), None) = (machine.missing(), &interface.vmbus) {
-        notes.push(Note::VectorsUnreadable { missing: Some(missing.to_owned()), vectors: Vec::new() });
+        notes.push(Note::VectorsUnreadable {
+            missing: Some(missing.to_owned()),
+            vectors: Vec::new(),
+        });
     } else if !vanished.is_empty() && !has_queues {
-        notes.push(Note::VectorsUnreadable { missing: None, vectors: vanished.clone() });
+        notes.push(Note::VectorsUnreadable {
+            missing: None,
+            vectors: vanished.clone(),
+        });
     } else if let Some(owner) = &interface.shares_vectors_of {
         let planned = selection.names.contains(owner);
-        notes.push(Note::VectorsShared { owner: owner.clone(), planned });
+        notes.push(Note::VectorsShared {
+            owner: owner.clone(),
+            planned,
+        });
     } else if !interface.unknown_vectors.is_empty() {
         let vectors = interface.unknown_vectors.clone();
         notes.push(if has_queues {
             Note::UnknownVectors { vectors }
         } else {
-            Note::VectorsNotUnderstood { driver: interface.driver.clone(), vectors }
+            Note::VectorsNotUnderstood {
+                driver: interface.driver.clone(),
+                vectors,
+            }
         });
     } else if let (Some(channels), false) = (&interface.vmbus, has_queues) {
         let device = interface.device.address.clone();
-        notes.push(Note::VmbusChannels { device, channels: channels.clone() });
+        notes.push(Note::VmbusChannels {
+            device,
+            channels: channels.clone(),
+        });
     } else if !has_queues {
         let because = match (interface.device.irqs.is_empty(), interface.link == "up") {
             (true, _) => NoVectors::OfDevice,
@@ -82,11 +129,17 @@ fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<
         notes.push(Note::NoVectors { because });
     }
     if !interface.sharers.is_empty() {
-        let others = interface.sharers.iter().map(|other| other.name.clone()).collect();
+        let others = interface
+            .sharers
+            .iter()
+            .map(|other| other.name.clone())
+            .collect();
         notes.push(Note::VectorsOfSeveral { others });
     }
     if machine.missing().is_none() && has_queues && !vanished.is_empty() {
-        notes.push(Note::VectorsVanished { vectors: vanished.clone() });
+        notes.push(Note::VectorsVanished {
+            vectors: vanished.clone(),
+        });
     }
     notes
 }
@@ -99,14 +152,25 @@ fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
     if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
         return Vec::new();
     }
-    let vectors = || work.interface.vectors.iter().filter(|vector| vector.is_queue_vector());
+    let vectors = || {
+        work.interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.is_queue_vector())
+    };
     let mut notes = Vec::new();
-    let without = vectors().filter(|vector| !machine.hints.contains_key(&vector.irq)).count();
+    let without = vectors()
+        .filter(|vector| !machine.hints.contains_key(&vector.irq))
+        .count();
     if without > 0 {
         notes.push(Note::NoHint { vectors: without });
     }
-    let followed =
-        |vector: &&Vector| vector.queue.and_then(|queue| work.cpus.get(&queue)?.decided_by).is_some();
+    let followed = |vector: &&Vector| {
+        vector
+            .queue
+            .and_then(|queue| work.cpus.get(&queue)?.decided_by)
+            .is_some()
+    };
     let hinted = vectors().filter(|vector| machine.hints.contains_key(&vector.irq));
     let unusable = hinted.filter(|vector| !followed(vector)).count();
     if unusable > 0 {
@@ -114,12 +178,18 @@ fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
     }
     let driver = work.interface.driver.as_deref().unwrap_or_default();
     if without == 0 && HINTS_IGNORE_LOCALITY.contains(&driver) {
-        notes.push(Note::HintIgnoresLocality { driver: driver.to_owned() });
+        notes.push(Note::HintIgnoresLocality {
+            driver: driver.to_owned(),
+        });
     }
     notes
 }
 
-fn too_many_queues(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
+fn too_many_queues(
+    context: &Context<'_>,
+    work: &Work<'_>,
+    rss: Option<&PlannedRss>,
+) -> Option<Note> {
     let interface = work.interface;
     let planned = rss.and_then(|rss| rss.queues.as_ref()).map(CpuSet::len);
     let queues = work.active_queues.min(planned.unwrap_or(usize::MAX));
@@ -130,7 +200,9 @@ fn too_many_queues(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedR
     };
     let advised = || {
         let changeable = interface.channels.is_some() && !interface.channels_fixed;
-        changeable.then(|| channels::share(context, work)).filter(|&advised| (advised as usize) < queues)
+        changeable
+            .then(|| channels::share(context, work))
+            .filter(|&advised| (advised as usize) < queues)
     };
     (queues > cores && cores > 0).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),
@@ -139,7 +211,10 @@ fn too_many_queues(context: &Context<'_>, work: &Work<'_>, rss: Option<&PlannedR
         node: work.candidates.node.filter(holds_all),
         advised: advised(),
         fixed: interface.channels_fixed,
-        irq_cores: work.choice.get(&IRQ_CORES).filter(|_| interface.rss.as_ref().is_some_and(Rss::is_used)),
+        irq_cores: work
+            .choice
+            .get(&IRQ_CORES)
+            .filter(|_| interface.rss.as_ref().is_some_and(Rss::is_used)),
     })
 }
 
@@ -156,7 +231,10 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
         (None, requested) => Some(Note::ChannelsUnchanged { requested, fixed }),
         (_, None) if fixed => Some(Note::ChannelsUnchanged { requested, fixed }),
         (Some(channels), Some(requested)) if requested > channels.max_receiving() => {
-            Some(Note::ChannelsAtMost { requested, most: channels.max_receiving() })
+            Some(Note::ChannelsAtMost {
+                requested,
+                most: channels.max_receiving(),
+            })
         }
         _ => None,
     }
@@ -167,7 +245,10 @@ fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
     if selection.explicit || machine.missing().is_some() {
         return None;
     }
-    let down = machine.interfaces.iter().filter(|interface| !selection.names.contains(&interface.name));
+    let down = machine
+        .interfaces
+        .iter()
+        .filter(|interface| !selection.names.contains(&interface.name));
     let down: Vec<String> = down.map(|interface| interface.name.clone()).collect();
     let functions = machine.others.cards.clone();
     (!down.is_empty() || !functions.is_empty()).then_some(Note::NotPlanned { down, functions })
@@ -179,7 +260,10 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     for selector in &selection.missing {
         let selector = selector.clone();
         notes.push(match selection.reasons.get(&selector) {
-            Some(what) => Note::NoDevice { selector, what: what.clone() },
+            Some(what) => Note::NoDevice {
+                selector,
+                what: what.clone(),
+            },
             None => Note::NotPresent { selector },
         });
     }
@@ -188,17 +272,25 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     }
     let unmatched = (1..).zip(&policy.rules).filter(|(_, rule)| {
         !machine.interfaces.is_empty()
-            && !machine.interfaces.iter().any(|interface| rule.matches.holds(machine, interface))
+            && !machine
+                .interfaces
+                .iter()
+                .any(|interface| rule.matches.holds(machine, interface))
     });
-    notes.extend(
-        unmatched.map(|(rule, of)| Note::RuleUnmatched { rule, conditions: of.matches.text.clone() }),
-    );
+    notes.extend(unmatched.map(|(rule, of)| Note::RuleUnmatched {
+        rule,
+        conditions: of.matches.text.clone(),
+    }));
     notes.extend(not_planned(machine, selection));
     if machine.topology.exclusive_cut {
         notes.push(Note::CgroupsLeftOut);
     }
     if machine.missing().is_some() {
-        notes.push(if machine.without_proc { Note::NoProc } else { Note::NoProcIrq });
+        notes.push(if machine.without_proc {
+            Note::NoProc
+        } else {
+            Note::NoProcIrq
+        });
     }
     if machine.topology.online.len() == 1 {
         notes.push(Note::OneCpu);

@@ -48,7 +48,12 @@ impl Locations {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
         let mut by_cpu: Vec<Option<CpuLocation>> = vec![None; end];
         for cpu in topology.online.iter() {
-            by_cpu[cpu as usize] = Some(CpuLocation { core: 0, domain: 0, node: None, class: 0 });
+            by_cpu[cpu as usize] = Some(CpuLocation {
+                core: 0,
+                domain: 0,
+                node: None,
+                class: 0,
+            });
         }
         let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut CpuLocation)| {
             for cpu in cpus.iter() {
@@ -76,14 +81,21 @@ impl Locations {
         }
         let mut nodes: BTreeMap<Option<u32>, NodeCores> = BTreeMap::new();
         for (core, cpus) in topology.cores.iter().enumerate() {
-            let place = cpus.first().and_then(|first| by_cpu.get(first as usize)?.as_ref());
+            let place = cpus
+                .first()
+                .and_then(|first| by_cpu.get(first as usize)?.as_ref());
             if let Some(place) = place {
                 let node = nodes.entry(place.node).or_default();
                 node.cores.push(core);
                 node.cpus.extend(cpus.iter());
             }
         }
-        Self { by_cpu, cores: topology.cores.len().max(1), domain_sizes, nodes }
+        Self {
+            by_cpu,
+            cores: topology.cores.len().max(1),
+            domain_sizes,
+            nodes,
+        }
     }
 
     /// The cores of each node.
@@ -112,7 +124,9 @@ impl Locations {
 
     /// The CPUs of a CPU's L3 domain, if it has one.
     pub(crate) fn l3_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
-        topology.l3_domains.get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
+        topology
+            .l3_domains
+            .get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
     }
 }
 
@@ -158,18 +172,37 @@ pub(crate) struct PlacementRules {
 
 impl<'a> Load<'a> {
     pub(crate) fn new(topology: &'a Topology, locations: &'a Locations) -> Self {
-        let (cpus, domains) =
-            (vec![0; locations.by_cpu.len()], vec![Domain::default(); locations.domain_sizes.len()]);
-        Self { topology, locations, cpus, cores: vec![0; locations.cores], domains, last: Ranked::default() }
+        let (cpus, domains) = (
+            vec![0; locations.by_cpu.len()],
+            vec![Domain::default(); locations.domain_sizes.len()],
+        );
+        Self {
+            topology,
+            locations,
+            cpus,
+            cores: vec![0; locations.cores],
+            domains,
+            last: Ranked::default(),
+        }
     }
 
     /// Places a queue on the best CPU of the candidates, and counts it.
     pub(crate) fn take(&mut self, candidates: &CpuSet, rules: PlacementRules) -> Option<Placement> {
         if self.last.rules != Some(rules) || self.last.candidates != *candidates {
-            let cpus: Vec<(u32, CpuLocation)> =
-                candidates.iter().filter_map(|cpu| Some((cpu, self.locations.of(cpu)?))).collect();
-            let ranks = cpus.iter().map(|&(cpu, place)| self.rank(cpu, place, rules)).collect();
-            self.last = Ranked { candidates: candidates.clone(), rules: Some(rules), cpus, ranks };
+            let cpus: Vec<(u32, CpuLocation)> = candidates
+                .iter()
+                .filter_map(|cpu| Some((cpu, self.locations.of(cpu)?)))
+                .collect();
+            let ranks = cpus
+                .iter()
+                .map(|&(cpu, place)| self.rank(cpu, place, rules))
+                .collect();
+            self.last = Ranked {
+                candidates: candidates.clone(),
+                rules: Some(rules),
+                cpus,
+                ranks,
+            };
         }
         // Of equal ranks, the lowest CPU is the first.
         let least = self.last.ranks.iter().min()?;
@@ -187,7 +220,13 @@ impl<'a> Load<'a> {
         rules: PlacementRules,
     ) -> Option<&'t CpuSet> {
         let least = |tier: &&CpuSet| {
-            let queues = |cpu| if rules.siblings { self.on_cpu(cpu) } else { self.queues_beside(cpu) };
+            let queues = |cpu| {
+                if rules.siblings {
+                    self.on_cpu(cpu)
+                } else {
+                    self.queues_beside(cpu)
+                }
+            };
             tier.iter().map(queues).min().unwrap_or(usize::MAX)
         };
         tiers.iter().min_by_key(least)
@@ -195,18 +234,33 @@ impl<'a> Load<'a> {
 
     /// Queues on a CPU's core.
     fn queues_beside(&self, cpu: u32) -> usize {
-        self.locations.of(cpu).map_or(usize::MAX, |place| self.on_core(place.core))
+        self.locations
+            .of(cpu)
+            .map_or(usize::MAX, |place| self.on_core(place.core))
     }
 
     /// The rank of a CPU for one more queue; the lowest is the best. All criteria in one number, the most important in
     /// the highest bits: each queue compares the ranks of all its candidates, which took a tenth of the planning.
     fn rank(&self, cpu: u32, place: CpuLocation, rules: PlacementRules) -> u64 {
         let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
-        let (first, second) = if rules.siblings { (on_cpu, on_core) } else { (on_core, on_cpu) };
-        let last = rules.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
+        let (first, second) = if rules.siblings {
+            (on_cpu, on_core)
+        } else {
+            (on_core, on_cpu)
+        };
+        let last =
+            rules.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
         let density = self.domains[place.domain].density;
-        let criteria = [(first, 16), (usize::from(last), 1), (place.class, 7), (density, 28), (second, 12)];
-        criteria.iter().fold(0, |rank, &(value, bits)| rank << bits | (value as u64).min((1 << bits) - 1))
+        let criteria = [
+            (first, 16),
+            (usize::from(last), 1),
+            (place.class, 7),
+            (density, 28),
+            (second, 12),
+        ];
+        criteria.iter().fold(0, |rank, &(value, bits)| {
+            rank << bits | (value as u64).min((1 << bits) - 1)
+        })
     }
 
     /// The placement on a CPU, with the queues on its core and L3 domain now.
@@ -214,9 +268,17 @@ impl<'a> Load<'a> {
         let place = self.locations.of(cpu)?;
         Some(Placement {
             cpu,
-            core: self.locations.core_of(self.topology, cpu).cloned().unwrap_or_else(|| CpuSet::single(cpu)),
+            core: self
+                .locations
+                .core_of(self.topology, cpu)
+                .cloned()
+                .unwrap_or_else(|| CpuSet::single(cpu)),
             queues_on_core: self.on_core(place.core),
-            l3: self.locations.l3_of(self.topology, cpu).cloned().unwrap_or_default(),
+            l3: self
+                .locations
+                .l3_of(self.topology, cpu)
+                .cloned()
+                .unwrap_or_default(),
             queues_on_l3: self.domains[place.domain].queues,
             decided_by: None,
         })
@@ -229,7 +291,8 @@ impl<'a> Load<'a> {
             self.cores[place.core] += 1;
             let domain = &mut self.domains[place.domain];
             domain.queues += 1;
-            domain.density = domain.queues * 4096 / self.locations.domain_sizes[place.domain].max(1);
+            domain.density =
+                domain.queues * 4096 / self.locations.domain_sizes[place.domain].max(1);
             self.rank_anew(place);
         }
     }

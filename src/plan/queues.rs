@@ -21,7 +21,11 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
     let entries = flow_entries(work.choice.get(&RFS)).filter(|_| has_placed_queues(work));
     let flow = |queue: &RxQueue| {
         let entries = entries?;
-        let share = if entries == 0 { 0 } else { steer::flow_share(entries, context.flow_queues) };
+        let share = if entries == 0 {
+            0
+        } else {
+            steer::flow_share(entries, context.flow_queues)
+        };
         queue.rps_flow_cnt.map(|_| share)
     };
     let (sets, why, note) = rps(context, work);
@@ -37,9 +41,20 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
         });
         let without = is_on && rps_cpus.as_ref().is_some_and(CpuSet::is_empty);
         let why = Arc::clone(if without { &without_why } else { &why });
-        PlannedRxQueue { queue: queue.index, rps_cpus, rps_flow_cnt: flow(queue), why }
+        PlannedRxQueue {
+            queue: queue.index,
+            rps_cpus,
+            rps_flow_cnt: flow(queue),
+            why,
+        }
     };
-    let plans = work.interface.rx_queues.iter().enumerate().map(&mut plan).collect();
+    let plans = work
+        .interface
+        .rx_queues
+        .iter()
+        .enumerate()
+        .map(&mut plan)
+        .collect();
     let filtered = (!removed.is_empty()).then_some(Note::RpsFiltered { cpus: removed });
     (plans, note.into_iter().chain(filtered).collect())
 }
@@ -50,11 +65,23 @@ fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) ->
     if wanted.is_empty() || topology.rps_filter.is_empty() {
         return wanted.clone();
     }
-    let kept = wanted.difference(&topology.rps_filter.intersection(&topology.isolated_or_nohz()));
+    let kept = wanted.difference(
+        &topology
+            .rps_filter
+            .intersection(&topology.isolated_or_nohz()),
+    );
     let made = |now: &&CpuSet| {
-        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(&topology.rps_filter)
+        !now.is_empty()
+            && now.is_subset(&kept)
+            && kept.difference(now).is_subset(&topology.rps_filter)
     };
-    queue.rps_cpus.as_ref().map(|now| &now.cpus).filter(made).unwrap_or(&kept).clone()
+    queue
+        .rps_cpus
+        .as_ref()
+        .map(|now| &now.cpus)
+        .filter(made)
+        .unwrap_or(&kept)
+        .clone()
 }
 
 /// Whether the interface has a placed queue vector, without which RPS and XPS are left alone.
@@ -72,7 +99,9 @@ fn rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
         Rps::Off => (Some(Vec::new()), "off by the policy".to_owned(), None),
         Rps::Cpus(wanted) => {
             let online = &context.machine.topology.online;
-            let cpus = wanted.intersection(online).difference(&work.choice.get(&EXCLUDE));
+            let cpus = wanted
+                .intersection(online)
+                .difference(&work.choice.get(&EXCLUDE));
             let why = if cpus.is_empty() {
                 "off: no CPU that the policy names can be used"
             } else {
@@ -92,34 +121,59 @@ fn off(why: &str, note: Option<Note>) -> RpsSets {
 /// RPS in place of receive queues that the device cannot have: to candidate cores on which no queue of any interface
 /// lands.
 fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
-    let &Context { machine, locations, .. } = context;
+    let &Context {
+        machine, locations, ..
+    } = context;
     let queues = &work.interface.rx_queues;
     // RPS stays on the local node where the vectors were widened to others.
-    let candidates = work.candidates.tiers.first().unwrap_or(&work.candidates.cpus);
-    let load = if context.has_rdma { "a queue or an RDMA vector" } else { "a queue" };
+    let candidates = work
+        .candidates
+        .tiers
+        .first()
+        .unwrap_or(&work.candidates.cpus);
+    let load = if context.has_rdma {
+        "a queue or an RDMA vector"
+    } else {
+        "a queue"
+    };
     let mut free = candidates.difference(&context.busy_cores);
     if free.is_empty() {
         return off(&format!("every candidate core takes {load}"), None);
     }
     if machine.topology.online.len() <= TINY {
-        return off("the machine is too small to gain from it", tiny(machine, work));
+        return off(
+            "the machine is too small to gain from it",
+            tiny(machine, work),
+        );
     }
     if is_virtual_function(work.interface) {
         return off("the device is an SR-IOV virtual function", None);
     }
     match work.interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
-            return off("the device can have more queues", more_queues(context, work));
+            return off(
+                "the device can have more queues",
+                more_queues(context, work),
+            );
         }
         None if !has_one_queue(work) => {
-            return off("the number of queues that the device can have is unknown", None);
+            return off(
+                "the number of queues that the device can have is unknown",
+                None,
+            );
         }
         _ => {}
     }
-    let others = locations.core_of(&machine.topology, 0).map(|core| free.difference(core));
-    let others =
-        others.filter(|others| work.choice.get(&AVOID_CPU0) && !others.is_empty() && *others != free);
-    let but_cpu0 = if others.is_some() { " (not CPU 0's)" } else { "" };
+    let others = locations
+        .core_of(&machine.topology, 0)
+        .map(|core| free.difference(core));
+    let others = others
+        .filter(|others| work.choice.get(&AVOID_CPU0) && !others.is_empty() && *others != free);
+    let but_cpu0 = if others.is_some() {
+        " (not CPU 0's)"
+    } else {
+        ""
+    };
     free = others.unwrap_or(free);
     // A queue's packets are spread over two CPUs or more. If fewer than half of the queues can have that, none has.
     let cores = locations.cores_in(&free);
@@ -129,10 +183,14 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
         let why = format!("too few free cores{but_cpu0}: {cores} for {queues} queues");
         return off(&why, None);
     }
-    let interrupted: Vec<CpuSet> =
-        queues[..spread].iter().map(|queue| interrupted(machine, work, queue)).collect();
+    let interrupted: Vec<CpuSet> = queues[..spread]
+        .iter()
+        .map(|queue| interrupted(machine, work, queue))
+        .collect();
     let mut sets = steer::rps(&machine.topology, locations, &free, &interrupted);
-    sets.iter_mut().filter(|cpus| cpus.len() < 2).for_each(|cpus| *cpus = CpuSet::new());
+    sets.iter_mut()
+        .filter(|cpus| cpus.len() < 2)
+        .for_each(|cpus| *cpus = CpuSet::new());
     let noun = if cores == 1 { "core" } else { "cores" };
     let why = format!("to {cores} free {noun}{but_cpu0}: the device has no more queues");
     (Some(sets), why, None)
@@ -141,14 +199,19 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
 /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it: `iavf`,
 /// `ixgbevf`.
 fn is_virtual_function(interface: &Interface) -> bool {
-    interface.device.parent.is_some() || interface.driver.as_ref().is_some_and(|name| name.ends_with("vf"))
+    interface.device.parent.is_some()
+        || interface
+            .driver
+            .as_ref()
+            .is_some_and(|name| name.ends_with("vf"))
 }
 
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
 /// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
 fn has_one_queue(work: &Work<'_>) -> bool {
     let (rx, tx) = (&work.interface.rx_queues, &work.interface.tx_queues);
-    let is_single = tx.iter().all(|queue| queue.xps_cpus.is_none()) || work.interface.device.irqs.len() == 1;
+    let is_single =
+        tx.iter().all(|queue| queue.xps_cpus.is_none()) || work.interface.device.irqs.len() == 1;
     rx.len() == 1 && tx.len() == 1 && is_single
 }
 
@@ -182,20 +245,29 @@ fn interrupted(machine: &Machine, work: &Work<'_>, queue: &RxQueue) -> CpuSet {
     let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
     let own = work.vectors_of(queue.index).iter().find(receives);
     let target = own.and_then(|vector| work.target(machine, vector));
-    target.unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).map(CpuSet::single).unwrap_or_default())
+    target.unwrap_or_else(|| {
+        work.cpu_of(Role::Rx, queue.index)
+            .map(CpuSet::single)
+            .unwrap_or_default()
+    })
 }
 
 /// The plan for the transmit queues.
 pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> Vec<PlannedTxQueue> {
     let queues = &work.interface.tx_queues;
-    let completions: Option<Vec<u32>> =
-        queues.iter().map(|queue| work.cpu_of(Role::Tx, queue.index)).collect();
+    let completions: Option<Vec<u32>> = queues
+        .iter()
+        .map(|queue| work.cpu_of(Role::Tx, queue.index))
+        .collect();
     let leave = |why: &str| -> (Option<Vec<CpuSet>>, String) { (None, why.to_owned()) };
     let xps = work.choice.get(&XPS);
     let (shares, why) = match (xps, completions) {
         _ if !has_placed_queues(work) => leave("left alone"),
         (Xps::Keep, _) => leave("kept by the policy"),
-        (Xps::Off, _) => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy".to_owned()),
+        (Xps::Off, _) => (
+            Some(vec![CpuSet::new(); queues.len()]),
+            "off by the policy".to_owned(),
+        ),
         (Xps::Auto | Xps::ReceiveQueues, Some(completions)) => (
             Some(steer::xps(&machine.topology, locations, &completions)),
             "completes nearest to these CPUs".to_owned(),
@@ -211,14 +283,16 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
     let by_rxqs = xps == Xps::ReceiveQueues && has_placed_queues(work);
     let receives = |tx: &TxQueue| -> CpuSet {
         let numbers = work.interface.rx_queues.iter().map(|rx| rx.index);
-        numbers.filter(|rx| *rx as usize % queues.len() == tx.index as usize).collect()
+        numbers
+            .filter(|rx| *rx as usize % queues.len() == tx.index as usize)
+            .collect()
     };
     let plan = |queue: &TxQueue| {
         // The file xps_cpus does not exist when there is a single transmit queue.
         let exists = queue.xps_cpus.is_some();
         let share = shares.as_mut().and_then(Iterator::next).filter(|_| exists);
-        let is_none_left =
-            matches!(xps, Xps::Auto | Xps::ReceiveQueues) && share.as_ref().is_some_and(CpuSet::is_empty);
+        let is_none_left = matches!(xps, Xps::Auto | Xps::ReceiveQueues)
+            && share.as_ref().is_some_and(CpuSet::is_empty);
         let why = if is_none_left { &none_left } else { &why };
         PlannedTxQueue {
             queue: queue.index,

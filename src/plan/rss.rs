@@ -12,8 +12,9 @@ use crate::policy::{RSS, RssQueues, SIBLINGS};
 /// The plan for the table of an interface, and notes about it.
 pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
     let requested = work.choice.get(&RSS);
-    let unchanged =
-        |because| (requested != RssQueues::Keep && !work.skip).then_some(Note::RssUnchanged { because });
+    let unchanged = |because| {
+        (requested != RssQueues::Keep && !work.skip).then_some(Note::RssUnchanged { because })
+    };
     let Some(table) = &work.interface.rss else {
         return (None, unchanged(RssUnchanged::NoTable));
     };
@@ -28,7 +29,10 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
         RssQueues::First(count) => {
             let queues: CpuSet = possible.iter().take(count as usize).collect();
             let why = if queues.len() < count as usize {
-                format!("the policy requests {count} queues, and it can reach {}", queues.len())
+                format!(
+                    "the policy requests {count} queues, and it can reach {}",
+                    queues.len()
+                )
             } else {
                 "the first queues, as the policy requests".to_owned()
             };
@@ -39,7 +43,11 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
                 let why = "left alone: no queue's vector is on a candidate CPU".to_owned();
                 (None, why, unchanged(RssUnchanged::NoQueue))
             }
-            queues => (Some(queues), "a queue on each candidate core".to_owned(), None),
+            queues => (
+                Some(queues),
+                "a queue on each candidate core".to_owned(),
+                None,
+            ),
         },
     };
     // A table cannot reach more queues than it has entries.
@@ -47,7 +55,16 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
     let reached = queues.clone().unwrap_or_else(|| table.reached());
     let note = note.or_else(|| beyond_candidates(context, work, table, &reached));
     let (entries, now) = (table.table.len(), table.reached());
-    (Some(PlannedRss { entries, possible, now, queues, why: why.into() }), note)
+    (
+        Some(PlannedRss {
+            entries,
+            possible,
+            now,
+            queues,
+            why: why.into(),
+        }),
+        note,
+    )
 }
 
 /// The first queue on each core of those whose receive vector is on candidate CPUs under the plan. A second queue on a
@@ -55,7 +72,10 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
 fn on_candidates(context: &Context<'_>, work: &Work<'_>, possible: &CpuSet) -> CpuSet {
     let mut taken = BTreeSet::new();
     let mut is_first = |cpu: u32| {
-        let core = context.locations.core_of(&context.machine.topology, cpu).and_then(CpuSet::first);
+        let core = context
+            .locations
+            .core_of(&context.machine.topology, cpu)
+            .and_then(CpuSet::first);
         taken.insert(core.filter(|_| !work.choice.get(&SIBLINGS)).unwrap_or(cpu))
     };
     let on_candidate = |queue: &u32| {
@@ -68,19 +88,31 @@ fn on_candidates(context: &Context<'_>, work: &Work<'_>, possible: &CpuSet) -> C
 /// The CPUs of a receive queue's vector under the plan, empty if they are unknown, and the candidates for it.
 fn receiver<'a>(context: &Context<'_>, work: &'a Work<'_>, queue: u32) -> (CpuSet, &'a CpuSet) {
     let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
-    let counted = || work.cpu_of(Role::Rx, queue).map(CpuSet::single).unwrap_or_default();
+    let counted = || {
+        work.cpu_of(Role::Rx, queue)
+            .map(CpuSet::single)
+            .unwrap_or_default()
+    };
     match work.vectors_of(queue).iter().find(receives) {
         // Of a group of CPUs, the one that the queue counts for.
         Some(vector) if work.target(context.machine, vector).is_some() => {
             (counted(), work.candidates_of(vector))
         }
-        Some(vector) => (work.cpus_of(context.machine, vector), work.candidates_of(vector)),
+        Some(vector) => (
+            work.cpus_of(context.machine, vector),
+            work.candidates_of(vector),
+        ),
         None => (counted(), &work.candidates.cpus),
     }
 }
 
 /// A note if flows are sent to queues whose vectors cannot be moved to candidate CPUs.
-fn beyond_candidates(context: &Context<'_>, work: &Work<'_>, table: &Rss, reached: &CpuSet) -> Option<Note> {
+fn beyond_candidates(
+    context: &Context<'_>,
+    work: &Work<'_>,
+    table: &Rss,
+    reached: &CpuSet,
+) -> Option<Note> {
     if work.skip {
         return None;
     }

@@ -12,9 +12,15 @@ type Counted<'a> = (&'a CpuSet, Option<u32>);
 
 /// The CPUs of a vector under the plan.
 pub(crate) fn planned(vector: &PlannedVector) -> Counted<'_> {
-    let Some(cpus) = &vector.cpus else { return now(vector) };
+    let Some(cpus) = &vector.cpus else {
+        return now(vector);
+    };
     // The kernel distributes vectors over the CPUs of a group.
-    let counted = vector.placement.as_ref().map(|placement| placement.cpu).filter(|&cpu| cpus.contains(cpu));
+    let counted = vector
+        .placement
+        .as_ref()
+        .map(|placement| placement.cpu)
+        .filter(|&cpu| cpus.contains(cpu));
     (cpus, counted.or(cpus.first()))
 }
 
@@ -40,7 +46,10 @@ pub(crate) fn score(
     for (at, interface) in interfaces.iter().enumerate() {
         let of = |node: Option<u32>| node.map(|node| machine.topology.cpus_near(node));
         let mut counted = Vec::new();
-        let kept_free = machine.topology.isolated_or_nohz().union(&interface.exclusive);
+        let kept_free = machine
+            .topology
+            .isolated_or_nohz()
+            .union(&interface.exclusive);
         for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
             let (cpus, _) = place(vector);
             // The affinity of a control vector may hold all CPUs: only its effective CPU counts.
@@ -49,7 +58,11 @@ pub(crate) fn score(
                 _ => cpus.intersects(&kept_free),
             });
         }
-        for vector in interface.vectors.iter().filter(|vector| vector.role == Role::Rdma) {
+        for vector in interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.role == Role::Rdma)
+        {
             let (cpus, counted_for) = place(vector);
             rdma.vectors += 1;
             let own = of(vector.node.or(interface.local_node()));
@@ -59,7 +72,10 @@ pub(crate) fn score(
             }
         }
         rdma.max_per_core = rdma_on.values().copied().max().unwrap_or(0);
-        let active = interface.vectors.iter().filter(|v| v.role.is_queue() && !v.idle);
+        let active = interface
+            .vectors
+            .iter()
+            .filter(|v| v.role.is_queue() && !v.idle);
         for vector in active {
             let (cpus, counted_for) = place(vector);
             if let Some(own) = of(vector.node.or(interface.local_node())) {
@@ -91,10 +107,17 @@ pub(crate) fn score(
     Score {
         local: (known > 0).then(|| f64::from(local) / f64::from(known)),
         max_vectors_per_core: queues_on.iter().copied().max().unwrap_or(0),
-        min_vectors_per_core: possible.map(|place| queues_on[place.core]).min().unwrap_or(0),
-        smt_collisions: cores().filter(|queues| differ(queues, |queue| queue.1 as usize)).count(),
+        min_vectors_per_core: possible
+            .map(|place| queues_on[place.core])
+            .min()
+            .unwrap_or(0),
+        smt_collisions: cores()
+            .filter(|queues| differ(queues, |queue| queue.1 as usize))
+            .count(),
         on_isolated,
-        shared_cores: cores().filter(|queues| differ(queues, |queue| queue.2)).count(),
+        shared_cores: cores()
+            .filter(|queues| differ(queues, |queue| queue.2))
+            .count(),
         rdma: (rdma.vectors > 0).then_some(rdma),
     }
 }

@@ -17,17 +17,28 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
         return Vec::new();
     }
     let average = topology.online.len().div_ceil(completions.len());
-    let mut shares = Shares(completions.iter().map(|_| Vec::with_capacity(average)).collect());
+    let mut shares = Shares(
+        completions
+            .iter()
+            .map(|_| Vec::with_capacity(average))
+            .collect(),
+    );
     let by_place = QueuesByPlace::new(locations, completions);
-    let (near, far): (Vec<_>, Vec<_>) =
-        locations.cores_by_node().iter().partition(|(node, _)| by_place.on_node.contains_key(node));
-    let cores = near.into_iter().flat_map(|(_, node)| &node.cores).map(|&core| &topology.cores[core]);
+    let (near, far): (Vec<_>, Vec<_>) = locations
+        .cores_by_node()
+        .iter()
+        .partition(|(node, _)| by_place.on_node.contains_key(node));
+    let cores = near
+        .into_iter()
+        .flat_map(|(_, node)| &node.cores)
+        .map(|&core| &topology.cores[core]);
     let with_queues = |core| {
         let first = CpuSet::first(core)?;
         let (away, queues) = by_place.nearest(locations.of(first)?)?;
         Some((away, first, core, queues))
     };
-    let mut local: Vec<(Distance, u32, &CpuSet, &[usize])> = cores.filter_map(with_queues).collect();
+    let mut local: Vec<(Distance, u32, &CpuSet, &[usize])> =
+        cores.filter_map(with_queues).collect();
     // Cores with completions come first, so that their CPUs count when the others are divided.
     local.sort_unstable_by_key(|&(away, first, ..)| (away, first));
     for (away, _, core, queues) in local {
@@ -37,14 +48,22 @@ pub(crate) fn xps(topology: &Topology, locations: &Locations, completions: &[u32
         }
         // Each thread of a core with completions may have its own queue.
         for cpu in core.iter() {
-            let own: Vec<usize> = queues.iter().copied().filter(|&queue| completions[queue] == cpu).collect();
+            let own: Vec<usize> = queues
+                .iter()
+                .copied()
+                .filter(|&queue| completions[queue] == cpu)
+                .collect();
             shares.give_smallest(if own.is_empty() { queues } else { &own }, [cpu]);
         }
     }
     for (_, node) in far {
         shares.deal(&node.cpus);
     }
-    shares.0.into_iter().map(|cpus| cpus.into_iter().collect()).collect()
+    shares
+        .0
+        .into_iter()
+        .map(|cpus| cpus.into_iter().collect())
+        .collect()
 }
 
 /// Transmit queues by the location of their completions.
@@ -67,16 +86,27 @@ impl QueuesByPlace {
     fn new(locations: &Locations, completions: &[u32]) -> Self {
         let mut by_place = Self::default();
         for (queue, &cpu) in completions.iter().enumerate() {
-            let Some(place) = locations.of(cpu) else { continue };
+            let Some(place) = locations.of(cpu) else {
+                continue;
+            };
             by_place.on_core.entry(place.core).or_default().push(queue);
-            by_place.in_domain.entry((place.node, place.domain)).or_default().push(queue);
+            by_place
+                .in_domain
+                .entry((place.node, place.domain))
+                .or_default()
+                .push(queue);
             by_place.on_node.entry(place.node).or_default().push(queue);
         }
         by_place
     }
 
     /// The queues that complete nearest to a core, by the location of a CPU of it; `None` when none completes on its node.
-    fn nearest(&self, CpuLocation { core, domain, node, .. }: CpuLocation) -> Option<(Distance, &[usize])> {
+    fn nearest(
+        &self,
+        CpuLocation {
+            core, domain, node, ..
+        }: CpuLocation,
+    ) -> Option<(Distance, &[usize])> {
         let on_core = || Some((Distance::Core, self.on_core.get(&core)?));
         let in_domain = || Some((Distance::L3Domain, self.in_domain.get(&(node, domain))?));
         let on_node = || Some((Distance::Node, self.on_node.get(&node)?));
@@ -91,7 +121,10 @@ struct Shares(Vec<Vec<u32>>);
 impl Shares {
     /// Adds CPUs to the queue with the fewest CPUs.
     fn give_smallest(&mut self, queues: &[usize], cpus: impl IntoIterator<Item = u32>) {
-        if let Some(&queue) = queues.iter().min_by_key(|&&queue| (self.0[queue].len(), queue)) {
+        if let Some(&queue) = queues
+            .iter()
+            .min_by_key(|&&queue| (self.0[queue].len(), queue))
+        {
             self.0[queue].extend(cpus);
         }
     }
@@ -125,15 +158,22 @@ pub(crate) fn rps(
 ) -> Vec<CpuSet> {
     // A core's first free CPU stands for it.
     let cores = topology.cores.iter().map(|core| core.intersection(free));
-    let cores: BTreeMap<u32, CpuSet> = cores.filter_map(|core| Some((core.first()?, core))).collect();
+    let cores: BTreeMap<u32, CpuSet> = cores
+        .filter_map(|core| Some((core.first()?, core)))
+        .collect();
     let mut left: CpuSet = cores.keys().copied().collect();
     let places = CandidatesByPlace::new(locations, &left);
-    let near: Vec<Nearest> =
-        interrupted.iter().take(left.len()).map(|own| places.nearest(locations, own)).collect();
+    let near: Vec<Nearest> = interrupted
+        .iter()
+        .take(left.len())
+        .map(|own| places.nearest(locations, own))
+        .collect();
     let mut sets = vec![CpuSet::new(); interrupted.len()];
     let mut turns = (0..near.len()).cycle();
     while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
-        let Some(first) = near[queue].first(topology, &places, &left) else { break };
+        let Some(first) = near[queue].first(topology, &places, &left) else {
+            break;
+        };
         if let Some(core) = cores.get(&first) {
             sets[queue].add(core);
         }
@@ -162,9 +202,15 @@ impl CandidatesByPlace {
     fn new(locations: &Locations, candidates: &CpuSet) -> Self {
         let mut places = Self::default();
         for cpu in candidates.iter() {
-            let Some(place) = locations.of(cpu) else { continue };
+            let Some(place) = locations.of(cpu) else {
+                continue;
+            };
             places.on_core.entry(place.core).or_default().insert(cpu);
-            places.in_domain.entry((place.node, place.domain)).or_default().insert(cpu);
+            places
+                .in_domain
+                .entry((place.node, place.domain))
+                .or_default()
+                .insert(cpu);
             places.on_node.entry(place.node).or_default().insert(cpu);
         }
         places
@@ -173,12 +219,19 @@ impl CandidatesByPlace {
     fn nearest(&self, locations: &Locations, own: &CpuSet) -> Nearest {
         let places: Vec<CpuLocation> = own.iter().filter_map(|cpu| locations.of(cpu)).collect();
         let cores: BTreeSet<usize> = places.iter().map(|place| place.core).collect();
-        let domains: BTreeSet<_> = places.iter().map(|place| (place.node, place.domain)).collect();
+        let domains: BTreeSet<_> = places
+            .iter()
+            .map(|place| (place.node, place.domain))
+            .collect();
         let nodes: BTreeSet<Option<u32>> = places.iter().map(|place| place.node).collect();
         let tiers = [
             own.clone(),
             CpuSet::union_of(cores.iter().filter_map(|core| self.on_core.get(core))),
-            CpuSet::union_of(domains.iter().filter_map(|domain| self.in_domain.get(domain))),
+            CpuSet::union_of(
+                domains
+                    .iter()
+                    .filter_map(|domain| self.in_domain.get(domain)),
+            ),
             CpuSet::union_of(nodes.iter().filter_map(|node| self.on_node.get(node))),
         ];
         Nearest { tiers, nodes }
@@ -191,13 +244,21 @@ impl Nearest {
         if self.tiers[0].is_empty() {
             return left.first();
         }
-        if let Some(cpu) = self.tiers.iter().find_map(|tier| tier.intersection(left).first()) {
+        if let Some(cpu) = self
+            .tiers
+            .iter()
+            .find_map(|tier| tier.intersection(left).first())
+        {
             return Some(cpu);
         }
         let away = |from: Option<u32>, to: Option<u32>| Some(topology.distance(from?, to?));
         let farther = places.on_node.iter().filter_map(|(node, cpus)| {
             let first = cpus.intersection(left).first()?;
-            let away = self.nodes.iter().filter_map(|from| away(*from, *node)).min();
+            let away = self
+                .nodes
+                .iter()
+                .filter_map(|from| away(*from, *node))
+                .min();
             Some((away.unwrap_or(u32::MAX), first))
         });
         farther.min().map(|(_, cpu)| cpu).or_else(|| left.first())
@@ -222,7 +283,9 @@ mod tests {
         if from == to {
             return 0;
         }
-        let (Some(a), Some(b)) = (locations.of(from), locations.of(to)) else { return u32::MAX };
+        let (Some(a), Some(b)) = (locations.of(from), locations.of(to)) else {
+            return u32::MAX;
+        };
         match (a.node, b.node) {
             _ if a.core == b.core => 1,
             (a_node, b_node) if a_node == b_node => 3 - u32::from(a.domain == b.domain),
@@ -245,9 +308,14 @@ mod tests {
         while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
             let away = |core: &CpuSet| {
                 let to = core.first().unwrap();
-                interrupted[queue].iter().map(|from| distance(topology, locations, from, to)).min()
+                interrupted[queue]
+                    .iter()
+                    .map(|from| distance(topology, locations, from, to))
+                    .min()
             };
-            let nearest = (0..left.len()).min_by_key(|&at| (away(&left[at]), left[at].first())).unwrap();
+            let nearest = (0..left.len())
+                .min_by_key(|&at| (away(&left[at]), left[at].first()))
+                .unwrap();
             sets[queue].add(&left.remove(nearest));
         }
         sets
@@ -273,7 +341,10 @@ mod tests {
     /// Two nodes of four cores, two threads each: CPUs n and n+8 are siblings, node 0 has 0-3 and 8-11.
     fn machine() -> Topology {
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
-        let node = |cpus: &str| Node { cpus: set(cpus), ..Node::default() };
+        let node = |cpus: &str| Node {
+            cpus: set(cpus),
+            ..Node::default()
+        };
         Topology {
             online: set("0-15"),
             possible: 16,
@@ -293,9 +364,15 @@ mod tests {
         let topology = machine();
         let locations = Locations::new(&topology);
         let four = xps(&topology, &locations, &[1, 2, 3, 0]);
-        assert_eq!(shown(&four), ["1,4,9,12", "2,5,10,13", "3,6,11,14", "0,7-8,15"]);
+        assert_eq!(
+            shown(&four),
+            ["1,4,9,12", "2,5,10,13", "3,6,11,14", "0,7-8,15"]
+        );
         // Queues on both L3 domains of node 0: each takes its own domain, and half of node 1.
-        assert_eq!(shown(&xps(&topology, &locations, &[1, 2])), ["0-1,4-5,8-9,12-13", "2-3,6-7,10-11,14-15"]);
+        assert_eq!(
+            shown(&xps(&topology, &locations, &[1, 2])),
+            ["0-1,4-5,8-9,12-13", "2-3,6-7,10-11,14-15"]
+        );
         assert_eq!(shown(&xps(&topology, &locations, &[5])), ["0-15"]);
         assert!(xps(&topology, &locations, &[]).is_empty());
     }
@@ -305,8 +382,9 @@ mod tests {
         let topology = machine();
         let locations = Locations::new(&topology);
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
-        let rps =
-            |free: &str, interrupted: &[CpuSet]| shown(&rps(&topology, &locations, &set(free), interrupted));
+        let rps = |free: &str, interrupted: &[CpuSet]| {
+            shown(&rps(&topology, &locations, &set(free), interrupted))
+        };
         // The cores 0, 1 and 2, 3 share a cache each.
         assert_eq!(rps("0,3,8,11", &[set("2"), set("1")]), ["3,11", "0,8"]);
         assert_eq!(rps("0,2-3,8,10-11", &[set("1")]), ["0,2-3,8,10-11"]);
@@ -315,9 +393,12 @@ mod tests {
 
     #[test]
     fn flow_shares_never_add_up_to_more_than_the_table() {
-        for (entries, queues, expected) in
-            [(32768, 16, 2048), (32768, 12, 2048), (32768, 1, 32768), (4, 8, 1)]
-        {
+        for (entries, queues, expected) in [
+            (32768, 16, 2048),
+            (32768, 12, 2048),
+            (32768, 1, 32768),
+            (4, 8, 1),
+        ] {
             assert_eq!(flow_share(entries, queues), expected, "{entries}/{queues}");
         }
     }

@@ -9,7 +9,9 @@ use crate::cpuset::CpuSet;
 use crate::machine::paths::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
-use crate::plan::data::{HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA};
+use crate::plan::data::{
+    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA,
+};
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::irqbalance;
@@ -69,7 +71,9 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     }
     let error = |error: serde_json::Error| StoredError::Text(error.to_string());
     if has_control_character(text) {
-        return Err(StoredError::Text("a text in it has a control character".to_owned()));
+        return Err(StoredError::Text(
+            "a text in it has a control character".to_owned(),
+        ));
     }
     let Versioned { schema } = serde_json::from_str(text).map_err(error)?;
     if schema != SCHEMA {
@@ -86,7 +90,10 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         }
     }
     for write in &plan.writes {
-        check(&wanted, write).map_err(|reason| StoredError::Write { path: write.path.clone(), reason })?;
+        check(&wanted, write).map_err(|reason| StoredError::Write {
+            path: write.path.clone(),
+            reason,
+        })?;
     }
     Ok(plan)
 }
@@ -95,7 +102,9 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
 fn has_control_character(json: &str) -> bool {
     let mut rest = json;
     while let Some((_, escape)) = rest.split_once('\\') {
-        let code = escape.strip_prefix('u').and_then(|code| u32::from_str_radix(code.get(..4)?, 16).ok());
+        let code = escape
+            .strip_prefix('u')
+            .and_then(|code| u32::from_str_radix(code.get(..4)?, 16).ok());
         if escape.starts_with(['b', 'f', 'n', 'r', 't'])
             || code.and_then(char::from_u32).is_some_and(char::is_control)
         {
@@ -111,15 +120,25 @@ type AllWanted<'a> = BTreeMap<(&'a str, WriteKind, String), PlannedValue<'a>>;
 
 /// Refuses a write that does not follow from the plan's vectors and queues.
 fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
-    if write.path.split('/').any(|name| name == ".." || name == ".") {
+    if write
+        .path
+        .split('/')
+        .any(|name| name == ".." || name == ".")
+    {
         return Err("the path has a component `.` or `..`");
     }
     if write.kind == WriteKind::Sysctl {
-        let is_right = *write.path == *FLOW_ENTRIES && write.value.to_string().parse::<u32>().is_ok();
-        return is_right.then_some(()).ok_or("the only file of this kind is net.core.rps_sock_flow_entries");
+        let is_right =
+            *write.path == *FLOW_ENTRIES && write.value.to_string().parse::<u32>().is_ok();
+        return is_right
+            .then_some(())
+            .ok_or("the only file of this kind is net.core.rps_sock_flow_entries");
     }
     match wanted.get(&(&*write.interface, write.kind, write.path.clone())) {
-        None if wanted.keys().all(|(interface, ..)| **interface != *write.interface) => {
+        None if wanted
+            .keys()
+            .all(|(interface, ..)| **interface != *write.interface) =>
+        {
             Err("its interface is not in the plan")
         }
         None => Err("it belongs to no vector and no queue of the plan"),
@@ -133,18 +152,26 @@ fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
 /// Matches a stored plan with the machine.
 pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let now = summary(machine);
-    let mut changes = Changes { interface: String::new(), list: Vec::new() };
+    let mut changes = Changes {
+        interface: String::new(),
+        list: Vec::new(),
+    };
     changes.of_machine(&stored.host, &now);
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
     for planned in &stored.interfaces {
         changes.interface.clone_from(&planned.name);
-        let Some(interface) = changes.find(planned, machine) else { continue };
+        let Some(interface) = changes.find(planned, machine) else {
+            continue;
+        };
         let fitted = changes.of_interface(planned, interface, &now.online);
         settings.gather(machine, interface, &fitted);
         interfaces.push(fitted);
     }
-    let entries = stored.writes.iter().find(|write| write.kind == WriteKind::Sysctl);
+    let entries = stored
+        .writes
+        .iter()
+        .find(|write| write.kind == WriteKind::Sysctl);
     if let Some((write, entries)) =
         entries.and_then(|write| Some((write, write.value.to_string().parse().ok()?)))
     {
@@ -152,11 +179,21 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     }
     let (writes, unchanged) = settings.in_order();
     let hash = hash(&now, &interfaces);
-    let mut plan =
-        Plan { hash, class: class(machine), host: now, interfaces, writes, unchanged, ..stored.clone() };
+    let mut plan = Plan {
+        hash,
+        class: class(machine),
+        host: now,
+        interfaces,
+        writes,
+        unchanged,
+        ..stored.clone()
+    };
     let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
     irqbalance::add(machine, balancer.unwrap_or_default(), &mut plan);
-    Fitted { plan, changes: changes.list }
+    Fitted {
+        plan,
+        changes: changes.list,
+    }
 }
 
 /// Collects what has changed.
@@ -167,40 +204,82 @@ struct Changes {
 
 impl Changes {
     fn add(&mut self, code: &'static str, left_out: bool, text: String) {
-        self.list.push(Change { code, interface: self.interface.clone(), text, left_out });
+        self.list.push(Change {
+            code,
+            interface: self.interface.clone(),
+            text,
+            left_out,
+        });
     }
 
     fn of_machine(&mut self, then: &HostSummary, now: &HostSummary) {
         if then.possible != now.possible {
-            let text = format!("there were {} possible CPUs, now there are {}", then.possible, now.possible);
+            let text = format!(
+                "there were {} possible CPUs, now there are {}",
+                then.possible, now.possible
+            );
             self.add("possible-cpus-changed", false, text);
         }
         let sets = [
-            ("cpus-changed", "CPUs were online", &then.online, &now.online),
-            ("isolation-changed", "CPUs were isolated", &then.isolated, &now.isolated),
-            ("isolation-changed", "CPUs were nohz_full", &then.nohz_full, &now.nohz_full),
+            (
+                "cpus-changed",
+                "CPUs were online",
+                &then.online,
+                &now.online,
+            ),
+            (
+                "isolation-changed",
+                "CPUs were isolated",
+                &then.isolated,
+                &now.isolated,
+            ),
+            (
+                "isolation-changed",
+                "CPUs were nohz_full",
+                &then.nohz_full,
+                &now.nohz_full,
+            ),
         ];
         for (code, what, then, now) in sets {
             if then != now {
-                self.add(code, false, format!("{what}: {}, now {}", list(then), list(now)));
+                self.add(
+                    code,
+                    false,
+                    format!("{what}: {}, now {}", list(then), list(now)),
+                );
             }
         }
         if then.nodes != now.nodes && then.online == now.online {
-            self.add("nodes-changed", false, "some CPUs are on other nodes than before".to_owned());
+            self.add(
+                "nodes-changed",
+                false,
+                "some CPUs are on other nodes than before".to_owned(),
+            );
         }
     }
 
     /// The planned interface on this machine; `None` when it is absent or has another device.
-    fn find<'a>(&mut self, planned: &PlannedInterface, machine: &'a Machine) -> Option<&'a Interface> {
+    fn find<'a>(
+        &mut self,
+        planned: &PlannedInterface,
+        machine: &'a Machine,
+    ) -> Option<&'a Interface> {
         let named = machine.interface(&planned.name);
-        if let Some(interface) = named.filter(|interface| interface.device.address == planned.device) {
+        if let Some(interface) =
+            named.filter(|interface| interface.device.address == planned.device)
+        {
             return Some(interface);
         }
-        let there = machine.interfaces.iter().find(|interface| interface.device.address == planned.device);
+        let there = machine
+            .interfaces
+            .iter()
+            .find(|interface| interface.device.address == planned.device);
         match (named, there) {
             (Some(named), _) => {
-                let text =
-                    format!("has device {} now; the plan is for {}", named.device.address, planned.device);
+                let text = format!(
+                    "has device {} now; the plan is for {}",
+                    named.device.address, planned.device
+                );
                 self.add("device-changed", true, text);
             }
             (None, Some(there)) => {
@@ -211,7 +290,11 @@ impl Changes {
                 );
             }
             (None, None) => {
-                self.add("interface-gone", true, format!("is absent, and so is device {}", planned.device));
+                self.add(
+                    "interface-gone",
+                    true,
+                    format!("is absent, and so is device {}", planned.device),
+                );
             }
         }
         None
@@ -226,8 +309,13 @@ impl Changes {
     ) -> PlannedInterface {
         let mut fitted = planned.clone();
         if planned.driver != now.driver {
-            let name = |driver: &Option<String>| driver.clone().unwrap_or_else(|| "none".to_owned());
-            let text = format!("the driver was {}, now {}", name(&planned.driver), name(&now.driver));
+            let name =
+                |driver: &Option<String>| driver.clone().unwrap_or_else(|| "none".to_owned());
+            let text = format!(
+                "the driver was {}, now {}",
+                name(&planned.driver),
+                name(&now.driver)
+            );
             self.add("driver-changed", false, text);
         }
         let queues = |rx: usize, tx: usize| format!("{rx} rx and {tx} tx queues");
@@ -240,24 +328,45 @@ impl Changes {
         }
         fitted.vectors = self.vectors(planned, now);
         fitted.threads = self.threads(planned, now);
-        let offline = |cpus: &Option<CpuSet>| cpus.as_ref().is_some_and(|cpus| !cpus.is_subset(online));
+        let offline =
+            |cpus: &Option<CpuSet>| cpus.as_ref().is_some_and(|cpus| !cpus.is_subset(online));
         let mut gone = BTreeSet::new();
-        for vector in fitted.vectors.iter_mut().filter(|vector| offline(&vector.cpus)) {
+        for vector in fitted
+            .vectors
+            .iter_mut()
+            .filter(|vector| offline(&vector.cpus))
+        {
             gone.extend(vector.cpus.take().iter().flat_map(CpuSet::iter));
         }
-        for thread in fitted.threads.iter_mut().filter(|thread| offline(&thread.cpus)) {
+        for thread in fitted
+            .threads
+            .iter_mut()
+            .filter(|thread| offline(&thread.cpus))
+        {
             gone.extend(thread.cpus.take().iter().flat_map(CpuSet::iter));
         }
-        for rx in fitted.rx_queues.iter_mut().filter(|rx| offline(&rx.rps_cpus)) {
+        for rx in fitted
+            .rx_queues
+            .iter_mut()
+            .filter(|rx| offline(&rx.rps_cpus))
+        {
             gone.extend(rx.rps_cpus.take().iter().flat_map(CpuSet::iter));
         }
-        for tx in fitted.tx_queues.iter_mut().filter(|tx| offline(&tx.xps_cpus)) {
+        for tx in fitted
+            .tx_queues
+            .iter_mut()
+            .filter(|tx| offline(&tx.xps_cpus))
+        {
             gone.extend(tx.xps_cpus.take().iter().flat_map(CpuSet::iter));
         }
         if let Some(rss) = &mut fitted.rss
             && let Some(queues) = &rss.queues
         {
-            let possible = now.rss.as_ref().map(|now| CpuSet::below(now.queues)).unwrap_or_default();
+            let possible = now
+                .rss
+                .as_ref()
+                .map(|now| CpuSet::below(now.queues))
+                .unwrap_or_default();
             if !queues.is_subset(&possible) {
                 let text = format!(
                     "the RSS table was planned for queues {queues}, and can reach {}",
@@ -269,7 +378,11 @@ impl Changes {
         }
         let gone = gone.into_iter().collect::<CpuSet>().difference(online);
         if !gone.is_empty() {
-            self.add("cpu-offline", true, format!("planned CPUs are not online: {gone}"));
+            self.add(
+                "cpu-offline",
+                true,
+                format!("planned CPUs are not online: {gone}"),
+            );
         }
         fitted
     }
@@ -284,10 +397,20 @@ impl Changes {
                 continue;
             };
             if planned.irq != vector.irq {
-                renumbered.push(format!("{} {} is now {}", name(planned), planned.irq, vector.irq));
+                renumbered.push(format!(
+                    "{} {} is now {}",
+                    name(planned),
+                    planned.irq,
+                    vector.irq
+                ));
             }
             if planned.action != vector.action {
-                renamed.push(format!("{} {} is now {}", name(planned), planned.action, vector.action));
+                renamed.push(format!(
+                    "{} {} is now {}",
+                    name(planned),
+                    planned.action,
+                    vector.action
+                ));
             }
             if planned.cpus.is_some() && planned.movable && !vector.movable {
                 fixed.push(name(planned));
@@ -306,14 +429,25 @@ impl Changes {
             .vectors
             .iter()
             .filter(|v| v.is_queue_vector() && !planned.vectors.iter().any(|p| is_same(p, v)));
-        let others: Vec<String> =
-            others.map(|vector| format!("{} ({})", vector.irq, vector.action)).collect();
+        let others: Vec<String> = others
+            .map(|vector| format!("{} ({})", vector.irq, vector.action))
+            .collect();
         let lists = [
             ("vectors-gone", true, "vectors are absent: ", gone),
             ("irqs-changed", false, "other IRQ numbers: ", renumbered),
             ("handlers-changed", false, "other handlers: ", renamed),
-            ("kernel-managed", true, "vectors are managed by the kernel now: ", fixed),
-            ("vectors-added", false, "vectors are not in the plan: ", others),
+            (
+                "kernel-managed",
+                true,
+                "vectors are managed by the kernel now: ",
+                fixed,
+            ),
+            (
+                "vectors-added",
+                false,
+                "vectors are not in the plan: ",
+                others,
+            ),
         ];
         for (code, left_out, text, which) in lists {
             if !which.is_empty() {
@@ -331,13 +465,20 @@ impl Changes {
             let (irq, _) = thread.woken_by?;
             now.vectors.iter().find(|vector| vector.irq == irq)
         };
-        let mut unknown = now.threads.iter().filter(|thread| vector_of(thread).is_none());
+        let mut unknown = now
+            .threads
+            .iter()
+            .filter(|thread| vector_of(thread).is_none());
         let mut fitted = Vec::new();
         for planned in &planned.threads {
-            let is_same =
-                |vector: &Vector| planned.role == Some(vector.role) && planned.queue == vector.queue;
+            let is_same = |vector: &Vector| {
+                planned.role == Some(vector.role) && planned.queue == vector.queue
+            };
             let thread = match planned.role {
-                Some(_) => now.threads.iter().find(|thread| vector_of(thread).is_some_and(is_same)),
+                Some(_) => now
+                    .threads
+                    .iter()
+                    .find(|thread| vector_of(thread).is_some_and(is_same)),
                 None => unknown.next(),
             };
             fitted.extend(thread.map(|thread| PlannedThread {
@@ -349,7 +490,11 @@ impl Changes {
         }
         let gone = planned.threads.len() - fitted.len();
         if gone > 0 {
-            self.add("threads-gone", true, format!("{gone} threads that poll queues are absent"));
+            self.add(
+                "threads-gone",
+                true,
+                format!("{gone} threads that poll queues are absent"),
+            );
         }
         fitted
     }
@@ -366,9 +511,15 @@ fn is_same(planned: &PlannedVector, vector: &Vector) -> bool {
 
 fn name(vector: &PlannedVector) -> String {
     let role = format!("{:?}", vector.role).to_lowercase();
-    vector.queue.map_or(role.clone(), |queue| format!("{role} {queue}"))
+    vector
+        .queue
+        .map_or(role.clone(), |queue| format!("{role} {queue}"))
 }
 
 fn list(cpus: &CpuSet) -> String {
-    if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
+    if cpus.is_empty() {
+        "none".to_owned()
+    } else {
+        cpus.to_string()
+    }
 }

@@ -39,7 +39,11 @@ impl Polling<'_> {
     /// The first SMT sibling of the interrupted CPU that is not taken; else that CPU; the candidates if it is isolated or
     /// excluded. A queue that may interrupt several CPUs has its thread on all of them. With the reason.
     fn place(&self, topology: &Topology, taken: &mut CpuSet) -> (CpuSet, &'static str) {
-        let Self { interrupted, usable, candidates } = *self;
+        let Self {
+            interrupted,
+            usable,
+            candidates,
+        } = *self;
         let (Some(cpu), 1) = (interrupted.first(), interrupted.len()) else {
             let cpus = interrupted.intersection(usable);
             if cpus.is_empty() {
@@ -48,13 +52,21 @@ impl Polling<'_> {
             return (cpus, "the CPUs that its queue interrupts");
         };
         let core = topology.cores.iter().find(|core| core.contains(cpu));
-        let beside = core.map(|core| core.intersection(usable).difference(taken)).unwrap_or_default();
+        let beside = core
+            .map(|core| core.intersection(usable).difference(taken))
+            .unwrap_or_default();
         if let Some(sibling) = beside.iter().find(|&sibling| sibling != cpu) {
             taken.insert(sibling);
-            return (CpuSet::single(sibling), "free sibling of the CPU that its queue interrupts");
+            return (
+                CpuSet::single(sibling),
+                "free sibling of the CPU that its queue interrupts",
+            );
         }
         if usable.contains(cpu) {
-            return (interrupted.clone(), "the CPU that its queue interrupts, which has no free sibling");
+            return (
+                interrupted.clone(),
+                "the CPU that its queue interrupts, which has no free sibling",
+            );
         }
         (candidates.clone(), NOT_THERE)
     }
@@ -64,10 +76,19 @@ impl Threads {
     /// Plans the threads of all interfaces, so that no two get one CPU while another sibling is free.
     pub(crate) fn new(context: &Context<'_>) -> Self {
         let mut planned = Self::default();
-        let with_threads = || context.works.iter().filter(|work| !work.interface.threads.is_empty());
+        let with_threads = || {
+            context
+                .works
+                .iter()
+                .filter(|work| !work.interface.threads.is_empty())
+        };
         let mut taken = context.loaded.clone();
         for work in with_threads().filter(|work| !is_planned(work)) {
-            let bound = work.interface.threads.iter().filter(|thread| thread.affinity.cpus.len() == 1);
+            let bound = work
+                .interface
+                .threads
+                .iter()
+                .filter(|thread| thread.affinity.cpus.len() == 1);
             bound.for_each(|thread| taken.add(&thread.affinity.cpus));
         }
         for work in with_threads().filter(|work| is_planned(work)) {
@@ -83,17 +104,27 @@ impl Threads {
             .collect();
         // Those of queues in use choose first.
         known.sort_by_key(|(thread, vector)| {
-            (work.interface.is_idle(vector), vector.queue, vector.role, thread.pid)
+            (
+                work.interface.is_idle(vector),
+                vector.queue,
+                vector.role,
+                thread.pid,
+            )
         });
         let mut of_interface = CpuSet::new();
         for (thread, vector) in known {
             let candidates = work.candidates_of(vector);
             let interrupted = work.cpus_of(context.machine, vector);
             let usable = usable(topology, work, candidates);
-            let polling = Polling { interrupted: &interrupted, usable: &usable, candidates };
+            let polling = Polling {
+                interrupted: &interrupted,
+                usable: &usable,
+                candidates,
+            };
             let (cpus, why) = polling.place(topology, taken);
             of_interface.add(&cpus);
-            self.planned.insert((work.order, thread.pid), (cpus, why.into()));
+            self.planned
+                .insert((work.order, thread.pid), (cpus, why.into()));
         }
         let (unknown, whose) = if of_interface.is_empty() {
             (&work.candidates.cpus, "the interface's candidate CPUs")
@@ -101,8 +132,16 @@ impl Threads {
             (&of_interface, "the CPUs of the interface's other threads")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
-        for thread in work.interface.threads.iter().filter(|thread| vector_of(work, thread).is_none()) {
-            self.planned.insert((work.order, thread.pid), (unknown.clone(), Arc::clone(&why)));
+        for thread in work
+            .interface
+            .threads
+            .iter()
+            .filter(|thread| vector_of(work, thread).is_none())
+        {
+            self.planned.insert(
+                (work.order, thread.pid),
+                (unknown.clone(), Arc::clone(&why)),
+            );
         }
         self.cpus.add(&of_interface);
     }
@@ -112,7 +151,14 @@ impl Threads {
         let planned = |thread: &NapiThread| {
             let vector = vector_of(work, thread);
             let to = self.planned.get(&(work.order, thread.pid));
-            let kept = || if work.skip { "left alone by the policy" } else { "kept by the policy" }.into();
+            let kept = || {
+                if work.skip {
+                    "left alone by the policy"
+                } else {
+                    "kept by the policy"
+                }
+                .into()
+            };
             PlannedThread {
                 pid: thread.pid,
                 irq: vector.map(|vector| vector.irq),
@@ -141,8 +187,15 @@ pub(crate) fn unplaced(work: &Work<'_>, planned: &[PlannedThread]) -> Option<Not
 
 /// The threads that are known, if only by netlink.
 fn pids(work: &Work<'_>) -> Vec<u32> {
-    let reported = work.interface.netdev.iter().flat_map(|answer| &answer.napis).filter_map(|napi| napi.pid);
-    let mut pids: Vec<u32> = reported.chain(work.interface.threads.iter().map(|thread| thread.pid)).collect();
+    let reported = work
+        .interface
+        .netdev
+        .iter()
+        .flat_map(|answer| &answer.napis)
+        .filter_map(|napi| napi.pid);
+    let mut pids: Vec<u32> = reported
+        .chain(work.interface.threads.iter().map(|thread| thread.pid))
+        .collect();
     pids.sort_unstable();
     pids.dedup();
     pids
@@ -157,7 +210,10 @@ fn is_planned(work: &Work<'_>) -> bool {
 
 fn vector_of<'a>(work: &Work<'a>, thread: &NapiThread) -> Option<&'a Vector> {
     let (irq, _) = thread.woken_by?;
-    work.interface.vectors.iter().find(|vector| vector.irq == irq)
+    work.interface
+        .vectors
+        .iter()
+        .find(|vector| vector.irq == irq)
 }
 
 /// The CPUs that may take a thread of a vector with these candidates. Where the policy names CPUs, it names all that
@@ -166,6 +222,11 @@ fn usable(topology: &Topology, work: &Work<'_>, candidates: &CpuSet) -> CpuSet {
     if work.candidates.named {
         return candidates.clone();
     }
-    let others = topology.online.difference(&topology.isolated_or_nohz()).union(candidates);
-    others.difference(&work.choice.get(&EXCLUDE)).difference(&exclusive(topology, &work.choice))
+    let others = topology
+        .online
+        .difference(&topology.isolated_or_nohz())
+        .union(candidates);
+    others
+        .difference(&work.choice.get(&EXCLUDE))
+        .difference(&exclusive(topology, &work.choice))
 }

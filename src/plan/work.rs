@@ -40,15 +40,37 @@ impl<'a> Context<'a> {
         let mut data = busy.clone();
         let mut has_rdma = false;
         for work in works {
-            for vector in work.interface.vectors.iter().filter(|vector| vector.role == Role::Rdma) {
+            for vector in work
+                .interface
+                .vectors
+                .iter()
+                .filter(|vector| vector.role == Role::Rdma)
+            {
                 has_rdma = true;
                 data.add(&work.cpus_of(machine, vector));
             }
         }
-        let taken = machine.topology.cores.iter().filter(|core| core.intersects(&data));
+        let taken = machine
+            .topology
+            .cores
+            .iter()
+            .filter(|core| core.intersects(&data));
         let busy_cores = CpuSet::union_of(taken);
-        let flow_queues = works.iter().map(|work| work.interface.rx_queues.len()).sum();
-        Self { machine, locations, selection, works, flow_queues, busy, loaded: data, busy_cores, has_rdma }
+        let flow_queues = works
+            .iter()
+            .map(|work| work.interface.rx_queues.len())
+            .sum();
+        Self {
+            machine,
+            locations,
+            selection,
+            works,
+            flow_queues,
+            busy,
+            loaded: data,
+            busy_cores,
+            has_rdma,
+        }
     }
 }
 
@@ -84,8 +106,12 @@ pub(crate) struct Work<'a> {
 impl<'a> Work<'a> {
     /// The vectors of a queue.
     pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
-        let start = self.by_queue.partition_point(|vector| vector.queue < Some(queue));
-        let end = self.by_queue.partition_point(|vector| vector.queue <= Some(queue));
+        let start = self
+            .by_queue
+            .partition_point(|vector| vector.queue < Some(queue));
+        let end = self
+            .by_queue
+            .partition_point(|vector| vector.queue <= Some(queue));
         &self.by_queue[start..end]
     }
 
@@ -103,26 +129,41 @@ impl<'a> Work<'a> {
             Some(queue) => self.cpus.get(&queue)?.cpu,
             None => *self.others.get(&vector.irq)?,
         };
-        Some(match self.group.as_ref().filter(|_| vector.role != Role::Control) {
-            None => CpuSet::single(cpu),
-            // The candidates are this group without offline and excluded CPUs.
-            Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
-            Some(Group::L3) => {
-                let domain = machine.topology.l3_domains.iter().find(|domain| domain.contains(cpu));
-                domain.map_or(CpuSet::single(cpu), |domain| domain.intersection(self.candidates_of(vector)))
-            }
-        })
+        Some(
+            match self.group.as_ref().filter(|_| vector.role != Role::Control) {
+                None => CpuSet::single(cpu),
+                // The candidates are this group without offline and excluded CPUs.
+                Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
+                Some(Group::L3) => {
+                    let domain = machine
+                        .topology
+                        .l3_domains
+                        .iter()
+                        .find(|domain| domain.contains(cpu));
+                    domain.map_or(CpuSet::single(cpu), |domain| {
+                        domain.intersection(self.candidates_of(vector))
+                    })
+                }
+            },
+        )
     }
 
     /// The number of cores in a set; of CPUs, where siblings count as cores.
     pub(crate) fn core_count(&self, locations: &Locations, cpus: &CpuSet) -> usize {
-        if self.choice.get(&SIBLINGS) { cpus.len() } else { locations.cores_in(cpus) }
+        if self.choice.get(&SIBLINGS) {
+            cpus.len()
+        } else {
+            locations.cores_in(cpus)
+        }
     }
 
     /// The CPUs that take its active queues under the plan.
     pub(crate) fn cpus_of_queues(&self, machine: &Machine) -> CpuSet {
-        let active =
-            self.interface.vectors.iter().filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
+        let active = self
+            .interface
+            .vectors
+            .iter()
+            .filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
         CpuSet::union_of(active.map(|vector| self.cpus_of(machine, vector)))
     }
 
@@ -134,7 +175,9 @@ impl<'a> Work<'a> {
 
     /// The candidate CPUs of a vector.
     pub(crate) fn candidates_of(&self, vector: &Vector) -> &CpuSet {
-        self.by_node.get(&vector.node).unwrap_or(&self.candidates.cpus)
+        self.by_node
+            .get(&vector.node)
+            .unwrap_or(&self.candidates.cpus)
     }
 
     /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
@@ -144,9 +187,16 @@ impl<'a> Work<'a> {
         let vectors = || self.interface.vectors.iter().filter(with);
         let own = self.vectors_of(queue).iter().copied().find(with);
         let by_netlink = || {
-            let direction = if role == Role::Tx { Direction::Tx } else { Direction::Rx };
+            let direction = if role == Role::Tx {
+                Direction::Tx
+            } else {
+                Direction::Rx
+            };
             let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
-            self.interface.vectors.iter().find(|vector| vector.irq == irq)
+            self.interface
+                .vectors
+                .iter()
+                .find(|vector| vector.irq == irq)
         };
         let shared = || vectors().nth(queue as usize % vectors().count().max(1));
         let vector = own.or_else(by_netlink).or_else(shared)?;
@@ -155,20 +205,34 @@ impl<'a> Work<'a> {
 }
 
 /// The interfaces that take part: those that are planned by default, and those that are selected.
-pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selection) -> Vec<Work<'a>> {
+pub(crate) fn works<'a>(
+    machine: &'a Machine,
+    policy: &Policy,
+    selection: &Selection,
+) -> Vec<Work<'a>> {
     let takes_part = |interface: &Interface| {
-        selection.names.contains(&interface.name) || interface.vectors.iter().any(Vector::is_queue_vector)
+        selection.names.contains(&interface.name)
+            || interface.vectors.iter().any(Vector::is_queue_vector)
     };
-    let with_choice = machine.interfaces.iter().enumerate().filter(|(_, interface)| takes_part(interface));
+    let with_choice = machine
+        .interfaces
+        .iter()
+        .enumerate()
+        .filter(|(_, interface)| takes_part(interface));
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
             let choice = policy.choice(machine, interface);
             let by_queue = by_queue(interface);
-            let is_active = |vectors: &[&Vector]| vectors.iter().any(|vector| !interface.is_idle(vector));
-            let active_queues = queues(&by_queue).filter(|(_, vectors)| is_active(vectors)).count();
+            let is_active =
+                |vectors: &[&Vector]| vectors.iter().any(|vector| !interface.is_idle(vector));
+            let active_queues = queues(&by_queue)
+                .filter(|(_, vectors)| is_active(vectors))
+                .count();
             let mut candidates = candidates(machine, interface, &choice, active_queues);
             let by_node = by_node(machine, interface, &choice, &candidates, active_queues);
-            candidates.cpus = by_node.values().fold(candidates.cpus, |all, cpus| all.union(cpus));
+            candidates.cpus = by_node
+                .values()
+                .fold(candidates.cpus, |all, cpus| all.union(cpus));
             Work {
                 interface,
                 by_queue,
@@ -191,12 +255,26 @@ pub(crate) fn works<'a>(machine: &'a Machine, policy: &Policy, selection: &Selec
     // node come last.
     works.sort_by(|a, b| {
         let key = |work: &Work<'_>| {
-            (work.candidates.node.is_none(), std::cmp::Reverse(work.interface.device.pcie_mtps))
+            (
+                work.candidates.node.is_none(),
+                std::cmp::Reverse(work.interface.device.pcie_mtps),
+            )
         };
-        let address = |work: &Work<'a>| (&work.interface.device.address, work.interface.port, work.order);
-        key(a).cmp(&key(b)).then_with(|| address(a).cmp(&address(b)))
+        let address = |work: &Work<'a>| {
+            (
+                &work.interface.device.address,
+                work.interface.port,
+                work.order,
+            )
+        };
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| address(a).cmp(&address(b)))
     });
-    works.iter_mut().enumerate().for_each(|(turn, work)| work.turn = turn);
+    works
+        .iter_mut()
+        .enumerate()
+        .for_each(|(turn, work)| work.turn = turn);
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     for work in works.iter_mut().filter(|work| !work.skip) {
         for vector in &work.interface.vectors {

@@ -104,7 +104,10 @@ pub enum WriteKind {
 impl WriteKind {
     /// Whether the file holds a CPU mask.
     pub fn is_cpus(self) -> bool {
-        matches!(self, Self::Vector | Self::NapiThread | Self::Rps | Self::Xps)
+        matches!(
+            self,
+            Self::Vector | Self::NapiThread | Self::Rps | Self::Xps
+        )
     }
 
     /// Whether the file holds a mask, of CPUs or of queues.
@@ -130,7 +133,9 @@ impl PlannedValue<'_> {
             Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
             Self::Count(count) => text.trim().parse() == Ok(count),
             Self::On(on) => text.trim() == on_or_off(on),
-            Self::Spread(queues) => Rss::parse(text).is_some_and(|table| table.is_spread_over(queues)),
+            Self::Spread(queues) => {
+                Rss::parse(text).is_some_and(|table| table.is_spread_over(queues))
+            }
         }
     }
 }

@@ -45,31 +45,38 @@ impl Policy {
     /// Whether any scope in it is `hint`.
     #[cfg(feature = "cli")]
     pub(crate) fn wants_hints(&self) -> bool {
-        self.all().any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
+        self.all()
+            .any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
     }
 
     /// Whether anything in it leaves out CPUs that a cgroup has alone.
     #[cfg(feature = "cli")]
     pub(crate) fn wants_exclusive(&self) -> bool {
-        self.all().any(|settings| settings.get(&AVOID_EXCLUSIVE) == Some(true))
+        self.all()
+            .any(|settings| settings.get(&AVOID_EXCLUSIVE) == Some(true))
     }
 
     /// Whether anything in it plans RFS, or turns it off.
     #[cfg(feature = "cli")]
     pub(crate) fn wants_flow_counts(&self) -> bool {
-        self.all().any(|settings| settings.get(&RFS).is_some_and(|rfs| rfs != Rfs::Keep))
+        self.all()
+            .any(|settings| settings.get(&RFS).is_some_and(|rfs| rfs != Rfs::Keep))
     }
 
     /// Whether anything in it says what to do about CPUs that a cgroup has alone.
     #[cfg(feature = "cli")]
     pub(crate) fn decides_on_exclusive(&self) -> bool {
-        self.all().any(|settings| settings.get(&AVOID_EXCLUSIVE).is_some())
+        self.all()
+            .any(|settings| settings.get(&AVOID_EXCLUSIVE).is_some())
     }
 
     /// All settings for interfaces.
     #[cfg(feature = "cli")]
     fn all(&self) -> impl Iterator<Item = &Settings> {
-        self.rules.iter().map(|rule| &rule.set).chain([&self.defaults, &self.options])
+        self.rules
+            .iter()
+            .map(|rule| &rule.set)
+            .chain([&self.defaults, &self.options])
     }
 
     /// Refuses settings without effect beside others of the same place.
@@ -89,12 +96,17 @@ impl Policy {
     ) -> Result<(), NoEffect> {
         let mut found = None;
         for interface in interfaces {
-            match self.options.without_effect(&self.choice(machine, interface).settings) {
+            match self
+                .options
+                .without_effect(&self.choice(machine, interface).settings)
+            {
                 None => return Ok(()),
                 Some((setting, beside)) => found = Some((setting, beside, &interface.name)),
             }
         }
-        let Some((setting, beside, name)) = found else { return Ok(()) };
+        let Some((setting, beside, name)) = found else {
+            return Ok(());
+        };
         Err(NoEffect(format!(
             "--{setting} has no effect on {name} beside {beside} of the policy file; fix: leave it out"
         )))
@@ -102,13 +114,19 @@ impl Policy {
 
     /// A setting of the machine.
     pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
-        let given = self.options.get(setting).or_else(|| self.machine.get(setting));
+        let given = self
+            .options
+            .get(setting)
+            .or_else(|| self.machine.get(setting));
         given.unwrap_or_else(|| setting.default_value())
     }
 
     /// The settings that apply to an interface.
     pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
-        let mut choice = Choice { settings: self.defaults.clone(), rules: Vec::new() };
+        let mut choice = Choice {
+            settings: self.defaults.clone(),
+            rules: Vec::new(),
+        };
         for (number, rule) in (1..).zip(&self.rules) {
             if rule.matches.holds(machine, interface) {
                 choice.rules.push(number);
@@ -123,7 +141,9 @@ impl Policy {
 impl Choice {
     /// A setting of the interface.
     pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
-        self.settings.get(setting).unwrap_or_else(|| setting.default_value())
+        self.settings
+            .get(setting)
+            .unwrap_or_else(|| setting.default_value())
     }
 }
 
@@ -134,7 +154,11 @@ mod tests {
     use crate::policy::*;
 
     fn interface(name: &str, driver: &str) -> Interface {
-        Interface { name: name.into(), driver: Some(driver.into()), ..Interface::default() }
+        Interface {
+            name: name.into(),
+            driver: Some(driver.into()),
+            ..Interface::default()
+        }
     }
 
     #[test]
@@ -146,17 +170,32 @@ mod tests {
         )
         .unwrap();
         let choice = policy.choice(&Machine::default(), &interface("ens1f0", "mlx5_core"));
-        assert_eq!(choice.get(&SCOPE), Scope::Cpus(CpuSet::parse_list("4-7").unwrap()));
-        assert_eq!((choice.get(&RPS), choice.get(&EXCLUDE).to_string()), (Rps::Off, "0-1".to_owned()));
+        assert_eq!(
+            choice.get(&SCOPE),
+            Scope::Cpus(CpuSet::parse_list("4-7").unwrap())
+        );
+        assert_eq!(
+            (choice.get(&RPS), choice.get(&EXCLUDE).to_string()),
+            (Rps::Off, "0-1".to_owned())
+        );
         assert_eq!(choice.rules, [1, 2]);
         assert_eq!(
-            policy.choice(&Machine::default(), &interface("ens2f0", "mlx5_core")).get(&SCOPE),
+            policy
+                .choice(&Machine::default(), &interface("ens2f0", "mlx5_core"))
+                .get(&SCOPE),
             Scope::Local
         );
-        assert_eq!(policy.choice(&Machine::default(), &interface("ens1f0", "igb")).get(&SCOPE), Scope::All);
+        assert_eq!(
+            policy
+                .choice(&Machine::default(), &interface("ens1f0", "igb"))
+                .get(&SCOPE),
+            Scope::All
+        );
         policy.options = Settings::of([("scope", "remote")]).unwrap();
         assert_eq!(
-            policy.choice(&Machine::default(), &interface("ens1f0", "mlx5_core")).get(&SCOPE),
+            policy
+                .choice(&Machine::default(), &interface("ens1f0", "mlx5_core"))
+                .get(&SCOPE),
             Scope::Remote
         );
     }
@@ -167,14 +206,19 @@ mod tests {
                     siblings = true\navoid-cpu0 = false\nrps = '1-3'\nxps = 'keep'\nrfs = 32768\nchannels = 6\n\
                     group = 'l3'\nskip = true\n";
         let policy = Policy::parse(text);
-        let choice = policy.unwrap().choice(&Machine::default(), &interface("eth0", "igb"));
+        let choice = policy
+            .unwrap()
+            .choice(&Machine::default(), &interface("eth0", "igb"));
         assert_eq!(choice.get(&SCOPE), Scope::Remote);
         assert_eq!(choice.get(&EXCLUDE), CpuSet::single(0));
         assert_eq!(choice.get(&IRQ_CORES), Some(2));
         assert_eq!(choice.get(&PER), Per::L3);
         assert_eq!(choice.get(&WIDEN), Widen::Package);
         assert!(choice.get(&SIBLINGS) && !choice.get(&AVOID_CPU0) && choice.get(&SKIP));
-        assert_eq!(choice.get(&RPS), Rps::Cpus(CpuSet::parse_list("1-3").unwrap()));
+        assert_eq!(
+            choice.get(&RPS),
+            Rps::Cpus(CpuSet::parse_list("1-3").unwrap())
+        );
         assert_eq!(choice.get(&XPS), Xps::Keep);
         assert_eq!(choice.get(&RFS), Rfs::Entries(32768));
         assert_eq!(choice.get(&CHANNELS), ChannelCount::Count(6));
@@ -193,7 +237,8 @@ mod tests {
                 );
                 let policy = Policy::parse(&text).unwrap();
                 let default =
-                    Policy::parse(&format!("[defaults]\n{} = {}\n", entry.key, values[0].0)).unwrap();
+                    Policy::parse(&format!("[defaults]\n{} = {}\n", entry.key, values[0].0))
+                        .unwrap();
                 assert_ne!(policy.defaults, default.defaults, "{text}");
                 let eth0 = interface("eth0", "igb");
                 assert_eq!(
@@ -220,22 +265,43 @@ mod tests {
     fn patterns_have_brackets() {
         let text = "[[rule]]\nmatch = { name = 'eth[02]', driver = 'i[!x]*' }\nset = {}\n";
         let policy = Policy::parse(text).unwrap();
-        let rules = |name, driver| policy.choice(&Machine::default(), &interface(name, driver)).rules;
-        assert_eq!((rules("eth0", "igb"), rules("eth2", "igb")), (vec![1], vec![1]));
+        let rules = |name, driver| {
+            policy
+                .choice(&Machine::default(), &interface(name, driver))
+                .rules
+        };
+        assert_eq!(
+            (rules("eth0", "igb"), rules("eth2", "igb")),
+            (vec![1], vec![1])
+        );
         assert!(rules("eth1", "igb").is_empty() && rules("eth0", "ixgbe").is_empty());
     }
 
     #[test]
     fn groups() {
-        for (given, expected) in
-            [("{ cpus = '4-7' }", "4-7"), ("{ mask = '00000000,000000f0' }", "4-7"), ("'4,5-7'", "4-7")]
-        {
+        for (given, expected) in [
+            ("{ cpus = '4-7' }", "4-7"),
+            ("{ mask = '00000000,000000f0' }", "4-7"),
+            ("'4,5-7'", "4-7"),
+        ] {
             let policy = Policy::parse(&format!("[defaults]\ngroup = {given}\n")).unwrap();
             let group = policy.defaults.get(&GROUP).unwrap();
-            assert_eq!(group, Some(Group::Cpus(CpuSet::parse_list(expected).unwrap())));
+            assert_eq!(
+                group,
+                Some(Group::Cpus(CpuSet::parse_list(expected).unwrap()))
+            );
         }
-        for bad in ["'l2'", "{ cpus = '' }", "{ mask = 'zz' }", "3", "{ cpu = '1' }"] {
-            assert!(Policy::parse(&format!("[defaults]\ngroup = {bad}\n")).is_err(), "{bad}");
+        for bad in [
+            "'l2'",
+            "{ cpus = '' }",
+            "{ mask = 'zz' }",
+            "3",
+            "{ cpu = '1' }",
+        ] {
+            assert!(
+                Policy::parse(&format!("[defaults]\ngroup = {bad}\n")).is_err(),
+                "{bad}"
+            );
         }
     }
 
@@ -254,9 +320,18 @@ mod tests {
                 "[defaults]\nspeed = 'local'\n",
                 "unknown setting `speed`; expected one of scope, exclude, irq-cores, per,",
             ),
-            ("[default]\n", "line 1, column 2: unknown key `default`; did you mean `defaults`?"),
-            ("x = 1\n", "unknown key `x`; expected one of defaults, rule, irqbalance"),
-            ("scope = 'all'\n", "line 1, column 1: `scope` belongs in [defaults], or in the `set` of a rule"),
+            (
+                "[default]\n",
+                "line 1, column 2: unknown key `default`; did you mean `defaults`?",
+            ),
+            (
+                "x = 1\n",
+                "unknown key `x`; expected one of defaults, rule, irqbalance",
+            ),
+            (
+                "scope = 'all'\n",
+                "line 1, column 1: `scope` belongs in [defaults], or in the `set` of a rule",
+            ),
             (
                 "[defaults]\nirqbalance = 'ban'\n",
                 "line 2, column 1: `irqbalance` is a setting of the machine",
@@ -277,18 +352,42 @@ mod tests {
                 "[[rule]]\nmatch = { node = -1 }\nset = {}\n",
                 "line 2, column 18: expected the number of a node",
             ),
-            ("[[rule]]\nmatch = {}\n", "line 1, column 1: the rule has no `set`"),
-            ("[rule]\nmatch = {}\n", "expected rules, each headed by [[rule]]"),
-            ("[defaults]\nxps = 'of'\nexclude = ''\nscope = 'x'\n", "line 2, column 7"),
+            (
+                "[[rule]]\nmatch = {}\n",
+                "line 1, column 1: the rule has no `set`",
+            ),
+            (
+                "[rule]\nmatch = {}\n",
+                "expected rules, each headed by [[rule]]",
+            ),
+            (
+                "[defaults]\nxps = 'of'\nexclude = ''\nscope = 'x'\n",
+                "line 2, column 7",
+            ),
             ("[defaults]\nexclude = '3-1'\n", "runs downwards"),
-            ("[defaults]\nexclude = 3\n", "expected a string: a CPU list such as 0-3,8"),
+            (
+                "[defaults]\nexclude = 3\n",
+                "expected a string: a CPU list such as 0-3,8",
+            ),
             ("[defaults]\nsiblings = 'yes'\n", "expected a boolean"),
             ("[defaults]\nrfs = 0\n", "a number of flows"),
-            ("[defaults]\nrfs = -5\n", "`-5` is not one of keep, off, or a number of flows"),
+            (
+                "[defaults]\nrfs = -5\n",
+                "`-5` is not one of keep, off, or a number of flows",
+            ),
             ("[defaults]\nirq-cores = 0\n", "line 2, column 13"),
-            ("[defaults]\ngroup = { cpus = '1', mask = '2' }\n", "line 2, column 9"),
-            ("[defaults]\ngroup = { cpu = '1' }\n", "line 2, column 11: unknown key `cpu`"),
-            ("[defaults]\ngroup = { mask = 'zz' }\n", "line 2, column 18: `zz` is not a CPU mask"),
+            (
+                "[defaults]\ngroup = { cpus = '1', mask = '2' }\n",
+                "line 2, column 9",
+            ),
+            (
+                "[defaults]\ngroup = { cpu = '1' }\n",
+                "line 2, column 11: unknown key `cpu`",
+            ),
+            (
+                "[defaults]\ngroup = { mask = 'zz' }\n",
+                "line 2, column 18: `zz` is not a CPU mask",
+            ),
         ] {
             let error = Policy::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?} gave {error}");

@@ -40,7 +40,8 @@ const COLUMNS: usize = 120;
 
 /// The file.
 pub fn example() -> String {
-    let (defaults, machine): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|entry| entry.is_for_interfaces());
+    let (defaults, machine): (Vec<_>, Vec<_>) =
+        SETTINGS.iter().partition(|entry| entry.is_for_interfaces());
     let mut text = HEAD.to_owned();
     for line in POLICY.lines() {
         text.push_str(format!("# {line}").trim_end());
@@ -73,7 +74,12 @@ fn add(text: &mut String, entry: &Entry) {
         let _ = write!(text, " {word}");
     }
     text.push('\n');
-    rows(text, values.iter().map(|(value, means)| (value.as_str(), means.as_str())));
+    rows(
+        text,
+        values
+            .iter()
+            .map(|(value, means)| (value.as_str(), means.as_str())),
+    );
     if let Some((value, _)) = values.first() {
         let _ = writeln!(text, "{} = {value}", entry.key);
     }

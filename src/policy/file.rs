@@ -32,15 +32,33 @@ type Item<'t> = Spanned<DeValue<'t>>;
 impl Policy {
     /// Parses a policy file. [`check`](Self::check) holds its CPU numbers against a machine.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        File { text, highest: Cell::new(None) }.policy()
+        File {
+            text,
+            highest: Cell::new(None),
+        }
+        .policy()
     }
 
     /// Refuses CPU numbers of `possible`, the kernel's `nr_cpu_ids`, and above in the policy file.
     pub fn check(&self, possible: u32) -> Result<(), PolicyError> {
         match self.highest {
-            Some(HighestCpu { setting, cpu, line, column }) if cpu >= possible => {
-                let message = ImpossibleCpu { setting, cpu, last: possible.saturating_sub(1) }.to_string();
-                Err(PolicyError { line, column, message })
+            Some(HighestCpu {
+                setting,
+                cpu,
+                line,
+                column,
+            }) if cpu >= possible => {
+                let message = ImpossibleCpu {
+                    setting,
+                    cpu,
+                    last: possible.saturating_sub(1),
+                }
+                .to_string();
+                Err(PolicyError {
+                    line,
+                    column,
+                    message,
+                })
             }
             _ => Ok(()),
         }
@@ -55,35 +73,45 @@ struct File<'t> {
 
 impl<'t> File<'t> {
     fn policy(&self) -> Result<Policy, PolicyError> {
-        let document = DeTable::parse(self.text)
-            .map_err(|error| self.error(error.span().map_or(0, |span| span.start), error.message()))?;
+        let document = DeTable::parse(self.text).map_err(|error| {
+            self.error(error.span().map_or(0, |span| span.start), error.message())
+        })?;
         let mut policy = Policy::default();
         for (key, item) in in_order(document.get_ref()) {
             match key.get_ref().as_ref() {
                 "defaults" => policy.defaults = self.settings(item)?,
                 "rule" => {
                     let rules = item.get_ref().as_array();
-                    let rules =
-                        rules.ok_or_else(|| self.at(item, "expected rules, each headed by [[rule]]"))?;
-                    policy.rules = rules.iter().map(|rule| self.rule(rule)).collect::<Result<_, _>>()?;
+                    let rules = rules
+                        .ok_or_else(|| self.at(item, "expected rules, each headed by [[rule]]"))?;
+                    policy.rules = rules
+                        .iter()
+                        .map(|rule| self.rule(rule))
+                        .collect::<Result<_, _>>()?;
                 }
                 name => match named(name) {
                     Some(entry) if !entry.is_for_interfaces() => {
                         policy.machine.set(entry, self.value(entry, item)?);
                     }
                     Some(_) => {
-                        let text = format!("`{name}` belongs in [defaults], or in the `set` of a rule");
+                        let text =
+                            format!("`{name}` belongs in [defaults], or in the `set` of a rule");
                         return Err(self.at(key, &text));
                     }
                     None => {
                         let machine = SETTINGS.iter().filter(|entry| !entry.is_for_interfaces());
-                        let names = ["defaults", "rule"].into_iter().chain(machine.map(|entry| entry.key));
+                        let names = ["defaults", "rule"]
+                            .into_iter()
+                            .chain(machine.map(|entry| entry.key));
                         return Err(self.unknown("key", key, names));
                     }
                 },
             }
         }
-        Ok(Policy { highest: self.highest.get(), ..policy })
+        Ok(Policy {
+            highest: self.highest.get(),
+            ..policy
+        })
     }
 
     fn rule(&self, item: &Item<'t>) -> Result<Rule, PolicyError> {
@@ -96,7 +124,10 @@ impl<'t> File<'t> {
             }
         }
         let missing = |name| move || self.at(item, &format!("the rule has no `{name}`"));
-        Ok(Rule { matches: matches.ok_or_else(missing("match"))?, set: set.ok_or_else(missing("set"))? })
+        Ok(Rule {
+            matches: matches.ok_or_else(missing("match"))?,
+            set: set.ok_or_else(missing("set"))?,
+        })
     }
 
     fn matches(&self, item: &Item<'t>) -> Result<Match, PolicyError> {
@@ -109,12 +140,19 @@ impl<'t> File<'t> {
                 "pci" => matches.pci = Some(self.pattern(item)?),
                 "node" => {
                     let node = integer(item.get_ref()).and_then(|node| node.parse().ok());
-                    matches.node = Some(node.ok_or_else(|| self.at(item, "expected the number of a node"))?);
+                    matches.node =
+                        Some(node.ok_or_else(|| self.at(item, "expected the number of a node"))?);
                 }
                 "speed" => {
                     let number = integer(item.get_ref());
-                    let text = number.as_deref().or(item.get_ref().as_str()).unwrap_or_default();
-                    matches.speed = Some(text.parse().map_err(|error: String| self.at(item, &error))?);
+                    let text = number
+                        .as_deref()
+                        .or(item.get_ref().as_str())
+                        .unwrap_or_default();
+                    matches.speed = Some(
+                        text.parse()
+                            .map_err(|error: String| self.at(item, &error))?,
+                    );
                 }
                 _ => return Err(self.unknown("condition", key, CONDITIONS.map(|(name, _)| name))),
             }
@@ -122,11 +160,17 @@ impl<'t> File<'t> {
             let value = integer(item.get_ref()).or_else(quoted).unwrap_or_default();
             conditions.push(format!("{} = {value}", key.get_ref()));
         }
-        Ok(Match { text: conditions.join(", "), ..matches })
+        Ok(Match {
+            text: conditions.join(", "),
+            ..matches
+        })
     }
 
     fn pattern(&self, item: &Item<'t>) -> Result<Pattern, PolicyError> {
-        let text = item.get_ref().as_str().ok_or_else(|| self.at(item, "expected a string"))?;
+        let text = item
+            .get_ref()
+            .as_str()
+            .ok_or_else(|| self.at(item, "expected a string"))?;
         Pattern::new(text)
             .map_err(|error| self.at(item, &format!("`{text}` is not a pattern: {}", error.msg)))
     }
@@ -137,10 +181,13 @@ impl<'t> File<'t> {
         for (key, item) in in_order(self.table(item)?) {
             let name = key.get_ref().as_ref();
             match named(name) {
-                Some(entry) if entry.is_for_interfaces() => settings.set(entry, self.value(entry, item)?),
+                Some(entry) if entry.is_for_interfaces() => {
+                    settings.set(entry, self.value(entry, item)?)
+                }
                 Some(_) => {
-                    let text =
-                        format!("`{name}` is a setting of the machine and belongs at the top of the file");
+                    let text = format!(
+                        "`{name}` is a setting of the machine and belongs at the top of the file"
+                    );
                     return Err(self.at(key, &text));
                 }
                 None => {
@@ -155,7 +202,9 @@ impl<'t> File<'t> {
     fn value(&self, entry: &Entry, item: &Item<'t>) -> Result<Value, PolicyError> {
         let value = match item.get_ref() {
             DeValue::Boolean(given) if entry.switch().is_some() => entry.read(&given.to_string()),
-            _ if entry.switch().is_some() => return Err(self.at(item, "expected a boolean, true or false")),
+            _ if entry.switch().is_some() => {
+                return Err(self.at(item, "expected a boolean, true or false"));
+            }
             DeValue::String(text) => entry.read(text),
             DeValue::Integer(_) if entry.number.is_some() => {
                 entry.read(&integer(item.get_ref()).unwrap_or_default())
@@ -169,7 +218,12 @@ impl<'t> File<'t> {
             && self.highest.get().is_none_or(|highest| cpu > highest.cpu)
         {
             let PolicyError { line, column, .. } = self.at(item, "");
-            self.highest.set(Some(HighestCpu { setting: entry.key, cpu, line, column }));
+            self.highest.set(Some(HighestCpu {
+                setting: entry.key,
+                cpu,
+                line,
+                column,
+            }));
         }
         Ok(value)
     }
@@ -178,20 +232,33 @@ impl<'t> File<'t> {
     fn cpus(&self, item: &Item<'t>) -> Result<CpuSet, PolicyError> {
         let mut given = in_order(self.table(item)?).into_iter();
         let (Some((key, text)), None) = (given.next(), given.next()) else {
-            return Err(self.at(item, "expected { cpus = \"4-7\" } or { mask = \"000000f0\" }"));
+            return Err(self.at(
+                item,
+                "expected { cpus = \"4-7\" } or { mask = \"000000f0\" }",
+            ));
         };
         let parse = match key.get_ref().as_ref() {
             "cpus" => CpuSet::parse_list,
             "mask" => CpuSet::parse_mask,
             _ => return Err(self.unknown("key", key, ["cpus", "mask"])),
         };
-        let cpus = parse(text.get_ref().as_str().ok_or_else(|| self.at(text, "expected a string"))?);
+        let cpus = parse(
+            text.get_ref()
+                .as_str()
+                .ok_or_else(|| self.at(text, "expected a string"))?,
+        );
         let cpus = cpus.map_err(|error| self.at(text, &error.to_string()))?;
-        if cpus.is_empty() { Err(self.at(text, "expected at least one CPU")) } else { Ok(cpus) }
+        if cpus.is_empty() {
+            Err(self.at(text, "expected at least one CPU"))
+        } else {
+            Ok(cpus)
+        }
     }
 
     fn table<'d>(&self, item: &'d Item<'t>) -> Result<&'d DeTable<'t>, PolicyError> {
-        item.get_ref().as_table().ok_or_else(|| self.at(item, "expected a table"))
+        item.get_ref()
+            .as_table()
+            .ok_or_else(|| self.at(item, "expected a table"))
     }
 
     fn unknown(
@@ -200,8 +267,14 @@ impl<'t> File<'t> {
         key: &Key<'t>,
         known: impl IntoIterator<Item = &'static str>,
     ) -> PolicyError {
-        let (name, known) = (key.get_ref().as_ref(), known.into_iter().collect::<Vec<_>>());
-        let near = known.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
+        let (name, known) = (
+            key.get_ref().as_ref(),
+            known.into_iter().collect::<Vec<_>>(),
+        );
+        let near = known
+            .iter()
+            .map(|known| (strsim::damerau_levenshtein(name, known), known))
+            .min();
         let fix = match near {
             Some((distance, near)) if distance <= 2 && distance * 2 < name.len() => {
                 format!("did you mean `{near}`?")
@@ -218,8 +291,18 @@ impl<'t> File<'t> {
     fn error(&self, offset: usize, message: &str) -> PolicyError {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        PolicyError { line, column, message: message.to_owned() }
+        let column = before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1;
+        PolicyError {
+            line,
+            column,
+            message: message.to_owned(),
+        }
     }
 }
 
@@ -233,13 +316,22 @@ fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> 
 /// An integer of any base, as decimal text.
 fn integer(value: &DeValue<'_>) -> Option<String> {
     let integer = value.as_integer()?;
-    Some(i64::from_str_radix(integer.as_str(), integer.radix()).ok()?.to_string())
+    Some(
+        i64::from_str_radix(integer.as_str(), integer.radix())
+            .ok()?
+            .to_string(),
+    )
 }
 
 /// A policy file without its comments, which may say anything; `None` when it is none.
 pub fn without_comments(text: &str) -> Option<String> {
     let bare = text.parse::<toml::Table>().ok()?.to_string();
-    let settings = |text| Some(Policy { highest: None, ..Policy::parse(text).ok()? });
+    let settings = |text| {
+        Some(Policy {
+            highest: None,
+            ..Policy::parse(text).ok()?
+        })
+    };
     (settings(&bare)? == settings(text)?).then_some(bare)
 }
 
@@ -249,7 +341,8 @@ mod tests {
 
     #[test]
     fn comments_go_and_the_meaning_stays() {
-        let bare = without_comments("# of machine db7\n[defaults]\nexclude = \"0-1\" # ask Ann\n").unwrap();
+        let bare = without_comments("# of machine db7\n[defaults]\nexclude = \"0-1\" # ask Ann\n")
+            .unwrap();
         assert_eq!(bare, "[defaults]\nexclude = \"0-1\"\n");
         assert_eq!(without_comments("exclude = \n"), None);
     }

@@ -20,7 +20,8 @@ pub use choice::{HighestCpu, Policy};
 pub use file::{PolicyError, without_comments};
 pub use rule::Rule;
 pub use setting::{
-    Entry, Given, ImpossibleCpu, Meaning, NoEffect, Number, Setting, SettingError, Value, Word, possible_cpus,
+    Entry, Given, ImpossibleCpu, Meaning, NoEffect, Number, Setting, SettingError, Value, Word,
+    possible_cpus,
 };
 pub use settings::Settings;
 pub use table::*;

@@ -18,12 +18,21 @@ pub struct Rule {
 /// The keys of `match` in a rule, with their meaning.
 #[cfg(feature = "policy-file")]
 pub(crate) const CONDITIONS: [(&str, &str); 6] = [
-    ("name", "the interface's name, a pattern: \"ens*\", \"eth[02]\""),
+    (
+        "name",
+        "the interface's name, a pattern: \"ens*\", \"eth[02]\"",
+    ),
     ("driver", "the driver's name, a pattern"),
     ("device", "the bus address, a pattern: \"0000:3b:00.?\""),
     ("node", "the interface's node, a number"),
-    ("pci", "PCI vendor and device in hex, a pattern: \"15b3:1017\", \"15b3:*\""),
-    ("speed", "the link's speed in Mbit/s: 10000, \">=25000\", \"<10000\"; an unknown speed matches none"),
+    (
+        "pci",
+        "PCI vendor and device in hex, a pattern: \"15b3:1017\", \"15b3:*\"",
+    ),
+    (
+        "speed",
+        "the link's speed in Mbit/s: 10000, \">=25000\", \"<10000\"; an unknown speed matches none",
+    ),
 ];
 
 /// Conditions on an interface ([`CONDITIONS`]). All given ones must hold.
@@ -45,11 +54,21 @@ impl Match {
             pattern.as_ref().is_none_or(|pattern| pattern.matches(text))
         };
         fits(&self.name, &interface.name)
-            && fits(&self.driver, interface.driver.as_deref().unwrap_or_default())
+            && fits(
+                &self.driver,
+                interface.driver.as_deref().unwrap_or_default(),
+            )
             && fits(&self.device, &interface.device.address)
-            && fits(&self.pci, interface.device.pci_id.as_deref().unwrap_or_default())
-            && self.node.is_none_or(|node| machine.nodes_of(interface).contains(node))
-            && self.speed.is_none_or(|speed| interface.speed_mbps.is_some_and(|mbps| speed.holds(mbps)))
+            && fits(
+                &self.pci,
+                interface.device.pci_id.as_deref().unwrap_or_default(),
+            )
+            && self
+                .node
+                .is_none_or(|node| machine.nodes_of(interface).contains(node))
+            && self
+                .speed
+                .is_none_or(|speed| interface.speed_mbps.is_some_and(|mbps| speed.holds(mbps)))
     }
 }
 
@@ -82,7 +101,10 @@ impl FromStr for Speed {
             "<" => Some((0, mbps.checked_sub(1)?)),
             _ => None,
         });
-        let error = || format!("`{text}` is not a speed in Mbit/s such as 10000, >=25000 or <10000");
-        bounds.map(|(least, most)| Self { least, most }).ok_or_else(error)
+        let error =
+            || format!("`{text}` is not a speed in Mbit/s such as 10000, >=25000 or <10000");
+        bounds
+            .map(|(least, most)| Self { least, most })
+            .ok_or_else(error)
     }
 }

@@ -51,7 +51,11 @@ pub struct Number {
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a number of {} from {}", self.of, self.range.start())?;
-        if *self.range.end() == u32::MAX { Ok(()) } else { write!(f, " to {}", self.range.end()) }
+        if *self.range.end() == u32::MAX {
+            Ok(())
+        } else {
+            write!(f, " to {}", self.range.end())
+        }
     }
 }
 
@@ -146,7 +150,10 @@ impl<T: Clone> Setting<T> {
     /// What a value stands for; `None` for one of another setting.
     pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
         match value {
-            Value::Word(text) => self.all_words().find(|word| word.0 == *text).map(|word| word.1.clone()),
+            Value::Word(text) => self
+                .all_words()
+                .find(|word| word.0 == *text)
+                .map(|word| word.1.clone()),
             Value::Number(number) => self.number.as_ref().map(|(_, meaning)| meaning(*number)),
             Value::Cpus(cpus) => self.cpus.map(|(_, meaning)| meaning(cpus.clone())),
             Value::Nodes(nodes) => self.nodes.map(|(_, meaning)| meaning(nodes.clone())),
@@ -162,12 +169,17 @@ impl Entry {
             return Ok(Value::Word(word));
         }
         if let Some(number) = &self.number
-            && let Some(given) = text.parse().ok().filter(|given| number.range.contains(given))
+            && let Some(given) = text
+                .parse()
+                .ok()
+                .filter(|given| number.range.contains(given))
         {
             return Ok(Value::Number(given));
         }
         if let (Some(_), Some(list)) = (self.nodes, text.strip_prefix("node:"))
-            && let Some(nodes) = NodeSet::parse_list(list).ok().filter(|nodes| !nodes.is_empty())
+            && let Some(nodes) = NodeSet::parse_list(list)
+                .ok()
+                .filter(|nodes| !nodes.is_empty())
         {
             return Ok(Value::Nodes(nodes));
         }
@@ -178,16 +190,28 @@ impl Entry {
             Some(Err(error)) if text.starts_with(|c: char| c.is_ascii_digit()) => {
                 Err(SettingError(error.to_string()))
             }
-            _ => Err(SettingError(format!("`{text}` is not one of {}", self.expected()))),
+            _ => Err(SettingError(format!(
+                "`{text}` is not one of {}",
+                self.expected()
+            ))),
         }
     }
 
     /// The values that it takes, as an error lists them: `auto, off, or a CPU list such as 0-3,8`.
     pub(crate) fn expected(&self) -> String {
         let words = self.shown_words().map(|(word, _)| word.to_owned());
-        let number = self.number.iter().map(|number| format!("or {number} such as {}", number.example));
-        let nodes = self.nodes.iter().map(|_| "a node such as node:1".to_owned());
-        let list = self.cpus.iter().map(|_| "or a CPU list such as 0-3,8".to_owned());
+        let number = self
+            .number
+            .iter()
+            .map(|number| format!("or {number} such as {}", number.example));
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|_| "a node such as node:1".to_owned());
+        let list = self
+            .cpus
+            .iter()
+            .map(|_| "or a CPU list such as 0-3,8".to_owned());
         let all: Vec<String> = words.chain(number).chain(nodes).chain(list).collect();
         let text = all.join(", ");
         text.strip_prefix("or ").map(str::to_owned).unwrap_or(text)
@@ -195,18 +219,38 @@ impl Entry {
 
     /// Its words and what they mean, less the empty one.
     pub fn shown_words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.words.iter().copied().filter(|(word, _)| !word.is_empty())
+        self.words
+            .iter()
+            .copied()
+            .filter(|(word, _)| !word.is_empty())
     }
 
     /// The values that it takes, as a line of the file has them, and what each means; the default first.
     #[cfg(feature = "cli")]
     pub(crate) fn in_file(&self) -> Vec<(String, String)> {
-        let quoted =
-            |word: &str| if self.switch().is_some() { word.to_owned() } else { format!("\"{word}\"") };
-        let words = self.words.iter().map(|&(word, means)| (quoted(word), means.to_owned()));
-        let number = self.number.iter().map(|number| (number.example.to_string(), number.to_string()));
-        let nodes = self.nodes.iter().map(|&means| ("\"node:1\"".to_owned(), means.to_owned()));
-        let cpus = self.cpus.iter().map(|&means| ("\"0-3,8\"".to_owned(), means.to_owned()));
+        let quoted = |word: &str| {
+            if self.switch().is_some() {
+                word.to_owned()
+            } else {
+                format!("\"{word}\"")
+            }
+        };
+        let words = self
+            .words
+            .iter()
+            .map(|&(word, means)| (quoted(word), means.to_owned()));
+        let number = self
+            .number
+            .iter()
+            .map(|number| (number.example.to_string(), number.to_string()));
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|&means| ("\"node:1\"".to_owned(), means.to_owned()));
+        let cpus = self
+            .cpus
+            .iter()
+            .map(|&means| ("\"0-3,8\"".to_owned(), means.to_owned()));
         words.chain(number).chain(nodes).chain(cpus).collect()
     }
 
@@ -228,9 +272,17 @@ impl Entry {
 }
 
 /// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
-pub fn possible_cpus(setting: &'static str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
+pub fn possible_cpus(
+    setting: &'static str,
+    cpus: &CpuSet,
+    possible: u32,
+) -> Result<(), ImpossibleCpu> {
     match cpus.last() {
-        Some(cpu) if cpu >= possible => Err(ImpossibleCpu { setting, cpu, last: possible.saturating_sub(1) }),
+        Some(cpu) if cpu >= possible => Err(ImpossibleCpu {
+            setting,
+            cpu,
+            last: possible.saturating_sub(1),
+        }),
         _ => Ok(()),
     }
 }

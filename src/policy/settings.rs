@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::setting::{Entry, ImpossibleCpu, NoEffect, Setting, SettingError, Value, possible_cpus};
-use crate::policy::table::{GROUP, Group, IRQ_CORES, PER, Per, SCOPE, SETTINGS, Scope, WIDEN, Widen};
+use crate::policy::setting::{
+    Entry, ImpossibleCpu, NoEffect, Setting, SettingError, Value, possible_cpus,
+};
+use crate::policy::table::{
+    GROUP, Group, IRQ_CORES, PER, Per, SCOPE, SETTINGS, Scope, WIDEN, Widen,
+};
 
 /// The setting with this key.
 pub(crate) fn named(key: &str) -> Option<&'static Entry> {
@@ -16,11 +20,16 @@ pub struct Settings(BTreeMap<&'static str, Value>);
 
 impl Settings {
     /// Settings from keys and values as they are typed: `[("scope", "all"), ("rfs", "32768")]`.
-    pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingError> {
+    pub fn of<'a>(
+        given: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, SettingError> {
         let mut settings = Self::default();
         for (key, text) in given {
-            let entry = named(key).ok_or_else(|| SettingError(format!("there is no setting `{key}`")))?;
-            let value = entry.read(text).map_err(|error| SettingError(format!("{key}: {error}")))?;
+            let entry =
+                named(key).ok_or_else(|| SettingError(format!("there is no setting `{key}`")))?;
+            let value = entry
+                .read(text)
+                .map_err(|error| SettingError(format!("{key}: {error}")))?;
             settings.set(entry, value);
         }
         Ok(settings)
@@ -52,15 +61,23 @@ impl Settings {
         let irq_cores = (IRQ_CORES.key, self.get(&IRQ_CORES).flatten().is_some());
         let per = (PER.key, self.get(&PER) == Some(Per::L3));
         let widen = (WIDEN.key, self.get(&WIDEN) == Some(Widen::Package));
-        let (without, beside) = match (all.get(&GROUP).flatten(), all.get(&SCOPE).unwrap_or(Scope::Local)) {
-            (Some(Group::Cpus(cpus)), _) => (vec![scope, irq_cores, per, widen], format!("group {cpus}")),
+        let (without, beside) = match (
+            all.get(&GROUP).flatten(),
+            all.get(&SCOPE).unwrap_or(Scope::Local),
+        ) {
+            (Some(Group::Cpus(cpus)), _) => {
+                (vec![scope, irq_cores, per, widen], format!("group {cpus}"))
+            }
             (_, Scope::Cpus(cpus)) => (vec![irq_cores, per, widen], format!("scope {cpus}")),
             (_, Scope::Nodes(nodes)) => (vec![widen], format!("scope node:{nodes}")),
             (_, Scope::All) => (vec![widen], "scope all".to_owned()),
             (_, Scope::Remote) => (vec![widen], "scope remote".to_owned()),
             (_, Scope::Local | Scope::Hint) => return None,
         };
-        without.into_iter().find(|(_, given)| *given).map(|(key, _)| (key, beside))
+        without
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(key, _)| (key, beside))
     }
 
     /// Whether nothing is given here.
@@ -70,7 +87,8 @@ impl Settings {
 
     /// Takes over what is given in `other`.
     pub(crate) fn override_with(&mut self, other: &Self) {
-        self.0.extend(other.0.iter().map(|(key, value)| (*key, value.clone())));
+        self.0
+            .extend(other.0.iter().map(|(key, value)| (*key, value.clone())));
     }
 
     /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.

@@ -53,7 +53,11 @@ pub static SCOPE: Setting<Scope> = Setting {
     words: &[
         Word("all", Scope::All, "every node"),
         Word("remote", Scope::Remote, "every node but its own"),
-        Word("hint", Scope::Hint, "where the driver hints, whatever node that is"),
+        Word(
+            "hint",
+            Scope::Hint,
+            "where the driver hints, whatever node that is",
+        ),
     ],
     number: None,
     cpus: Some(("these CPUs", Scope::Cpus)),
@@ -79,7 +83,14 @@ pub static IRQ_CORES: Setting<Option<usize>> = Setting {
     note: "The rest is left to applications.",
     default: Word("all", None, "as many as there are queues"),
     words: &[],
-    number: Some((Number { range: 1..=65_536, of: "cores", example: 4 }, |cores| Some(cores as usize))),
+    number: Some((
+        Number {
+            range: 1..=65_536,
+            of: "cores",
+            example: 4,
+        },
+        |cores| Some(cores as usize),
+    )),
     cpus: None,
     nodes: None,
     given: Given::Anywhere,
@@ -130,7 +141,11 @@ pub static SIBLINGS: Setting<bool> = Setting {
     help: "Whether SMT siblings count as cores of their own",
     note: "",
     default: Word("false", false, "count a core and its SMT siblings as one"),
-    words: &[Word("true", true, "count SMT siblings as cores of their own")],
+    words: &[Word(
+        "true",
+        true,
+        "count SMT siblings as cores of their own",
+    )],
     number: None,
     cpus: None,
     nodes: None,
@@ -142,7 +157,11 @@ pub static AVOID_CPU0: Setting<bool> = Setting {
     help: "Whether the core of CPU 0 is used last",
     note: "",
     default: Word("true", true, "use the core of CPU 0 last"),
-    words: &[Word("false", false, "treat the core of CPU 0 like any other")],
+    words: &[Word(
+        "false",
+        false,
+        "treat the core of CPU 0 like any other",
+    )],
     number: None,
     cpus: None,
     nodes: None,
@@ -154,7 +173,11 @@ pub static AVOID_EXCLUSIVE: Setting<bool> = Setting {
     help: "Whether CPUs that a cgroup has alone are left out like isolated ones",
     note: "nicpin watch leaves them out unless the file has this setting.",
     default: Word("false", false, "treat them like any other"),
-    words: &[Word("true", true, "leave out CPUs that a cgroup has alone (cpuset partitions)")],
+    words: &[Word(
+        "true",
+        true,
+        "leave out CPUs that a cgroup has alone (cpuset partitions)",
+    )],
     number: None,
     cpus: None,
     nodes: None,
@@ -192,7 +215,11 @@ pub static XPS: Setting<Xps> = Setting {
     key: "xps",
     help: "Transmit packet steering",
     note: "",
-    default: Word("auto", Xps::Auto, "each CPU sends on the queue that completes nearest"),
+    default: Word(
+        "auto",
+        Xps::Auto,
+        "each CPU sends on the queue that completes nearest",
+    ),
     words: &[
         Word("off", Xps::Off, "none"),
         Word("keep", Xps::Keep, "leave unchanged"),
@@ -224,7 +251,11 @@ pub static RFS: Setting<Rfs> = Setting {
     words: &[Word("off", Rfs::Off, "none")],
     // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
     number: Some((
-        Number { range: 1..=1 << 29, of: "flows over all interfaces", example: 32768 },
+        Number {
+            range: 1..=1 << 29,
+            of: "flows over all interfaces",
+            example: 32768,
+        },
         Rfs::Entries,
     )),
     cpus: None,
@@ -244,8 +275,19 @@ pub static RSS: Setting<RssQueues> = Setting {
     help: "Receive queues that RSS's indirection table sends flows to, evenly",
     note: "Only the table of context 0; the hash function and its key stay.",
     default: Word("keep", RssQueues::Keep, "leave unchanged"),
-    words: &[Word("candidates", RssQueues::Candidates, "one queue on each candidate core")],
-    number: Some((Number { range: 1..=65_536, of: "queues", example: 4 }, RssQueues::First)),
+    words: &[Word(
+        "candidates",
+        RssQueues::Candidates,
+        "one queue on each candidate core",
+    )],
+    number: Some((
+        Number {
+            range: 1..=65_536,
+            of: "queues",
+            example: 4,
+        },
+        RssQueues::First,
+    )),
     cpus: None,
     nodes: None,
     given: Given::Anywhere,
@@ -261,7 +303,11 @@ pub static RDMA: Setting<Rdma> = Setting {
     key: "rdma",
     help: "Vectors that signal RDMA completions",
     note: "",
-    default: Word("spread", Rdma::Spread, "as queue vectors, after all of them"),
+    default: Word(
+        "spread",
+        Rdma::Spread,
+        "as queue vectors, after all of them",
+    ),
     words: &[Word("keep", Rdma::Keep, "leave unchanged")],
     number: None,
     cpus: None,
@@ -303,8 +349,19 @@ pub static CHANNELS: Setting<ChannelCount> = Setting {
     help: "Channels of the device",
     note: "With most drivers, a change takes the link down for a moment.",
     default: Word("keep", ChannelCount::Keep, "leave unchanged"),
-    words: &[Word("auto", ChannelCount::Auto, "one receiving channel for each candidate core")],
-    number: Some((Number { range: 1..=u32::MAX, of: "receiving channels", example: 8 }, ChannelCount::Count)),
+    words: &[Word(
+        "auto",
+        ChannelCount::Auto,
+        "one receiving channel for each candidate core",
+    )],
+    number: Some((
+        Number {
+            range: 1..=u32::MAX,
+            of: "receiving channels",
+            example: 8,
+        },
+        ChannelCount::Count,
+    )),
     cpus: None,
     nodes: None,
     given: Given::Anywhere,
@@ -321,9 +378,15 @@ pub static GROUP: Setting<Option<Group>> = Setting {
     help: "Several CPUs for each vector in place of one",
     note: "",
     default: Word("off", None, "one CPU for each vector"),
-    words: &[Word("l3", Some(Group::L3), "all CPUs of the L3 domain of its CPU")],
+    words: &[Word(
+        "l3",
+        Some(Group::L3),
+        "all CPUs of the L3 domain of its CPU",
+    )],
     number: None,
-    cpus: Some(("these CPUs for every vector", |cpus| Some(Group::Cpus(cpus)))),
+    cpus: Some(("these CPUs for every vector", |cpus| {
+        Some(Group::Cpus(cpus))
+    })),
     nodes: None,
     given: Given::InFile,
 };
@@ -357,7 +420,11 @@ pub static IRQBALANCE: Setting<Balancer> = Setting {
     note: "",
     default: Word("ban", Balancer::Ban, "have it leave the planned IRQs alone"),
     words: &[
-        Word("stop", Balancer::Stop, "stop its service; restore starts it again"),
+        Word(
+            "stop",
+            Balancer::Stop,
+            "stop its service; restore starts it again",
+        ),
         Word("ignore", Balancer::Ignore, "let it move planned vectors"),
         Word("refuse", Balancer::Refuse, "write nothing while it runs"),
     ],

@@ -81,10 +81,19 @@ impl BandwidthTest {
             let free = free_kib(node).map_or(LEAST * 4, |kib| kib.saturating_mul(1024));
             (wanted.min(free / 4)) & !0xf_ffff
         };
-        let memory = nodes.iter().map(|node| (node, size(node))).filter(|&(_, size)| size > 0);
+        let memory = nodes
+            .iter()
+            .map(|node| (node, size(node)))
+            .filter(|&(_, size)| size > 0);
         let topology = &machine.topology;
-        let readers = topology.nodes.iter().map(|(&id, node)| (id, readers(topology, &node.cpus, allowed)));
-        Self { memory: memory.collect(), readers: readers.filter(|(_, cpus)| !cpus.is_empty()).collect() }
+        let readers = topology
+            .nodes
+            .iter()
+            .map(|(&id, node)| (id, readers(topology, &node.cpus, allowed)));
+        Self {
+            memory: memory.collect(),
+            readers: readers.filter(|(_, cpus)| !cpus.is_empty()).collect(),
+        }
     }
 
     /// How many pairs there are.
@@ -102,7 +111,13 @@ impl BandwidthTest {
                 before(rates.len());
                 let bytes_per_second = read(&buffer, cpus)?;
                 let (cpus_of, threads) = (*cpus_of, cpus.len());
-                rates.push(Rate { cpus_of, memory_of, threads, buffer: size, bytes_per_second });
+                rates.push(Rate {
+                    cpus_of,
+                    memory_of,
+                    threads,
+                    buffer: size,
+                    bytes_per_second,
+                });
             }
         }
         rates.sort_by_key(|rate| (rate.cpus_of, rate.memory_of));
@@ -115,7 +130,11 @@ fn readers(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     let allowed = cpus.intersection(allowed);
     let plain = allowed.difference(&topology.isolated_or_nohz());
     let usable = if plain.is_empty() { allowed } else { plain };
-    topology.cores.iter().filter_map(|core| core.intersection(&usable).first()).collect()
+    topology
+        .cores
+        .iter()
+        .filter_map(|core| core.intersection(&usable).first())
+        .collect()
 }
 
 /// A buffer on a node.
@@ -124,9 +143,16 @@ fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
     let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
     let buffer = sys::pages_of(node, size).map_err(refused)?;
     for at in [0, size / 2, size.saturating_sub(1)] {
-        let got = buffer.get(at).map(sys::node_of).transpose().map_err(refused)?;
+        let got = buffer
+            .get(at)
+            .map(sys::node_of)
+            .transpose()
+            .map_err(refused)?;
         if let Some(got) = got.filter(|&got| got != node) {
-            return Err(BandwidthError::Elsewhere { requested: node, got });
+            return Err(BandwidthError::Elsewhere {
+                requested: node,
+                got,
+            });
         }
     }
     Ok(buffer)
@@ -148,7 +174,10 @@ fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
             readers.push(started.map_err(BandwidthError::Thread)?);
         }
         let lost = || BandwidthError::Thread(io::ErrorKind::Other.into());
-        readers.into_iter().map(|reader| reader.join().unwrap_or_else(|_| Err(lost()))).collect()
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap_or_else(|_| Err(lost())))
+            .collect()
     });
     Ok(rates?.into_iter().sum())
 }
@@ -158,9 +187,9 @@ fn rate(part: &[[u8; 8]]) -> u64 {
     let start = Instant::now();
     let mut bytes = 0_u128;
     while start.elapsed() < TIME {
-        black_box(
-            black_box(part).iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word))),
-        );
+        black_box(black_box(part).iter().fold(0, |sum: u64, word| {
+            sum.wrapping_add(u64::from_ne_bytes(*word))
+        }));
         bytes += size_of_val(part) as u128;
     }
     let nanoseconds = start.elapsed().as_nanos().max(1);

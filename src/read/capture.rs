@@ -86,7 +86,9 @@ impl Capture {
         let mut capture = Self {
             tree,
             refused: record.refused.into_iter().collect(),
-            interfaces: machine.as_ref().map_or(0, |machine| machine.interfaces.len()),
+            interfaces: machine
+                .as_ref()
+                .map_or(0, |machine| machine.interfaces.len()),
             unreadable: machine.err(),
             redacted: Vec::new(),
             root,
@@ -102,7 +104,8 @@ impl Capture {
         without_comments: fn(&str) -> Option<String>,
         names: bool,
     ) -> Result<(), FileError> {
-        let Redacted { tree, changes } = redact::redact(&self.tree, &self.root, without_comments, names)?;
+        let Redacted { tree, changes } =
+            redact::redact(&self.tree, &self.root, without_comments, names)?;
         self.tree = tree;
         self.redacted = changes;
         Ok(())
@@ -117,7 +120,9 @@ impl Capture {
         for (interface, address) in redact::addresses(&self.root)? {
             lines += &format!("address {interface} {address}\n");
         }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
         lines += &format!("unix-time {}\n", now.as_secs());
         self.tree.append(ABOUT, &lines);
         Ok(())
@@ -130,13 +135,19 @@ impl Capture {
 
     /// The number of files and links.
     pub fn files(&self) -> usize {
-        self.tree.iter().filter(|(_, entry)| !matches!(entry, Entry::Directory(_))).count()
+        self.tree
+            .iter()
+            .filter(|(_, entry)| !matches!(entry, Entry::Directory(_)))
+            .count()
     }
 
     /// Adds the file that names the capture's format.
     fn describe(&mut self) -> Result<(), CaptureError> {
         let about = self.root.read_opt(ABOUT)?.unwrap_or_default();
-        let kept = about.lines().find_map(|line| line.strip_prefix("kernel ")).map(str::to_owned);
+        let kept = about
+            .lines()
+            .find_map(|line| line.strip_prefix("kernel "))
+            .map(str::to_owned);
         let kernel = match self.root.read_opt(RELEASE)? {
             Some(release) => Some(release.trim().to_owned()),
             // The capture of a capture.
@@ -151,19 +162,26 @@ impl Capture {
 }
 
 fn file(mode: u32, text: String) -> Entry {
-    Entry::File(TreeFile { mode, text: text.into() })
+    Entry::File(TreeFile {
+        mode,
+        text: text.into(),
+    })
 }
 
 fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
-    tree.add(path, entry).map_err(|reason| CaptureError::Place { path: path.to_owned(), reason })
+    tree.add(path, entry).map_err(|reason| CaptureError::Place {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 /// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
     let stat = |path: &str| record.files.get(path).map(|file| &*file.text);
-    let strange =
-        |path: &str| tools::is_stranger(path, stat) || record.answers.contains_key(path) || path == ABOUT;
+    let strange = |path: &str| {
+        tools::is_stranger(path, stat) || record.answers.contains_key(path) || path == ABOUT
+    };
     let mut paths: Vec<&String> = record.paths.iter().filter(|path| !strange(path)).collect();
     // Files that were read come first, with their content; then paths that were only looked up.
     paths.sort_by_key(|path| !record.files.contains_key(*path));
@@ -174,15 +192,24 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         if tree.entry(&place).is_some() || record.unread.contains_key(path) {
             continue;
         }
-        let seen =
-            record.files.get(path).cloned().unwrap_or_else(|| TreeFile { mode, ..TreeFile::default() });
+        let seen = record.files.get(path).cloned().unwrap_or_else(|| TreeFile {
+            mode,
+            ..TreeFile::default()
+        });
         let changed = match path.as_str() {
             INTERRUPTS => Some(without_counts(&seen.text)),
             _ if is_meminfo(path) => Some(without_use(&seen.text)),
             _ => tools::bare(path, &seen.text).or_else(|| others::bare(path, &seen.text)),
         };
         let text = changed.map_or(seen.text, Into::into);
-        add(&mut tree, &place, Entry::File(TreeFile { mode: seen.mode, text }))?;
+        add(
+            &mut tree,
+            &place,
+            Entry::File(TreeFile {
+                mode: seen.mode,
+                text,
+            }),
+        )?;
     }
     for (path, names) in &record.lists {
         for name in names.iter().filter(|name| is_fact(path, name)) {
@@ -202,7 +229,9 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
 
 /// Whether the names in a directory are facts themselves, without being opened.
 fn is_fact(directory: &str, name: &str) -> bool {
-    directory.ends_with("/msi_irqs") || name.starts_with("lower_") || tools::is_fact(directory, name)
+    directory.ends_with("/msi_irqs")
+        || name.starts_with("lower_")
+        || tools::is_fact(directory, name)
 }
 
 /// Adds the directories and links on the way to a path. Where it ends at a file, the file's place and mode.
@@ -233,7 +262,10 @@ fn walk(
         match entry {
             Some(Entry::Directory(_)) => {
                 tree.add_directory(&next)
-                    .map_err(|reason| CaptureError::Place { path: next.clone(), reason })?;
+                    .map_err(|reason| CaptureError::Place {
+                        path: next.clone(),
+                        reason,
+                    })?;
                 done = next;
             }
             Some(Entry::Link(target)) => {
@@ -260,7 +292,11 @@ fn walk(
 fn inside(directory: &str, target: &str) -> String {
     let depth = directory.matches('/').count();
     let mut above = 0_usize;
-    for (down, part) in target.split('/').filter(|part| !part.is_empty() && *part != ".").enumerate() {
+    for (down, part) in target
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .enumerate()
+    {
         if part == ".." && above == down {
             above += 1;
         }
@@ -268,7 +304,10 @@ fn inside(directory: &str, target: &str) -> String {
     if !target.starts_with('/') && above <= depth {
         return target.to_owned();
     }
-    let rest: Vec<&str> = target.split('/').filter(|part| !["", ".", ".."].contains(part)).collect();
+    let rest: Vec<&str> = target
+        .split('/')
+        .filter(|part| !["", ".", ".."].contains(part))
+        .collect();
     format!("{}{}", "../".repeat(depth), rest.join("/"))
 }
 
@@ -279,7 +318,11 @@ mod tests {
     #[test]
     fn links_stay_inside() {
         for (directory, target, expected) in [
-            ("/sys/class/net", "../../devices/card/net/eth0", "../../devices/card/net/eth0"),
+            (
+                "/sys/class/net",
+                "../../devices/card/net/eth0",
+                "../../devices/card/net/eth0",
+            ),
             ("/proc", "self/net", "self/net"),
             ("/sys/class", "/sys/devices/x", "../../sys/devices/x"),
             ("", "/sys", "sys"),

@@ -42,18 +42,24 @@ pub fn partitions(root: &Root) -> Result<Partitions, FileError> {
     for _ in 0..MAX_DEPTH {
         let mut below = Vec::new();
         for parent in std::mem::take(&mut level) {
-            let Some(names) = root.list(&parent)? else { continue };
+            let Some(names) = root.list(&parent)? else {
+                continue;
+            };
             found.cut |= names.len() > names_left;
             for name in names.into_iter().take(names_left) {
                 names_left -= 1;
                 let cgroup = format!("{parent}/{name}");
                 // Absent below a file, and where the cgroup above does not give cpusets to its children.
-                let Some(partition) = root.read_opt(&format!("{cgroup}/{PARTITION}"))? else { continue };
+                let Some(partition) = root.read_opt(&format!("{cgroup}/{PARTITION}"))? else {
+                    continue;
+                };
                 let given = read_list(root, &format!("{cgroup}/{EXCLUSIVE}"))?.unwrap_or_default();
                 let is_partition = is_valid(&partition);
                 if is_partition {
                     found.cpus.add(&given);
-                    found.cpus.add(&read_list(root, &format!("{cgroup}/{EFFECTIVE}"))?.unwrap_or_default());
+                    found.cpus.add(
+                        &read_list(root, &format!("{cgroup}/{EFFECTIVE}"))?.unwrap_or_default(),
+                    );
                 }
                 if is_partition || !given.is_empty() {
                     below.push(cgroup.clone());

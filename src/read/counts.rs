@@ -23,30 +23,55 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError>
     let mut cpus: Vec<u32> = Vec::new();
     let mut rows = BTreeMap::new();
     for &irq in irqs {
-        let Some(text) = file(irq, "per_cpu_count")? else { continue };
+        let Some(text) = file(irq, "per_cpu_count")? else {
+            continue;
+        };
         let counts: Vec<u32> = text.trim_end().split(',').map(count).collect();
         if cpus.is_empty() {
             let possible = read_list(root, POSSIBLE)?;
-            cpus = possible.map_or_else(|| (0..).take(counts.len()).collect(), |cpus| cpus.iter().collect());
+            cpus = possible.map_or_else(
+                || (0..).take(counts.len()).collect(),
+                |cpus| cpus.iter().collect(),
+            );
         }
         if counts.len() != cpus.len() {
             let path = format!("{IRQS}/{irq}/per_cpu_count");
             let (found, expected) = (counts.len(), cpus.len());
-            return Err(root.content_error(&path, format!("has {found} counts for {expected} possible CPUs")));
+            return Err(root.content_error(
+                &path,
+                format!("has {found} counts for {expected} possible CPUs"),
+            ));
         }
-        let whose: Result<Vec<_>, _> =
-            ["chip_name", "hwirq", "actions"].map(|name| file(irq, name)).into_iter().collect();
-        let whose: Vec<String> =
-            whose?.into_iter().flatten().map(|text| text.trim_end().to_owned()).collect();
-        rows.insert(irq, CountRow { counts, whose: whose.join(" ") });
+        let whose: Result<Vec<_>, _> = ["chip_name", "hwirq", "actions"]
+            .map(|name| file(irq, name))
+            .into_iter()
+            .collect();
+        let whose: Vec<String> = whose?
+            .into_iter()
+            .flatten()
+            .map(|text| text.trim_end().to_owned())
+            .collect();
+        rows.insert(
+            irq,
+            CountRow {
+                counts,
+                whose: whose.join(" "),
+            },
+        );
     }
-    if rows.is_empty() { counts(root, irqs) } else { Ok(Counts { cpus, rows }) }
+    if rows.is_empty() {
+        counts(root, irqs)
+    } else {
+        Ok(Counts { cpus, rows })
+    }
 }
 
 /// Reads the counts of these IRQs and skips all other rows.
 pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError> {
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(InterruptsError::CutOff { line: text.lines().count() });
+        return Err(InterruptsError::CutOff {
+            line: text.lines().count(),
+        });
     }
     let cpus: Vec<u32> = columns(text).collect();
     if cpus.is_empty() {
@@ -54,18 +79,35 @@ pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError
     }
     let mut rows = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()).skip(1) {
-        let Some((label, rest)) = text.split_once(':') else { continue };
-        let Some(irq) = label.trim_start().parse().ok().filter(|irq| irqs.contains(irq)) else {
+        let Some((label, rest)) = text.split_once(':') else {
+            continue;
+        };
+        let Some(irq) = label
+            .trim_start()
+            .parse()
+            .ok()
+            .filter(|irq| irqs.contains(irq))
+        else {
             continue;
         };
         let (found, length) = skip_counts(rest.as_bytes(), cpus.len());
         if found < cpus.len() {
-            return Err(InterruptsError::Torn { line, found, expected: cpus.len() });
+            return Err(InterruptsError::Torn {
+                line,
+                found,
+                expected: cpus.len(),
+            });
         }
         // The skipped text is blanks and digits.
         let (counts, tail) = rest.split_at(length);
         let counts = counts.split_ascii_whitespace().map(count).collect();
-        rows.insert(irq, CountRow { counts, whose: tail.trim().to_owned() });
+        rows.insert(
+            irq,
+            CountRow {
+                counts,
+                whose: tail.trim().to_owned(),
+            },
+        );
     }
     Ok(Counts { cpus, rows })
 }
@@ -75,7 +117,9 @@ fn count(digits: &str) -> u32 {
     digits
         .bytes()
         .filter(u8::is_ascii_digit)
-        .fold(0, |sum: u32, digit| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
+        .fold(0, |sum: u32, digit| {
+            sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
+        })
 }
 
 #[cfg(test)]
@@ -88,18 +132,30 @@ mod tests {
                     10:  1  2\n 11:          0          5 10000000000  chip  a, b\nNMI:  1  2  3  Non\nERR:  4\n";
         let counts = parse(text, &BTreeSet::from([9, 11, 12])).unwrap();
         assert_eq!(counts.cpus, [0, 2, 7]);
-        let rows: Vec<_> =
-            counts.rows.iter().map(|(irq, row)| (*irq, &row.counts[..], &row.whose[..])).collect();
+        let rows: Vec<_> = counts
+            .rows
+            .iter()
+            .map(|(irq, row)| (*irq, &row.counts[..], &row.whose[..]))
+            .collect();
         // 10^10 is 1410065408 beyond two times 2^32.
-        let expected: [(u32, &[u32], &str); 2] =
-            [(9, &[17, u32::MAX, 3], "PCI-MSI 0-edge      eth0"), (11, &[0, 5, 1_410_065_408], "chip  a, b")];
+        let expected: [(u32, &[u32], &str); 2] = [
+            (9, &[17, u32::MAX, 3], "PCI-MSI 0-edge      eth0"),
+            (11, &[0, 5, 1_410_065_408], "chip  a, b"),
+        ];
         assert_eq!(rows, expected);
         assert_eq!(
             parse(text, &BTreeSet::from([10])),
-            Err(InterruptsError::Torn { line: 3, found: 2, expected: 3 })
+            Err(InterruptsError::Torn {
+                line: 3,
+                found: 2,
+                expected: 3
+            })
         );
         let cut = text.trim_end();
-        assert_eq!(parse(cut, &BTreeSet::new()), Err(InterruptsError::CutOff { line: 6 }));
+        assert_eq!(
+            parse(cut, &BTreeSet::new()),
+            Err(InterruptsError::CutOff { line: 6 })
+        );
         assert_eq!(parse("", &BTreeSet::new()), Err(InterruptsError::NoHeader));
     }
 }

@@ -65,7 +65,14 @@ struct Open {
 impl Documents {
     pub fn new(source: &str) -> Self {
         let source = source.to_owned();
-        Self { source, lines: 0, open: BTreeMap::new(), first: None, found: 0, reported: false }
+        Self {
+            source,
+            lines: 0,
+            open: BTreeMap::new(),
+            first: None,
+            found: 0,
+            reported: false,
+        }
     }
 
     /// Takes the next line.
@@ -85,7 +92,13 @@ impl Documents {
             let Some(open) = self.open.get_mut(&host) else {
                 rest = rest.trim_start_matches(|c: char| c.is_whitespace() || "[],".contains(c));
                 if rest.starts_with('{') && self.open.len() < MOST_OPEN {
-                    self.open.insert(host.clone(), Open { line: self.lines, ..Open::default() });
+                    self.open.insert(
+                        host.clone(),
+                        Open {
+                            line: self.lines,
+                            ..Open::default()
+                        },
+                    );
                     continue;
                 }
                 if !rest.is_empty() {
@@ -103,7 +116,12 @@ impl Documents {
             rest = &rest[end..];
             if let Some(Open { line, text, .. }) = self.open.remove(&host) {
                 self.complete(
-                    Document { source: self.place(line), host: host.clone(), alone: false, text },
+                    Document {
+                        source: self.place(line),
+                        host: host.clone(),
+                        alone: false,
+                        text,
+                    },
                     give,
                 );
             }
@@ -120,7 +138,10 @@ impl Documents {
             give(self.unfinished(host.as_deref(), open));
         }
         if self.found == 0 && self.open.is_empty() && !self.reported {
-            give(Printed::Failed { source: self.source, error: "holds no JSON of nicpin".to_owned() });
+            give(Printed::Failed {
+                source: self.source,
+                error: "holds no JSON of nicpin".to_owned(),
+            });
         }
     }
 
@@ -142,7 +163,10 @@ impl Documents {
 
     fn unfinished(&self, host: Option<&str>, open: &Open) -> Printed {
         let source = host.map_or_else(|| self.place(open.line), str::to_owned);
-        Printed::Failed { source, error: "the JSON document does not end".to_owned() }
+        Printed::Failed {
+            source,
+            error: "the JSON document does not end".to_owned(),
+        }
     }
 
     /// A line that belongs to no document.
@@ -151,17 +175,31 @@ impl Documents {
             // What clush says of the hosts themselves: 1 and 2 are exit codes of check.
             Some(tool) if tool == "clush" => {
                 if let Some((hosts, text)) = line.split_once(": ")
-                    && !["1", "2"].iter().any(|code| text == format!("exited with exit code {code}"))
+                    && !["1", "2"]
+                        .iter()
+                        .any(|code| text == format!("exited with exit code {code}"))
                 {
-                    give(Printed::Text { host: hosts.to_owned(), line: text.to_owned() });
+                    give(Printed::Text {
+                        host: hosts.to_owned(),
+                        line: text.to_owned(),
+                    });
                 }
             }
-            Some(host) => give(Printed::Text { host, line: line.to_owned() }),
+            Some(host) => give(Printed::Text {
+                host,
+                line: line.to_owned(),
+            }),
             None if self.reported => {}
             None => {
                 self.reported = true;
-                let error = format!("is no JSON of nicpin: {}", line.chars().take(80).collect::<String>());
-                give(Printed::Failed { source: self.place(self.lines), error });
+                let error = format!(
+                    "is no JSON of nicpin: {}",
+                    line.chars().take(80).collect::<String>()
+                );
+                give(Printed::Failed {
+                    source: self.place(self.lines),
+                    error,
+                });
             }
         }
     }
@@ -195,11 +233,22 @@ impl Open {
 
 /// The name of the host before a line, if there is one, and the rest.
 fn split(line: &str) -> (Option<&str>, &str) {
-    let is_name =
-        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "._-:@%".contains(c));
+    let is_name = |name: &&str| {
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || "._-:@%".contains(c))
+    };
     // A host without output has an empty line.
-    let line_end = line.strip_suffix(':').filter(|name| is_name(name)).map(|name| (name, ""));
-    match line.split_once(": ").or(line_end).filter(|(name, _)| is_name(name)) {
+    let line_end = line
+        .strip_suffix(':')
+        .filter(|name| is_name(name))
+        .map(|name| (name, ""));
+    match line
+        .split_once(": ")
+        .or(line_end)
+        .filter(|(name, _)| is_name(name))
+    {
         Some((name, rest)) => (Some(name), rest),
         None => (None, line),
     }
@@ -220,13 +269,27 @@ mod tests {
 
     fn document(source: &str, host: Option<&str>, alone: bool, text: &str) -> Printed {
         let (source, host, text) = (source.to_owned(), host.map(str::to_owned), text.to_owned());
-        Printed::Document(Document { source, host, alone, text })
+        Printed::Document(Document {
+            source,
+            host,
+            alone,
+            text,
+        })
     }
 
     #[test]
     fn documents_of_one_and_of_many_lines() {
-        assert_eq!(printed(&["{\"a\": 1}\n"]), [document("f:1", None, true, "{\"a\": 1}")]);
-        let many = printed(&["{", "  \"a\": \"}\\\"{\"", "}", "{\"b\": [{}]} {}", "[{}, {}]"]);
+        assert_eq!(
+            printed(&["{\"a\": 1}\n"]),
+            [document("f:1", None, true, "{\"a\": 1}")]
+        );
+        let many = printed(&[
+            "{",
+            "  \"a\": \"}\\\"{\"",
+            "}",
+            "{\"b\": [{}]} {}",
+            "[{}, {}]",
+        ]);
         let one = |line, text| document(line, None, false, text);
         assert_eq!(
             many,
@@ -242,17 +305,31 @@ mod tests {
 
     #[test]
     fn lines_of_hosts_alternate() {
-        let found = printed(&["h1: {", "h2: {", "h1:   \"a\": 1", "h2: }", "h1: }", "h3: {}"]);
+        let found = printed(&[
+            "h1: {",
+            "h2: {",
+            "h1:   \"a\": 1",
+            "h2: }",
+            "h1: }",
+            "h3: {}",
+        ]);
         let of = |line, host, text| document(line, Some(host), false, text);
         assert_eq!(
             found,
-            [of("f:2", "h2", "{\n}"), of("f:1", "h1", "{\n  \"a\": 1\n}"), of("f:6", "h3", "{}")]
+            [
+                of("f:2", "h2", "{\n}"),
+                of("f:1", "h1", "{\n  \"a\": 1\n}"),
+                of("f:6", "h3", "{}")
+            ]
         );
     }
 
     #[test]
     fn what_is_no_document_is_named_and_the_rest_goes_on() {
-        let text = |host: &str, line: &str| Printed::Text { host: host.to_owned(), line: line.to_owned() };
+        let text = |host: &str, line: &str| Printed::Text {
+            host: host.to_owned(),
+            line: line.to_owned(),
+        };
         let failed = |source: &str, error: &str| Printed::Failed {
             source: source.to_owned(),
             error: error.to_owned(),

@@ -25,7 +25,9 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
         return Ok(!root.exists(&path));
     }
     let shown = |file: &str| -> Result<String, FileError> {
-        let text = root.read_opt(&format!("/sys/class/net/{interface}/{file}"))?.unwrap_or_default();
+        let text = root
+            .read_opt(&format!("/sys/class/net/{interface}/{file}"))?
+            .unwrap_or_default();
         Ok(text.trim().to_ascii_lowercase())
     };
     let same = match ioctls::get_identity(interface) {
@@ -46,18 +48,28 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
 }
 
 /// The versions of an interface's driver and firmware, where the driver reports them.
-pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>), FileError> {
+pub(crate) fn versions(
+    root: &Root,
+    interface: &str,
+) -> Result<(Option<String>, Option<String>), FileError> {
     let path = format!("{ETHTOOL}/{interface}/driver");
     let text = if root.is_real() {
         let [version, firmware, _] = ioctls::get_driver(interface).unwrap_or_default();
-        let text = format!("version {}\nfirmware {}\n", one_line(&version), one_line(&firmware));
+        let text = format!(
+            "version {}\nfirmware {}\n",
+            one_line(&version),
+            one_line(&firmware)
+        );
         root.remember(&path, || text.clone());
         text
     } else {
         root.read_opt(&path)?.unwrap_or_default()
     };
     let field = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.trim();
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?
+            .trim();
         (!value.is_empty() && value != "N/A").then(|| value.to_owned())
     };
     Ok((field("version"), field("firmware")))
@@ -69,16 +81,30 @@ fn one_line(text: &str) -> String {
 
 /// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer. Needs no
 /// privilege.
-pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool), FileError> {
+pub(crate) fn channels(
+    root: &Root,
+    interface: &str,
+) -> Result<(Option<Channels>, bool), FileError> {
     let path = format!("{ETHTOOL}/{interface}/channels");
     if root.is_real() {
-        let channels = ioctls::get_channels(interface).ok().map(Channels::from_numbers);
-        root.remember(&path, || channels.map(|channels| channels.to_text()).unwrap_or_default());
+        let channels = ioctls::get_channels(interface)
+            .ok()
+            .map(Channels::from_numbers);
+        root.remember(&path, || {
+            channels
+                .map(|channels| channels.to_text())
+                .unwrap_or_default()
+        });
         return Ok((channels, true));
     }
-    let Some(text) = root.read_opt(&path)? else { return Ok((None, false)) };
+    let Some(text) = root.read_opt(&path)? else {
+        return Ok((None, false));
+    };
     let channels = Channels::parse(&text).ok_or_else(|| {
-        root.content_error(&path, "not a list of channels; expected lines such as `max_combined 8`")
+        root.content_error(
+            &path,
+            "not a list of channels; expected lines such as `max_combined 8`",
+        )
     })?;
     Ok((Some(channels).filter(|_| !text.trim().is_empty()), true))
 }
@@ -90,7 +116,10 @@ pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) ->
         require_same(root, interface)?;
         return Ok(ioctls::set_channels(interface, channels.to_numbers())?);
     }
-    root.write(&format!("{ETHTOOL}/{interface}/channels"), &channels.to_text())
+    root.write(
+        &format!("{ETHTOOL}/{interface}/channels"),
+        &channels.to_text(),
+    )
 }
 
 /// The RSS indirection table of an interface. Needs no privilege.
@@ -98,14 +127,19 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError
     let path = rss_file(interface);
     if root.is_real() {
         let answer = ioctls::get_rss(interface).ok();
-        let rss = answer.map(|(table, queues, function)| Rss { table, queues, function });
+        let rss = answer.map(|(table, queues, function)| Rss {
+            table,
+            queues,
+            function,
+        });
         root.remember(&path, || rss.as_ref().map(Rss::to_text).unwrap_or_default());
         return Ok(rss);
     }
     let text = root.read_opt(&path)?.filter(|text| !text.trim().is_empty());
     let parse = |text: String| {
         Rss::parse(&text).ok_or_else(|| {
-            let expected = "not an RSS table; expected lines `queues 4`, `entries 128` and `table 0 1 2 3`";
+            let expected =
+                "not an RSS table; expected lines `queues 4`, `entries 128` and `table 0 1 2 3`";
             root.content_error(&path, expected)
         })
     };
@@ -117,13 +151,24 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError
 pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()> {
     if root.is_real() {
         require_same(root, interface)?;
-        let table = if rss.is_default() { &[] } else { rss.table.as_slice() };
+        let table = if rss.is_default() {
+            &[]
+        } else {
+            rss.table.as_slice()
+        };
         return Ok(ioctls::set_rss(interface, table)?);
     }
     let path = rss_file(interface);
     let now = self::rss(root, interface).map_err(io::Error::other)?;
     let function = now.map_or(0, |now| now.function);
-    root.write(&path, &Rss { function, ..rss.clone() }.to_text())
+    root.write(
+        &path,
+        &Rss {
+            function,
+            ..rss.clone()
+        }
+        .to_text(),
+    )
 }
 
 /// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
@@ -135,7 +180,11 @@ pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileE
     let text = if root.is_real() {
         let answer = ioctls::get_feature(interface, NTUPLE);
         let text = answer.ok().map(|(on, changeable)| {
-            format!("{NTUPLE} {}{}\n", on_or_off(on), if changeable { "" } else { " fixed" })
+            format!(
+                "{NTUPLE} {}{}\n",
+                on_or_off(on),
+                if changeable { "" } else { " fixed" }
+            )
         });
         let text = text.unwrap_or_default();
         root.remember(&path, || text.clone());
@@ -143,7 +192,10 @@ pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileE
     } else {
         root.read_opt(&path)?.unwrap_or_default()
     };
-    let value = text.lines().find_map(|line| line.strip_prefix(NTUPLE)).map(str::trim);
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(NTUPLE))
+        .map(str::trim);
     Ok(value.and_then(|value| [false, true].into_iter().find(|&on| on_or_off(on) == value)))
 }
 
@@ -153,7 +205,10 @@ pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<(
         require_same(root, interface)?;
         return Ok(ioctls::set_feature(interface, NTUPLE, on)?);
     }
-    root.write(&features_file(interface), &format!("{NTUPLE} {}\n", on_or_off(on)))
+    root.write(
+        &features_file(interface),
+        &format!("{NTUPLE} {}\n", on_or_off(on)),
+    )
 }
 
 /// Refuses to change an interface of another network namespace than that of `/sys`.

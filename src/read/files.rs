@@ -8,7 +8,10 @@ use crate::root::{FileError, Root};
 pub(crate) const MAX_NODES: u32 = 1 << 10;
 /// N of a directory's name such as `rx-N`, if it is below a limit.
 pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
-    name.strip_prefix(prefix)?.parse().ok().filter(|number| *number < limit)
+    name.strip_prefix(prefix)?
+        .parse()
+        .ok()
+        .filter(|number| *number < limit)
 }
 
 /// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
@@ -22,14 +25,18 @@ const MAX_NAME: usize = 200;
 /// A name in a file: one line of limited length.
 pub(crate) fn name_in(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default();
-    line.char_indices().nth(MAX_NAME).map_or(line, |(end, _)| &line[..end])
+    line.char_indices()
+        .nth(MAX_NAME)
+        .map_or(line, |(end, _)| &line[..end])
 }
 
 /// A file that holds one number; `None` if it is absent.
 pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
     root.parse_opt(path, |text| {
         let number = text.trim().parse();
-        number.map_err(|_| root.content_error(path, format!("`{}` is not a number", shown(text.trim()))))
+        number.map_err(|_| {
+            root.content_error(path, format!("`{}` is not a number", shown(text.trim())))
+        })
     })
 }
 
@@ -54,7 +61,9 @@ pub(crate) fn read_cpus(root: &Root, list: &str, mask: &str) -> Result<Option<Cp
 type Parse = fn(&str) -> Result<CpuSet, CpuSetError>;
 
 fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>, FileError> {
-    root.parse_opt(path, |text| parse(text).map_err(|error| root.content_error(path, error.to_string())))
+    root.parse_opt(path, |text| {
+        parse(text).map_err(|error| root.content_error(path, error.to_string()))
+    })
 }
 
 /// A mask file. Most hold the same text as the file before and share it: with 4096 CPUs each text has a kilobyte.

@@ -35,7 +35,10 @@ pub enum Input {
 /// Finds the inputs that the arguments name, and gives them one by one. Returns the hosts that printed something other
 /// than JSON, with the first such line: that is an error if nothing else comes from them.
 pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<String, String> {
-    let mut inputs = Inputs { give, printed: BTreeMap::new() };
+    let mut inputs = Inputs {
+        give,
+        printed: BTreeMap::new(),
+    };
     for argument in arguments {
         inputs.argument(argument);
     }
@@ -49,13 +52,21 @@ struct Inputs<'a> {
 
 impl Inputs<'_> {
     fn fail(&mut self, source: &Path, error: &io::Error) {
-        (self.give)(Input::Failed { source: source.display().to_string(), error: errno_words(error) });
+        (self.give)(Input::Failed {
+            source: source.display().to_string(),
+            error: errno_words(error),
+        });
     }
 
     fn argument(&mut self, argument: &Path) {
-        let list = argument.to_str().and_then(|argument| argument.strip_prefix('@')).map(Path::new);
+        let list = argument
+            .to_str()
+            .and_then(|argument| argument.strip_prefix('@'))
+            .map(Path::new);
         match list {
-            _ if argument == Path::new("-") => self.documents("standard input", &mut io::stdin().lock()),
+            _ if argument == Path::new("-") => {
+                self.documents("standard input", &mut io::stdin().lock())
+            }
             Some(list) => {
                 if let Err(error) = self.list(list) {
                     self.fail(list, &error);
@@ -67,8 +78,11 @@ impl Inputs<'_> {
 
     /// A file with one path a line.
     fn list(&mut self, list: &Path) -> io::Result<()> {
-        let lines: Box<dyn BufRead> =
-            if list == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(open(list)?) };
+        let lines: Box<dyn BufRead> = if list == Path::new("-") {
+            Box::new(io::stdin().lock())
+        } else {
+            Box::new(open(list)?)
+        };
         for line in lines.lines() {
             let line = line?;
             let path = line.trim();
@@ -80,7 +94,11 @@ impl Inputs<'_> {
     }
 
     fn path(&mut self, path: &Path, depth: usize) {
-        let read = if path.is_dir() { self.directory(path, depth) } else { self.file(path) };
+        let read = if path.is_dir() {
+            self.directory(path, depth)
+        } else {
+            self.file(path)
+        };
         if let Err(error) = read {
             self.fail(path, &error);
         }
@@ -94,12 +112,17 @@ impl Inputs<'_> {
             return Ok(());
         }
         if depth >= DEPTH {
-            return Err(io::Error::other(format!("more than {DEPTH} directories deep")));
+            return Err(io::Error::other(format!(
+                "more than {DEPTH} directories deep"
+            )));
         }
         let entries: Vec<DirEntry> = std::fs::read_dir(path)?.collect::<io::Result<_>>()?;
         let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
         names.sort();
-        for name in names.iter().filter(|name| !name.as_encoded_bytes().starts_with(b".")) {
+        for name in names
+            .iter()
+            .filter(|name| !name.as_encoded_bytes().starts_with(b"."))
+        {
             self.path(&path.join(name), depth + 1);
         }
         Ok(())
@@ -124,12 +147,20 @@ impl Inputs<'_> {
                 Ok(0) => break,
                 Ok(length) if length as u64 == LINE => {
                     let error = format!("has a line of more than {LINE} bytes");
-                    (self.give)(Input::Failed { source: source.to_owned(), error });
+                    (self.give)(Input::Failed {
+                        source: source.to_owned(),
+                        error,
+                    });
                     return;
                 }
-                Ok(_) => documents.line(&String::from_utf8_lossy(&line), &mut |printed| self.take(printed)),
+                Ok(_) => documents.line(&String::from_utf8_lossy(&line), &mut |printed| {
+                    self.take(printed)
+                }),
                 Err(error) => {
-                    (self.give)(Input::Failed { source: source.to_owned(), error: errno_words(&error) });
+                    (self.give)(Input::Failed {
+                        source: source.to_owned(),
+                        error: errno_words(&error),
+                    });
                     return;
                 }
             }

@@ -14,7 +14,9 @@ use crate::machine::{
     Channels, Device, Interface, MaskFile, PcieLink, Rss, RxQueue, Stacked, TxQueue, VmbusChannel,
 };
 use crate::read::device::device_path;
-use crate::read::files::{name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number};
+use crate::read::files::{
+    name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
+};
 use crate::read::{Queues, Wants, ethtool, others, polling};
 use crate::root::{FileError, Root};
 
@@ -43,22 +45,33 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
     for name in names {
         let path = format!("{NET}/{name}");
         // Skip files beside the interfaces (`bonding_masters`), and an interface that was removed meanwhile.
-        let Some(entries) = root.list(&path)? else { continue };
-        let lowers: Vec<String> =
-            entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).map(str::to_owned).collect();
+        let Some(entries) = root.list(&path)? else {
+            continue;
+        };
+        let lowers: Vec<String> = entries
+            .iter()
+            .filter_map(|entry| entry.strip_prefix("lower_"))
+            .map(str::to_owned)
+            .collect();
         let device = root.canonical(&format!("{path}/device"));
         if listed.interfaces.len() >= MAX_INTERFACES {
-            let reason =
-                format!("lists more than {MAX_INTERFACES} interfaces with a device, which no machine has");
+            let reason = format!(
+                "lists more than {MAX_INTERFACES} interfaces with a device, which no machine has"
+            );
             return Err(root.content_error(NET, reason));
         }
         if let Some(device) = &device {
-            listed.interfaces.extend(read_interface(root, &path, &name, device, wants)?);
+            listed
+                .interfaces
+                .extend(read_interface(root, &path, &name, device, wants)?);
         }
         if !lowers.is_empty() {
             listed.stacked.push(Stacked { name, lowers });
         } else if device.is_none() {
-            listed.virtuals.push(Virtual { kind: others::kind(root, &path)?, name });
+            listed.virtuals.push(Virtual {
+                kind: others::kind(root, &path)?,
+                name,
+            });
         }
     }
     Ok(listed)
@@ -79,7 +92,10 @@ fn read_interface(
         .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
     // The kernel has one word for each state.
     let operstate = root.read_opt(&format!("{path}/operstate"))?;
-    let operstate = match operstate.as_deref().and_then(|text| name_in(text).split_whitespace().next()) {
+    let operstate = match operstate
+        .as_deref()
+        .and_then(|text| name_in(text).split_whitespace().next())
+    {
         Some("unknown") | None => {
             // IFF_UP is bit 0.
             let up = flags.is_some_and(|flags| flags & 1 == 1);
@@ -120,7 +136,11 @@ fn read_interface(
         rx_queues,
         tx_queues,
         polling: polling::read(root, path)?,
-        vmbus: if bus.as_deref() == Some("vmbus") { Some(read_vmbus(root, link)?) } else { None },
+        vmbus: if bus.as_deref() == Some("vmbus") {
+            Some(read_vmbus(root, link)?)
+        } else {
+            None
+        },
         ..Interface::default()
     };
     // Of two interfaces that exchange their names, one may have the queues and the other the device.
@@ -171,7 +191,11 @@ fn read_flows(
         return Ok((None, None));
     }
     let is_accelerated = driver.is_some_and(|driver| ACCELERATED_RFS.contains(&driver));
-    let ntuple = if is_accelerated { ethtool::ntuple(root, name)? } else { None };
+    let ntuple = if is_accelerated {
+        ethtool::ntuple(root, name)?
+    } else {
+        None
+    };
     Ok((ethtool::rss(root, name)?, ntuple))
 }
 
@@ -180,7 +204,9 @@ fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
         return Ok(Some(netdev_driver(driver)));
     }
     // Dumps may lack links. Only Xen's driver binds to such a device.
-    let alias = root.read_opt(&format!("{link}/modalias"))?.unwrap_or_default();
+    let alias = root
+        .read_opt(&format!("{link}/modalias"))?
+        .unwrap_or_default();
     Ok((alias.trim_end() == "xen:vif").then(|| "vif".to_owned()))
 }
 
@@ -197,7 +223,12 @@ fn read_vmbus(root: &Root, link: &str) -> Result<Vec<VmbusChannel>, FileError> {
     for name in root.list(&format!("{link}/channels"))?.unwrap_or_default() {
         let cpu = read_number(root, &format!("{link}/channels/{name}/cpu"))?;
         let cpu = cpu.filter(|cpu| *cpu < MAX_CPUS);
-        channels.extend(name.parse().ok().zip(cpu).map(|(id, cpu)| VmbusChannel { id, cpu }));
+        channels.extend(
+            name.parse()
+                .ok()
+                .zip(cpu)
+                .map(|(id, cpu)| VmbusChannel { id, cpu }),
+        );
     }
     channels.sort_by_key(|channel| channel.id);
     Ok(channels)
@@ -206,7 +237,11 @@ fn read_vmbus(root: &Root, link: &str) -> Result<Vec<VmbusChannel>, FileError> {
 fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device, FileError> {
     // A USB adapter's PCI ancestor is the machine's USB controller, whose vectors are not the adapter's.
     let on_usb = bus == Some("usb");
-    let path = if on_usb { link.to_owned() } else { device_path(root, link) };
+    let path = if on_usb {
+        link.to_owned()
+    } else {
+        device_path(root, link)
+    };
     // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
     let node = |of: &str| -> Result<Option<u32>, FileError> {
         let node = root.read_opt(&format!("{of}/numa_node"))?;
@@ -225,9 +260,17 @@ fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device, Fil
         },
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: most.map_or(0, PcieLink::total),
-        link: if parent_name.is_some() { None } else { read_links(root, &path, most)? },
+        link: if parent_name.is_some() {
+            None
+        } else {
+            read_links(root, &path, most)?
+        },
         parent: parent_name,
-        irqs: if on_usb { Vec::new() } else { read_irqs(root, &path)? },
+        irqs: if on_usb {
+            Vec::new()
+        } else {
+            read_irqs(root, &path)?
+        },
     })
 }
 
@@ -236,20 +279,35 @@ fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
         let text = root.read_opt(&format!("{path}/{name}"))?;
         Ok(text.and_then(|text| name_in(&text).strip_prefix("0x").map(str::to_lowercase)))
     };
-    let Some(vendor) = id("vendor")? else { return Ok(None) };
+    let Some(vendor) = id("vendor")? else {
+        return Ok(None);
+    };
     Ok(id("device")?.map(|device| format!("{vendor}:{device}")))
 }
 
 /// The `max` or `current` link of a device; `None` if it is unknown.
 fn read_link(root: &Root, path: &str, which: &str) -> Result<Option<PcieLink>, FileError> {
-    let speed = root.read_opt(&format!("{path}/{which}_link_speed"))?.unwrap_or_default();
-    let width = root.read_opt(&format!("{path}/{which}_link_width"))?.unwrap_or_default();
+    let speed = root
+        .read_opt(&format!("{path}/{which}_link_speed"))?
+        .unwrap_or_default();
+    let width = root
+        .read_opt(&format!("{path}/{which}_link_width"))?
+        .unwrap_or_default();
     // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown". A width of 255 is the kernel's "unknown".
     let rate = speed.split_whitespace().next().unwrap_or_default();
     let (whole, tenth) = rate.split_once('.').unwrap_or((rate, "0"));
     let tenths = tenth.parse().unwrap_or(0_u64).min(9);
-    let mtps = whole.parse().unwrap_or(0_u64).saturating_mul(1000).saturating_add(tenths * 100);
-    let lanes = width.trim().parse().ok().filter(|&lanes| lanes != 255).unwrap_or(0_u64);
+    let mtps = whole
+        .parse()
+        .unwrap_or(0_u64)
+        .saturating_mul(1000)
+        .saturating_add(tenths * 100);
+    let lanes = width
+        .trim()
+        .parse()
+        .ok()
+        .filter(|&lanes| lanes != 255)
+        .unwrap_or(0_u64);
     Ok(Some(PcieLink { mtps, lanes }).filter(|link| link.mtps > 0 && link.lanes > 0))
 }
 
@@ -259,9 +317,15 @@ fn read_links(
     path: &str,
     most: Option<PcieLink>,
 ) -> Result<Option<(PcieLink, PcieLink)>, FileError> {
-    let Some(above) = path.rsplit_once('/').map(|(above, _)| above) else { return Ok(None) };
-    let Some(most) = most.filter(|_| is_pci_address(name_of(above))) else { return Ok(None) };
-    let Some(now) = read_link(root, path, "current")? else { return Ok(None) };
+    let Some(above) = path.rsplit_once('/').map(|(above, _)| above) else {
+        return Ok(None);
+    };
+    let Some(most) = most.filter(|_| is_pci_address(name_of(above))) else {
+        return Ok(None);
+    };
+    let Some(now) = read_link(root, path, "current")? else {
+        return Ok(None);
+    };
     Ok(read_link(root, above, "max")?.map(|port| (now, most.least(port))))
 }
 
@@ -272,7 +336,10 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
     if irqs.is_empty() {
         // Without MSI, the legacy line that the device may share; 0 is none.
         let line = root.read_opt(&format!("{path}/irq"))?;
-        irqs.extend(line.and_then(|line| line.trim().parse().ok()).filter(|&line: &u32| line != 0));
+        irqs.extend(
+            line.and_then(|line| line.trim().parse().ok())
+                .filter(|&line: &u32| line != 0),
+        );
     }
     Ok(irqs)
 }
@@ -283,7 +350,8 @@ pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Res
     (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
     if !interface.in_other_namespace {
         let driver = interface.driver.as_deref();
-        (interface.rss, interface.ntuple) = read_flows(root, &interface.name, driver, Queues::Steering)?;
+        (interface.rss, interface.ntuple) =
+            read_flows(root, &interface.name, driver, Queues::Steering)?;
     }
     Ok(())
 }
@@ -302,18 +370,25 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
     for name in root.list(path)?.unwrap_or_default() {
         let queue = format!("{path}/{name}");
         if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
-            let mut new = RxQueue { index, ..RxQueue::default() };
+            let mut new = RxQueue {
+                index,
+                ..RxQueue::default()
+            };
             if steering {
                 let last = rx.last().and_then(|last| last.rps_cpus.as_ref());
                 let path = format!("{queue}/rps_cpus");
-                new.rps_cpus = root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?;
+                new.rps_cpus =
+                    root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?;
             }
             if wanted == Queues::Steering {
                 new.rps_flow_cnt = read_number(root, &format!("{queue}/rps_flow_cnt"))?;
             }
             rx.push(new);
         } else if let Some(index) = numbered(&name, "tx-", MAX_QUEUES) {
-            let mut new = TxQueue { index, ..TxQueue::default() };
+            let mut new = TxQueue {
+                index,
+                ..TxQueue::default()
+            };
             if steering {
                 let last = tx.last().and_then(|last| last.xps_cpus.as_ref());
                 new.xps_cpus = read_xps(root, &format!("{queue}/xps_cpus"), last)?;
@@ -329,9 +404,17 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
 }
 
 /// `xps_cpus` or `xps_rxqs`. With a single queue the kernel refuses to read the first, and dumps hold an empty file.
-fn read_xps(root: &Root, path: &str, last: Option<&MaskFile>) -> Result<Option<MaskFile>, FileError> {
+fn read_xps(
+    root: &Root,
+    path: &str,
+    last: Option<&MaskFile>,
+) -> Result<Option<MaskFile>, FileError> {
     let parse = |text: &str| {
-        Ok(if text.trim().is_empty() { None } else { Some(parse_mask_file(root, path, text, last)?) })
+        Ok(if text.trim().is_empty() {
+            None
+        } else {
+            Some(parse_mask_file(root, path, text, last)?)
+        })
     };
     Ok(root.parse_opt(path, parse)?.flatten())
 }

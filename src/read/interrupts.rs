@@ -46,7 +46,10 @@ pub struct InterruptRow<'a> {
 impl<'a> InterruptRow<'a> {
     /// The names of its handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub fn actions(self) -> impl Iterator<Item = &'a str> {
-        self.names.split(", ").map(name_in).filter(|name| !name.is_empty())
+        self.names
+            .split(", ")
+            .map(name_in)
+            .filter(|name| !name.is_empty())
     }
 }
 
@@ -81,19 +84,34 @@ pub enum InterruptsError {
 
 impl<'a> Handlers<'a> {
     pub(crate) fn new(root: &'a Root) -> Self {
-        Self { root, listed: OnceCell::new() }
+        Self {
+            root,
+            listed: OnceCell::new(),
+        }
     }
 
     /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
         let parse = |names: &str| {
-            let names = names.lines().next().unwrap_or_default().split(',').filter(|name| !name.is_empty());
+            let names = names
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .split(',')
+                .filter(|name| !name.is_empty());
             Ok(names.map(|name| name_in(name).to_owned()).collect())
         };
-        if let Some(names) = self.root.parse_opt(&format!("{IRQS}/{irq}/actions"), parse)? {
+        if let Some(names) = self
+            .root
+            .parse_opt(&format!("{IRQS}/{irq}/actions"), parse)?
+        {
             return Ok(names);
         }
-        Ok(self.listed()?.row(irq).map(|row| row.actions().map(str::to_owned).collect()).unwrap_or_default())
+        Ok(self
+            .listed()?
+            .row(irq)
+            .map(|row| row.actions().map(str::to_owned).collect())
+            .unwrap_or_default())
     }
 
     /// All IRQs, by `/proc/interrupts`.
@@ -101,7 +119,9 @@ impl<'a> Handlers<'a> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
-        let listed = untorn(self.root, || self.root.read_in_parts(INTERRUPTS, Interrupts::read))?;
+        let listed = untorn(self.root, || {
+            self.root.read_in_parts(INTERRUPTS, Interrupts::read)
+        })?;
         Ok(self.listed.get_or_init(|| listed))
     }
 }
@@ -113,8 +133,9 @@ pub(super) fn untorn<T>(
 ) -> Result<T, FileError> {
     // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
     // not get better.
-    let torn =
-        |read: &Result<Result<T, InterruptsError>, FileError>| root.is_real() && matches!(read, Ok(Err(_)));
+    let torn = |read: &Result<Result<T, InterruptsError>, FileError>| {
+        root.is_real() && matches!(read, Ok(Err(_)))
+    };
     again_while(torn, read)?.map_err(|error| root.content_error(INTERRUPTS, error.to_string()))
 }
 
@@ -174,15 +195,23 @@ impl Interrupts {
 
     fn at(&self, at: usize) -> Option<InterruptRow<'_>> {
         let &(irq, end) = self.rows.get(at)?;
-        let start = at.checked_sub(1).and_then(|before| self.rows.get(before)).map_or(0, |(_, end)| *end);
-        Some(InterruptRow { irq, names: self.names.get(start..end)? })
+        let start = at
+            .checked_sub(1)
+            .and_then(|before| self.rows.get(before))
+            .map_or(0, |(_, end)| *end);
+        Some(InterruptRow {
+            irq,
+            names: self.names.get(start..end)?,
+        })
     }
 }
 
 /// The CPU of each column, by the header.
 pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     let header = text.lines().next().unwrap_or_default();
-    header.split_ascii_whitespace().map_while(|word| numbered(word, "CPU", MAX_CPUS))
+    header
+        .split_ascii_whitespace()
+        .map_while(|word| numbered(word, "CPU", MAX_CPUS))
 }
 
 /// What was read of the text so far.
@@ -203,7 +232,9 @@ impl Parser {
             at = newline + 1;
         }
         if end && at < text.len() {
-            return Err(InterruptsError::CutOff { line: self.line + 1 });
+            return Err(InterruptsError::CutOff {
+                line: self.line + 1,
+            });
         }
         Ok(at)
     }
@@ -212,20 +243,32 @@ impl Parser {
         self.line += 1;
         if self.line == 1 {
             self.cpus = Interrupts::cpus(&String::from_utf8_lossy(line)).len();
-            return if self.cpus == 0 { Err(InterruptsError::NoHeader) } else { Ok(()) };
+            return if self.cpus == 0 {
+                Err(InterruptsError::NoHeader)
+            } else {
+                Ok(())
+            };
         }
-        let Some(colon) = line.iter().position(|&byte| byte == b':') else { return Ok(()) };
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+            return Ok(());
+        };
         self.has_row = true;
         // NMI, LOC, ERR and similar rows have no number and no handler; some have a single count.
         let label = std::str::from_utf8(line[..colon].trim_ascii_start()).unwrap_or_default();
-        let Ok(irq) = label.parse() else { return Ok(()) };
+        let Ok(irq) = label.parse() else {
+            return Ok(());
+        };
         let rest = &line[colon + 1..];
         let counts = match counts_in_columns(rest, self.cpus) {
             Some(length) => length,
             None => match skip_counts(rest, self.cpus) {
                 (found, length) if found == self.cpus => length,
                 (found, _) => {
-                    return Err(InterruptsError::Torn { line: self.line, found, expected: self.cpus });
+                    return Err(InterruptsError::Torn {
+                        line: self.line,
+                        found,
+                        expected: self.cpus,
+                    });
                 }
             },
         };
@@ -254,11 +297,19 @@ fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
     const COLUMN: usize = 11;
     let counts = row.get(..cpus * COLUMN)?;
     // All of them, whatever is found: without a way out in between it takes half the time.
-    let blanks = counts.iter().step_by(COLUMN).filter(|first| **first == b' ').count() == cpus;
+    let blanks = counts
+        .iter()
+        .step_by(COLUMN)
+        .filter(|first| **first == b' ')
+        .count()
+        == cpus;
     // A row with one count too few has the name of a chip there.
-    let last = counts.get(counts.len().checked_sub(COLUMN)?..)?.trim_ascii_start();
+    let last = counts
+        .get(counts.len().checked_sub(COLUMN)?..)?
+        .trim_ascii_start();
     let is_count = last.last().is_some() && last.iter().all(u8::is_ascii_digit);
-    (blanks && is_count && row.get(counts.len()).is_none_or(|&after| after == b' ')).then_some(counts.len())
+    (blanks && is_count && row.get(counts.len()).is_none_or(|&after| after == b' '))
+        .then_some(counts.len())
 }
 
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
@@ -267,10 +318,17 @@ fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
 pub(crate) fn without_counts(text: &str) -> String {
     let mut lines = text.split_inclusive('\n');
     let header = lines.next().unwrap_or_default();
-    let cpus = header.split_ascii_whitespace().take_while(|word| word.starts_with("CPU")).count();
+    let cpus = header
+        .split_ascii_whitespace()
+        .take_while(|word| word.starts_with("CPU"))
+        .count();
     let row = |row: &str| {
-        let Some((label, rest)) = row.split_once(':') else { return row.to_owned() };
-        let (rest, end) = rest.strip_suffix('\n').map_or((rest, ""), |rest| (rest, "\n"));
+        let Some((label, rest)) = row.split_once(':') else {
+            return row.to_owned();
+        };
+        let (rest, end) = rest
+            .strip_suffix('\n')
+            .map_or((rest, ""), |rest| (rest, "\n"));
         let (_, length) = skip_counts(rest.as_bytes(), cpus);
         let (counts, tail) = rest.split_at(length);
         let counts: Vec<char> = counts.chars().collect();
@@ -290,7 +348,11 @@ pub(super) fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let mut at = 0;
     for found in 0..cpus {
         let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();
-        let end = start + bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let end = start
+            + bytes[start..]
+                .iter()
+                .take_while(|b| b.is_ascii_digit())
+                .count();
         let ends = bytes.get(end).is_none_or(|&b| b == b' ');
         if end == start || !ends {
             return (found, at);
@@ -304,7 +366,11 @@ pub(super) fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
 fn names(tail: &[u8]) -> &[u8] {
     let blanks = tail.windows(2).rposition(|pair| pair == b"  ");
     let names = tail[blanks.unwrap_or(0)..].trim_ascii_start();
-    if tail.ends_with(b" ") || is_trigger(names) { &[] } else { names }
+    if tail.ends_with(b" ") || is_trigger(names) {
+        &[]
+    } else {
+        names
+    }
 }
 
 /// `524288-edge`, `IO-APIC-fasteoi`: the last column before the names, which ends a row without any in
@@ -312,7 +378,9 @@ fn names(tail: &[u8]) -> &[u8] {
 fn is_trigger(text: &[u8]) -> bool {
     let triggers: [&[u8]; 3] = [b"-edge", b"-fasteoi", b"-level"];
     let chips: [&[u8]; 4] = [b"APIC", b"MSI", b"MSIX", b"PIC"];
-    let chip = triggers.iter().find_map(|trigger| text.strip_suffix(*trigger));
+    let chip = triggers
+        .iter()
+        .find_map(|trigger| text.strip_suffix(*trigger));
     chip.is_some_and(|chip| {
         chip.iter().all(u8::is_ascii_digit) || chips.iter().any(|end| chip.ends_with(end))
     })
@@ -325,18 +393,29 @@ mod tests {
     fn one(row: &str) -> Vec<String> {
         let text = format!("           CPU0       CPU2       \n{row}\n");
         let read = Interrupts::parse(&text).unwrap();
-        read.rows().next().unwrap().actions().map(str::to_owned).collect()
+        read.rows()
+            .next()
+            .unwrap()
+            .actions()
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
     fn names_in_every_dialect() {
         for (row, expected) in [
-            ("  0:        124          0   IO-APIC   2-edge      timer", vec!["timer"]),
+            (
+                "  0:        124          0   IO-APIC   2-edge      timer",
+                vec!["timer"],
+            ),
             (
                 " 81:         12          0   PCI-MSI-edge      mlx4-comp-1@pci:0000:82:00.0",
                 vec!["mlx4-comp-1@pci:0000:82:00.0"],
             ),
-            (" 28:  4294967295 4294967295 IR-PCI-MSI 12091392-edge      PCIe PME", vec!["PCIe PME"]),
+            (
+                " 28:  4294967295 4294967295 IR-PCI-MSI 12091392-edge      PCIe PME",
+                vec!["PCIe PME"],
+            ),
             (
                 "  24:          0          1  PCI-MSIX-0000:40:00.0   0-edge      PCIe PME, aerdrv, pciehp",
                 vec!["PCIe PME", "aerdrv", "pciehp"],
@@ -349,10 +428,22 @@ mod tests {
                 "  5:          0          0   PCI-MSI  mlx5_comp1@pci:0002:00:00.0",
                 vec!["mlx5_comp1@pci:0002:00:00.0"],
             ),
-            (" 17:          0          0     GICv3  48 Edge      ACPI:Ged", vec!["ACPI:Ged"]),
-            (" 66:          0          0   xen-dyn    -event     vif0-q0-rx", vec!["vif0-q0-rx"]),
-            (" 90:          0          0  ITS-MSI 1048576 Edge      NICVF Mbox", vec!["NICVF Mbox"]),
-            ("177:    3017313          0   IO-APIC-level  eth0", vec!["eth0"]),
+            (
+                " 17:          0          0     GICv3  48 Edge      ACPI:Ged",
+                vec!["ACPI:Ged"],
+            ),
+            (
+                " 66:          0          0   xen-dyn    -event     vif0-q0-rx",
+                vec!["vif0-q0-rx"],
+            ),
+            (
+                " 90:          0          0  ITS-MSI 1048576 Edge      NICVF Mbox",
+                vec!["NICVF Mbox"],
+            ),
+            (
+                "177:    3017313          0   IO-APIC-level  eth0",
+                vec!["eth0"],
+            ),
             ("  3:          0          0   IO-APIC-edge    ", vec![]),
             ("  3:          0          0   IO-APIC   3-fasteoi ", vec![]),
             ("  3:          0          0   IO-APIC   3-fasteoi", vec![]),
@@ -364,24 +455,37 @@ mod tests {
 
     #[test]
     fn rows_without_a_number_are_passed_over() {
-        let text =
-            "   CPU0   CPU1   \nNMI:  1  2  Non-maskable interrupts\nERR:          0\n 9:  1  2  chip  a\n";
+        let text = "   CPU0   CPU1   \nNMI:  1  2  Non-maskable interrupts\nERR:          0\n 9:  1  2  chip  a\n";
         let read = Interrupts::parse(text).unwrap();
-        assert_eq!(read.rows().collect::<Vec<_>>(), [InterruptRow { irq: 9, names: "a" }]);
+        assert_eq!(
+            read.rows().collect::<Vec<_>>(),
+            [InterruptRow { irq: 9, names: "a" }]
+        );
     }
 
     #[test]
     fn empty_and_torn() {
         for text in ["", "\n", "   \n 9: 1 2 chip  a\n", "garbage\n"] {
-            assert_eq!(Interrupts::parse(text), Err(InterruptsError::NoHeader), "{text:?}");
+            assert_eq!(
+                Interrupts::parse(text),
+                Err(InterruptsError::NoHeader),
+                "{text:?}"
+            );
         }
-        for (row, found) in
-            [("  9:          1", 1), ("  9:", 0), ("  9:    1   2x  chip  a", 1), ("  9:  1  IO-APIC  a", 1)]
-        {
+        for (row, found) in [
+            ("  9:          1", 1),
+            ("  9:", 0),
+            ("  9:    1   2x  chip  a", 1),
+            ("  9:  1  IO-APIC  a", 1),
+        ] {
             let text = format!("   CPU0   CPU1   \n{row}\n");
             assert_eq!(
                 Interrupts::parse(&text),
-                Err(InterruptsError::Torn { line: 2, found, expected: 2 }),
+                Err(InterruptsError::Torn {
+                    line: 2,
+                    found,
+                    expected: 2
+                }),
                 "{row:?}"
             );
         }
@@ -389,13 +493,23 @@ mod tests {
 
     #[test]
     fn cut_off() {
-        for (text, line) in
-            [("   CPU0   CP", 1), ("   CPU0   CPU1   \n 9:  1  2  chip  eth0-rx", 2), ("   ", 1)]
-        {
-            assert_eq!(Interrupts::parse(text), Err(InterruptsError::CutOff { line }), "{text:?}");
+        for (text, line) in [
+            ("   CPU0   CP", 1),
+            ("   CPU0   CPU1   \n 9:  1  2  chip  eth0-rx", 2),
+            ("   ", 1),
+        ] {
+            assert_eq!(
+                Interrupts::parse(text),
+                Err(InterruptsError::CutOff { line }),
+                "{text:?}"
+            );
         }
         for text in ["   CPU0   CPU1   \n", "   CPU0   CPU1   \n\n"] {
-            assert_eq!(Interrupts::parse(text), Err(InterruptsError::NoRow), "{text:?}");
+            assert_eq!(
+                Interrupts::parse(text),
+                Err(InterruptsError::NoRow),
+                "{text:?}"
+            );
         }
     }
 
@@ -408,7 +522,10 @@ mod tests {
         assert_eq!(without_counts(text), zeros);
         assert_eq!(Interrupts::parse(text), Interrupts::parse(zeros));
         let torn = "   CPU0   CPU1   \n  9:          1\n";
-        assert_eq!(Interrupts::parse(&without_counts(torn)), Interrupts::parse(torn));
+        assert_eq!(
+            Interrupts::parse(&without_counts(torn)),
+            Interrupts::parse(torn)
+        );
         assert_eq!(without_counts(""), "");
     }
 
@@ -416,8 +533,14 @@ mod tests {
     fn an_irq_is_found_by_number() {
         let text = "  CPU0\n  9:  1  chip  a\n 10:  1  chip  b\n  7:  1  chip  c\n";
         let interrupts = Interrupts::parse(text).unwrap();
-        assert_eq!(interrupts.row(10).unwrap().actions().collect::<Vec<_>>(), ["b"]);
-        assert_eq!(interrupts.row(7).unwrap().actions().collect::<Vec<_>>(), ["c"]);
+        assert_eq!(
+            interrupts.row(10).unwrap().actions().collect::<Vec<_>>(),
+            ["b"]
+        );
+        assert_eq!(
+            interrupts.row(7).unwrap().actions().collect::<Vec<_>>(),
+            ["c"]
+        );
         assert_eq!(interrupts.row(8), None);
     }
 }

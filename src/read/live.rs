@@ -9,7 +9,9 @@ use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
-use crate::read::{cgroups, memory, neighbours, netlink, others, polling, threads, tools, topology, vectors};
+use crate::read::{
+    cgroups, memory, neighbours, netlink, others, polling, threads, tools, topology, vectors,
+};
 use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
 
@@ -23,11 +25,26 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
     }
     let machine = settings(root, wants)?;
     let interfaces = &machine.interfaces;
-    let hints = if wants.hints { hints(root, interfaces)? } else { BTreeMap::new() };
-    let neighbours = if wants.neighbours { neighbours::neighbours(root)? } else { Vec::new() };
-    let memory = if wants.memory { memory::totals(root, &topology)? } else { BTreeMap::new() };
+    let hints = if wants.hints {
+        hints(root, interfaces)?
+    } else {
+        BTreeMap::new()
+    };
+    let neighbours = if wants.neighbours {
+        neighbours::neighbours(root)?
+    } else {
+        Vec::new()
+    };
+    let memory = if wants.memory {
+        memory::totals(root, &topology)?
+    } else {
+        BTreeMap::new()
+    };
     Ok(Machine {
-        others: Others { cards: others::cards(root, interfaces)?, ..machine.others },
+        others: Others {
+            cards: others::cards(root, interfaces)?,
+            ..machine.others
+        },
         topology,
         hints,
         memory,
@@ -40,24 +57,37 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
 
 /// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
 pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> {
-    let Listed { mut interfaces, stacked, virtuals } = interfaces::read(root, wants)?;
+    let Listed {
+        mut interfaces,
+        stacked,
+        virtuals,
+    } = interfaces::read(root, wants)?;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
     let without_proc = !root.exists("/proc");
     let rdma = others::rdma(root)?;
     if !interfaces.is_empty() && !without_proc {
         let mut netlink = netlink::Netlink::open(root);
-        for interface in interfaces.iter_mut().filter(|interface| !interface.in_other_namespace) {
+        for interface in interfaces
+            .iter_mut()
+            .filter(|interface| !interface.in_other_namespace)
+        {
             interface.netdev = netlink.netdev(root, &interface.name, interface.polling.threaded)?;
         }
         let handlers = Handlers::new(root);
         if wants.interrupts {
             handlers.listed()?;
         }
-        root.with_pinned([IRQ_FILES, IRQS], || vectors::read(root, &handlers, &mut interfaces, &rdma))?;
+        root.with_pinned([IRQ_FILES, IRQS], || {
+            vectors::read(root, &handlers, &mut interfaces, &rdma)
+        })?;
         threads::read(root, &mut interfaces)?;
     }
     Ok(Machine {
-        others: Others { virtuals, rdma, ..Others::default() },
+        others: Others {
+            virtuals,
+            rdma,
+            ..Others::default()
+        },
         stacked,
         without_proc,
         without_irqs: !without_proc && without_irqs(root, &interfaces),
@@ -74,27 +104,39 @@ pub fn read_queue_settings(
     machine: &mut Machine,
     names: &BTreeSet<String>,
 ) -> Result<(), FileError> {
-    let wanted = machine.interfaces.iter_mut().filter(|interface| names.contains(&interface.name));
-    wanted.into_iter().try_for_each(|interface| interfaces::read_queue_settings(root, interface))
+    let wanted = machine
+        .interfaces
+        .iter_mut()
+        .filter(|interface| names.contains(&interface.name));
+    wanted
+        .into_iter()
+        .try_for_each(|interface| interfaces::read_queue_settings(root, interface))
 }
 
 /// The host name; `None` where the machine reports none, as in a capture that does not identify it.
 pub fn host_name(root: &Root) -> Result<Option<String>, FileError> {
     let identity = root.read_opt(ABOUT)?;
-    let captured =
-        identity.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("host ")));
+    let captured = identity
+        .as_deref()
+        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("host ")));
     let name = match captured {
         Some(name) => Some(name.to_owned()),
         None => root.read_opt("/proc/sys/kernel/hostname")?,
     };
-    Ok(name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()))
+    Ok(name
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty()))
 }
 
 /// Whether the directories of IRQs are absent or masked by an empty directory, as in a container.
 fn without_irqs(root: &Root, interfaces: &[Interface]) -> bool {
     let is_irq = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
-    let has_irqs = interfaces.iter().any(|interface| !interface.vectors.is_empty())
-        || root.list(IRQ_FILES).is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_irq)));
+    let has_irqs = interfaces
+        .iter()
+        .any(|interface| !interface.vectors.is_empty())
+        || root
+            .list(IRQ_FILES)
+            .is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_irq)));
     !has_irqs && [INTERRUPTS, IRQS].iter().any(|listed| root.exists(listed))
 }
 
@@ -103,7 +145,10 @@ fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>,
     for vector in interfaces.iter().flat_map(|interface| &interface.vectors) {
         let hint = read_mask(root, &format!("{IRQ_FILES}/{}/affinity_hint", vector.irq))?;
         // An all-zero mask is not a hint.
-        hints.extend(hint.filter(|cpus| !cpus.is_empty()).map(|cpus| (vector.irq, cpus)));
+        hints.extend(
+            hint.filter(|cpus| !cpus.is_empty())
+                .map(|cpus| (vector.irq, cpus)),
+        );
     }
     Ok(hints)
 }

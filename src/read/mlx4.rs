@@ -21,17 +21,29 @@ pub(super) struct Parts {
 impl Parts {
     /// Those of the function of these interfaces.
     pub(super) fn read(root: &Root, of: &[&Interface], rdma: bool) -> Result<Self, FileError> {
-        let Some(first) = of.first().filter(|first| first.driver.as_deref() == Some("mlx4_en")) else {
+        let Some(first) = of
+            .first()
+            .filter(|first| first.driver.as_deref() == Some("mlx4_en"))
+        else {
             return Ok(Self::default());
         };
-        let with_interface = of.iter().map(|interface| interface.port + 1).max().unwrap_or(1);
+        let with_interface = of
+            .iter()
+            .map(|interface| interface.port + 1)
+            .max()
+            .unwrap_or(1);
         // The type of a port, whether it is Ethernet or InfiniBand.
         let second = root.read_opt(&format!("/sys/class/net/{}/device/mlx4_port2", first.name))?;
         let ports = with_interface.max(if second.is_some() { 2 } else { 1 });
         // One vector is for asynchronous events.
-        let queues = u32::try_from(first.device.irqs.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        let queues = u32::try_from(first.device.irqs.len())
+            .unwrap_or(u32::MAX)
+            .saturating_sub(1);
         let each = queues / ports;
-        Ok(Self { each: (ports > 1 && each >= LEAST).then_some(each), rdma })
+        Ok(Self {
+            each: (ports > 1 && each >= LEAST).then_some(each),
+            rdma,
+        })
     }
 
     /// The number of completion event queues before those of a port.
@@ -45,7 +57,10 @@ impl Parts {
         let index = vector.number?.checked_sub(1)?;
         vector.number = Some(index);
         let each = self.each?;
-        let port = of.iter().map(|interface| interface.port).find(|&port| port == index / each);
+        let port = of
+            .iter()
+            .map(|interface| interface.port)
+            .find(|&port| port == index / each);
         match port {
             Some(_) => vector.number = Some(index % each),
             None if self.rdma => (vector.role, vector.numbering) = (Role::Rdma, Numbering::Queue),

@@ -73,12 +73,18 @@ pub(crate) struct Dialect(Vec<(&'static Row, Vec<Part>)>);
 impl Dialect {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
-        let of = |row: &&Row| driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver));
+        let of = |row: &&Row| {
+            driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver))
+        };
         // Names may begin with their driver's name. Sub-functions share their parents' names.
         let telling = |row: &Row| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
         let mut rows: Vec<&Row> = TABLE.iter().filter(of).collect();
         if rows.is_empty() {
-            rows.extend(TABLE.iter().filter(|row| row.drivers.is_empty() || telling(row)));
+            rows.extend(
+                TABLE
+                    .iter()
+                    .filter(|row| row.drivers.is_empty() || telling(row)),
+            );
         }
         Self(rows.into_iter().map(|row| (row, parts(row.text))).collect())
     }
@@ -124,8 +130,19 @@ struct Row {
     cut: usize,
 }
 
-const fn row(drivers: &'static str, pattern: &'static str, role: Role, numbering: Numbering) -> Row {
-    Row { drivers, text: pattern, role, numbering, cut: 0 }
+const fn row(
+    drivers: &'static str,
+    pattern: &'static str,
+    role: Role,
+    numbering: Numbering,
+) -> Row {
+    Row {
+        drivers,
+        text: pattern,
+        role,
+        numbering,
+        cut: 0,
+    }
 }
 
 const fn both(drivers: &'static str, pattern: &'static str) -> Row {
@@ -378,7 +395,12 @@ static TABLE: &[Row] = &[
     rx("fsl-gianfar", "{if}_g{n}_rx"),
     tx("fsl-gianfar", "{if}_g{n}_tx"),
     ctl("fsl-gianfar", "{if}_g{h}_er"),
-    row("fec mtk_soc_eth brcm-asp2", "{h}.ethernet", Role::Combined, Plain),
+    row(
+        "fec mtk_soc_eth brcm-asp2",
+        "{h}.ethernet",
+        Role::Combined,
+        Plain,
+    ),
     row("lan743x", "lan743x", Role::Combined, Plain),
     both("netsec", "netsec").by(Shared),
     rx("am65-cpsw-nuss", "{x}-rx{n}"),

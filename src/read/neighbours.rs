@@ -12,20 +12,40 @@ const MAX_FUNCTIONS: usize = 65_536;
 /// The neighbours, by kind and name. Virtual functions do not count: they are their physical function's.
 pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>, FileError> {
     let mut found = Vec::new();
-    for name in root.list(PCI)?.unwrap_or_default().into_iter().take(MAX_FUNCTIONS) {
+    for name in root
+        .list(PCI)?
+        .unwrap_or_default()
+        .into_iter()
+        .take(MAX_FUNCTIONS)
+    {
         let path = format!("{PCI}/{name}");
-        let read = |file: &str| Ok(root.read_opt(&format!("{path}/{file}"))?.unwrap_or_default());
+        let read = |file: &str| {
+            Ok(root
+                .read_opt(&format!("{path}/{file}"))?
+                .unwrap_or_default())
+        };
         let class: String = read("class")?;
         // The vendor decides only on displays.
-        let vendor = if class.starts_with("0x03") { read("vendor")? } else { String::new() };
+        let vendor = if class.starts_with("0x03") {
+            read("vendor")?
+        } else {
+            String::new()
+        };
         if let Some(kind) = NeighbourKind::of(&class, &vendor) {
             found.extend(neighbour(root, kind, name, &path)?);
         }
     }
     for name in root.list(RDMA)?.unwrap_or_default() {
         // A software device has none.
-        let Some(link) = root.canonical(&format!("{RDMA}/{name}/device")) else { continue };
-        found.extend(neighbour(root, NeighbourKind::Rdma, name, &device_path(root, &link))?);
+        let Some(link) = root.canonical(&format!("{RDMA}/{name}/device")) else {
+            continue;
+        };
+        found.extend(neighbour(
+            root,
+            NeighbourKind::Rdma,
+            name,
+            &device_path(root, &link),
+        )?);
     }
     found.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     Ok(found)
@@ -41,6 +61,14 @@ fn neighbour(
     if root.link_name(&format!("{path}/physfn")).is_some() {
         return Ok(None);
     }
-    let node = root.read_opt(&format!("{path}/numa_node"))?.as_deref().and_then(parse_node);
-    Ok(Some(Neighbour { kind, name, driver: root.link_name(&format!("{path}/driver")), node }))
+    let node = root
+        .read_opt(&format!("{path}/numa_node"))?
+        .as_deref()
+        .and_then(parse_node);
+    Ok(Some(Neighbour {
+        kind,
+        name,
+        driver: root.link_name(&format!("{path}/driver")),
+        node,
+    }))
 }

@@ -28,7 +28,13 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open(root: &Root) -> Self {
-        Self { client: if root.is_real() { Client::open().ok() } else { None } }
+        Self {
+            client: if root.is_real() {
+                Client::open().ok()
+            } else {
+                None
+            },
+        }
     }
 
     /// The answer about an interface; `None` if there is none. `threaded`: whether `/sys` reports that its NAPI is.
@@ -41,9 +47,10 @@ impl Netlink {
         let path = format!("{RECORDED}/{interface}");
         if root.is_real() {
             let index = root.read_opt(&format!("/sys/class/net/{interface}/ifindex"))?;
-            let (Some(client), Some(index)) =
-                (&mut self.client, index.and_then(|text| text.trim().parse().ok()))
-            else {
+            let (Some(client), Some(index)) = (
+                &mut self.client,
+                index.and_then(|text| text.trim().parse().ok()),
+            ) else {
                 return Ok(None);
             };
             let answer = client.ask(index, threaded).in_order();
@@ -53,7 +60,9 @@ impl Netlink {
             root.remember(&path, || answer.to_text());
             return Ok(Some(answer));
         }
-        let Some(text) = root.read_opt(&path)? else { return Ok(None) };
+        let Some(text) = root.read_opt(&path)? else {
+            return Ok(None);
+        };
         match Netdev::parse(&text) {
             Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
             Err(error) => Err(root.content_error(&path, error.to_string())),

@@ -22,8 +22,21 @@ pub(crate) struct NamedVector {
 
 impl NamedVector {
     pub(crate) fn new(irq: u32, action: &str, named: ActionName<'_>) -> Self {
-        let ActionName { role, numbering, number, interface, .. } = named;
-        Self { irq, action: action.to_owned(), role, numbering, number, names_interface: interface.is_some() }
+        let ActionName {
+            role,
+            numbering,
+            number,
+            interface,
+            ..
+        } = named;
+        Self {
+            irq,
+            action: action.to_owned(),
+            role,
+            numbering,
+            number,
+            names_interface: interface.is_some(),
+        }
     }
 
     /// Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
@@ -53,11 +66,18 @@ struct Peers {
 
 impl Peers {
     fn of(one: &NamedVector, all: &[NamedVector]) -> Self {
-        let peers = all.iter().filter(|f| f.role == one.role && f.numbering == one.numbering);
-        let mut numbers: Vec<(u32, u32)> = peers.map(|f| (f.number.unwrap_or(u32::MAX), f.irq)).collect();
+        let peers = all
+            .iter()
+            .filter(|f| f.role == one.role && f.numbering == one.numbering);
+        let mut numbers: Vec<(u32, u32)> = peers
+            .map(|f| (f.number.unwrap_or(u32::MAX), f.irq))
+            .collect();
         numbers.sort_unstable();
         let twice = numbers.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        let cut = twice || numbers.last().is_some_and(|&(number, _)| number == u32::MAX);
+        let cut = twice
+            || numbers
+                .last()
+                .is_some_and(|&(number, _)| number == u32::MAX);
         if cut {
             numbers.sort_unstable_by_key(|&(_, irq)| irq);
         }
@@ -72,7 +92,11 @@ impl Peers {
 
     /// One more than the highest number.
     fn end(&self) -> Option<u32> {
-        if self.cut { u32::try_from(self.numbers.len()).ok() } else { self.numbers.last()?.0.checked_add(1) }
+        if self.cut {
+            u32::try_from(self.numbers.len()).ok()
+        } else {
+            self.numbers.last()?.0.checked_add(1)
+        }
     }
 }
 
@@ -99,9 +123,19 @@ pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<Vecto
         Some(queue) => (Role::Rx, Some(queue)),
     };
     let settle = |one: &NamedVector| {
-        let (_, peers) = groups.iter().find(|(key, _)| *key == (one.role, one.numbering))?;
-        let number = if peers.cut { peers.rank(one)? } else { one.number.unwrap_or(0) };
-        let source = if peers.cut { Source::Order } else { Source::Name };
+        let (_, peers) = groups
+            .iter()
+            .find(|(key, _)| *key == (one.role, one.numbering))?;
+        let number = if peers.cut {
+            peers.rank(one)?
+        } else {
+            one.number.unwrap_or(0)
+        };
+        let source = if peers.cut {
+            Source::Order
+        } else {
+            Source::Name
+        };
         let (role, queue, source) = match one.numbering {
             Numbering::None => (Role::Control, None, Source::Name),
             Numbering::Shared => (one.role, Some(0), Source::Name),
@@ -120,7 +154,11 @@ pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<Vecto
                 (role, queue, source)
             }
         };
-        Some(VectorUse { role, queue, source })
+        Some(VectorUse {
+            role,
+            queue,
+            source,
+        })
     };
     found.iter().map(settle).collect()
 }
@@ -134,7 +172,9 @@ pub(crate) fn by_order(
     rx: usize,
     tx: usize,
 ) {
-    if found.iter().any(|one| one.numbering != Numbering::Plain) || placed.iter().any(Option::is_some) {
+    if found.iter().any(|one| one.numbering != Numbering::Plain)
+        || placed.iter().any(Option::is_some)
+    {
         return;
     }
     let queues = |role: Role, count: usize| (0..).take(count).map(move |queue| (role, Some(queue)));
@@ -146,13 +186,19 @@ pub(crate) fn by_order(
             queues(Role::Combined, rx).chain(control).collect()
         }
         // The first for all else, then the transmit queues, then the receive queues.
-        Some("lan743x") if found.len() == 1 + tx + rx => {
-            control.into_iter().chain(queues(Role::Tx, tx)).chain(queues(Role::Rx, rx)).collect()
-        }
+        Some("lan743x") if found.len() == 1 + tx + rx => control
+            .into_iter()
+            .chain(queues(Role::Tx, tx))
+            .chain(queues(Role::Rx, rx))
+            .collect(),
         _ => return,
     };
     for (placed, (role, queue)) in placed.iter_mut().zip(layout) {
-        *placed = Some(VectorUse { role, queue, source: Source::Order });
+        *placed = Some(VectorUse {
+            role,
+            queue,
+            source: Source::Order,
+        });
     }
 }
 
@@ -169,9 +215,20 @@ mod tests {
             .collect();
         let text = |placed: Option<VectorUse>| match placed {
             None => "?".to_owned(),
-            Some(VectorUse { role: Role::Control, .. }) => "control".to_owned(),
-            Some(VectorUse { role, queue, source }) => {
-                let order = if source == Source::Order { " by order" } else { "" };
+            Some(VectorUse {
+                role: Role::Control,
+                ..
+            }) => "control".to_owned(),
+            Some(VectorUse {
+                role,
+                queue,
+                source,
+            }) => {
+                let order = if source == Source::Order {
+                    " by order"
+                } else {
+                    ""
+                };
                 format!("{role:?} {}{order}", queue.unwrap()).to_lowercase()
             }
         };
@@ -182,7 +239,14 @@ mod tests {
     fn vectors_that_are_named_alike_go_by_their_order_when_their_count_leaves_no_doubt() {
         for (driver, name, vectors, rx, tx, expected) in [
             ("atlantic", "eth0", 2, 2, 2, "combined 0, combined 1"),
-            ("atlantic", "eth0", 3, 2, 2, "combined 0, combined 1, control"),
+            (
+                "atlantic",
+                "eth0",
+                3,
+                2,
+                2,
+                "combined 0, combined 1, control",
+            ),
             ("atlantic", "eth0", 4, 2, 2, ""),
             ("atlantic", "eth0", 3, 2, 3, ""),
             ("lan743x", "lan743x", 4, 2, 1, "control, tx 0, rx 0, rx 1"),
@@ -201,10 +265,16 @@ mod tests {
                 .map(|placed| {
                     assert_eq!(placed.source, Source::Order);
                     let role = format!("{:?}", placed.role).to_lowercase();
-                    placed.queue.map_or(role.clone(), |queue| format!("{role} {queue}"))
+                    placed
+                        .queue
+                        .map_or(role.clone(), |queue| format!("{role} {queue}"))
                 })
                 .collect();
-            assert_eq!(text.join(", "), expected, "{driver}: {vectors} vectors, {rx} rx, {tx} tx");
+            assert_eq!(
+                text.join(", "),
+                expected,
+                "{driver}: {vectors} vectors, {rx} rx, {tx} tx"
+            );
         }
     }
 
@@ -218,9 +288,24 @@ mod tests {
                 vec!["combined 0", "combined 1", "control"],
             ),
             ("igb", false, vec!["eth0"], vec!["combined 0"]),
-            ("tg3", false, vec!["em1-0", "em1-1", "em1-2"], vec!["tx 0", "rx 0", "rx 1"]),
-            ("tg3", true, vec!["em1-0", "em1-1", "em1-2"], vec!["control", "combined 0", "combined 1"]),
-            ("tg3", false, vec!["em1-tx-0", "em1-rx-1", "em1-rx-2"], vec!["tx 0", "rx 0", "rx 1"]),
+            (
+                "tg3",
+                false,
+                vec!["em1-0", "em1-1", "em1-2"],
+                vec!["tx 0", "rx 0", "rx 1"],
+            ),
+            (
+                "tg3",
+                true,
+                vec!["em1-0", "em1-1", "em1-2"],
+                vec!["control", "combined 0", "combined 1"],
+            ),
+            (
+                "tg3",
+                false,
+                vec!["em1-tx-0", "em1-rx-1", "em1-rx-2"],
+                vec!["tx 0", "rx 0", "rx 1"],
+            ),
             (
                 "tg3",
                 true,
@@ -243,13 +328,23 @@ mod tests {
             (
                 "vmxnet3",
                 true,
-                vec!["eth0-tx-0", "eth0-tx-1", "eth0-rx-2", "eth0-rx-3", "eth0-event-4"],
+                vec![
+                    "eth0-tx-0",
+                    "eth0-tx-1",
+                    "eth0-rx-2",
+                    "eth0-rx-3",
+                    "eth0-event-4",
+                ],
                 vec!["tx 0", "tx 1", "rx 0", "rx 1", "control"],
             ),
             (
                 "hns3",
                 true,
-                vec!["hns3-0000:7d:00.0-TxRx-0", "hns3-0000:7d:00.0-TxRx-2", "hns3-0000:7d:00.0-TxRx-4"],
+                vec![
+                    "hns3-0000:7d:00.0-TxRx-0",
+                    "hns3-0000:7d:00.0-TxRx-2",
+                    "hns3-0000:7d:00.0-TxRx-4",
+                ],
                 vec!["combined 0", "combined 1", "combined 2"],
             ),
             (
@@ -262,18 +357,41 @@ mod tests {
                 "ixgbe",
                 true,
                 vec!["p1-TxRx-0", "p1-TxRx-1", "p1-TxRx-1"],
-                vec!["combined 0 by order", "combined 1 by order", "combined 2 by order"],
+                vec![
+                    "combined 0 by order",
+                    "combined 1 by order",
+                    "combined 2 by order",
+                ],
             ),
             (
                 "virtio_net",
                 true,
-                vec!["virtio2-config", "virtio2-input.0", "virtio2-output.0", "virtio2-input.1"],
+                vec![
+                    "virtio2-config",
+                    "virtio2-input.0",
+                    "virtio2-output.0",
+                    "virtio2-input.1",
+                ],
                 vec!["control", "rx 0", "tx 0", "rx 1"],
             ),
-            ("virtio_net", true, vec!["virtio2-virtqueues"], vec!["combined 0"]),
-            ("atlantic", true, vec!["eth0", "eth0", "eth0"], vec!["?", "?", "?"]),
+            (
+                "virtio_net",
+                true,
+                vec!["virtio2-virtqueues"],
+                vec!["combined 0"],
+            ),
+            (
+                "atlantic",
+                true,
+                vec!["eth0", "eth0", "eth0"],
+                vec!["?", "?", "?"],
+            ),
         ] {
-            assert_eq!(placed(driver, several_tx, &names), expected, "{driver} {names:?}");
+            assert_eq!(
+                placed(driver, several_tx, &names),
+                expected,
+                "{driver} {names:?}"
+            );
         }
     }
 }

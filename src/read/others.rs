@@ -24,14 +24,22 @@ pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
 }
 
 /// PCI functions of the network class without an interface.
-pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedFunction>, FileError> {
+pub(crate) fn cards(
+    root: &Root,
+    interfaces: &[Interface],
+) -> Result<Vec<UnusedFunction>, FileError> {
     let mut cards = Vec::new();
     for address in root.list(PCI)?.unwrap_or_default() {
-        if interfaces.iter().any(|interface| interface.device.address == address) {
+        if interfaces
+            .iter()
+            .any(|interface| interface.device.address == address)
+        {
             continue;
         }
         // Class 2 is network controllers, InfiniBand among them.
-        let class = root.read_opt(&format!("{PCI}/{address}/class"))?.unwrap_or_default();
+        let class = root
+            .read_opt(&format!("{PCI}/{address}/class"))?
+            .unwrap_or_default();
         if class.starts_with("0x02") {
             let driver = root.link_name(&format!("{PCI}/{address}/driver"));
             cards.push(UnusedFunction { address, driver });
@@ -42,7 +50,11 @@ pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedF
 
 /// What an interface without a device is, by its files.
 pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
-    let read = |file: &str| Ok(root.read_opt(&format!("{path}/{file}"))?.unwrap_or_default());
+    let read = |file: &str| {
+        Ok(root
+            .read_opt(&format!("{path}/{file}"))?
+            .unwrap_or_default())
+    };
     // ARPHRD_LOOPBACK.
     if read("type")?.trim() == "772" {
         return Ok("the loopback interface".to_owned());
@@ -61,13 +73,19 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
         return Ok(format!("a virtual interface ({})", name_in(kind)));
     }
     let (own, other) = (read("ifindex")?, read("iflink")?);
-    let kind = if own == other { "a virtual interface (dummy or the like)" } else { "a veth or a tunnel" };
+    let kind = if own == other {
+        "a virtual interface (dummy or the like)"
+    } else {
+        "a veth or a tunnel"
+    };
     Ok(kind.to_owned())
 }
 
 /// The line of a `uevent` file that is read, which is what a capture keeps of it. `None` for any other file.
 #[cfg(feature = "cli")]
 pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
-    let lines = text.split_inclusive('\n').filter(|line| line.starts_with(DEVTYPE));
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| line.starts_with(DEVTYPE));
     path.ends_with("/uevent").then(|| lines.collect())
 }

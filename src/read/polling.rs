@@ -11,7 +11,10 @@ use crate::root::{FileError, Root};
 pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
     let number = |name: &str| -> Result<u64, FileError> {
         // Each is absent on kernels older than the setting.
-        Ok(root.read_opt(&format!("{path}/{name}"))?.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
+        Ok(root
+            .read_opt(&format!("{path}/{name}"))?
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(0))
     };
     Ok(Polling {
         threaded: number("threaded")? > 0,
@@ -22,8 +25,10 @@ pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
 
 /// Whether sockets poll by default.
 pub(crate) fn sockets_poll(root: &Root) -> Result<bool, FileError> {
-    let set = |name: &str| -> Result<bool, FileError> {
-        Ok(read_number(root, &format!("/proc/sys/net/core/{name}"))?.is_some_and(|value| value > 0))
-    };
+    let set =
+        |name: &str| -> Result<bool, FileError> {
+            Ok(read_number(root, &format!("/proc/sys/net/core/{name}"))?
+                .is_some_and(|value| value > 0))
+        };
     Ok(set("busy_read")? || set("busy_poll")?)
 }

@@ -64,25 +64,40 @@ pub(super) fn redact(
     without_comments: fn(&str) -> Option<String>,
     names: bool,
 ) -> Result<Redacted, FileError> {
-    let mut redacted = Redacted { tree: Tree::default(), changes: Vec::new() };
+    let mut redacted = Redacted {
+        tree: Tree::default(),
+        changes: Vec::new(),
+    };
     let moved = without_script(tree, &mut redacted.changes);
     let tree = moved.as_ref().unwrap_or(tree);
-    let names = if names { Names::of(tree, root)? } else { Names::default() };
+    let names = if names {
+        Names::of(tree, root)?
+    } else {
+        Names::default()
+    };
     let cgroups = Cgroups::of(tree);
     if cgroups.changes() {
-        redacted.changes.push(format!("cgroups are cgroup0001 to cgroup{:04} in the capture", cgroups.len()));
+        redacted.changes.push(format!(
+            "cgroups are cgroup0001 to cgroup{:04} in the capture",
+            cgroups.len()
+        ));
     }
     let texts = tree.iter().flat_map(|(path, entry)| match entry {
         Entry::Directory(_) => [path, ""],
         Entry::Link(target) => [path, target],
         Entry::File(file) => [path, &file.text],
     });
-    let own: Vec<String> = addresses(root)?.into_iter().map(|(_, address)| address).collect();
+    let own: Vec<String> = addresses(root)?
+        .into_iter()
+        .map(|(_, address)| address)
+        .collect();
     let stand_ins = StandIns::of(texts, &own);
     for (path, entry) in tree.iter() {
         let name = path.rsplit('/').next().unwrap_or_default();
         if IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
-            redacted.changes.push(format!("{path} is left out: it can identify the machine"));
+            redacted
+                .changes
+                .push(format!("{path} is left out: it can identify the machine"));
             continue;
         }
         let hidden = match entry {
@@ -93,11 +108,15 @@ pub(super) fn redact(
                 if path == POLICY {
                     let bare = without_comments(&text);
                     let Some(bare) = bare else {
-                        redacted.changes.push(format!("{path} is left out: it is not a policy"));
+                        redacted
+                            .changes
+                            .push(format!("{path} is left out: it is not a policy"));
                         continue;
                     };
                     let Some(bare) = names.in_policy(&bare) else {
-                        redacted.changes.push(format!("{path} is left out: it has patterns of names"));
+                        redacted
+                            .changes
+                            .push(format!("{path} is left out: it has patterns of names"));
                         continue;
                     };
                     text = bare.into();
@@ -105,9 +124,15 @@ pub(super) fn redact(
                 let shown = names.in_text(path, &text);
                 let hidden = stand_ins.hide(&shown);
                 if *hidden != *shown {
-                    redacted.changes.push(format!("{path} has addresses in it; the capture has others"));
+                    redacted.changes.push(format!(
+                        "{path} has addresses in it; the capture has others"
+                    ));
                 }
-                let text = if *hidden == *text { text } else { hidden.into() };
+                let text = if *hidden == *text {
+                    text
+                } else {
+                    hidden.into()
+                };
                 Entry::File(TreeFile { text, ..*file })
             }
         };
@@ -148,14 +173,23 @@ fn is_hardware_address(text: &str) -> bool {
 /// The tree with irqbalance's policy script in another place, if it is in one that a site chose; what it answers to
 /// whether the script asks nicpin stays.
 fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
-    let texts = || irqbalance::FILES.iter().filter_map(|(path, _)| Some((*path, tree.file(path).ok()?)));
-    let script = texts().find_map(|(_, file)| file.text.lines().find_map(irqbalance::bare_script))?;
+    let texts = || {
+        irqbalance::FILES
+            .iter()
+            .filter_map(|(path, _)| Some((*path, tree.file(path).ok()?)))
+    };
+    let script =
+        texts().find_map(|(_, file)| file.text.lines().find_map(irqbalance::bare_script))?;
     if script.starts_with("/usr/") {
         return None;
     }
     let below = format!("{script}/{}", irqbalance::SCRIPT);
     let is_nicpin = script.rsplit('/').next() == Some(irqbalance::SCRIPT);
-    let place = if is_nicpin { format!("{SCRIPT}/{}", irqbalance::SCRIPT) } else { SCRIPT.to_owned() };
+    let place = if is_nicpin {
+        format!("{SCRIPT}/{}", irqbalance::SCRIPT)
+    } else {
+        SCRIPT.to_owned()
+    };
     // Whatever is on the way to it.
     let on_the_way = std::cell::RefCell::new(BTreeSet::new());
     for path in [&*script, &below] {
@@ -171,18 +205,34 @@ fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
         let entry = match entry {
             Entry::File(file) if texts().any(|(of, _)| of == path) => {
                 let text = file.text.replace(&script, &place);
-                Entry::File(TreeFile { text: text.into(), ..*file })
+                Entry::File(TreeFile {
+                    text: text.into(),
+                    ..*file
+                })
             }
             entry => entry.without_names(),
         };
         // A tree with fewer entries has room for each.
         moved.add(path, entry).ok()?;
     }
-    for (old, new) in [(script.clone(), place.clone()), (below, format!("{place}/{}", irqbalance::SCRIPT))] {
+    for (old, new) in [
+        (script.clone(), place.clone()),
+        (below, format!("{place}/{}", irqbalance::SCRIPT)),
+    ] {
         if let Ok(Entry::File(file)) = tree.get(&old) {
-            moved.add(&new, Entry::File(TreeFile { mode: file.mode, ..TreeFile::default() })).ok()?;
+            moved
+                .add(
+                    &new,
+                    Entry::File(TreeFile {
+                        mode: file.mode,
+                        ..TreeFile::default()
+                    }),
+                )
+                .ok()?;
         }
     }
-    changes.push(format!("irqbalance's policy script is {place} in the capture"));
+    changes.push(format!(
+        "irqbalance's policy script is {place} in the capture"
+    ));
     Some(moved)
 }

@@ -13,14 +13,28 @@ use crate::root::{FileError, Root};
 
 /// Takes a sample.
 pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample, FileError> {
-    let interrupts = if wanted.irqs.is_empty() { Counts::default() } else { counts(root, &wanted.irqs)? };
+    let interrupts = if wanted.irqs.is_empty() {
+        Counts::default()
+    } else {
+        counts(root, &wanted.irqs)?
+    };
     let at = since.elapsed();
     let mut interfaces = BTreeMap::new();
     for name in &wanted.interfaces {
         interfaces.extend(read_interface(root, name)?.map(|counters| (name.clone(), counters)));
     }
-    let threads = wanted.threads.iter().filter_map(|&pid| Some((pid, threads::counts(root, pid)?))).collect();
-    let mut sample = Sample { at, interrupts, interfaces, threads, ..Sample::default() };
+    let threads = wanted
+        .threads
+        .iter()
+        .filter_map(|&pid| Some((pid, threads::counts(root, pid)?)))
+        .collect();
+    let mut sample = Sample {
+        at,
+        interrupts,
+        interfaces,
+        threads,
+        ..Sample::default()
+    };
     if wanted.cpus {
         let read = |path: &str| Ok(root.read_opt(path)?.unwrap_or_default());
         sample.times = text::times(&read("/proc/stat")?);
@@ -35,11 +49,15 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError> {
     let path = format!("/sys/class/net/{name}");
     let number = |name: &str| -> Result<Option<u64>, FileError> {
-        Ok(root.read_opt(&format!("{path}/{name}"))?.and_then(|text| text.trim().parse().ok()))
+        Ok(root
+            .read_opt(&format!("{path}/{name}"))?
+            .and_then(|text| text.trim().parse().ok()))
     };
     let count = |name: &str| Ok(number(&format!("statistics/{name}"))?.unwrap_or(0));
     // It may be absent in a tree, as counters may.
-    let index = number("ifindex")?.and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+    let index = number("ifindex")?
+        .and_then(|index| u32::try_from(index).ok())
+        .unwrap_or(0);
     let values = InterfaceCounts {
         rx_bytes: count("rx_bytes")?,
         tx_bytes: count("tx_bytes")?,

@@ -26,25 +26,38 @@ pub(crate) fn settle(
     action: impl Fn(u32) -> Option<String>,
 ) -> SettledVectors {
     let mut settled = SettledVectors::default();
-    let mut named: BTreeMap<u32, (NamedVector, Option<VectorUse>)> =
-        named.into_iter().map(|(found, placed)| (found.irq, (found, placed))).collect();
+    let mut named: BTreeMap<u32, (NamedVector, Option<VectorUse>)> = named
+        .into_iter()
+        .map(|(found, placed)| (found.irq, (found, placed)))
+        .collect();
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
         let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
-        let Some(name) = by_name.map(|(found, _)| found.action).or_else(|| action(irq)) else { continue };
-        let Some(known) = by_netlink(queues, placed, reported) else { continue };
-        if let Some(placed) = placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
+        let Some(name) = by_name
+            .map(|(found, _)| found.action)
+            .or_else(|| action(irq))
+        else {
+            continue;
+        };
+        let Some(known) = by_netlink(queues, placed, reported) else {
+            continue;
+        };
+        if let Some(placed) =
+            placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
         {
             let (netlink, by_name) = (words(known), words(placed));
-            settled
-                .contradictions
-                .push(format!("IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"));
+            settled.contradictions.push(format!(
+                "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
+            ));
         }
         settled.vectors.push((irq, name, known));
     }
     for (irq, (found, placed)) in named {
         let Some(placed) = placed else {
-            settled.unknown.push(UnknownVector { irq, action: found.action });
+            settled.unknown.push(UnknownVector {
+                irq,
+                action: found.action,
+            });
             continue;
         };
         // Vectors that netlink does not report: control, idle, XDP.
@@ -58,7 +71,11 @@ pub(crate) fn settle(
             "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is {}",
             found.action,
             words(placed),
-            if stays { "placed with that queue" } else { "left alone" }
+            if stays {
+                "placed with that queue"
+            } else {
+                "left alone"
+            }
         ));
         if stays {
             settled.vectors.push((irq, found.action, placed));
@@ -74,8 +91,11 @@ fn by_netlink(
     named: Option<VectorUse>,
     reported: &BTreeMap<u32, IrqQueues>,
 ) -> Option<VectorUse> {
-    let (role, queue) = match (queues.rx.intersection(&queues.tx).min(), queues.rx.first(), queues.tx.first())
-    {
+    let (role, queue) = match (
+        queues.rx.intersection(&queues.tx).min(),
+        queues.rx.first(),
+        queues.tx.first(),
+    ) {
         (Some(&both), ..) => (Role::Combined, both),
         (None, Some(&rx), _) => (Role::Rx, rx),
         (None, None, Some(&tx)) => (Role::Tx, tx),
@@ -83,9 +103,21 @@ fn by_netlink(
     };
     let combined = Some((Role::Combined, Some(queue)));
     let named_combined = named.map(|named| (named.role, named.queue)) == combined;
-    let other = if role == Role::Rx { Direction::Tx } else { Direction::Rx };
-    let role = if named_combined && owner(other, queue, reported).is_none() { Role::Combined } else { role };
-    Some(VectorUse { role, queue: Some(queue), source: Source::Netlink })
+    let other = if role == Role::Rx {
+        Direction::Tx
+    } else {
+        Direction::Rx
+    };
+    let role = if named_combined && owner(other, queue, reported).is_none() {
+        Role::Combined
+    } else {
+        role
+    };
+    Some(VectorUse {
+        role,
+        queue: Some(queue),
+        source: Source::Netlink,
+    })
 }
 
 /// The IRQ that has a name's queue by netlink.
@@ -97,7 +129,9 @@ fn taken(placed: VectorUse, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> 
         Role::Tx => &[Direction::Tx],
         Role::Combined => &[Direction::Rx, Direction::Tx],
     };
-    directions.iter().find_map(|&direction| owner(direction, queue, reported))
+    directions
+        .iter()
+        .find_map(|&direction| owner(direction, queue, reported))
 }
 
 fn owner(direction: Direction, queue: u32, reported: &BTreeMap<u32, IrqQueues>) -> Option<u32> {
@@ -105,12 +139,17 @@ fn owner(direction: Direction, queue: u32, reported: &BTreeMap<u32, IrqQueues>) 
         Direction::Rx => queues.rx.contains(&queue),
         Direction::Tx => queues.tx.contains(&queue),
     };
-    reported.iter().find(|(_, queues)| has(queues)).map(|(&irq, _)| irq)
+    reported
+        .iter()
+        .find(|(_, queues)| has(queues))
+        .map(|(&irq, _)| irq)
 }
 
 fn words(placed: VectorUse) -> String {
     let role = placed.role.name();
-    placed.queue.map_or(role.to_owned(), |queue| format!("{role} {queue}"))
+    placed
+        .queue
+        .map_or(role.to_owned(), |queue| format!("{role} {queue}"))
 }
 
 #[cfg(test)]
@@ -124,11 +163,17 @@ mod tests {
     fn settled(driver: &str, names: &[&str], reported: &str) -> Vec<String> {
         let found: Vec<NamedVector> = (98..)
             .zip(names)
-            .filter_map(|(irq, name)| Some(NamedVector::new(irq, name, classify(Some(driver), name)?)))
+            .filter_map(|(irq, name)| {
+                Some(NamedVector::new(irq, name, classify(Some(driver), name)?))
+            })
             .collect();
         let placed = numbering::place(&found, true);
         let reported = Netdev::parse(reported).unwrap().by_irq();
-        let action = |irq: u32| names.get((irq as usize).checked_sub(98)?).map(|&name| name.to_owned());
+        let action = |irq: u32| {
+            names
+                .get((irq as usize).checked_sub(98)?)
+                .map(|&name| name.to_owned())
+        };
         let settled = settle(found.into_iter().zip(placed).collect(), &reported, action);
         let mut lines: Vec<String> = settled
             .vectors
@@ -136,7 +181,12 @@ mod tests {
             .map(|(irq, _, placed)| format!("{irq} {} {:?}", words(*placed), placed.source))
             .collect();
         lines.sort();
-        lines.extend(settled.unknown.iter().map(|unknown| format!("{} ?", unknown.irq)));
+        lines.extend(
+            settled
+                .unknown
+                .iter()
+                .map(|unknown| format!("{} ?", unknown.irq)),
+        );
         lines.extend(settled.contradictions);
         lines
     }
@@ -155,7 +205,10 @@ mod tests {
     fn several_queues_on_one_napi_are_known_by_the_lowest() {
         let reported = "queue rx 0 napi 1\nqueue rx 2 napi 1\nqueue tx 0 napi 1\nqueue tx 4 napi 1\n\
                     queue rx 1 napi 2\nqueue tx 5 napi 3\nnapi 1 irq 98\nnapi 2 irq 99\nnapi 3 irq 97\n";
-        assert_eq!(settled("new", &["?", "?"], reported), ["98 combined 0 Netlink", "99 rx 1 Netlink"]);
+        assert_eq!(
+            settled("new", &["?", "?"], reported),
+            ["98 combined 0 Netlink", "99 rx 1 Netlink"]
+        );
     }
 
     #[test]
@@ -193,12 +246,28 @@ mod tests {
         );
         // Beyond the queues in use; the flow director's, which looks like a queue's.
         assert_eq!(
-            settled("ice", &["ice-e0-TxRx-0", "ice-e0-TxRx-1", "ice-0000:82:00.0:ctrl-TxRx-0"], reported),
-            ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
+            settled(
+                "ice",
+                &[
+                    "ice-e0-TxRx-0",
+                    "ice-e0-TxRx-1",
+                    "ice-0000:82:00.0:ctrl-TxRx-0"
+                ],
+                reported
+            ),
+            [
+                "100 control Name",
+                "98 combined 0 Netlink",
+                "99 combined 1 Name"
+            ]
         );
         // A function's vectors without a queue of this interface are RDMA's, or another interface's.
         assert_eq!(
-            settled("mlx5_core", &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"], reported),
+            settled(
+                "mlx5_core",
+                &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"],
+                reported
+            ),
             [
                 "98 combined 0 Netlink",
                 "IRQ 98 (mlx5_comp1@pci:0000:82:00.0) is combined 0 by netlink and combined 1 by its name",
@@ -208,7 +277,11 @@ mod tests {
         );
         // Truncated names give only an order.
         assert_eq!(
-            settled("bnxt_en", &["eno12399np0-TxRx-", "eno12399np0-TxRx-"], &reported.replace("98", "99")),
+            settled(
+                "bnxt_en",
+                &["eno12399np0-TxRx-", "eno12399np0-TxRx-"],
+                &reported.replace("98", "99")
+            ),
             [
                 "99 combined 0 Netlink",
                 "IRQ 99 (eno12399np0-TxRx-) is combined 0 by netlink and combined 1 by its name",
@@ -222,13 +295,21 @@ mod tests {
         // No IRQ, as from virtio_net; one direction only; vectors beyond the queues.
         let virtio = "queue rx 0 napi 1\nqueue tx 0\nnapi 1\n";
         assert_eq!(
-            settled("virtio_net", &["virtio2-input.0", "virtio2-output.0"], virtio),
+            settled(
+                "virtio_net",
+                &["virtio2-input.0", "virtio2-output.0"],
+                virtio
+            ),
             ["98 rx 0 Name", "99 tx 0 Name"]
         );
         let one_way = "queue rx 0 napi 1\nnapi 1 irq 98\n";
         assert_eq!(
             settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1", "e0"], one_way),
-            ["100 control Name", "98 combined 0 Netlink", "99 combined 1 Name"]
+            [
+                "100 control Name",
+                "98 combined 0 Netlink",
+                "99 combined 1 Name"
+            ]
         );
     }
 

@@ -30,7 +30,10 @@ const KERNEL_THREADS: &str = "/proc/2/task/2/children";
 /// Adds the threads of interfaces whose NAPI is threaded.
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), FileError> {
     let mut named = None;
-    for interface in interfaces.iter_mut().filter(|interface| !interface.in_other_namespace) {
+    for interface in interfaces
+        .iter_mut()
+        .filter(|interface| !interface.in_other_namespace)
+    {
         let reported: Vec<(u32, u32)> = (interface.netdev.iter().flat_map(|answer| &answer.napis))
             .filter_map(|napi| Some((napi.pid?, napi.id)))
             .collect();
@@ -47,7 +50,10 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), File
                     }
                 }
             }
-            found.into_iter().filter_map(|(pid, napi)| look(root, &interface.name, pid, napi)).collect()
+            found
+                .into_iter()
+                .filter_map(|(pid, napi)| look(root, &interface.name, pid, napi))
+                .collect()
         } else {
             recorded(root, &interface.name)?
         };
@@ -60,16 +66,31 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), File
 
 /// Whether netlink reports the thread of each queue vector; there is none to find by its name then.
 fn wakes_all(interface: &Interface, found: &[(u32, u32)]) -> bool {
-    let woken: Vec<u32> = found.iter().filter_map(|&(_, napi)| reported_irq(interface, napi)).collect();
-    interface.vectors.iter().filter(|v| v.is_queue_vector()).all(|vector| woken.contains(&vector.irq))
+    let woken: Vec<u32> = found
+        .iter()
+        .filter_map(|&(_, napi)| reported_irq(interface, napi))
+        .collect();
+    interface
+        .vectors
+        .iter()
+        .filter(|v| v.is_queue_vector())
+        .all(|vector| woken.contains(&vector.irq))
 }
 
 /// All NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
 fn all_named(root: &Root) -> Vec<(String, u32, u32)> {
     // In a container, process 2 is another one, or none.
-    let is_kthreadd = stat(root, 2).is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd");
-    let children = root.read_opt(KERNEL_THREADS).ok().flatten().filter(|_| is_kthreadd).unwrap_or_default();
-    let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+    let is_kthreadd =
+        stat(root, 2).is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd");
+    let children = root
+        .read_opt(KERNEL_THREADS)
+        .ok()
+        .flatten()
+        .filter(|_| is_kthreadd)
+        .unwrap_or_default();
+    let pids = children
+        .split_ascii_whitespace()
+        .filter_map(|pid| pid.parse().ok());
     let named = |pid: u32| {
         let name = root.read_opt(&format!("/proc/{pid}/comm")).ok().flatten()?;
         // Before Linux 5.17 the name has at most 15 bytes.
@@ -90,11 +111,22 @@ fn is_kernel_thread(stat: &Stat) -> bool {
 
 /// What a NAPI thread did so far.
 pub(crate) fn counts(root: &Root, pid: u32) -> Option<ThreadCounts> {
-    let status = root.read_opt(&format!("/proc/{pid}/status")).ok().flatten()?;
-    let of = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let switches = of("voluntary_ctxt_switches:")?.saturating_add(of("nonvoluntary_ctxt_switches:")?);
+    let status = root
+        .read_opt(&format!("/proc/{pid}/status"))
+        .ok()
+        .flatten()?;
+    let of = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    let switches =
+        of("voluntary_ctxt_switches:")?.saturating_add(of("nonvoluntary_ctxt_switches:")?);
     let stat = stat(root, pid).filter(is_napi_thread)?;
-    Some(ThreadCounts { switches, cpu: u32::try_from(stat.processor?).ok()? })
+    Some(ThreadCounts {
+        switches,
+        cpu: u32::try_from(stat.processor?).ok()?,
+    })
 }
 
 /// Whether this is a NAPI thread: process ids are reused, and anybody may give a process any name.
@@ -109,15 +141,27 @@ fn look(root: &Root, interface: &str, pid: u32, napi: u32) -> Option<NapiThread>
     let path = format!("{RECORDED}/{interface}/{pid}");
     root.remember(&format!("{path}/affinity"), || affinity.text.to_string());
     root.remember(&format!("{path}/napi"), || napi.to_string());
-    Some(NapiThread { pid, napi: Some(napi).filter(|&id| id != 0), woken_by: None, affinity })
+    Some(NapiThread {
+        pid,
+        napi: Some(napi).filter(|&id| id != 0),
+        woken_by: None,
+        affinity,
+    })
 }
 
 /// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not
 /// restore.
 fn live_affinity(root: &Root, pid: u32) -> Option<String> {
-    let status = root.read_opt(&format!("/proc/{pid}/status")).ok().flatten()?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
-    stat(root, pid).is_some_and(|stat| is_napi_thread(&stat)).then(|| mask.trim().to_owned())
+    let status = root
+        .read_opt(&format!("/proc/{pid}/status"))
+        .ok()
+        .flatten()?;
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
+    stat(root, pid)
+        .is_some_and(|stat| is_napi_thread(&stat))
+        .then(|| mask.trim().to_owned())
 }
 
 fn recorded(root: &Root, interface: &str) -> Result<Vec<NapiThread>, FileError> {
@@ -126,11 +170,19 @@ fn recorded(root: &Root, interface: &str) -> Result<Vec<NapiThread>, FileError> 
     for name in root.list(&directory)?.unwrap_or_default() {
         let Ok(pid) = name.parse() else { continue };
         let path = format!("{directory}/{name}/affinity");
-        let parse =
-            |text: &str| MaskFile::parse(text).map_err(|error| root.content_error(&path, error.to_string()));
-        let Some(affinity) = root.parse_opt(&path, parse)? else { continue };
+        let parse = |text: &str| {
+            MaskFile::parse(text).map_err(|error| root.content_error(&path, error.to_string()))
+        };
+        let Some(affinity) = root.parse_opt(&path, parse)? else {
+            continue;
+        };
         let napi = read_number(root, &format!("{directory}/{name}/napi"))?;
-        threads.push(NapiThread { pid, napi: napi.filter(|&id| id != 0), woken_by: None, affinity });
+        threads.push(NapiThread {
+            pid,
+            napi: napi.filter(|&id| id != 0),
+            woken_by: None,
+            affinity,
+        });
     }
     Ok(threads)
 }
@@ -143,10 +195,18 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
         let irq = thread.napi.and_then(|napi| reported_irq(interface, napi));
         thread.woken_by = irq.map(|irq| (irq, Source::Netlink));
     }
-    let numbered = threads.iter().take_while(|thread| thread.napi.is_some()).count();
-    let is_distinct = threads[..numbered].windows(2).all(|pair| pair[0].napi != pair[1].napi);
-    let mut receiving: Vec<&Vector> =
-        interface.vectors.iter().filter(|v| matches!(v.role, Role::Combined | Role::Rx)).collect();
+    let numbered = threads
+        .iter()
+        .take_while(|thread| thread.napi.is_some())
+        .count();
+    let is_distinct = threads[..numbered]
+        .windows(2)
+        .all(|pair| pair[0].napi != pair[1].napi);
+    let mut receiving: Vec<&Vector> = interface
+        .vectors
+        .iter()
+        .filter(|v| matches!(v.role, Role::Combined | Role::Rx))
+        .collect();
     receiving.sort_by_key(|vector| vector.queue);
     if is_distinct && receiving.len() == numbered && threads.iter().all(|t| t.woken_by.is_none()) {
         for (thread, vector) in threads.iter_mut().zip(receiving) {
@@ -158,24 +218,42 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
 /// The IRQ of the queue vector that wakes a NAPI instance, as netlink reports it: by its IRQ, or by its queues.
 fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     let answer = interface.netdev.as_ref()?;
-    let vectors = || interface.vectors.iter().filter(|vector| vector.is_queue_vector());
+    let vectors = || {
+        interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.is_queue_vector())
+    };
     let own = answer.napis.iter().find(|one| one.id == napi)?.irq;
     let by_queue = || {
         // Receive queues come first.
-        let queues = answer.queues.iter().filter(|queue| queue.napi == Some(napi));
+        let queues = answer
+            .queues
+            .iter()
+            .filter(|queue| queue.napi == Some(napi));
         let mut woken = queues.filter_map(|queue| {
-            let role = if queue.direction == Direction::Rx { Role::Rx } else { Role::Tx };
-            let of_queue =
-                |v: &&Vector| v.queue == Some(queue.id) && (v.role == role || v.role == Role::Combined);
+            let role = if queue.direction == Direction::Rx {
+                Role::Rx
+            } else {
+                Role::Tx
+            };
+            let of_queue = |v: &&Vector| {
+                v.queue == Some(queue.id) && (v.role == role || v.role == Role::Combined)
+            };
             vectors().find(of_queue)
         });
         woken.next().map(|vector| vector.irq)
     };
-    own.filter(|irq| vectors().any(|vector| vector.irq == *irq)).or_else(by_queue)
+    own.filter(|irq| vectors().any(|vector| vector.irq == *irq))
+        .or_else(by_queue)
 }
 
 /// The mask of a thread by its directory, `/proc/PID`; `None` if it has ended.
-pub(crate) fn affinity(root: &Root, interface: &str, directory: &str) -> Result<Option<String>, FileError> {
+pub(crate) fn affinity(
+    root: &Root,
+    interface: &str,
+    directory: &str,
+) -> Result<Option<String>, FileError> {
     if root.is_real() {
         return Ok(thread_of(directory).and_then(|pid| live_affinity(root, pid)));
     }
@@ -183,7 +261,12 @@ pub(crate) fn affinity(root: &Root, interface: &str, directory: &str) -> Result<
 }
 
 /// Sets the CPUs of a thread by its directory (`sched_setaffinity(2)`). In a tree the recorded mask changes.
-pub(crate) fn set_affinity(root: &Root, interface: &str, directory: &str, mask: &str) -> io::Result<()> {
+pub(crate) fn set_affinity(
+    root: &Root,
+    interface: &str,
+    directory: &str,
+    mask: &str,
+) -> io::Result<()> {
     if !root.is_real() {
         return root.write(&recorded_file(interface, directory), mask);
     }
@@ -196,7 +279,10 @@ pub(crate) fn set_affinity(root: &Root, interface: &str, directory: &str, mask: 
 }
 
 fn recorded_file(interface: &str, directory: &str) -> String {
-    format!("{RECORDED}/{interface}/{}/affinity", directory.rsplit('/').next().unwrap_or_default())
+    format!(
+        "{RECORDED}/{interface}/{}/affinity",
+        directory.rsplit('/').next().unwrap_or_default()
+    )
 }
 
 #[cfg(test)]

@@ -19,7 +19,11 @@ pub(crate) fn read(root: &Root) -> OtherTools {
         Found::Hidden(path) => (None, Some(path)),
         Found::No => (None, None),
     };
-    OtherTools { irqbalance, irqbalance_hidden, others: others::read(root) }
+    OtherTools {
+        irqbalance,
+        irqbalance_hidden,
+        others: others::read(root),
+    }
 }
 
 /// The lines of a file that are read here, and nothing else of it: what a capture may keep. `None` for a file that is
@@ -30,7 +34,12 @@ pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
         return Some(text);
     }
     let line = irqbalance::bare_line(path).or_else(|| others::bare_line(path))?;
-    Some(text.lines().filter_map(line).map(|line| line + "\n").collect())
+    Some(
+        text.lines()
+            .filter_map(line)
+            .map(|line| line + "\n")
+            .collect(),
+    )
 }
 
 /// Whether a name in a directory is a fact without being opened.

@@ -29,14 +29,21 @@ pub fn read(root: &Root) -> Result<Topology, FileError> {
         isolated = isolated.union(&partitions);
     }
     let cores = groups(&online, |cpu| siblings(root, cpu))?;
-    let known = |groups: Vec<CpuSet>| groups.into_iter().filter(|group| !group.is_empty()).collect();
+    let known = |groups: Vec<CpuSet>| {
+        groups
+            .into_iter()
+            .filter(|group| !group.is_empty())
+            .collect()
+    };
     Ok(Topology {
         possible: possible.last().map_or(0, |last| last + 1),
         rps_filter: rps_filter(root)?.intersection(&online),
         isolated: isolated.intersection(&online),
         exclusive: CpuSet::new(),
         exclusive_cut: false,
-        nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default().intersection(&online),
+        nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?
+            .unwrap_or_default()
+            .intersection(&online),
         l3_domains: known(groups(&online, |cpu| l3_domain(root, cpu))?),
         packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,
@@ -61,13 +68,17 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
     let path = format!("{CPU}/online");
     if let Some(online) = read_list(root, &path)? {
         if online.is_empty() {
-            return Err(root.content_error(&path, "lists no online CPU; is /sys an incomplete copy?"));
+            return Err(
+                root.content_error(&path, "lists no online CPU; is /sys an incomplete copy?")
+            );
         }
         return Ok(online);
     }
     let mut online = CpuSet::new();
     for name in root.list(CPU)?.unwrap_or_default() {
-        let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) else { continue };
+        let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) else {
+            continue;
+        };
         let state = root.read_opt(&format!("{CPU}/{name}/online"))?;
         if state.is_none_or(|state| state.trim() != "0") {
             online.insert(cpu);
@@ -76,7 +87,10 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
     if online.is_empty() {
         // A dump without the CPUs' directories may still have a complete header of `/proc/interrupts`.
         let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
-        online = interrupts.split_once('\n').map(|(header, _)| Interrupts::cpus(header)).unwrap_or_default();
+        online = interrupts
+            .split_once('\n')
+            .map(|(header, _)| Interrupts::cpus(header))
+            .unwrap_or_default();
     }
     if online.is_empty() {
         // The error of reading the file itself names the path and the fix.
@@ -88,8 +102,15 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
 fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     let topology = format!("{CPU}/cpu{cpu}/topology");
     // Kernels before 5.3 have only the first names, which still exist in 6.18.
-    for (list, mask) in [("thread_siblings_list", "thread_siblings"), ("core_cpus_list", "core_cpus")] {
-        if let Some(cpus) = read_cpus(root, &format!("{topology}/{list}"), &format!("{topology}/{mask}"))? {
+    for (list, mask) in [
+        ("thread_siblings_list", "thread_siblings"),
+        ("core_cpus_list", "core_cpus"),
+    ] {
+        if let Some(cpus) = read_cpus(
+            root,
+            &format!("{topology}/{list}"),
+            &format!("{topology}/{mask}"),
+        )? {
             return Ok(cpus);
         }
     }
@@ -99,7 +120,9 @@ fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
 fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>, FileError> {
     // If the file is absent for one CPU, it is absent for all.
     match online.first() {
-        Some(first) if !package(root, first)?.is_empty() => groups(online, |cpu| package(root, cpu)),
+        Some(first) if !package(root, first)?.is_empty() => {
+            groups(online, |cpu| package(root, cpu))
+        }
         _ => Ok(Vec::new()),
     }
 }
@@ -120,7 +143,11 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     if let Some(slow) = read_list(root, "/sys/devices/cpu_atom/cpus")? {
         let classes = [online.difference(&slow), online.intersection(&slow)];
         let several = classes.iter().all(|class| !class.is_empty());
-        return Ok(if several { classes.to_vec() } else { Vec::new() });
+        return Ok(if several {
+            classes.to_vec()
+        } else {
+            Vec::new()
+        });
     }
     let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
     for core in cores {
@@ -132,14 +159,20 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
         let class = classes.entry(Reverse(capacity)).or_default();
         *class = class.union(core);
     }
-    Ok(if classes.len() > 1 { classes.into_values().collect() } else { Vec::new() })
+    Ok(if classes.len() > 1 {
+        classes.into_values().collect()
+    } else {
+        Vec::new()
+    })
 }
 
 /// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
 fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     let cache = format!("{CPU}/cpu{cpu}/cache");
     let is_l3 = |index: &str| -> Result<bool, FileError> {
-        let level = root.parse_opt(&format!("{cache}/{index}/level"), |level| Ok(level.trim() == "3"))?;
+        let level = root.parse_opt(&format!("{cache}/{index}/level"), |level| {
+            Ok(level.trim() == "3")
+        })?;
         Ok(level.unwrap_or_default())
     };
     // It is index3 on nearly every machine; the others are listed.
@@ -179,7 +212,11 @@ fn groups(
         let siblings = group_of(cpu)?;
         let group = siblings.intersection(&left);
         left = left.difference(&group).difference(&CpuSet::single(cpu));
-        groups.push(if siblings.is_empty() { siblings } else { group.union(&CpuSet::single(cpu)) });
+        groups.push(if siblings.is_empty() {
+            siblings
+        } else {
+            group.union(&CpuSet::single(cpu))
+        });
     }
     Ok(groups)
 }
@@ -187,19 +224,34 @@ fn groups(
 fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileError> {
     let mut nodes = BTreeMap::new();
     // Kernels before 2.6.24 do not report it.
-    let with_memory = read_list(root, &format!("{NODE}/has_memory"))?.filter(|nodes| !nodes.is_empty());
+    let with_memory =
+        read_list(root, &format!("{NODE}/has_memory"))?.filter(|nodes| !nodes.is_empty());
     for name in root.list(NODE)?.unwrap_or_default() {
-        let Some(id) = numbered(&name, "node", MAX_NODES) else { continue };
+        let Some(id) = numbered(&name, "node", MAX_NODES) else {
+            continue;
+        };
         let path = format!("{NODE}/{name}");
         // Kernels before 2.6.25 print only the mask.
-        let cpus =
-            read_cpus(root, &format!("{path}/cpulist"), &format!("{path}/cpumap"))?.unwrap_or_default();
+        let cpus = read_cpus(root, &format!("{path}/cpulist"), &format!("{path}/cpumap"))?
+            .unwrap_or_default();
         let without_memory = with_memory.as_ref().is_some_and(|with| !with.contains(id));
-        nodes
-            .insert(id, Node { cpus: cpus.intersection(online), without_memory, distances: BTreeMap::new() });
+        nodes.insert(
+            id,
+            Node {
+                cpus: cpus.intersection(online),
+                without_memory,
+                distances: BTreeMap::new(),
+            },
+        );
     }
     if nodes.is_empty() {
-        nodes.insert(0, Node { cpus: online.clone(), ..Node::default() });
+        nodes.insert(
+            0,
+            Node {
+                cpus: online.clone(),
+                ..Node::default()
+            },
+        );
         return Ok(nodes);
     }
     // Column k of a distance file is the k-th online node, not node k.
@@ -209,7 +261,9 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
     };
     for (id, node) in &mut nodes {
         let path = format!("{NODE}/node{id}/distance");
-        let Some(text) = root.read_opt(&path)? else { continue };
+        let Some(text) = root.read_opt(&path)? else {
+            continue;
+        };
         for (column, distance) in columns.iter().zip(text.split_whitespace()) {
             // The kernel keeps a distance in a byte.
             let distance: u8 = distance.parse().map_err(|_| {

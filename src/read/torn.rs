@@ -21,7 +21,10 @@ pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<String>, F
 
 /// Reads again while the result is not plausible. The last result is returned.
 pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
-    (1..TRIES).map(|_| read()).find(|value| !torn(value)).unwrap_or_else(&read)
+    (1..TRIES)
+        .map(|_| read())
+        .find(|value| !torn(value))
+        .unwrap_or_else(&read)
 }
 
 #[cfg(test)]
@@ -34,8 +37,17 @@ mod tests {
     fn what_is_torn_is_read_again() {
         for (torn, expected, reads) in [(0, 8, 1), (1, 8, 2), (4, 8, 5), (9, 0, 5)] {
             let asked = Cell::new(0);
-            let read = || if asked.replace(asked.get() + 1) < torn { 0 } else { 8 };
-            assert_eq!((again_while(|mask| *mask == 0, read), asked.get()), (expected, reads));
+            let read = || {
+                if asked.replace(asked.get() + 1) < torn {
+                    0
+                } else {
+                    8
+                }
+            };
+            assert_eq!(
+                (again_while(|mask| *mask == 0, read), asked.get()),
+                (expected, reads)
+            );
         }
     }
 }

@@ -29,11 +29,16 @@ pub(crate) fn read(
 ) -> Result<(), FileError> {
     let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, interface) in interfaces.iter().enumerate() {
-        devices.entry(interface.device.address.clone()).or_default().push(at);
+        devices
+            .entry(interface.device.address.clone())
+            .or_default()
+            .push(at);
     }
     for (device, mut ports) in devices {
         ports.sort_by_key(|&at| (interfaces[at].port, at));
-        let has_rdma = rdma.iter().any(|rdma| rdma.device.as_ref() == Some(&device));
+        let has_rdma = rdma
+            .iter()
+            .any(|rdma| rdma.device.as_ref() == Some(&device));
         read_device(root, handlers, interfaces, &ports, has_rdma)?;
     }
     Ok(())
@@ -46,22 +51,44 @@ fn read_device(
     ports: &[usize],
     has_rdma: bool,
 ) -> Result<(), FileError> {
-    let Some(&first) = ports.first() else { return Ok(()) };
+    let Some(&first) = ports.first() else {
+        return Ok(());
+    };
     let by_netlink: BTreeMap<usize, BTreeMap<u32, IrqQueues>> = (ports.iter())
-        .map(|&port| (port, interfaces[port].netdev.as_ref().map(Netdev::by_irq).unwrap_or_default()))
+        .map(|&port| {
+            (
+                port,
+                interfaces[port]
+                    .netdev
+                    .as_ref()
+                    .map(Netdev::by_irq)
+                    .unwrap_or_default(),
+            )
+        })
         .collect();
-    let netlink_port = |irq: u32| ports.iter().copied().find(|port| by_netlink[port].contains_key(&irq));
-    let dialects: Vec<(usize, Dialect)> =
-        ports.iter().map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref()))).collect();
+    let netlink_port = |irq: u32| {
+        ports
+            .iter()
+            .copied()
+            .find(|port| by_netlink[port].contains_key(&irq))
+    };
+    let dialects: Vec<(usize, Dialect)> = ports
+        .iter()
+        .map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref())))
+        .collect();
     let shares = Parts::read(root, &of(interfaces, &dialects), has_rdma)?;
     let mut named: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
     for (irq, actions) in requested(handlers, interfaces, &dialects)? {
         match understand(interfaces, &dialects, shares, irq, &actions) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
-            Some((owner, _)) if !by_netlink[&owner].contains_key(&irq) && netlink_port(irq).is_some() => {}
+            Some((owner, _))
+                if !by_netlink[&owner].contains_key(&irq) && netlink_port(irq).is_some() => {}
             Some((owner, vector)) => named.entry(owner).or_default().push(vector),
             None if netlink_port(irq).is_some() => {}
-            None => interfaces[first].unknown_vectors.push(UnknownVector { irq, action: actions.join(", ") }),
+            None => interfaces[first].unknown_vectors.push(UnknownVector {
+                irq,
+                action: actions.join(", "),
+            }),
         }
     }
     let mut actions = BTreeMap::new();
@@ -77,7 +104,11 @@ fn read_device(
         let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
         let mut placed = numbering::place(&named, tx > 1);
         numbering::by_order(interface.driver.as_deref(), &named, &mut placed, rx, tx);
-        let settled = sources::settle(named.into_iter().zip(placed).collect(), &by_netlink[&port], action);
+        let settled = sources::settle(
+            named.into_iter().zip(placed).collect(),
+            &by_netlink[&port],
+            action,
+        );
         for (irq, action, placed) in settled.vectors {
             if placed.role.is_queue() {
                 data.entry(port).or_default().push(action.clone());
@@ -86,7 +117,9 @@ fn read_device(
             let last = interface.vectors.last().map(|last| &last.affinity);
             match read_vector(root, irq, &action, placed, node, last)? {
                 Some(vector) => interface.vectors.push(vector),
-                None => interface.vanished_vectors.push(UnknownVector { irq, action }),
+                None => interface
+                    .vanished_vectors
+                    .push(UnknownVector { irq, action }),
             }
         }
         interface.unknown_vectors.extend(settled.unknown);
@@ -98,12 +131,25 @@ fn read_device(
         let mut vectors = std::mem::take(&mut interface.vectors);
         // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
         if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {
-            for vector in vectors.iter_mut().filter(|vector| interface.is_idle(vector)) {
+            for vector in vectors
+                .iter_mut()
+                .filter(|vector| interface.is_idle(vector))
+            {
                 vector.role = Role::Rdma;
-                vector.queue = vector.queue.map(|queue| queue + shares.before(interface.port));
+                vector.queue = vector
+                    .queue
+                    .map(|queue| queue + shares.before(interface.port));
             }
         }
-        vectors.sort_by_key(|v| (!v.role.is_queue(), v.role == Role::Control, v.queue, v.role, v.irq));
+        vectors.sort_by_key(|v| {
+            (
+                !v.role.is_queue(),
+                v.role == Role::Control,
+                v.queue,
+                v.role,
+                v.irq,
+            )
+        });
         interface.vectors = vectors;
     }
     Ok(())
@@ -116,20 +162,51 @@ fn of<'a>(interfaces: &'a [Interface], ports: &[(usize, Dialect)]) -> Vec<&'a In
 
 /// Marks ports without queue vectors as sharers of another port's vectors, where names hold no interface. `data` is the
 /// names of each port's queue vectors.
-fn share(interfaces: &mut [Interface], dialects: &[(usize, Dialect)], data: &BTreeMap<usize, Vec<String>>) {
+fn share(
+    interfaces: &mut [Interface],
+    dialects: &[(usize, Dialect)],
+    data: &BTreeMap<usize, Vec<String>>,
+) {
     for (port, dialect) in dialects.iter().filter(|(port, _)| !data.contains_key(port)) {
         let has_interface = |name: &String| {
-            dialects.iter().any(|(_, of)| of.classify(name).is_some_and(|named| named.interface.is_some()))
+            dialects.iter().any(|(_, of)| {
+                of.classify(name)
+                    .is_some_and(|named| named.interface.is_some())
+            })
         };
         let has_anonymous = |owner: &&usize| data[owner].iter().any(|name| !has_interface(name));
         // The driver names its vectors the same way; sub-functions without vectors share their parent's.
-        let own = |name: &String| dialect.classify(name).is_some_and(|named| named.role.is_queue());
+        let own = |name: &String| {
+            dialect
+                .classify(name)
+                .is_some_and(|named| named.role.is_queue())
+        };
         let alike = |owner: &&usize| has_anonymous(owner) && data[owner].iter().any(own);
-        let owners = || dialects.iter().map(|(owner, _)| owner).filter(|owner| data.contains_key(owner));
-        let parent = || owners().find(has_anonymous).filter(|_| interfaces[*port].vectors.is_empty());
-        let Some(&owner) = owners().find(alike).or_else(parent) else { continue };
-        let Interface { name, rx_queues, tx_queues, .. } = &interfaces[*port];
-        let sharer = Sharer { name: name.clone(), rx: rx_queues.len(), tx: tx_queues.len() };
+        let owners = || {
+            dialects
+                .iter()
+                .map(|(owner, _)| owner)
+                .filter(|owner| data.contains_key(owner))
+        };
+        let parent = || {
+            owners()
+                .find(has_anonymous)
+                .filter(|_| interfaces[*port].vectors.is_empty())
+        };
+        let Some(&owner) = owners().find(alike).or_else(parent) else {
+            continue;
+        };
+        let Interface {
+            name,
+            rx_queues,
+            tx_queues,
+            ..
+        } = &interfaces[*port];
+        let sharer = Sharer {
+            name: name.clone(),
+            rx: rx_queues.len(),
+            tx: tx_queues.len(),
+        };
         interfaces[owner].sharers.push(sharer);
         interfaces[*port].shares_vectors_of = Some(interfaces[owner].name.clone());
     }
@@ -155,15 +232,26 @@ fn understand(
     irq: u32,
     actions: &[String],
 ) -> Option<(usize, NamedVector)> {
-    let each = actions.iter().flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
+    let each = actions
+        .iter()
+        .flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
     let candidates = each.filter_map(|(action, (port, dialect))| {
         let named = dialect.classify(action)?;
-        let mut owner = owner(interfaces, dialects, *port, named.interface, named.numbering)?;
+        let mut owner = owner(
+            interfaces,
+            dialects,
+            *port,
+            named.interface,
+            named.numbering,
+        )?;
         let mut vector = NamedVector::new(irq, action, named);
         if named.numbering == Numbering::Mlx4
             && let Some(port) = shares.find(&mut vector, &of(interfaces, dialects))
         {
-            owner = dialects.iter().find(|(at, _)| interfaces[*at].port == port)?.0;
+            owner = dialects
+                .iter()
+                .find(|(at, _)| interfaces[*at].port == port)?
+                .0;
         }
         Some((owner, vector))
     });
@@ -176,8 +264,10 @@ fn requested(
     interfaces: &[Interface],
     dialects: &[(usize, Dialect)],
 ) -> Result<Vec<(u32, Vec<String>)>, FileError> {
-    let irqs: Vec<u32> =
-        dialects.first().map(|(first, _)| interfaces[*first].device.irqs.clone()).unwrap_or_default();
+    let irqs: Vec<u32> = dialects
+        .first()
+        .map(|(first, _)| interfaces[*first].device.irqs.clone())
+        .unwrap_or_default();
     if !irqs.is_empty() {
         let mut requested = Vec::new();
         for irq in irqs {
@@ -196,8 +286,12 @@ fn requested(
         })
     };
     let rows = handlers.listed()?.rows();
-    let own_of =
-        |row: InterruptRow<'_>| row.actions().filter(|action| own(action)).map(str::to_owned).collect();
+    let own_of = |row: InterruptRow<'_>| {
+        row.actions()
+            .filter(|action| own(action))
+            .map(str::to_owned)
+            .collect()
+    };
     Ok(rows
         .map(|row| (row.irq, own_of(row)))
         .filter(|(_, actions): &(_, Vec<_>)| !actions.is_empty())
@@ -208,7 +302,9 @@ fn requested(
 /// `vif0-q1-rx` of Xen's `vif-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
     let starts = |with: &str| {
-        action.strip_prefix(with).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
+        action
+            .strip_prefix(with)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
     };
     match device.strip_prefix("vif-") {
         Some(handle) => starts(&format!("vif{handle}")),
@@ -226,7 +322,10 @@ fn owner(
     numbering: Numbering,
 ) -> Option<usize> {
     let Some(name) = named else { return Some(port) };
-    if let Some((port, _)) = ports.iter().find(|(port, _)| interfaces[*port].name == name) {
+    if let Some((port, _)) = ports
+        .iter()
+        .find(|(port, _)| interfaces[*port].name == name)
+    {
         return Some(*port);
     }
     // A name that is only a word is not enough: drivers that use the bare interface name follow renames.
@@ -236,8 +335,11 @@ fn owner(
 
 /// The effective CPUs of the IRQ with this directory; `None` if the kernel does not report them.
 pub(crate) fn read_effective(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
-    let effective =
-        read_cpus(root, &format!("{path}/effective_affinity_list"), &format!("{path}/effective_affinity"))?;
+    let effective = read_cpus(
+        root,
+        &format!("{path}/effective_affinity_list"),
+        &format!("{path}/effective_affinity"),
+    )?;
     // An empty effective mask means that the IRQ was never started.
     Ok(effective.filter(|cpus| !cpus.is_empty()))
 }
@@ -257,7 +359,9 @@ fn read_vector(
     let read = || root.parse_with_mode(&affinity_path, true, parse);
     // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());
-    let Some((affinity, mode)) = again_while(nowhere, read)? else { return Ok(None) };
+    let Some((affinity, mode)) = again_while(nowhere, read)? else {
+        return Ok(None);
+    };
     Ok(Some(Vector {
         irq,
         action: action.to_owned(),

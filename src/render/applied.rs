@@ -19,11 +19,29 @@ use crate::render::outcomes::{failures, results};
 pub fn applied(applied: &Applied) -> String {
     let mut out = String::new();
     if let Some(earlier) = &applied.earlier {
-        out.push_str(&undone(earlier, " of an unconfirmed apply --try", "the next apply tries again"));
+        out.push_str(&undone(
+            earlier,
+            " of an unconfirmed apply --try",
+            "the next apply tries again",
+        ));
     }
-    for Change { interface, text, left_out, .. } in &applied.changes {
-        let name = if interface.is_empty() { "machine" } else { interface };
-        let left_out = if *left_out && !applied.misfit { "; left out" } else { "" };
+    for Change {
+        interface,
+        text,
+        left_out,
+        ..
+    } in &applied.changes
+    {
+        let name = if interface.is_empty() {
+            "machine"
+        } else {
+            interface
+        };
+        let left_out = if *left_out && !applied.misfit {
+            "; left out"
+        } else {
+            ""
+        };
         out.push_str(&wrap("differs   ", &format!("{name}: {text}{left_out}")));
     }
     if applied.misfit {
@@ -39,11 +57,18 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&self::undone(undone, why, "nicpin restore tries again"));
     }
     for NoteAbout { interface, note } in &applied.notes {
-        let about = if interface.is_empty() { String::new() } else { format!("{interface}: ") };
+        let about = if interface.is_empty() {
+            String::new()
+        } else {
+            format!("{interface}: ")
+        };
         out.push_str(&lines("", &about, note));
     }
     if applied.pending > 0 {
-        let text = format!("{}: moved by the kernel at the next interrupt", count(applied.pending, "vector"));
+        let text = format!(
+            "{}: moved by the kernel at the next interrupt",
+            count(applied.pending, "vector")
+        );
         out.push_str(&wrap("pending   ", &text));
     }
     out.push_str(&applied.proof.as_deref().map(proof).unwrap_or_default());
@@ -60,8 +85,9 @@ pub fn applied(applied: &Applied) -> String {
         out.push_str(&wrap("watcher   ", "nicpin watch is no longer paused"));
     }
     if let (Some(_), Some(left)) = (applied.trial, applied.left) {
-        let text =
-            format!("restored in {left} s unless confirmed by `nicpin confirm` (or Enter on this terminal)");
+        let text = format!(
+            "restored in {left} s unless confirmed by `nicpin confirm` (or Enter on this terminal)"
+        );
         out.push_str(&wrap("on trial  ", &text));
     }
     out.push_str(&format!(
@@ -80,10 +106,16 @@ pub fn applied(applied: &Applied) -> String {
 /// Where interrupts arrived: queues by interface and verdict, and each vector with interrupts on other CPUs.
 fn proof(vectors: &[VectorProof]) -> String {
     let mut out = String::new();
-    for (verdict, words) in [(Evidence::Proven, "proven    "), (Evidence::NoTraffic, "untried   ")] {
+    for (verdict, words) in [
+        (Evidence::Proven, "proven    "),
+        (Evidence::NoTraffic, "untried   "),
+    ] {
         let mut interfaces: Vec<(&str, BTreeMap<Role, Vec<u32>>)> = Vec::new();
         for vector in vectors.iter().filter(|vector| vector.verdict == verdict) {
-            if interfaces.last().is_none_or(|(name, _)| *name != vector.interface) {
+            if interfaces
+                .last()
+                .is_none_or(|(name, _)| *name != vector.interface)
+            {
                 interfaces.push((&vector.interface, BTreeMap::new()));
             }
             if let Some((_, roles)) = interfaces.last_mut() {
@@ -92,14 +124,19 @@ fn proof(vectors: &[VectorProof]) -> String {
         }
         for (name, roles) in interfaces {
             let queues: Vec<String> = (roles.into_iter())
-                .map(|(role, queues)| format!("{} {}", format!("{role:?}").to_lowercase(), ranges(&queues)))
+                .map(|(role, queues)| {
+                    format!("{} {}", format!("{role:?}").to_lowercase(), ranges(&queues))
+                })
                 .collect();
             let what = if verdict == Evidence::Proven {
                 "interrupts arrived where planned"
             } else {
                 "no interrupt arrived"
             };
-            out.push_str(&wrap(words, &format!("{name}: {}: {what}", queues.join(", "))));
+            out.push_str(&wrap(
+                words,
+                &format!("{name}: {}: {what}", queues.join(", ")),
+            ));
         }
     }
     for vector in vectors {
@@ -109,13 +146,26 @@ fn proof(vectors: &[VectorProof]) -> String {
             Evidence::MovedAway => "its affinity was changed after apply".to_owned(),
             Evidence::Gone => "the vector is gone".to_owned(),
         };
-        let VectorProof { interface, irq, cpus, .. } = vector;
+        let VectorProof {
+            interface,
+            irq,
+            cpus,
+            ..
+        } = vector;
         out.push_str(&wrap(
             "disproved ",
-            &format!("{interface}: IRQ {irq}, planned for CPU {}: {what}", cpus.short()),
+            &format!(
+                "{interface}: IRQ {irq}, planned for CPU {}: {what}",
+                cpus.short()
+            ),
         ));
     }
-    let of = |verdict| vectors.iter().filter(|vector| vector.verdict == verdict).count();
+    let of = |verdict| {
+        vectors
+            .iter()
+            .filter(|vector| vector.verdict == verdict)
+            .count()
+    };
     let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
     out.push_str(&format!(
         "proof: proven={proven} untried={untried} disproved={}\n",
@@ -158,10 +208,18 @@ pub fn restored(restored: &Restored) -> String {
 pub fn to_restore(to_restore: &ToRestore) -> String {
     let mut out = String::new();
     for (interface, channels) in &to_restore.channels {
-        out.push_str(&wrap("restore   ", &format!("channels of {interface}: {channels}")));
+        out.push_str(&wrap(
+            "restore   ",
+            &format!("channels of {interface}: {channels}"),
+        ));
     }
     for write in &to_restore.writes {
-        let text = format!("{} {} (now {})", shown(&write.path), write.value, write.current.trim());
+        let text = format!(
+            "{} {} (now {})",
+            shown(&write.path),
+            write.value,
+            write.current.trim()
+        );
         out.push_str(&wrap("restore   ", &text));
     }
     if to_restore.irqbalance {
@@ -178,7 +236,11 @@ pub fn to_restore(to_restore: &ToRestore) -> String {
 
 fn paused(paused: bool) -> String {
     let text = "nicpin watch is paused until the next nicpin apply";
-    if paused { wrap("watcher   ", text) } else { String::new() }
+    if paused {
+        wrap("watcher   ", text)
+    } else {
+        String::new()
+    }
 }
 
 /// Settings whose files are absent now, a line for each port.
@@ -186,8 +248,10 @@ fn absent(keys: &[String], then: &str) -> String {
     let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in keys {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`
-        let (port, setting) =
-            key.match_indices(' ').nth(2).map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
+        let (port, setting) = key
+            .match_indices(' ')
+            .nth(2)
+            .map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
         ports.entry(port).or_default().push(setting.trim());
     }
     let line = |(port, settings): (&str, Vec<&str>)| {
@@ -214,10 +278,20 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
 
 /// What was restored and `why`, and what was not. `again`: when that is tried again.
 fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> String {
-    let changed = count(undone.results.iter().filter(|result| result.changed()).count(), "setting");
+    let changed = count(
+        undone
+            .results
+            .iter()
+            .filter(|result| result.changed())
+            .count(),
+        "setting",
+    );
     let left = match undone.not_restored {
         0 => String::new(),
-        left => format!("; {} could not be restored: {again}", count(left, "setting")),
+        left => format!(
+            "; {} could not be restored: {again}",
+            count(left, "setting")
+        ),
     };
     [
         wrap("restored  ", &format!("{changed}{why}{left}")),
@@ -231,16 +305,26 @@ fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> String {
 
 fn channels(outcomes: &[ChannelOutcome]) -> String {
     let line = |outcome: &ChannelOutcome| match &outcome.refused {
-        None => format!("changed   {}: channels set to {}\n", outcome.interface, outcome.wanted),
-        Some(why) => {
-            wrap("refused   ", &format!("ethtool -L {} {}: {why}", word(&outcome.interface), outcome.wanted))
-        }
+        None => format!(
+            "changed   {}: channels set to {}\n",
+            outcome.interface, outcome.wanted
+        ),
+        Some(why) => wrap(
+            "refused   ",
+            &format!(
+                "ethtool -L {} {}: {why}",
+                word(&outcome.interface),
+                outcome.wanted
+            ),
+        ),
     };
     outcomes.iter().map(line).collect()
 }
 
 fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> String {
-    let Some(outcome) = outcome else { return String::new() };
+    let Some(outcome) = outcome else {
+        return String::new();
+    };
     let detail = outcome.detail.as_deref().unwrap_or_default();
     let irqs = count(outcome.irqs, "IRQ");
     let (what, text) = match outcome.done {

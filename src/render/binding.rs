@@ -9,7 +9,10 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
     let mut out = String::new();
     let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("{what:<8}"), text));
     line("node", &format!("{}, for {name}", binding.nodes));
-    line("CPUs", &format!("{} ({})", binding.cpus.short(), binding.why));
+    line(
+        "CPUs",
+        &format!("{} ({})", binding.cpus.short(), binding.why),
+    );
     let nodes = &binding.memory_nodes;
     line(
         "memory",
@@ -28,7 +31,11 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
 /// The notes of a binding, and a note when the cpuset leaves fewer CPUs.
 pub fn notes(binding: &Binding, left: Option<&CpuSet>) -> Vec<String> {
     let narrowed = left.filter(|&left| *left != binding.cpus).map(|left| {
-        format!("this process's cpuset contains only CPUs {} of {}", left.short(), binding.cpus.short())
+        format!(
+            "this process's cpuset contains only CPUs {} of {}",
+            left.short(),
+            binding.cpus.short()
+        )
     });
     binding.notes.iter().cloned().chain(narrowed).collect()
 }

@@ -6,7 +6,10 @@ use crate::report::compare::{Comparison, Figure, Side, Spread};
 
 pub fn compare(comparison: &Comparison) -> String {
     let side = |name: &str, side: &Side| {
-        wrap(&format!("{name:<5} "), &format!("node {}, CPUs {}", side.nodes, side.cpus.short()))
+        wrap(
+            &format!("{name:<5} "),
+            &format!("node {}, CPUs {}", side.nodes, side.cpus.short()),
+        )
     };
     let mut out = wrap(&format!("{}  ", comparison.interface), &what(comparison));
     out.push_str(&side("near", &comparison.near));
@@ -23,9 +26,20 @@ pub fn compare(comparison: &Comparison) -> String {
 
 /// The comparison as a section of a Markdown document.
 pub fn markdown(comparison: &Comparison) -> String {
-    let Comparison { interface, near, far, .. } = comparison;
-    let mut out = format!("`{interface}`: `{}`\n\n", what(comparison).replace('`', "'"));
-    out.push_str(&format!("* near: node {}, CPUs {}\n", near.nodes, near.cpus));
+    let Comparison {
+        interface,
+        near,
+        far,
+        ..
+    } = comparison;
+    let mut out = format!(
+        "`{interface}`: `{}`\n\n",
+        what(comparison).replace('`', "'")
+    );
+    out.push_str(&format!(
+        "* near: node {}, CPUs {}\n",
+        near.nodes, near.cpus
+    ));
     out.push_str(&format!("* far: node {}, CPUs {}\n\n", far.nodes, far.cpus));
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     out.push_str(&line(&HEADER.map(str::to_owned)));
@@ -39,7 +53,15 @@ pub fn markdown(comparison: &Comparison) -> String {
     out
 }
 
-const HEADER: [&str; 7] = ["", "", "median", "mean ± deviation", "from", "to", "far/near"];
+const HEADER: [&str; 7] = [
+    "",
+    "",
+    "median",
+    "mean ± deviation",
+    "from",
+    "to",
+    "far/near",
+];
 
 /// The command and how often it ran.
 fn what(comparison: &Comparison) -> String {
@@ -53,7 +75,10 @@ fn what(comparison: &Comparison) -> String {
         0 => String::new(),
         runs => format!(" after {runs} to warm up"),
     };
-    format!("{} near and far, {runs}{warmup}, in alternating order", comparison.command.join(" "))
+    format!(
+        "{} near and far, {runs}{warmup}, in alternating order",
+        comparison.command.join(" ")
+    )
 }
 
 /// Two rows, near and far.
@@ -71,11 +96,14 @@ fn figure(figure: &Figure) -> [Vec<String>; 2] {
     };
     let number = |value: f64| format!("{value:.digits$}");
     let row = |name: &str, side: &str, spread: Option<Spread>, ratio: String| {
-        let cell =
-            |of: fn(&Spread) -> f64| spread.as_ref().map_or("-".to_owned(), |spread| number(of(spread)));
+        let cell = |of: fn(&Spread) -> f64| {
+            spread
+                .as_ref()
+                .map_or("-".to_owned(), |spread| number(of(spread)))
+        };
         let deviation = spread.and_then(|spread| spread.stddev);
-        let mean =
-            cell(|spread| spread.mean) + &deviation.map_or(String::new(), |by| format!(" ± {by:.digits$}"));
+        let mean = cell(|spread| spread.mean)
+            + &deviation.map_or(String::new(), |by| format!(" ± {by:.digits$}"));
         let (name, side) = (name.to_owned(), side.to_owned());
         vec![
             name,
@@ -87,7 +115,14 @@ fn figure(figure: &Figure) -> [Vec<String>; 2] {
             ratio,
         ]
     };
-    let deviation = figure.far_to_near_stddev.map_or(String::new(), |by| format!(" ± {by:.2}"));
-    let ratio = figure.far_to_near.map_or("-".to_owned(), |ratio| format!("{ratio:.2}{deviation}"));
-    [row(name, "near", figure.near, String::new()), row("", "far", figure.far, ratio)]
+    let deviation = figure
+        .far_to_near_stddev
+        .map_or(String::new(), |by| format!(" ± {by:.2}"));
+    let ratio = figure
+        .far_to_near
+        .map_or("-".to_owned(), |ratio| format!("{ratio:.2}{deviation}"));
+    [
+        row(name, "near", figure.near, String::new()),
+        row("", "far", figure.far, ratio),
+    ]
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::machine::paths::on_or_off;
 use crate::machine::{Role, Source};
 use crate::plan::{
-    ChannelChange, DecidedBy, HostSummary, NodeSource, Plan, PlannedInterface, PlannedThread, PlannedVector,
-    WriteKind,
+    ChannelChange, DecidedBy, HostSummary, NodeSource, Plan, PlannedInterface, PlannedThread,
+    PlannedVector, WriteKind,
 };
 use crate::render::note::note;
 use crate::render::score;
@@ -16,12 +16,22 @@ use crate::render::text::{count, cpus, queue, ranges, wrap};
 pub fn plan(plan: &Plan) -> String {
     let mut out = String::new();
     for interface in &plan.interfaces {
-        let channels = plan.channels.iter().find(|change| change.interface == interface.name);
+        let channels = plan
+            .channels
+            .iter()
+            .find(|change| change.interface == interface.name);
         out.push_str(&self::interface(&plan.host, interface, channels));
         out.push('\n');
     }
-    for write in plan.writes.iter().filter(|write| write.kind == WriteKind::Sysctl) {
-        out.push_str(&wrap("flow table  ", &format!("{} entries: {}", write.value, write.why)));
+    for write in plan
+        .writes
+        .iter()
+        .filter(|write| write.kind == WriteKind::Sysctl)
+    {
+        out.push_str(&wrap(
+            "flow table  ",
+            &format!("{} entries: {}", write.value, write.why),
+        ));
     }
     for note in &plan.notes {
         out.push_str(&self::note("", note));
@@ -31,13 +41,23 @@ pub fn plan(plan: &Plan) -> String {
     out
 }
 
-fn interface(host: &HostSummary, interface: &PlannedInterface, channels: Option<&ChannelChange>) -> String {
+fn interface(
+    host: &HostSummary,
+    interface: &PlannedInterface,
+    channels: Option<&ChannelChange>,
+) -> String {
     let mut out = format!("{}\n", interface.name);
     let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<11} "), text));
     line("node", &node(interface));
-    line("candidates", &format!("CPUs: {}", cpus(host, &interface.candidates)));
+    line(
+        "candidates",
+        &format!("CPUs: {}", cpus(host, &interface.candidates)),
+    );
     for left in &interface.left_out {
-        line("left out", &format!("CPUs {}: {}", left.cpus.short(), left.why));
+        line(
+            "left out",
+            &format!("CPUs {}: {}", left.cpus.short(), left.why),
+        );
     }
     for number in &interface.rules {
         line("policy", &format!("rule {number} of the file matches"));
@@ -61,7 +81,10 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, channels: Option<
     }
     if let Some(on) = interface.ntuple {
         let driver = interface.driver.as_deref().unwrap_or_default();
-        line("ntuple", &format!("{}: {driver} has accelerated RFS", on_or_off(on)));
+        line(
+            "ntuple",
+            &format!("{}: {driver} has accelerated RFS", on_or_off(on)),
+        );
     }
     for thread in &interface.threads {
         line("thread", &self::thread(host, thread));
@@ -76,7 +99,9 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, channels: Option<
 }
 
 fn node(interface: &PlannedInterface) -> String {
-    let node = interface.node.map_or(String::new(), |node| node.to_string());
+    let node = interface
+        .node
+        .map_or(String::new(), |node| node.to_string());
     match interface.node_source {
         NodeSource::NumaNode => format!("{node}: numa_node of {}", interface.device),
         NodeSource::LocalCpulist if interface.node.is_some() => {
@@ -86,10 +111,16 @@ fn node(interface: &PlannedInterface) -> String {
             )
         }
         NodeSource::LocalCpulist => {
-            format!("unknown; local_cpulist of {} names the local CPUs", interface.device)
+            format!(
+                "unknown; local_cpulist of {} names the local CPUs",
+                interface.device
+            )
         }
         NodeSource::Nearest => {
-            format!("{node}: nearest to the node of {}, which has no usable CPU", interface.device)
+            format!(
+                "{node}: nearest to the node of {}, which has no usable CPU",
+                interface.device
+            )
         }
         NodeSource::SingleNode => format!("{node}: the only node with CPUs"),
         NodeSource::Policy => format!("{node}: it has all CPUs that the policy names"),
@@ -104,7 +135,11 @@ fn node(interface: &PlannedInterface) -> String {
 
 fn label(vector: &PlannedVector) -> String {
     let queue = queue(vector.role, vector.queue);
-    if vector.role.is_queue() { format!("queue {queue}") } else { queue }
+    if vector.role.is_queue() {
+        format!("queue {queue}")
+    } else {
+        queue
+    }
 }
 
 fn vector(host: &HostSummary, vector: &PlannedVector) -> String {
@@ -114,13 +149,21 @@ fn vector(host: &HostSummary, vector: &PlannedVector) -> String {
         Source::Order => "by the order of the vectors",
     };
     let known = format!("IRQ {} ({}, {source})", vector.irq, vector.action);
-    let Some(planned) = &vector.cpus else { return format!("{known}: {}", vector.why) };
+    let Some(planned) = &vector.cpus else {
+        return format!("{known}: {}", vector.why);
+    };
     let to = format!("{known} to CPU {}", cpus(host, planned));
-    let Some(placement) = &vector.placement else { return format!("{to}: {}", vector.why) };
+    let Some(placement) = &vector.placement else {
+        return format!("{to}: {}", vector.why);
+    };
     let l3 = if placement.l3.is_empty() {
         String::new()
     } else {
-        format!("; L3 domain {} had {}", placement.l3.short(), placement.queues_on_l3)
+        format!(
+            "; L3 domain {} had {}",
+            placement.l3.short(),
+            placement.queues_on_l3
+        )
     };
     let idle = if vector.idle { "; idle" } else { "" };
     let queues = count(placement.queues_on_core, "queue");
@@ -130,7 +173,10 @@ fn vector(host: &HostSummary, vector: &PlannedVector) -> String {
         Some(DecidedBy::Vector) => "another vector of the queue stays there",
         Some(DecidedBy::Line) => "the IRQ is shared with a queue that is placed there",
     };
-    format!("{to}: core {} had {queues}, {held}{l3}{idle}", placement.core)
+    format!(
+        "{to}: core {} had {queues}, {held}{l3}{idle}",
+        placement.core
+    )
 }
 
 fn thread(host: &HostSummary, thread: &PlannedThread) -> String {
@@ -152,7 +198,10 @@ fn thread(host: &HostSummary, thread: &PlannedThread) -> String {
 }
 
 /// Groups queues that have the same setting for the same reason.
-fn grouped(host: &HostSummary, interface: &PlannedInterface) -> Vec<(&'static str, Vec<u32>, String)> {
+fn grouped(
+    host: &HostSummary,
+    interface: &PlannedInterface,
+) -> Vec<(&'static str, Vec<u32>, String)> {
     let mut groups: BTreeMap<(&'static str, String), Vec<u32>> = BTreeMap::new();
     for rx in &interface.rx_queues {
         let rps = match &rx.rps_cpus {
@@ -192,7 +241,10 @@ fn grouped(host: &HostSummary, interface: &PlannedInterface) -> Vec<(&'static st
             groups.entry(("tx", text)).or_default().push(tx.queue);
         }
     }
-    let mut groups: Vec<_> = groups.into_iter().map(|((what, text), queues)| (what, queues, text)).collect();
+    let mut groups: Vec<_> = groups
+        .into_iter()
+        .map(|((what, text), queues)| (what, queues, text))
+        .collect();
     groups.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     groups
 }

@@ -9,17 +9,34 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
     if !fleet.drift.is_empty() {
         out.push('\n');
     }
-    for Drift { state, cause, count, hosts } in &fleet.drift {
+    for Drift {
+        state,
+        cause,
+        count,
+        hosts,
+    } in &fleet.drift
+    {
         let state = state.map_or("differs", |state| state.name());
-        let by = if cause.by.is_empty() { String::new() } else { format!(" ({})", cause.by.join(", ")) };
-        out.push_str(&format!("{state}: {}, {}{by}\n", self::hosts(*count), cause.reason));
+        let by = if cause.by.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", cause.by.join(", "))
+        };
+        out.push_str(&format!(
+            "{state}: {}, {}{by}\n",
+            self::hosts(*count),
+            cause.reason
+        ));
         out.push_str(&list(hosts));
     }
     for class in &fleet.classes {
         out.push_str(&of_class(class, all));
     }
     if !fleet.repeated.is_empty() {
-        out.push_str(&format!("\nread more than once: {}\n", hosts(fleet.repeated.len())));
+        out.push_str(&format!(
+            "\nread more than once: {}\n",
+            hosts(fleet.repeated.len())
+        ));
         out.push_str(&list(&fleet.repeated));
     }
     out
@@ -29,7 +46,14 @@ fn headline(fleet: &Fleet<'_>) -> String {
     let plans: usize = fleet.classes.iter().map(|class| class.plans.len()).sum();
     let mut parts = vec![format!("{} as planned", thousands(fleet.planned))];
     for (many, what) in [
-        (fleet.differ, if fleet.differ == 1 { "differs from the plan" } else { "differ from the plan" }),
+        (
+            fleet.differ,
+            if fleet.differ == 1 {
+                "differs from the plan"
+            } else {
+                "differ from the plan"
+            },
+        ),
         (fleet.undetermined, "could not be determined"),
         (fleet.failed.len(), "could not be read"),
     ] {
@@ -41,15 +65,37 @@ fn headline(fleet: &Fleet<'_>) -> String {
         1 => "1 class".to_owned(),
         classes => format!("{} classes", thousands(classes)),
     };
-    format!("{}, {classes}, {}: {}\n", hosts(fleet.hosts), count(plans, "plan"), parts.join("; "))
+    format!(
+        "{}, {classes}, {}: {}\n",
+        hosts(fleet.hosts),
+        count(plans, "plan"),
+        parts.join("; ")
+    )
 }
 
 fn of_class(class: &Class<'_>, all: bool) -> String {
-    let mut out = format!("\nclass {}: {}, {}\n", class.class, hosts(class.count), machine(class.machine));
+    let mut out = format!(
+        "\nclass {}: {}, {}\n",
+        class.class,
+        hosts(class.count),
+        machine(class.machine)
+    );
     if let Some(like) = class.like {
-        out.push_str(&format!("  unlike class {like}: {}\n", texts(&class.deviations)));
+        out.push_str(&format!(
+            "  unlike class {like}: {}\n",
+            texts(&class.deviations)
+        ));
     }
-    for (at, PlanGroup { hash, count, deviations, hosts }) in class.plans.iter().enumerate() {
+    for (
+        at,
+        PlanGroup {
+            hash,
+            count,
+            deviations,
+            hosts,
+        },
+    ) in class.plans.iter().enumerate()
+    {
         if class.plans.len() > 1 {
             let unlike = match (at, deviations.as_slice()) {
                 (0, _) => String::new(),
@@ -68,7 +114,11 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
 fn texts(deviations: &[Deviation]) -> String {
     match deviations {
         [] => "other caches, distances or mask width".to_owned(),
-        deviations => deviations.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; "),
+        deviations => deviations
+            .iter()
+            .map(|one| one.text.as_str())
+            .collect::<Vec<_>>()
+            .join("; "),
     }
 }
 
@@ -83,13 +133,24 @@ fn machine(shape: &Shape) -> String {
             None => drivers.push((driver, 1)),
         }
     }
-    let drivers: Vec<String> = drivers.iter().map(|(driver, many)| format!("{many} {driver}")).collect();
+    let drivers: Vec<String> = drivers
+        .iter()
+        .map(|(driver, many)| format!("{many} {driver}"))
+        .collect();
     let (cpus, cores) = (count(host.online.len(), "CPU"), count(host.cores, "core"));
-    format!("{cpus}, {cores}, {}; {}", count(host.nodes.len(), "node"), drivers.join(", "))
+    format!(
+        "{cpus}, {cores}, {}; {}",
+        count(host.nodes.len(), "node"),
+        drivers.join(", ")
+    )
 }
 
 fn hosts(many: usize) -> String {
-    format!("{} {}", thousands(many), if many == 1 { "host" } else { "hosts" })
+    format!(
+        "{} {}",
+        thousands(many),
+        if many == 1 { "host" } else { "hosts" }
+    )
 }
 
 /// Names in one line, as nodeset takes them.
@@ -100,7 +161,11 @@ fn list(names: &[&str]) -> String {
 /// 10,000.
 fn thousands(number: usize) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
     groups.join(",")
 }

@@ -18,7 +18,9 @@ pub fn measure(measure: &Measure, all: bool) -> String {
     out.push_str(&cpus(&measure.cpus, all));
     if measure.machine.loopback_packets_per_second > 0.0 {
         let packets = rate(measure.machine.loopback_packets_per_second);
-        out.push_str(&format!("loopback's {packets} packets/s are among those of the CPUs\n"));
+        out.push_str(&format!(
+            "loopback's {packets} packets/s are among those of the CPUs\n"
+        ));
     }
     for note in &measure.notes {
         out.push_str(&self::note("", note));
@@ -28,7 +30,11 @@ pub fn measure(measure: &Measure, all: bool) -> String {
 }
 
 fn interface(interface: &InterfaceRates, all: bool) -> String {
-    let what = interface.driver.as_deref().or(interface.kind.as_deref()).unwrap_or("(no driver)");
+    let what = interface
+        .driver
+        .as_deref()
+        .or(interface.kind.as_deref())
+        .unwrap_or("(no driver)");
     let node = match (interface.node, &interface.kind) {
         (Some(node), _) => format!("node {node}"),
         (None, Some(_)) => "no node".to_owned(),
@@ -50,7 +56,10 @@ fn interface(interface: &InterfaceRates, all: bool) -> String {
             )
         }
     };
-    let mut out = wrap(&format!("{}  ", interface.name), &format!("{what}; {node}; {traffic}"));
+    let mut out = wrap(
+        &format!("{}  ", interface.name),
+        &format!("{what}; {node}; {traffic}"),
+    );
     if interface.vectors.is_empty() {
         return out;
     }
@@ -58,21 +67,34 @@ fn interface(interface: &InterfaceRates, all: bool) -> String {
         (Some(local), Some(node)) => format!(", {} on node {node}", percent(local)),
         _ => String::new(),
     };
-    out.push_str(&format!("  {} interrupts/s{local}\n", rate(interface.interrupts_per_second)));
-    let shown: Vec<&VectorRates> =
-        interface.vectors.iter().filter(|vector| all || vector.interrupts > 0).collect();
+    out.push_str(&format!(
+        "  {} interrupts/s{local}\n",
+        rate(interface.interrupts_per_second)
+    ));
+    let shown: Vec<&VectorRates> = interface
+        .vectors
+        .iter()
+        .filter(|vector| all || vector.interrupts > 0)
+        .collect();
     if shown.is_empty() {
         return out;
     }
-    let mut rows = vec![["queue", "IRQ", "irq/s", "local", "by CPU"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["queue", "IRQ", "irq/s", "local", "by CPU"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     rows.extend(shown.into_iter().map(vector));
     out.push_str(&columns(2, &rows));
     out
 }
 
 fn vector(vector: &VectorRates) -> Vec<String> {
-    let on: Vec<String> =
-        vector.cpus.iter().map(|on| format!("{}: {}", on.cpu, rate(on.per_second))).collect();
+    let on: Vec<String> = vector
+        .cpus
+        .iter()
+        .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)))
+        .collect();
     vec![
         queue(vector.role, vector.queue),
         vector.irq.to_string(),
@@ -86,7 +108,9 @@ type Cell = fn(&CpuRates) -> String;
 
 const COLUMNS: [(&str, Cell); 11] = [
     ("CPU", |cpu| cpu.cpu.to_string()),
-    ("node", |cpu| cpu.node.map_or("-".to_owned(), |node| node.to_string())),
+    ("node", |cpu| {
+        cpu.node.map_or("-".to_owned(), |node| node.to_string())
+    }),
     ("busy", |cpu| percent(cpu.busy)),
     ("soft", |cpu| percent(cpu.softirq)),
     ("irq/s", |cpu| rate(cpu.interrupts_per_second)),
@@ -112,15 +136,29 @@ fn cpus(cpus: &[CpuRates], all: bool) -> String {
         return "no CPU took interrupts or packets\n".to_owned();
     }
     let mut rows = vec![COLUMNS.map(|(head, _)| head.to_owned()).to_vec()];
-    rows.extend(shown.into_iter().map(|cpu| COLUMNS.map(|(_, cell)| cell(cpu)).to_vec()));
-    let more = if hidden > 0 { format!("+{hidden} less busy CPUs, --all\n") } else { String::new() };
+    rows.extend(
+        shown
+            .into_iter()
+            .map(|cpu| COLUMNS.map(|(_, cell)| cell(cpu)).to_vec()),
+    );
+    let more = if hidden > 0 {
+        format!("+{hidden} less busy CPUs, --all\n")
+    } else {
+        String::new()
+    };
     let legend = "soft: time in interrupts and softirqs; rx, tx: NET_RX and NET_TX softirqs; pkt: packets taken; rps: wakeups \
                   by RPS; dropped: packets, because the backlog was full; squeeze: polls that ended with work left";
     columns(0, &rows) + &wrap("", legend) + &more
 }
 
 fn machine(machine: &MachineRates, seconds: f64) -> String {
-    let cpus = |cpu_seconds: f64| if seconds > 0.0 { cpu_seconds / seconds } else { 0.0 };
+    let cpus = |cpu_seconds: f64| {
+        if seconds > 0.0 {
+            cpu_seconds / seconds
+        } else {
+            0.0
+        }
+    };
     let mut text = format!(
         "{} in total; {:.2} CPUs busy, {:.2} of them in interrupts and softirqs",
         gbit(machine.gbit_per_second),
@@ -134,7 +172,10 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
     };
     per(machine.gbit_per_busy_cpu_second, "CPU second");
     per(machine.gbit_per_softirq_cpu_second, "softirq CPU second");
-    text.push_str(&format!("; dropped {}, squeezed {}", machine.dropped, machine.squeezed));
+    text.push_str(&format!(
+        "; dropped {}, squeezed {}",
+        machine.dropped, machine.squeezed
+    ));
     wrap("machine  ", &text)
 }
 
@@ -151,6 +192,10 @@ pub(crate) fn gbit(gbit_per_second: f64) -> String {
 /// A share in percent, rounded; 100% only for the whole.
 fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();
-    let whole = if share < 1.0 && whole >= 100.0 { 99.0 } else { whole };
+    let whole = if share < 1.0 && whole >= 100.0 {
+        99.0
+    } else {
+        whole
+    };
     format!("{whole:.0}%")
 }

@@ -8,29 +8,58 @@ use crate::report::nodes::{NodeInterface, NodeReport, Nodes, counts};
 /// of the screen, which decides how many columns are side by side.
 pub fn nodes(nodes: &Nodes, width: usize) -> String {
     let cpus = nodes.nodes.iter().map(|node| node.cpus.len()).sum();
-    let mut out = format!("machine  {}, {}\n\n", count(cpus, "CPU"), count(nodes.nodes.len(), "node"));
-    let mut rows = vec![["node", "memory", "free", "CPUs"].map(str::to_owned).to_vec()];
+    let mut out = format!(
+        "machine  {}, {}\n\n",
+        count(cpus, "CPU"),
+        count(nodes.nodes.len(), "node")
+    );
+    let mut rows = vec![
+        ["node", "memory", "free", "CPUs"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     rows.extend(nodes.nodes.iter().map(node));
     out.push_str(&columns(0, &rows));
     out.push('\n');
-    for node in nodes.nodes.iter().filter(|node| !node.interfaces.is_empty()) {
-        out.push_str(&wrap(&format!("on node {}  ", node.node), &interfaces(&node.interfaces)));
+    for node in nodes
+        .nodes
+        .iter()
+        .filter(|node| !node.interfaces.is_empty())
+    {
+        out.push_str(&wrap(
+            &format!("on node {}  ", node.node),
+            &interfaces(&node.interfaces),
+        ));
     }
     if !nodes.unknown.is_empty() {
         out.push_str(&wrap("node unknown  ", &interfaces(&nodes.unknown)));
     }
-    for node in nodes.nodes.iter().filter(|node| !node.neighbours.is_empty()) {
-        out.push_str(&wrap(&format!("also on node {}  ", node.node), &counts(&node.neighbours)));
+    for node in nodes
+        .nodes
+        .iter()
+        .filter(|node| !node.neighbours.is_empty())
+    {
+        out.push_str(&wrap(
+            &format!("also on node {}  ", node.node),
+            &counts(&node.neighbours),
+        ));
     }
     if !nodes.unknown_neighbours.is_empty() {
-        out.push_str(&wrap("also, node unknown  ", &counts(&nodes.unknown_neighbours)));
+        out.push_str(&wrap(
+            "also, node unknown  ",
+            &counts(&nodes.unknown_neighbours),
+        ));
     }
     for node in &nodes.nodes {
-        for (cpus, what) in
-            [(&node.kept_free, "isolated or nohz_full"), (&node.exclusive, "exclusive to cgroups")]
-        {
+        for (cpus, what) in [
+            (&node.kept_free, "isolated or nohz_full"),
+            (&node.exclusive, "exclusive to cgroups"),
+        ] {
             if !cpus.is_empty() {
-                out.push_str(&wrap(&format!("{what} on node {}  CPUs ", node.node), &cpus.short()));
+                out.push_str(&wrap(
+                    &format!("{what} on node {}  CPUs ", node.node),
+                    &cpus.short(),
+                ));
             }
         }
     }
@@ -46,13 +75,26 @@ pub fn nodes(nodes: &Nodes, width: usize) -> String {
 }
 
 fn node(node: &NodeReport) -> Vec<String> {
-    let cpus = if node.cpus.is_empty() { "none".to_owned() } else { node.cpus.short() };
-    vec![node.node.to_string(), size(node.memory_kib), size(node.usage.free_kib), cpus]
+    let cpus = if node.cpus.is_empty() {
+        "none".to_owned()
+    } else {
+        node.cpus.short()
+    };
+    vec![
+        node.node.to_string(),
+        size(node.memory_kib),
+        size(node.usage.free_kib),
+        cpus,
+    ]
 }
 
 fn interfaces(interfaces: &[NodeInterface]) -> String {
     let one = |interface: &NodeInterface| {
-        format!("{} ({})", interface.name, interface.driver.as_deref().unwrap_or("no driver"))
+        format!(
+            "{} ({})",
+            interface.name,
+            interface.driver.as_deref().unwrap_or("no driver")
+        )
     };
     interfaces.iter().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -69,8 +111,11 @@ pub(super) fn size(kib: Option<u64>) -> String {
 }
 
 fn distances(nodes: &Nodes, width: usize) -> String {
-    let distance =
-        |from: &NodeReport, to: u32| from.distances.get(&to).map_or("-".to_owned(), u32::to_string);
+    let distance = |from: &NodeReport, to: u32| {
+        from.distances
+            .get(&to)
+            .map_or("-".to_owned(), u32::to_string)
+    };
     let mut rows = vec![vec!["distance".to_owned()]];
     rows[0].extend(nodes.nodes.iter().map(|to| format!("to {}", to.node)));
     for from in &nodes.nodes {
@@ -114,8 +159,14 @@ fn right(rows: &[Vec<String>], screen: usize) -> String {
 }
 
 /// The names in `/sys/devices/system/node/nodeN/numastat`, in the kernel's order.
-const COUNTERS: [&str; 6] =
-    ["numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"];
+const COUNTERS: [&str; 6] = [
+    "numa_hit",
+    "numa_miss",
+    "numa_foreign",
+    "interleave_hit",
+    "local_node",
+    "other_node",
+];
 
 fn pages(nodes: &Nodes, width: usize) -> String {
     if nodes.nodes.iter().all(|node| node.usage.pages.is_none()) {
@@ -126,7 +177,8 @@ fn pages(nodes: &Nodes, width: usize) -> String {
     for node in &nodes.nodes {
         let mut row = vec![format!("node {}", node.node)];
         row.extend(match node.usage.pages {
-            Some(p) => [p.hit, p.miss, p.foreign, p.interleave_hit, p.local, p.other].map(|n| n.to_string()),
+            Some(p) => [p.hit, p.miss, p.foreign, p.interleave_hit, p.local, p.other]
+                .map(|n| n.to_string()),
             None => [const { String::new() }; 6].map(|_| "-".to_owned()),
         });
         rows.push(row);
@@ -142,7 +194,11 @@ fn bandwidth(rates: &[Rate], width: usize) -> String {
     rows[0].extend(memory.iter().map(|node| format!("memory of {node}")));
     for row in rates.chunk_by(|a, b| a.cpus_of == b.cpus_of) {
         let Some(first) = row.first() else { continue };
-        let mut cells = vec![format!("CPUs of {} ({})", first.cpus_of, count(first.threads, "thread"))];
+        let mut cells = vec![format!(
+            "CPUs of {} ({})",
+            first.cpus_of,
+            count(first.threads, "thread")
+        )];
         cells.extend(memory.iter().map(|node| {
             let rate = row.iter().find(|rate| rate.memory_of == *node);
             // Tenths, rounded down.

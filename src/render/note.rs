@@ -22,7 +22,12 @@ impl Serialize for Note {
             #[serde(skip_serializing_if = "Option::is_none")]
             fix: Option<String>,
         }
-        WithText { data: Data(self), text: text(self), fix: fix(self) }.serialize(serializer)
+        WithText {
+            data: Data(self),
+            text: text(self),
+            fix: fix(self),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -33,7 +38,10 @@ pub(crate) fn note(indent: &str, note: &Note) -> String {
 
 /// The same with `about`, the name of an interface, before the text.
 pub(crate) fn lines(indent: &str, about: &str, note: &Note) -> String {
-    let mut out = wrap(&format!("{indent}note  "), &format!("{about}{}", text(note)));
+    let mut out = wrap(
+        &format!("{indent}note  "),
+        &format!("{about}{}", text(note)),
+    );
     if let Some((kind, command)) = advice(note) {
         out.push_str(&format!("{indent}      {kind}: {command}\n"));
     }
@@ -338,7 +346,13 @@ pub fn text(note: &Note) -> String {
     }
 }
 
-fn irqbalance(pid: i32, action: Balancer, planned: usize, left_alone: usize, lasts: bool) -> String {
+fn irqbalance(
+    pid: i32,
+    action: Balancer,
+    planned: usize,
+    left_alone: usize,
+    lasts: bool,
+) -> String {
     let who = format!("irqbalance runs (process {pid})");
     let irqs = count(planned, "planned IRQ");
     match action {
@@ -367,61 +381,108 @@ fn irqbalance(pid: i32, action: Balancer, planned: usize, left_alone: usize, las
         Balancer::Ignore => {
             format!("{who} and is ignored: it will move the {irqs}, by default every 10 seconds")
         }
-        Balancer::Refuse => format!("{who} and would move the {irqs}: apply refuses to write while it runs"),
+        Balancer::Refuse => {
+            format!("{who} and would move the {irqs}: apply refuses to write while it runs")
+        }
     }
 }
 
 /// The command or the change of configuration that fixes what a note reports.
 pub fn fix(note: &Note) -> Option<String> {
     Some(match note {
-        Note::QueuesExceedCores { interface, irq_cores: Some(cores), .. } => {
-            format!("nicpin apply --irq-cores {cores} --rss candidates {}", word(interface))
+        Note::QueuesExceedCores {
+            interface,
+            irq_cores: Some(cores),
+            ..
+        } => {
+            format!(
+                "nicpin apply --irq-cores {cores} --rss candidates {}",
+                word(interface)
+            )
         }
-        Note::RssBeyondCandidates { interface, avoidable: true, .. } => {
+        Note::RssBeyondCandidates {
+            interface,
+            avoidable: true,
+            ..
+        } => {
             format!("nicpin apply --rss candidates {}", word(interface))
         }
-        Note::QueuesExceedCores { interface, advised: Some(advised), .. }
-        | Note::MoreQueuesPossible { interface, advised, .. } => {
+        Note::QueuesExceedCores {
+            interface,
+            advised: Some(advised),
+            ..
+        }
+        | Note::MoreQueuesPossible {
+            interface, advised, ..
+        } => {
             format!("nicpin apply --channels {advised} {}", word(interface))
         }
-        Note::TinyMachine { interface, others, .. } => {
+        Note::TinyMachine {
+            interface, others, ..
+        } => {
             format!("nicpin apply --rps {others} {}", word(interface))
         }
         Note::XpsRxqsSet { interface, queues } => {
-            let file = |queue: &u32| word(&queue_file(interface, "tx", *queue, "xps_rxqs")).into_owned();
+            let file =
+                |queue: &u32| word(&queue_file(interface, "tx", *queue, "xps_rxqs")).into_owned();
             let files: Vec<String> = queues.iter().map(file).collect();
             match &files[..] {
                 [only] => format!("echo 0 > {only}"),
                 several => format!("echo 0 | tee {}", several.join(" ")),
             }
         }
-        Note::VectorsShared { owner, planned: false } => format!("nicpin plan {}", word(owner)),
+        Note::VectorsShared {
+            owner,
+            planned: false,
+        } => format!("nicpin plan {}", word(owner)),
         Note::VmbusChannels { device, .. } => {
-            format!("echo CPU > {}", word(&format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu")))
+            format!(
+                "echo CPU > {}",
+                word(&format!(
+                    "/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu"
+                ))
+            )
         }
-        Note::ChannelsDiffer { interface, wanted, .. } => {
+        Note::ChannelsDiffer {
+            interface, wanted, ..
+        } => {
             format!("nicpin apply --channels {wanted} {}", word(interface))
         }
         Note::ThreadedNapi { placed: true, .. } => return None,
-        Note::ThreadedNapi { interface, pids, .. } => match pids.first() {
+        Note::ThreadedNapi {
+            interface, pids, ..
+        } => match pids.first() {
             Some(pid) => format!("taskset -pc CPU {pid}"),
-            None => format!("echo 0 > {}", word(&format!("/sys/class/net/{interface}/threaded"))),
+            None => format!(
+                "echo 0 > {}",
+                word(&format!("/sys/class/net/{interface}/threaded"))
+            ),
         },
         Note::IrqbalanceUnknown { .. } => "run as root".into(),
         Note::CloudScript { .. } => {
             "run nicpin apply after it; nicpin check reports whether it has run since".into()
         }
-        Note::TunedRunning { .. } => "run nicpin apply after tuned: After=tuned.service in its unit".into(),
-        Note::LinkIrqAffinity { .. } => "remove the line, or run nicpin apply after such events".into(),
-        Note::IrqbalanceRunning { action, lasts, irqs, left_alone, policy_script, arguments, .. } => {
-            match action {
-                Balancer::Ban if *lasts => return None,
-                Balancer::Ban => lasting_fix(policy_script.as_deref(), arguments.as_ref()),
-                Balancer::Stop => "systemctl disable irqbalance".into(),
-                Balancer::Ignore if *left_alone > 0 && left_alone == irqs => return None,
-                Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
-            }
+        Note::TunedRunning { .. } => {
+            "run nicpin apply after tuned: After=tuned.service in its unit".into()
         }
+        Note::LinkIrqAffinity { .. } => {
+            "remove the line, or run nicpin apply after such events".into()
+        }
+        Note::IrqbalanceRunning {
+            action,
+            lasts,
+            irqs,
+            left_alone,
+            policy_script,
+            arguments,
+            ..
+        } => match action {
+            Balancer::Ban if *lasts => return None,
+            Balancer::Ban => lasting_fix(policy_script.as_deref(), arguments.as_ref()),
+            Balancer::Stop => "systemctl disable irqbalance".into(),
+            Balancer::Ignore if *left_alone > 0 && left_alone == irqs => return None,
+            Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
+        },
         _ => return None,
     })
 }
@@ -429,7 +490,9 @@ pub fn fix(note: &Note) -> Option<String> {
 /// How to set the policy script on this distribution. A ban by IRQ number would apply to another vector after a reboot.
 fn lasting_fix(policy_script: Option<&str>, arguments: Option<&Arguments>) -> String {
     match (policy_script, arguments) {
-        (Some(script), _) => format!("call nicpin irqbalance-policy in {script}, as {SCRIPT_PATH} does"),
+        (Some(script), _) => {
+            format!("call nicpin irqbalance-policy in {script}, as {SCRIPT_PATH} does")
+        }
         (None, Some(Arguments { file, variable })) => {
             format!("{variable}=\"--policyscript={SCRIPT_PATH}\" in {file}")
         }
@@ -438,24 +501,38 @@ fn lasting_fix(policy_script: Option<&str>, arguments: Option<&Arguments>) -> St
 }
 
 fn channels(requested: Option<u32>) -> String {
-    requested.map_or("as many channels as candidate cores".to_owned(), |requested| {
-        count(requested as usize, "channel")
-    })
+    requested.map_or(
+        "as many channels as candidate cores".to_owned(),
+        |requested| count(requested as usize, "channel"),
+    )
 }
 
 fn vmbus(channels: &[VmbusChannel]) -> String {
-    let each: Vec<String> =
-        channels.iter().map(|channel| format!("{} -> {}", channel.id, channel.cpu)).collect();
-    if each.is_empty() { "unknown".to_owned() } else { each.join(", ") }
+    let each: Vec<String> = channels
+        .iter()
+        .map(|channel| format!("{} -> {}", channel.id, channel.cpu))
+        .collect();
+    if each.is_empty() {
+        "unknown".to_owned()
+    } else {
+        each.join(", ")
+    }
 }
 
 fn named(vectors: &[UnknownVector]) -> String {
-    let names: Vec<String> = vectors.iter().map(|v| format!("{} ({})", v.irq, v.action)).collect();
+    let names: Vec<String> = vectors
+        .iter()
+        .map(|v| format!("{} ({})", v.irq, v.action))
+        .collect();
     names.join(", ")
 }
 
 fn numbers(numbers: &[u32]) -> String {
-    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+    numbers
+        .iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The first four names, and the number of others.

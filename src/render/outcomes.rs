@@ -19,8 +19,15 @@ pub(crate) fn results(results: &[WriteResult]) -> String {
         }
     }
     for (interface, changes) in changed {
-        let name = if interface.is_empty() { "machine" } else { interface };
-        out.push_str(&format!("changed   {name}: {}\n", count(changes, "setting")));
+        let name = if interface.is_empty() {
+            "machine"
+        } else {
+            interface
+        };
+        out.push_str(&format!(
+            "changed   {name}: {}\n",
+            count(changes, "setting")
+        ));
     }
     out
 }
@@ -29,9 +36,14 @@ pub(crate) fn results(results: &[WriteResult]) -> String {
 pub(crate) fn failures(results: &[WriteResult]) -> String {
     let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&WriteResult>> = Vec::new();
-    for result in results.iter().filter(|result| !result.changed() && result.outcome != Outcome::Already) {
-        let words =
-            (format!("{:?}", result.outcome).to_lowercase(), result.detail.as_deref().unwrap_or_default());
+    for result in results
+        .iter()
+        .filter(|result| !result.changed() && result.outcome != Outcome::Already)
+    {
+        let words = (
+            format!("{:?}", result.outcome).to_lowercase(),
+            result.detail.as_deref().unwrap_or_default(),
+        );
         if let Some(&place) = places.get(&words) {
             groups[place].push(result);
         } else {
@@ -45,7 +57,10 @@ pub(crate) fn failures(results: &[WriteResult]) -> String {
             [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
             ref group => files(group.iter().map(|result| result.path.as_str())),
         };
-        lines.push((place, wrap(&format!("{outcome:<10}"), &format!("{what}: {detail}"))));
+        lines.push((
+            place,
+            wrap(&format!("{outcome:<10}"), &format!("{what}: {detail}")),
+        ));
     }
     lines.sort_unstable();
     lines.into_iter().map(|(_, line)| line).collect()
@@ -55,26 +70,37 @@ pub(crate) fn failures(results: &[WriteResult]) -> String {
 fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let numbered = |path: &'a str| {
         if let Some(rest) = path.strip_prefix("/proc/irq/") {
-            return Some(("IRQs".to_owned(), rest.strip_suffix("/smp_affinity")?.parse().ok()?));
+            return Some((
+                "IRQs".to_owned(),
+                rest.strip_suffix("/smp_affinity")?.parse().ok()?,
+            ));
         }
         if let Some(pid) = thread_of(path) {
             return Some(("affinity of threads".to_owned(), pid));
         }
-        let (interface, queue) = path.strip_prefix("/sys/class/net/")?.split_once("/queues/")?;
+        let (interface, queue) = path
+            .strip_prefix("/sys/class/net/")?
+            .split_once("/queues/")?;
         let (queue, file) = queue.split_once('/')?;
         let (direction, number) = queue.split_once('-')?;
-        Some((format!("{interface} {file} of {direction}"), number.parse::<u32>().ok()?))
+        Some((
+            format!("{interface} {file} of {direction}"),
+            number.parse::<u32>().ok()?,
+        ))
     };
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for path in paths {
-        let (name, number) =
-            numbered(path).map_or((shown(path).into_owned(), None), |(name, number)| (name, Some(number)));
+        let (name, number) = numbered(path)
+            .map_or((shown(path).into_owned(), None), |(name, number)| {
+                (name, Some(number))
+            });
         match groups.iter_mut().rev().find(|(other, _)| *other == name) {
             Some((_, numbers)) => numbers.extend(number),
             None => groups.push((name, number.into_iter().collect())),
         }
     }
-    let words =
-        groups.iter().map(|(name, numbers)| format!("{name} {}", ranges(numbers)).trim_end().to_owned());
+    let words = groups
+        .iter()
+        .map(|(name, numbers)| format!("{name} {}", ranges(numbers)).trim_end().to_owned());
     words.collect::<Vec<_>>().join("; ")
 }

@@ -19,7 +19,10 @@ pub fn line(plugin: &Plugin) -> String {
         Found::Error(error) => format!("NICPIN {status}: {}\n", plain(error)),
         Found::State(state) => {
             let data = performance_data(state, plugin.thresholds);
-            format!("NICPIN {status}: {} | {data}\n", plain(&text(state, plugin.thresholds)))
+            format!(
+                "NICPIN {status}: {} | {data}\n",
+                plain(&text(state, plugin.thresholds))
+            )
         }
     }
 }
@@ -48,38 +51,64 @@ fn text(state: &PluginState, thresholds: Thresholds) -> String {
         parts.push(format!("+{more} more interfaces"));
     }
     if !state.unknown.is_empty() {
-        parts.push(format!("{} could not be determined", state.unknown.join(", ")));
+        parts.push(format!(
+            "{} could not be determined",
+            state.unknown.join(", ")
+        ));
     }
     if state.differ > 0 {
-        let reasons: Vec<String> =
-            state.reasons.iter().map(|(reason, many)| format!("{} {many}", reason.name())).collect();
-        let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        let reasons: Vec<String> = state
+            .reasons
+            .iter()
+            .map(|(reason, many)| format!("{} {many}", reason.name()))
+            .collect();
+        let reasons = if reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", reasons.join(", "))
+        };
         let all = count(state.same + state.differ, "setting");
         parts.push(format!("{} of {all} not as planned{reasons}", state.differ));
     } else {
         parts.push(format!("{} as planned", count(state.same, "setting")));
     }
     if state.unmovable > 0 {
-        parts.push(format!("{} cannot be moved", count(state.unmovable, "vector")));
+        parts.push(format!(
+            "{} cannot be moved",
+            count(state.unmovable, "vector")
+        ));
     }
     parts.join(", ")
 }
 
 fn outside(share: f64, range: Option<Range>) -> String {
-    range.map(|range| format!(", {} % local (range {range})", rounded(share))).unwrap_or_default()
+    range
+        .map(|range| format!(", {} % local (range {range})", rounded(share)))
+        .unwrap_or_default()
 }
 
 /// `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
 fn performance_data(state: &PluginState, thresholds: Thresholds) -> String {
     let text = |range: Option<Range>| range.map(|range| range.to_string()).unwrap_or_default();
     let (warning, critical) = (text(thresholds.warning), text(thresholds.critical));
-    let shares = state.interfaces.iter().filter_map(|(name, _, share, _)| Some((name, (*share)?)));
+    let shares = state
+        .interfaces
+        .iter()
+        .filter_map(|(name, _, share, _)| Some((name, (*share)?)));
     let mut data: Vec<String> = shares
         .map(|(name, share)| {
-            format!("'{}_local'={}%;{warning};{critical};0;100", label(name), rounded(share))
+            format!(
+                "'{}_local'={}%;{warning};{critical};0;100",
+                label(name),
+                rounded(share)
+            )
         })
         .collect();
-    data.push(format!("settings_differ={};;;0;{}", state.differ, state.same + state.differ));
+    data.push(format!(
+        "settings_differ={};;;0;{}",
+        state.differ,
+        state.same + state.differ
+    ));
     data.join(" ")
 }
 

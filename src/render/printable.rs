@@ -11,14 +11,22 @@ const MESSAGE: usize = 4000;
 pub fn printable(text: &str) -> Cow<'_, str> {
     // Nearly all text is, in megabytes of JSON. A part at a time has no branch for each byte.
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') | matches!(byte, b'\n' | b'\t');
-    if text.as_bytes().chunks(64).all(|part| part.iter().fold(true, |all, byte| all & plain(byte))) {
+    if text
+        .as_bytes()
+        .chunks(64)
+        .all(|part| part.iter().fold(true, |all, byte| all & plain(byte)))
+    {
         return Cow::Borrowed(text);
     }
-    let Some(first) = text.find(is_unsafe) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(is_unsafe) else {
+        return Cow::Borrowed(text);
+    };
     let (mut safe, rest) = (text[..first].to_owned(), &text[first..]);
     for c in rest.chars() {
         if is_unsafe(c) {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+            c.encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
         } else {
             safe.push(c);
         }
@@ -63,7 +71,10 @@ mod tests {
         for (text, expected) in [
             ("plain \t text\n", "plain \t text\n"),
             ("größe 网卡 😀", "größe 网卡 😀"),
-            ("\u{1b}[31m\u{9b}\r\u{7f}", "\\u001b[31m\\u009b\\u000d\\u007f"),
+            (
+                "\u{1b}[31m\u{9b}\r\u{7f}",
+                "\\u001b[31m\\u009b\\u000d\\u007f",
+            ),
             ("eth\u{202e}0\u{2066}\u{200b}", "eth\\u202e0\\u2066\\u200b"),
             ("a\u{e0041}b", "a\\udb40\\udc41b"),
         ] {

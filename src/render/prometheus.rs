@@ -19,11 +19,24 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 pub fn metrics(metrics: &Metrics) -> String {
     let mut out = Families(String::new());
     let version = vec![("version", env!("CARGO_PKG_VERSION"))];
-    out.gauge("nicpin_build_info", "The version of nicpin.", [(version, 1)]);
-    let plan = metrics.plan.iter().map(|(class, hash)| (vec![("class", class.as_str()), ("hash", hash)], 1));
-    out.gauge("nicpin_plan_info", "The hardware class of the machine and the hash of its plan.", plan);
+    out.gauge(
+        "nicpin_build_info",
+        "The version of nicpin.",
+        [(version, 1)],
+    );
+    let plan = metrics
+        .plan
+        .iter()
+        .map(|(class, hash)| (vec![("class", class.as_str()), ("hash", hash)], 1));
+    out.gauge(
+        "nicpin_plan_info",
+        "The hardware class of the machine and the hash of its plan.",
+        plan,
+    );
     let verdict = |holds: fn(CheckState) -> bool| {
-        metrics.verdict.map(|verdict| (Labels::new(), u8::from(holds(verdict))))
+        metrics
+            .verdict
+            .map(|verdict| (Labels::new(), u8::from(holds(verdict))))
     };
     out.gauge(
         "nicpin_check_success",
@@ -56,12 +69,22 @@ pub fn metrics(metrics: &Metrics) -> String {
 
 /// The families with a label `device`, as `node_exporter`'s `node_network_*` have it.
 fn interfaces(metrics: &Metrics, out: &mut Families) {
-    let states: Vec<String> =
-        InterfaceState::ALL.iter().map(|&state| format!("{} {}", state as u8, state.name())).collect();
-    let all = || metrics.interfaces.iter().map(|(name, interface)| (name.as_str(), interface));
+    let states: Vec<String> = InterfaceState::ALL
+        .iter()
+        .map(|&state| format!("{} {}", state as u8, state.name()))
+        .collect();
+    let all = || {
+        metrics
+            .interfaces
+            .iter()
+            .map(|(name, interface)| (name.as_str(), interface))
+    };
     out.gauge(
         "nicpin_interface_state",
-        &format!("The state of the interface, a higher number is worse: {}.", states.join(", ")),
+        &format!(
+            "The state of the interface, a higher number is worse: {}.",
+            states.join(", ")
+        ),
         all().map(|(device, interface)| (vec![("device", device)], interface.state as u8)),
     );
     out.gauge(
@@ -92,7 +115,8 @@ fn interfaces(metrics: &Metrics, out: &mut Families) {
 
 /// The time of the last success in metrics that were printed before.
 pub fn last_success(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(LAST_SUCCESS)?.trim().parse().ok())
+    text.lines()
+        .find_map(|line| line.strip_prefix(LAST_SUCCESS)?.trim().parse().ok())
 }
 
 /// The text so far.
@@ -117,20 +141,31 @@ impl Families {
     ) {
         let mut lines = String::new();
         for (labels, value) in samples {
-            let labels: Vec<String> =
-                labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-            let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+            let labels: Vec<String> = labels
+                .iter()
+                .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+                .collect();
+            let labels = if labels.is_empty() {
+                String::new()
+            } else {
+                format!("{{{}}}", labels.join(","))
+            };
             lines.push_str(&format!("{name}{labels} {value}\n"));
         }
         if !lines.is_empty() {
-            self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}"));
+            self.0.push_str(&format!(
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}"
+            ));
         }
     }
 }
 
 /// The value of a label: without control characters, and with what the format wants escaped.
 fn escaped(value: &str) -> String {
-    printable(value).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    printable(value)
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -153,7 +188,10 @@ mod tests {
     #[test]
     fn what_is_unknown_is_not_printed_and_the_last_success_is_read_back() {
         let none = metrics(&Metrics::default());
-        assert!(none.lines().all(|line| line.contains("nicpin_build_info")), "{none}");
+        assert!(
+            none.lines().all(|line| line.contains("nicpin_build_info")),
+            "{none}"
+        );
         assert_eq!(last_success(&none), None);
         let some = metrics(&Metrics {
             restores: Some(3),
@@ -162,7 +200,10 @@ mod tests {
             ..Metrics::default()
         });
         assert_eq!(last_success(&some), Some(1_700_000_000));
-        for line in ["nicpin_restores_total 3", "nicpin_interface_contended_vectors{device=\"eth0\"} 2"] {
+        for line in [
+            "nicpin_restores_total 3",
+            "nicpin_interface_contended_vectors{device=\"eth0\"} 2",
+        ] {
             assert!(some.lines().any(|printed| printed == line), "{some}");
         }
     }

@@ -8,22 +8,34 @@ type Row = (&'static str, String, String);
 /// siblings must share a core, and with fewer some cores have none.
 fn rows(now: &Score, planned: &Score) -> Vec<Row> {
     let local = |score: &Score| {
-        score.local.map_or("?".to_owned(), |local| format!("{:.0}%", (local * 100.0).floor()))
+        score.local.map_or("?".to_owned(), |local| {
+            format!("{:.0}%", (local * 100.0).floor())
+        })
     };
     let row = |what, of: fn(&Score) -> usize| (what, of(now).to_string(), of(planned).to_string());
     let mut rows = vec![
-        ("queue vectors on the local node", local(now), local(planned)),
+        (
+            "queue vectors on the local node",
+            local(now),
+            local(planned),
+        ),
         row("most queues on a core", |score| score.max_vectors_per_core),
     ];
     if planned.min_vectors_per_core > 0 {
-        rows.push(row("fewest queues on a candidate core", |score| score.min_vectors_per_core));
+        rows.push(row("fewest queues on a candidate core", |score| {
+            score.min_vectors_per_core
+        }));
     }
     if planned.smt_collisions <= now.smt_collisions {
-        rows.push(row("cores with both threads taken", |score| score.smt_collisions));
+        rows.push(row("cores with both threads taken", |score| {
+            score.smt_collisions
+        }));
     }
     rows.push(row("vectors on isolated CPUs", |score| score.on_isolated));
     if let (Some(now), Some(planned)) = (&now.rdma, &planned.rdma) {
-        let row = |what, of: fn(&RdmaScore) -> usize| (what, of(now).to_string(), of(planned).to_string());
+        let row = |what, of: fn(&RdmaScore) -> usize| {
+            (what, of(now).to_string(), of(planned).to_string())
+        };
         rows.push(row("RDMA vectors on the local node", |rdma| rdma.local));
         rows.push(row("most RDMA vectors on a core", |rdma| rdma.max_per_core));
     }
@@ -41,9 +53,12 @@ pub(crate) fn table(now: &Score, planned: &Score) -> String {
 
 /// What the plan changes in the score, after a statement on what it changes.
 pub(crate) fn gain(now: &Score, planned: &Score) -> String {
-    let changed = rows(now, planned).into_iter().filter(|(_, now, planned)| now != planned);
-    let changed: Vec<String> =
-        changed.map(|(what, now, planned)| format!("{what} {now} to {planned}")).collect();
+    let changed = rows(now, planned)
+        .into_iter()
+        .filter(|(_, now, planned)| now != planned);
+    let changed: Vec<String> = changed
+        .map(|(what, now, planned)| format!("{what} {now} to {planned}"))
+        .collect();
     match changed.as_slice() {
         [] => "; the score stays as it is".to_owned(),
         changed => format!(": {}", changed.join(", ")),

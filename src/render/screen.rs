@@ -16,7 +16,10 @@ pub struct Screen {
 
 impl Default for Screen {
     fn default() -> Self {
-        Self { width: 100, colour: false }
+        Self {
+            width: 100,
+            colour: false,
+        }
     }
 }
 
@@ -56,7 +59,10 @@ impl Screen {
     /// The lines of a text, each in the colour of its tone; lines without a tone are plain.
     pub(crate) fn lines(self, text: &str, tones: &[Tone]) -> String {
         let tones = tones.iter().copied().chain(std::iter::repeat(Tone::Plain));
-        text.lines().zip(tones).map(|(line, tone)| self.paint(tone, line) + "\n").collect()
+        text.lines()
+            .zip(tones)
+            .map(|(line, tone)| self.paint(tone, line) + "\n")
+            .collect()
     }
 
     /// The text in lines that fit the width, broken at blanks. A word that is longer than a line, such as a list of
@@ -123,7 +129,13 @@ pub(crate) fn length(text: &str) -> usize {
     }
     let mut parts = text.split('\x1b');
     let plain = parts.next().map_or(0, |part| part.chars().count());
-    plain + parts.map(|part| part.split_once('m').map_or(0, |(_, text)| text.chars().count())).sum::<usize>()
+    plain
+        + parts
+            .map(|part| {
+                part.split_once('m')
+                    .map_or(0, |(_, text)| text.chars().count())
+            })
+            .sum::<usize>()
 }
 
 /// The word in pieces of at most `room`, each but the last ending in a comma; a word without commas as it is.
@@ -131,7 +143,10 @@ fn pieces(word: &str, room: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = word;
     while length(rest) > room {
-        let commas = rest.char_indices().take_while(|&(at, _)| at < room).filter(|&(_, c)| c == ',');
+        let commas = rest
+            .char_indices()
+            .take_while(|&(at, _)| at < room)
+            .filter(|&(_, c)| c == ',');
         let Some((at, _)) = commas.last() else { break };
         let (piece, after) = rest.split_at(at + 1);
         pieces.push(piece);
@@ -147,22 +162,37 @@ mod tests {
 
     #[test]
     fn lines_are_broken_where_they_continue_below_their_text() {
-        let screen = Screen { width: 42, colour: false };
+        let screen = Screen {
+            width: 42,
+            colour: false,
+        };
         let folded = screen.fold(&format!("  note  \t{}\nthe end\n", "word ".repeat(12)));
         assert_eq!(
             folded,
             "  note  word word word word word word word\n        word word word word word\nthe end\n"
         );
         // No room beside the beginning.
-        let folded = screen.fold(&format!("  tx 0  {}  \tnear it\n", "0,2,4,6,8,10,12,14,16,18,20,22,24"));
-        assert_eq!(folded, "  tx 0  0,2,4,6,8,10,12,14,16,18,20,22,24\n        near it\n");
+        let folded = screen.fold(&format!(
+            "  tx 0  {}  \tnear it\n",
+            "0,2,4,6,8,10,12,14,16,18,20,22,24"
+        ));
+        assert_eq!(
+            folded,
+            "  tx 0  0,2,4,6,8,10,12,14,16,18,20,22,24\n        near it\n"
+        );
     }
 
     #[test]
     fn colours_take_no_room() {
-        let screen = Screen { width: 40, colour: true };
+        let screen = Screen {
+            width: 40,
+            colour: true,
+        };
         let painted = screen.paint(Tone::Alarm, "word word word");
         assert_eq!(length(&painted), 14);
-        assert_eq!(screen.fold(&format!("{painted}\t{painted}\n")), format!("{painted}{painted}\n"));
+        assert_eq!(
+            screen.fold(&format!("{painted}\t{painted}\n")),
+            format!("{painted}{painted}\n")
+        );
     }
 }

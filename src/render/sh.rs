@@ -17,7 +17,11 @@ pub fn plan(plan: &Plan) -> String {
         plan.unchanged
     );
     for write in &plan.writes {
-        let on = if write.interface.is_empty() { "machine" } else { &write.interface };
+        let on = if write.interface.is_empty() {
+            "machine"
+        } else {
+            &write.interface
+        };
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
@@ -36,7 +40,11 @@ fn command(write: &Write) -> String {
         WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value.to_string())),
         WriteKind::Ntuple => format!("{} {}", shown(&write.path), write.value),
         WriteKind::NapiThread => {
-            format!("taskset -p {} {}", write.value, thread_of(&write.path).unwrap_or_default())
+            format!(
+                "taskset -p {} {}",
+                write.value,
+                thread_of(&write.path).unwrap_or_default()
+            )
         }
         _ => format!("echo {} > {}", write.value, word(&write.path)),
     }

@@ -10,7 +10,8 @@ use crate::render::text::{columns, count, cpus, queue, ranges, rate, short_speed
 use crate::render::watch;
 use crate::report::state::{InterfaceState, VectorState};
 use crate::report::status::{
-    InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, ThreadStatus, VectorStatus,
+    InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, ThreadStatus,
+    VectorStatus,
 };
 
 /// How much is shown.
@@ -50,7 +51,12 @@ pub fn status(status: &Status, detail: Detail, screen: Screen) -> String {
     let mut shown = notes.len();
     if detail == Detail::Summary {
         for interface in &status.interfaces {
-            notes.extend(interface.notes.iter().map(|note| (interface.name.as_str(), note)));
+            notes.extend(
+                interface
+                    .notes
+                    .iter()
+                    .map(|note| (interface.name.as_str(), note)),
+            );
         }
         shown = MOST_NOTES;
     }
@@ -58,10 +64,19 @@ pub fn status(status: &Status, detail: Detail, screen: Screen) -> String {
         out.push_str(&self::note("", about, note, screen));
     }
     if notes.len() > shown {
-        out.push_str(&format!("+{}, -v\n", count(notes.len() - shown, "more note")));
+        out.push_str(&format!(
+            "+{}, -v\n",
+            count(notes.len() - shown, "more note")
+        ));
     }
     out.push_str(&irqbalance(&status.irqbalance, screen));
-    out.push_str(&status.watcher.as_ref().map(watch::watcher).unwrap_or_default());
+    out.push_str(
+        &status
+            .watcher
+            .as_ref()
+            .map(watch::watcher)
+            .unwrap_or_default(),
+    );
     out.push_str(&verdict(status, detail, screen));
     out
 }
@@ -72,13 +87,23 @@ type Cell = fn(&InterfaceStatus) -> String;
 const COLUMNS: [(&str, &str, Cell); 9] = [
     ("interface", "", |i| i.name.clone()),
     ("state", "", |i| i.state.name().to_owned()),
-    ("node", "", |i| i.node.map_or("?".to_owned(), |node| node.to_string())),
-    ("link", "", |i| i.speed_mbps.map_or(String::new(), |mbps| short_speed(mbps) + " ") + &i.link),
+    ("node", "", |i| {
+        i.node.map_or("?".to_owned(), |node| node.to_string())
+    }),
+    ("link", "", |i| {
+        i.speed_mbps
+            .map_or(String::new(), |mbps| short_speed(mbps) + " ")
+            + &i.link
+    }),
     ("queues", "in use/possible", |i| {
-        i.queues.to_string() + &i.max_queues.map_or(String::new(), |most| format!("/{most}"))
+        i.queues.to_string()
+            + &i.max_queues
+                .map_or(String::new(), |most| format!("/{most}"))
     }),
     ("local", "vectors on the node/all", |i| {
-        i.local.map_or("?".to_owned(), |local| format!("{local}/{}", i.queue_vectors))
+        i.local.map_or("?".to_owned(), |local| {
+            format!("{local}/{}", i.queue_vectors)
+        })
     }),
     ("per core", "most queues", |i| i.max_per_core.to_string()),
     ("differ", "settings", |i| i.differ.to_string()),
@@ -100,12 +125,19 @@ fn summary(status: &Status, detail: Detail, screen: Screen) -> String {
     let hidden = &status.interfaces[shown..];
     if !hidden.is_empty() {
         let by_state = hidden.chunk_by(|a, b| a.state == b.state);
-        let each: Vec<String> =
-            by_state.map(|alike| format!("{} {}", alike.len(), alike[0].state.name())).collect();
-        out.push_str(&format!("+{} more ({}), -v\n", hidden.len(), each.join(", ")));
+        let each: Vec<String> = by_state
+            .map(|alike| format!("{} {}", alike.len(), alike[0].state.name()))
+            .collect();
+        out.push_str(&format!(
+            "+{} more ({}), -v\n",
+            hidden.len(),
+            each.join(", ")
+        ));
     }
     let legend = COLUMNS.iter().filter(|(_, meaning, _)| !meaning.is_empty());
-    let legend: Vec<String> = legend.map(|(head, meaning, _)| format!("{head}: {meaning}")).collect();
+    let legend: Vec<String> = legend
+        .map(|(head, meaning, _)| format!("{head}: {meaning}"))
+        .collect();
     out + &wrap("", &legend.join("; "))
 }
 
@@ -120,9 +152,14 @@ fn tone(state: InterfaceState) -> Tone {
 
 /// The worst interfaces, a sentence each.
 fn findings(status: &Status) -> String {
-    let worth = status.interfaces.iter().filter(|interface| interface.state >= InterfaceState::Untuned);
-    let rows: Vec<Vec<String>> =
-        worth.take(MOST_FINDINGS).map(|i| vec![i.name.clone(), finding(i)]).collect();
+    let worth = status
+        .interfaces
+        .iter()
+        .filter(|interface| interface.state >= InterfaceState::Untuned);
+    let rows: Vec<Vec<String>> = worth
+        .take(MOST_FINDINGS)
+        .map(|i| vec![i.name.clone(), finding(i)])
+        .collect();
     columns(0, &rows)
 }
 
@@ -133,11 +170,17 @@ fn finding(interface: &InterfaceStatus) -> String {
             return "its queue vectors are not recognized or cannot be read".to_owned();
         }
         InterfaceState::Isolated => {
-            format!("{} on isolated CPUs; ", count(interface.on_isolated, "vector"))
+            format!(
+                "{} on isolated CPUs; ",
+                count(interface.on_isolated, "vector")
+            )
         }
         InterfaceState::Remote => {
             let remote = interface.queue_vectors - interface.local.unwrap_or(0);
-            format!("{remote} of {} on another node; ", count(interface.queue_vectors, "queue vector"))
+            format!(
+                "{remote} of {} on another node; ",
+                count(interface.queue_vectors, "queue vector")
+            )
         }
         InterfaceState::Crowded => {
             let queues = count(interface.max_per_core, "queue");
@@ -154,26 +197,44 @@ fn finding(interface: &InterfaceStatus) -> String {
         0 => String::new(),
         drifted => format!(", {drifted} of them changed since apply"),
     };
-    format!("{what}{} not as planned{drifted}", count(interface.differ, "setting"))
+    format!(
+        "{what}{} not as planned{drifted}",
+        count(interface.differ, "setting")
+    )
 }
 
-fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail, screen: Screen) -> String {
+fn interface(
+    status: &Status,
+    interface: &InterfaceStatus,
+    detail: Detail,
+    screen: Screen,
+) -> String {
     let driver = interface.driver.as_deref().unwrap_or("(no driver)");
     let candidates = cpus(&status.host, &interface.candidates);
     let node = node(interface.node, interface.node_source);
     let mut out = wrap(
         &format!("{}  ", interface.name),
-        &format!("{driver} {}  {node}  candidate CPUs: {candidates}", interface.device),
+        &format!(
+            "{driver} {}  {node}  candidate CPUs: {candidates}",
+            interface.device
+        ),
     );
     let versions = versions(interface);
     if !versions.is_empty() {
         out.push_str(&wrap("  ", &versions));
     }
-    out.push_str(&wrap("  ", &format!("{}: {}", interface.state.name(), finding(interface))));
+    out.push_str(&wrap(
+        "  ",
+        &format!("{}: {}", interface.state.name(), finding(interface)),
+    ));
     let all = detail == Detail::Vectors;
     let is_bad = |row: &&VectorStatus| row.why.is_some();
     let bad = interface.vectors.iter().filter(is_bad).count();
-    let mut shown: Vec<&VectorStatus> = interface.vectors.iter().filter(|row| all || is_bad(row)).collect();
+    let mut shown: Vec<&VectorStatus> = interface
+        .vectors
+        .iter()
+        .filter(|row| all || is_bad(row))
+        .collect();
     if !all {
         shown.sort_by_key(|row| row.local != Some(false));
         shown.truncate(MOST_VECTORS);
@@ -202,13 +263,17 @@ fn versions(interface: &InterfaceStatus) -> String {
         ("firmware", interface.firmware.clone()),
         ("MTU", interface.mtu.map(|mtu| mtu.to_string())),
     ];
-    let known = fields.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    let known = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name} {}", value?)));
     known.collect::<Vec<_>>().join(", ")
 }
 
 /// The node of an interface, and how it was determined if not by `numa_node`.
 pub(crate) fn node(node: Option<u32>, source: NodeSource) -> String {
-    let Some(node) = node else { return "node unknown".to_owned() };
+    let Some(node) = node else {
+        return "node unknown".to_owned();
+    };
     let by = match source {
         NodeSource::NumaNode => "",
         NodeSource::SingleNode => " (the only node)",
@@ -220,7 +285,16 @@ pub(crate) fn node(node: Option<u32>, source: NodeSource) -> String {
 }
 
 fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
-    let heads = ["queue", "IRQ", "affinity", "effective", "planned", "node", "irq/s", ""];
+    let heads = [
+        "queue",
+        "IRQ",
+        "affinity",
+        "effective",
+        "planned",
+        "node",
+        "irq/s",
+        "",
+    ];
     let mut cells = vec![heads.map(str::to_owned).to_vec()];
     let mut tones = vec![Tone::Plain];
     for row in shown {
@@ -232,10 +306,15 @@ fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
             VectorState::Unmovable => ("cannot be moved", Tone::Plain),
             VectorState::Pending => ("pending", Tone::Plain),
             VectorState::Elsewhere => ("elsewhere", Tone::Warning),
-            VectorState::Differs if row.on_isolated || row.local == Some(false) => ("differs", Tone::Alarm),
+            VectorState::Differs if row.on_isolated || row.local == Some(false) => {
+                ("differs", Tone::Alarm)
+            }
             VectorState::Differs => ("differs", Tone::Plain),
         };
-        let why = row.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let why = row
+            .why
+            .as_ref()
+            .map_or(String::new(), |why| format!(": {why}"));
         let list = |set: Option<&_>| set.map_or("-".to_owned(), |set| cpus(&status.host, set));
         cells.push(vec![
             queue(row.role, row.queue),
@@ -254,12 +333,21 @@ fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
 
 /// The threads that poll queues: those that are not where planned, or all.
 fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> String {
-    let is_bad =
-        |thread: &&ThreadStatus| matches!(thread.state, VectorState::Differs | VectorState::Elsewhere);
-    let shown = interface.threads.iter().filter(|thread| all || is_bad(thread));
+    let is_bad = |thread: &&ThreadStatus| {
+        matches!(thread.state, VectorState::Differs | VectorState::Elsewhere)
+    };
+    let shown = interface
+        .threads
+        .iter()
+        .filter(|thread| all || is_bad(thread));
     let row = |thread: &ThreadStatus| {
-        let whose = thread.role.map_or("unknown queue".to_owned(), |role| queue(role, thread.queue));
-        let planned = thread.planned.as_ref().map_or("-".to_owned(), |to| cpus(&status.host, to));
+        let whose = thread
+            .role
+            .map_or("unknown queue".to_owned(), |role| queue(role, thread.queue));
+        let planned = thread
+            .planned
+            .as_ref()
+            .map_or("-".to_owned(), |to| cpus(&status.host, to));
         let ran = match (&thread.ran_on, thread.runs) {
             (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
             (_, Some(_)) => "did not run".to_owned(),
@@ -275,15 +363,26 @@ fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> String {
         ]
     };
     let mut rows: Vec<Vec<String>> = shown.map(row).collect();
-    let hidden = rows.len().saturating_sub(if all { rows.len() } else { MOST_VECTORS });
+    let hidden = rows
+        .len()
+        .saturating_sub(if all { rows.len() } else { MOST_VECTORS });
     rows.truncate(rows.len() - hidden);
-    let more = if hidden > 0 { format!("  +{hidden} more threads, --all\n") } else { String::new() };
+    let more = if hidden > 0 {
+        format!("  +{hidden} more threads, --all\n")
+    } else {
+        String::new()
+    };
     columns(2, &rows) + &more
 }
 
 /// What is as planned or left alone, in short.
 fn good(interface: &InterfaceStatus) -> String {
-    let of = |state: VectorState| interface.vectors.iter().filter(move |row| row.state == state);
+    let of = |state: VectorState| {
+        interface
+            .vectors
+            .iter()
+            .filter(move |row| row.state == state)
+    };
     let mut parts = Vec::new();
     let planned = of(VectorState::AsPlanned).count();
     if interface.vectors.is_empty() {
@@ -298,22 +397,39 @@ fn good(interface: &InterfaceStatus) -> String {
         ));
     }
     if interface.unmovable > 0 {
-        parts
-            .push(format!("{} that the kernel does not allow to move", count(interface.unmovable, "vector")));
+        parts.push(format!(
+            "{} that the kernel does not allow to move",
+            count(interface.unmovable, "vector")
+        ));
     }
-    let placed = interface.threads.iter().filter(|thread| thread.planned.is_some());
-    let as_planned = placed.filter(|thread| thread.state == VectorState::AsPlanned).count();
+    let placed = interface
+        .threads
+        .iter()
+        .filter(|thread| thread.planned.is_some());
+    let as_planned = placed
+        .filter(|thread| thread.state == VectorState::AsPlanned)
+        .count();
     if as_planned > 0 {
-        let proven = interface.threads.iter().filter(|thread| thread.is_proven()).count();
+        let proven = interface
+            .threads
+            .iter()
+            .filter(|thread| thread.is_proven())
+            .count();
         let watched = interface.threads.iter().any(|thread| thread.runs.is_some());
-        let ran = if watched { format!(", {proven} of them ran there") } else { String::new() };
+        let ran = if watched {
+            format!(", {proven} of them ran there")
+        } else {
+            String::new()
+        };
         parts.push(format!("{} as planned{ran}", count(as_planned, "thread")));
     }
     parts.push(steering("xps", interface.xps));
     parts.push(steering("rps", interface.rps));
     parts.extend(interface.rss.as_ref().map(rss));
-    let control: Vec<u32> =
-        of(VectorState::LeftAlone).filter(|row| row.role == Role::Control).map(|row| row.irq).collect();
+    let control: Vec<u32> = of(VectorState::LeftAlone)
+        .filter(|row| row.role == Role::Control)
+        .map(|row| row.irq)
+        .collect();
     if !control.is_empty() {
         parts.push(format!("control IRQ {} left alone", ranges(&control)));
     }
@@ -323,15 +439,23 @@ fn good(interface: &InterfaceStatus) -> String {
 fn rss(rss: &PlannedRss) -> String {
     let (now, possible) = (rss.now.len(), count(rss.possible.len(), "queue"));
     let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
-    let planned = planned.map(|queues| format!(", planned {}", queues.len())).unwrap_or_default();
+    let planned = planned
+        .map(|queues| format!(", planned {}", queues.len()))
+        .unwrap_or_default();
     format!("rss table reaches {now} of {possible}{planned}")
 }
 
 fn steering(what: &str, steering: Steering) -> String {
     let queues = count(steering.planned, "queue");
     match steering {
-        Steering { planned: 0, differ: 0, .. } => format!("{what} left alone"),
-        Steering { on: 0, differ: 0, .. } => format!("{what} off as planned"),
+        Steering {
+            planned: 0,
+            differ: 0,
+            ..
+        } => format!("{what} left alone"),
+        Steering {
+            on: 0, differ: 0, ..
+        } => format!("{what} off as planned"),
         Steering { differ: 0, .. } => format!("{what} as planned on {queues}"),
         Steering { differ, .. } => format!("{what} differs on {differ} of {queues}"),
     }
@@ -339,28 +463,56 @@ fn steering(what: &str, steering: Steering) -> String {
 
 /// `about`: the name of an interface, or nothing.
 fn note(indent: &str, about: &str, note: &Note, screen: Screen) -> String {
-    let about = if about.is_empty() { String::new() } else { format!("{about}: ") };
-    let mut out = wrap(&format!("{indent}note  "), &format!("{about}{}", text(note)));
+    let about = if about.is_empty() {
+        String::new()
+    } else {
+        format!("{about}: ")
+    };
+    let mut out = wrap(
+        &format!("{indent}note  "),
+        &format!("{about}{}", text(note)),
+    );
     if let Some((kind, command)) = advice(note) {
-        out.push_str(&format!("{indent}      {kind}: {}\n", screen.paint(Tone::Fix, &command)));
+        out.push_str(&format!(
+            "{indent}      {kind}: {}\n",
+            screen.paint(Tone::Fix, &command)
+        ));
     }
     out
 }
 
 fn irqbalance(irqbalance: &IrqbalanceStatus, screen: Screen) -> String {
-    let IrqbalanceStatus { pid, state, irqs, note } = irqbalance;
-    let who = pid.map(|pid| format!("runs (process {pid})")).unwrap_or_default();
+    let IrqbalanceStatus {
+        pid,
+        state,
+        irqs,
+        note,
+    } = irqbalance;
+    let who = pid
+        .map(|pid| format!("runs (process {pid})"))
+        .unwrap_or_default();
     let lasting_fix = || note.as_ref().and_then(fix);
     let (what, fix) = match state {
         IrqbalanceState::Absent => ("is not running".to_owned(), None),
         IrqbalanceState::Unknown => (note.as_ref().map(text).unwrap_or_default(), lasting_fix()),
-        IrqbalanceState::AsksNicpin => (format!("{who} and asks nicpin which IRQs to leave alone"), None),
-        IrqbalanceState::Banned => {
-            (format!("{who} and leaves the {irqs} planned IRQs alone until it restarts"), lasting_fix())
-        }
+        IrqbalanceState::AsksNicpin => (
+            format!("{who} and asks nicpin which IRQs to leave alone"),
+            None,
+        ),
+        IrqbalanceState::Banned => (
+            format!("{who} and leaves the {irqs} planned IRQs alone until it restarts"),
+            lasting_fix(),
+        ),
         IrqbalanceState::Moves { fixed_by_apply } => {
             let what = format!("{who} and moves the planned vectors, by default every 10 s");
-            (what, if *fixed_by_apply { Some("nicpin apply".to_owned()) } else { lasting_fix() })
+            (
+                what,
+                if *fixed_by_apply {
+                    Some("nicpin apply".to_owned())
+                } else {
+                    lasting_fix()
+                },
+            )
         }
     };
     let fix = fix.map(|fix| format!("            fix: {}\n", screen.paint(Tone::Fix, &fix)));
@@ -369,8 +521,14 @@ fn irqbalance(irqbalance: &IrqbalanceStatus, screen: Screen) -> String {
 
 /// The worst state of all interfaces in a sentence, and what applying would gain.
 fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
-    let Some(worst) = status.state else { return String::new() };
-    let alike = status.interfaces.iter().filter(|interface| interface.state == worst).count();
+    let Some(worst) = status.state else {
+        return String::new();
+    };
+    let alike = status
+        .interfaces
+        .iter()
+        .filter(|interface| interface.state == worst)
+        .count();
     let of_all = format!("{alike} of {}", count(status.interfaces.len(), "interface"));
     let text = match (worst, status.seconds) {
         (InterfaceState::Unproven, None) => "as planned; no interrupts were watched".to_owned(),
@@ -384,8 +542,15 @@ fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
     let mut out = screen.lines(&lines, &[tone(worst)]);
     if status.differ > 0 {
         if detail == Detail::Summary {
-            let kind = if worst >= InterfaceState::Crowded { "fix" } else { "try" };
-            out.push_str(&format!("{kind}: {}\n", screen.paint(Tone::Fix, "nicpin apply")));
+            let kind = if worst >= InterfaceState::Crowded {
+                "fix"
+            } else {
+                "try"
+            };
+            out.push_str(&format!(
+                "{kind}: {}\n",
+                screen.paint(Tone::Fix, "nicpin apply")
+            ));
         }
         let settings = count(status.differ, "setting");
         let gain = gain(&status.score_now, &status.score);

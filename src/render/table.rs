@@ -33,8 +33,10 @@ pub fn plan(plan: &Plan, masks: bool, all: bool) -> String {
     }
     out.push('\n');
     for change in &plan.channels {
-        let text =
-            format!("{}: {}; the rest is planned again for the new queues", change.command, change.why);
+        let text = format!(
+            "{}: {}; the rest is planned again for the new queues",
+            change.command, change.why
+        );
         out.push_str(&wrap("channels  ", &text));
     }
     for of_machine in &plan.notes {
@@ -50,7 +52,11 @@ fn machine(plan: &Plan) -> String {
         .nodes
         .iter()
         .map(|node| {
-            let cpus = if node.cpus.is_empty() { "no CPU".to_owned() } else { node.cpus.short() };
+            let cpus = if node.cpus.is_empty() {
+                "no CPU".to_owned()
+            } else {
+                node.cpus.short()
+            };
             format!("{} = {cpus}", node.node)
         })
         .collect();
@@ -60,7 +66,10 @@ fn machine(plan: &Plan) -> String {
         count(nodes.len(), "node"),
         nodes.join("; ")
     );
-    for (what, cpus) in [("isolated", &plan.host.isolated), ("nohz_full", &plan.host.nohz_full)] {
+    for (what, cpus) in [
+        ("isolated", &plan.host.isolated),
+        ("nohz_full", &plan.host.nohz_full),
+    ] {
         if !cpus.is_empty() {
             text.push_str(&format!("; {what} {}", cpus.short()));
         }
@@ -74,12 +83,24 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Str
     let mut out = heading(host, interface);
     let mut rows = Vec::new();
     if !interface.vectors.is_empty() {
-        rows.push(["IRQ", "queue", "affinity", "effective", "planned", "why"].map(str::to_owned).to_vec());
+        rows.push(
+            ["IRQ", "queue", "affinity", "effective", "planned", "why"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
     }
     for alike in groups(&interface.vectors, |vector| (vector.role, reason(vector))) {
-        let most = if alike[0].role.is_queue() { MOST_ALIKE } else { 1 };
+        let most = if alike[0].role.is_queue() {
+            MOST_ALIKE
+        } else {
+            1
+        };
         if all || alike.len() <= most {
-            rows.extend(alike.into_iter().map(|vector| vectors(host, &[vector], &vector.why)));
+            rows.extend(
+                alike
+                    .into_iter()
+                    .map(|vector| vectors(host, &[vector], &vector.why)),
+            );
         } else {
             rows.push(vectors(host, &alike, reason(alike[0])));
         }
@@ -104,7 +125,11 @@ fn reason(vector: &PlannedVector) -> &str {
 fn groups<'a, T, K: Ord>(items: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
     let mut groups: BTreeMap<K, (usize, Vec<&T>)> = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
-        groups.entry(key(item)).or_insert((at, Vec::new())).1.push(item);
+        groups
+            .entry(key(item))
+            .or_insert((at, Vec::new()))
+            .1
+            .push(item);
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_by_key(|(first, _)| *first);
@@ -112,14 +137,28 @@ fn groups<'a, T, K: Ord>(items: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'
 }
 
 fn heading(host: &HostSummary, interface: &PlannedInterface) -> String {
-    let speed = interface.speed_mbps.map(|mbps| format!(" {}", speed(mbps))).unwrap_or_default();
+    let speed = interface
+        .speed_mbps
+        .map(|mbps| format!(" {}", speed(mbps)))
+        .unwrap_or_default();
     let rules = match interface.rules.as_slice() {
         [] => String::new(),
         rules => {
-            format!("  by rule {}", rules.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            format!(
+                "  by rule {}",
+                rules
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
     };
-    let parent = interface.parent.as_ref().map(|parent| format!(" (VF of {parent})")).unwrap_or_default();
+    let parent = interface
+        .parent
+        .as_ref()
+        .map(|parent| format!(" (VF of {parent})"))
+        .unwrap_or_default();
     let via = match interface.via.as_slice() {
         [] => String::new(),
         via => format!("  via {}", via.join(", ")),
@@ -148,7 +187,9 @@ fn vectors(host: &HostSummary, alike: &[&PlannedVector], why: &str) -> Vec<Strin
     let role = queue(alike[0].role, None);
     vec![
         numbers_in_short(&irqs),
-        format!("{role} {}", numbers_in_short(&numbers)).trim().to_owned(),
+        format!("{role} {}", numbers_in_short(&numbers))
+            .trim()
+            .to_owned(),
         of(|vector| Some(&vector.affinity)),
         of(|vector| vector.effective.as_ref()),
         of(|vector| vector.cpus.as_ref()),
@@ -162,7 +203,11 @@ const LONGEST: usize = 24;
 /// `3-7,12`, or how many there are, and from which to which.
 fn numbers_in_short(numbers: &[u32]) -> String {
     let text = ranges(numbers);
-    match (text.len() > LONGEST, numbers.iter().min(), numbers.iter().max()) {
+    match (
+        text.len() > LONGEST,
+        numbers.iter().min(),
+        numbers.iter().max(),
+    ) {
         (true, Some(first), Some(last)) => format!("{} from {first} to {last}", numbers.len()),
         _ => text,
     }
@@ -170,7 +215,9 @@ fn numbers_in_short(numbers: &[u32]) -> String {
 
 /// The CPUs of several vectors or queues in short.
 fn sets_of(host: &HostSummary, sets: &[&CpuSet]) -> String {
-    let Some(first) = sets.first() else { return "-".to_owned() };
+    let Some(first) = sets.first() else {
+        return "-".to_owned();
+    };
     if sets.iter().all(|set| set == first) {
         return cpus(host, first);
     }
@@ -183,8 +230,13 @@ fn sets_of(host: &HostSummary, sets: &[&CpuSet]) -> String {
     if text.len() <= LONGEST {
         return format!("{each} of {}", text.trim_start_matches("all of "));
     }
-    let node = host.nodes.iter().find(|node| together.is_subset(&node.cpus));
-    let of = node.map(|node| format!(" of node {}", node.node)).unwrap_or_default();
+    let node = host
+        .nodes
+        .iter()
+        .find(|node| together.is_subset(&node.cpus));
+    let of = node
+        .map(|node| format!(" of node {}", node.node))
+        .unwrap_or_default();
     format!("{each} of {} CPUs{of}", together.len())
 }
 
@@ -200,27 +252,63 @@ struct Queue<'a> {
 /// Queues with the same plan share a line; so do many with the same reason.
 fn queues<'a>(host: &HostSummary, interface: &'a PlannedInterface, all: bool) -> Vec<Vec<String>> {
     let rx = interface.rx_queues.iter().map(|rx| {
-        let more = rx.rps_flow_cnt.map(|flows| format!(", {flows} flows")).unwrap_or_default();
-        Queue { number: rx.queue, what: "rps", cpus: rx.rps_cpus.as_ref(), more, why: &rx.why }
+        let more = rx
+            .rps_flow_cnt
+            .map(|flows| format!(", {flows} flows"))
+            .unwrap_or_default();
+        Queue {
+            number: rx.queue,
+            what: "rps",
+            cpus: rx.rps_cpus.as_ref(),
+            more,
+            why: &rx.why,
+        }
     });
     let tx = interface.tx_queues.iter().map(|tx| {
         let rxqs = tx.xps_rxqs.as_ref().filter(|rxqs| !rxqs.is_empty());
-        let more = rxqs.map(|rxqs| format!(", flows of rx {rxqs}")).unwrap_or_default();
-        Queue { number: tx.queue, what: "xps", cpus: tx.xps_cpus.as_ref(), more, why: &tx.why }
+        let more = rxqs
+            .map(|rxqs| format!(", flows of rx {rxqs}"))
+            .unwrap_or_default();
+        Queue {
+            number: tx.queue,
+            what: "xps",
+            cpus: tx.xps_cpus.as_ref(),
+            more,
+            why: &tx.why,
+        }
     });
     let mut rows = Vec::new();
     let mut kinds = vec![("rx", rx.collect::<Vec<_>>()), ("tx", tx.collect())];
-    let roles =
-        [(Some(Role::Combined), "thread"), (Some(Role::Rx), "thread rx"), (Some(Role::Tx), "thread tx")];
+    let roles = [
+        (Some(Role::Combined), "thread"),
+        (Some(Role::Rx), "thread rx"),
+        (Some(Role::Tx), "thread tx"),
+    ];
     for (role, way) in roles.into_iter().chain([(None, "process")]) {
         let one = |thread: &'a PlannedThread| {
             let number = thread.queue.unwrap_or(thread.pid);
-            Queue { number, what: "on", cpus: thread.cpus.as_ref(), more: String::new(), why: &thread.why }
+            Queue {
+                number,
+                what: "on",
+                cpus: thread.cpus.as_ref(),
+                more: String::new(),
+                why: &thread.why,
+            }
         };
-        kinds.push((way, interface.threads.iter().filter(|thread| thread.role == role).map(one).collect()));
+        kinds.push((
+            way,
+            interface
+                .threads
+                .iter()
+                .filter(|thread| thread.role == role)
+                .map(one)
+                .collect(),
+        ));
     }
     for (way, queues) in kinds {
-        for alike in groups(&queues, |queue| (queue.cpus.is_some(), &queue.more, queue.why)) {
+        for alike in groups(&queues, |queue| {
+            (queue.cpus.is_some(), &queue.more, queue.why)
+        }) {
             let mut same: Vec<Vec<&Queue>> = Vec::new();
             for queue in &alike {
                 match same.iter_mut().find(|same| same[0].cpus == queue.cpus) {
@@ -228,7 +316,11 @@ fn queues<'a>(host: &HostSummary, interface: &'a PlannedInterface, all: bool) ->
                     None => same.push(vec![queue]),
                 }
             }
-            let lines = if all || same.len() <= MOST_ALIKE { same } else { vec![alike] };
+            let lines = if all || same.len() <= MOST_ALIKE {
+                same
+            } else {
+                vec![alike]
+            };
             rows.extend(lines.iter().map(|line| queue_line(host, way, line)));
         }
     }
@@ -243,7 +335,11 @@ fn queues<'a>(host: &HostSummary, interface: &'a PlannedInterface, all: bool) ->
     }
     if let Some(on) = interface.ntuple {
         let why = "accelerated RFS: the device sends flows to the CPUs of their programs";
-        rows.push(vec![String::new(), format!("ntuple {}", on_or_off(on)), why.to_owned()]);
+        rows.push(vec![
+            String::new(),
+            format!("ntuple {}", on_or_off(on)),
+            why.to_owned(),
+        ]);
     }
     rows
 }
@@ -259,13 +355,19 @@ pub(crate) fn flows(rss: &PlannedRss) -> String {
 fn queue_line(host: &HostSummary, way: &str, alike: &[&Queue]) -> Vec<String> {
     let numbers: Vec<u32> = alike.iter().map(|queue| queue.number).collect();
     let sets: Vec<&CpuSet> = alike.iter().filter_map(|queue| queue.cpus).collect();
-    let Queue { what, more, why, .. } = alike[0];
+    let Queue {
+        what, more, why, ..
+    } = alike[0];
     let setting = match sets.first() {
         None => "unchanged".to_owned(),
         Some(_) if sets.iter().all(|set| set.is_empty()) => "off".to_owned(),
         Some(_) => sets_of(host, &sets),
     };
-    vec![format!("{way} {}", ranges(&numbers)), format!("{what} {setting}{more}"), (*why).to_owned()]
+    vec![
+        format!("{way} {}", ranges(&numbers)),
+        format!("{what} {setting}{more}"),
+        (*why).to_owned(),
+    ]
 }
 
 fn summary(plan: &Plan) -> String {
@@ -274,7 +376,10 @@ fn summary(plan: &Plan) -> String {
         0 => "nothing to write".to_owned(),
         writes => format!("{} to write", count(writes, "setting")),
     };
-    out.push_str(&format!("plan {}: {todo}, {} already as planned\n", plan.hash, plan.unchanged));
+    out.push_str(&format!(
+        "plan {}: {todo}, {} already as planned\n",
+        plan.hash, plan.unchanged
+    ));
     out
 }
 
@@ -314,7 +419,13 @@ mod tests {
             sets_of(&host, &sets.iter().collect::<Vec<_>>())
         };
         assert_eq!(of(&[3, 5]), "one of 3,5");
-        assert_eq!(of(&[1, 2, 5, 6, 9, 10, 13, 14, 21, 22, 29]), "one of 11 CPUs of node 0");
-        assert_eq!(of(&[1, 2, 5, 6, 9, 10, 13, 14, 21, 22, 59]), "one of 11 CPUs");
+        assert_eq!(
+            of(&[1, 2, 5, 6, 9, 10, 13, 14, 21, 22, 29]),
+            "one of 11 CPUs of node 0"
+        );
+        assert_eq!(
+            of(&[1, 2, 5, 6, 9, 10, 13, 14, 21, 22, 59]),
+            "one of 11 CPUs"
+        );
     }
 }

@@ -13,7 +13,11 @@ pub(crate) fn wrap(first: &str, text: &str) -> String {
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
-    let node = host.nodes.iter().find(|node| node.cpus == *cpus).filter(|_| host.nodes.len() > 1);
+    let node = host
+        .nodes
+        .iter()
+        .find(|node| node.cpus == *cpus)
+        .filter(|_| host.nodes.len() > 1);
     match (cpus.len(), node) {
         (0, _) => "none".to_owned(),
         (1, _) => cpus.to_string(),
@@ -43,14 +47,25 @@ const WIDEST: usize = 48;
 pub(crate) fn columns(indent: usize, rows: &[Vec<String>]) -> String {
     let most = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| length(&row[column]));
+        let cells = rows
+            .iter()
+            .filter(|row| column + 1 < row.len())
+            .map(|row| length(&row[column]));
         cells.filter(|&cell| cell <= WIDEST).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..most).map(width).collect();
     let line = |row: &Vec<String>| {
-        let Some((last, cells)) = row.split_last() else { return String::new() };
-        let cells = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}  "));
-        wrap(&format!("{:indent$}{}", "", cells.collect::<String>()), last)
+        let Some((last, cells)) = row.split_last() else {
+            return String::new();
+        };
+        let cells = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, &width)| format!("{cell:<width$}  "));
+        wrap(
+            &format!("{:indent$}{}", "", cells.collect::<String>()),
+            last,
+        )
     };
     rows.iter().map(line).collect()
 }
@@ -79,10 +94,12 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
-    let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|range| match range {
-        [first, .., last] => format!("{first}-{last}"),
-        numbers => numbers.iter().map(u32::to_string).collect(),
-    });
+    let ranges = numbers
+        .chunk_by(|a, b| a.checked_add(1) == Some(*b))
+        .map(|range| match range {
+            [first, .., last] => format!("{first}-{last}"),
+            numbers => numbers.iter().map(u32::to_string).collect(),
+        });
     ranges.collect::<Vec<_>>().join(",")
 }
 
@@ -113,14 +130,29 @@ mod tests {
         ] {
             assert_eq!(super::rate(rate), text);
         }
-        assert_eq!([40_000, 2_500, 100].map(short_speed), ["40G", "2.5G", "100M"]);
+        assert_eq!(
+            [40_000, 2_500, 100].map(short_speed),
+            ["40G", "2.5G", "100M"]
+        );
     }
 
     #[test]
     fn columns_are_aligned() {
-        let row = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>();
-        let rows = [row(&["a", "b", "the end"]), row(&["bbb", &"2,".repeat(30), "x"]), row(&["alone"])];
-        let expected = format!("  a    b  \tthe end\n  bbb  {}  \tx\n  \talone\n", "2,".repeat(30));
+        let row = |cells: &[&str]| {
+            cells
+                .iter()
+                .map(|&cell| cell.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let rows = [
+            row(&["a", "b", "the end"]),
+            row(&["bbb", &"2,".repeat(30), "x"]),
+            row(&["alone"]),
+        ];
+        let expected = format!(
+            "  a    b  \tthe end\n  bbb  {}  \tx\n  \talone\n",
+            "2,".repeat(30)
+        );
         assert_eq!(columns(2, &rows), expected);
     }
 }

@@ -10,20 +10,42 @@ use crate::report::run::{WaitsFor, Watcher, WatcherRun};
 pub(super) fn watcher(watcher: &Watcher) -> String {
     let what = if watcher.observe { "observes" } else { "runs" };
     let since = time(watcher.since);
-    let waits = watcher.waits_for.map(|why| format!("; {}", waits_for(why))).unwrap_or_default();
+    let waits = watcher
+        .waits_for
+        .map(|why| format!("; {}", waits_for(why)))
+        .unwrap_or_default();
     let runs = count(usize::try_from(watcher.count).unwrap_or(usize::MAX), "run");
-    let text = format!("{what} since {since} (process {}), {runs}{waits}", watcher.pid);
+    let text = format!(
+        "{what} since {since} (process {}), {runs}{waits}",
+        watcher.pid
+    );
     let mut out = wrap("watcher     ", &text);
     let rows: Vec<Vec<String>> = watcher
         .runs
         .iter()
-        .map(|run| vec![time(run.at), cause(run), result_and_reason(run, watcher.observe)])
+        .map(|run| {
+            vec![
+                time(run.at),
+                cause(run),
+                result_and_reason(run, watcher.observe),
+            ]
+        })
         .collect();
     out.push_str(&columns(12, &rows));
     if !watcher.left_alone.is_empty() {
         let settings = count(watcher.left_alone.len(), "setting");
-        let until = watcher.left_alone.iter().map(|left| left.until).max().unwrap_or_default();
-        let names: Vec<_> = watcher.left_alone.iter().take(3).map(|left| shown(&left.setting.path)).collect();
+        let until = watcher
+            .left_alone
+            .iter()
+            .map(|left| left.until)
+            .max()
+            .unwrap_or_default();
+        let names: Vec<_> = watcher
+            .left_alone
+            .iter()
+            .take(3)
+            .map(|left| shown(&left.setting.path))
+            .collect();
         let text = format!(
             "{settings} left alone until {} at the latest, because another program writes them again and again: {}",
             time(until),
@@ -36,21 +58,35 @@ pub(super) fn watcher(watcher: &Watcher) -> String {
 
 /// The line that systemd shows (`STATUS=`). `next`: the time of the next check, in seconds since 1970.
 pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
-    let Some(run) = watcher.runs.first() else { return "starting".to_owned() };
+    let Some(run) = watcher.runs.first() else {
+        return "starting".to_owned();
+    };
     let state = match (watcher.waits_for, run) {
         (Some(why), _) => waits_for(why).to_owned(),
         (None, WatcherRun { error: Some(_), .. }) => "the last run failed".to_owned(),
-        (None, WatcherRun { failed: 0, changed, .. }) if !watcher.observe || *changed == 0 => {
-            "as planned".to_owned()
-        }
-        (None, WatcherRun { failed: 0, changed, .. }) => {
+        (
+            None,
+            WatcherRun {
+                failed: 0, changed, ..
+            },
+        ) if !watcher.observe || *changed == 0 => "as planned".to_owned(),
+        (
+            None,
+            WatcherRun {
+                failed: 0, changed, ..
+            },
+        ) => {
             format!("{} not as planned", count(*changed, "setting"))
         }
         (None, WatcherRun { failed, .. }) => format!("{} failed", count(*failed, "change")),
     };
     let interfaces = count(interfaces, "interface");
-    let last =
-        format!("last run {} ({}): {}", time(run.at), cause(run), result_and_reason(run, watcher.observe));
+    let last = format!(
+        "last run {} ({}): {}",
+        time(run.at),
+        cause(run),
+        result_and_reason(run, watcher.observe)
+    );
     format!("{interfaces}, {state}; {last}; next check {}", time(next))
 }
 
@@ -72,7 +108,11 @@ pub fn cause(run: &WatcherRun) -> String {
 
 /// What a run did, and the first reason if something failed.
 fn result_and_reason(run: &WatcherRun, observe: bool) -> String {
-    let why = run.failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let why = run
+        .failure
+        .as_ref()
+        .map(|why| format!(": {why}"))
+        .unwrap_or_default();
     result(run, observe) + &why
 }
 
@@ -97,6 +137,8 @@ pub fn result(run: &WatcherRun, observe: bool) -> String {
 
 /// A time in UTC: `2026-11-22T13:20:00Z`.
 fn time(seconds: u64) -> String {
-    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH);
+    let time = UNIX_EPOCH
+        .checked_add(Duration::from_secs(seconds))
+        .unwrap_or(UNIX_EPOCH);
     humantime::format_rfc3339_seconds(time).to_string()
 }

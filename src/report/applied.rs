@@ -100,18 +100,40 @@ impl Applied {
 
     /// Sums up what was done.
     pub fn new(done: &ApplyOutcome, trial: Option<u64>, unknown: Vec<Unplannable>) -> Self {
-        let ApplyOutcome { plan, channels, irqbalance, results, undone, earlier, .. } = done;
-        let of = |outcome| results.iter().filter(|result| result.outcome == outcome).count();
+        let ApplyOutcome {
+            plan,
+            channels,
+            irqbalance,
+            results,
+            undone,
+            earlier,
+            ..
+        } = done;
+        let of = |outcome| {
+            results
+                .iter()
+                .filter(|result| result.outcome == outcome)
+                .count()
+        };
         let of_interfaces = plan.interfaces.iter().flat_map(|interface| {
-            let about = |note: &Note| NoteAbout { interface: interface.name.clone(), note: note.clone() };
+            let about = |note: &Note| NoteAbout {
+                interface: interface.name.clone(),
+                note: note.clone(),
+            };
             interface.notes.iter().map(about)
         });
-        let of_machine =
-            plan.notes.iter().map(|note| NoteAbout { interface: String::new(), note: note.clone() });
+        let of_machine = plan.notes.iter().map(|note| NoteAbout {
+            interface: String::new(),
+            note: note.clone(),
+        });
         let stays = undone.as_ref().is_none_or(|undone| !undone.complete());
         let changed = results.iter().filter(|result| result.changed()).count()
             + channels.iter().filter(|c| c.refused.is_none()).count()
-            + usize::from(irqbalance.as_ref().is_some_and(|irqbalance| irqbalance.changed));
+            + usize::from(
+                irqbalance
+                    .as_ref()
+                    .is_some_and(|irqbalance| irqbalance.changed),
+            );
         Self {
             schema: "nicpin.apply/1",
             hash: plan.hash.clone(),
@@ -186,7 +208,10 @@ impl Applied {
     /// Adds whether the proof ended early, with the trial.
     #[must_use]
     pub fn cut_short(self, cut_short: bool) -> Self {
-        Self { proof_cut_short: cut_short, ..self }
+        Self {
+            proof_cut_short: cut_short,
+            ..self
+        }
     }
 
     /// Adds what this means for a running `nicpin watch`.
@@ -204,13 +229,19 @@ impl Applied {
     /// Adds the time of the trial that is left, `written` after the writes.
     #[must_use]
     pub fn since(self, written: Duration) -> Self {
-        Self { left: self.trial.map(|seconds| seconds.saturating_sub(written.as_secs())), ..self }
+        Self {
+            left: self
+                .trial
+                .map(|seconds| seconds.saturating_sub(written.as_secs())),
+            ..self
+        }
     }
 
     /// Whether the planned state was not reached.
     pub fn failed(&self) -> bool {
         let mut proof = self.proof.iter().flatten();
-        let disproved = proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic));
+        let disproved =
+            proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic));
         let left_out = self.changes.iter().any(|change| change.left_out);
         let unmoved = self.strict && self.managed > 0;
         unmoved

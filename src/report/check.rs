@@ -97,7 +97,10 @@ impl UnmovableVector {
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
         let of_interface = |interface: &PlannedInterface| {
-            let vectors = interface.vectors.iter().filter(|v| !v.movable && v.role != Role::Control);
+            let vectors = interface
+                .vectors
+                .iter()
+                .filter(|v| !v.movable && v.role != Role::Control);
             let one = |vector: &PlannedVector| Self {
                 interface: interface.name.clone(),
                 irq: vector.irq,
@@ -122,16 +125,26 @@ impl Unplannable {
     /// The interfaces of a plan that have a note that `matches`.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
-        let notes = plan.interfaces.iter().flat_map(|i| i.notes.iter().map(move |note| (i, note)));
+        let notes = plan
+            .interfaces
+            .iter()
+            .flat_map(|i| i.notes.iter().map(move |note| (i, note)));
         notes
             .filter(|(_, note)| matches(note))
-            .map(|(interface, note)| Self { interface: interface.name.clone(), note: note.clone() })
+            .map(|(interface, note)| Self {
+                interface: interface.name.clone(),
+                note: note.clone(),
+            })
             .collect()
     }
 
     /// Interfaces selected by name that cannot be planned.
     pub fn requested(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested { Self::of(plan, Note::is_unplannable) } else { Vec::new() }
+        if requested {
+            Self::of(plan, Note::is_unplannable)
+        } else {
+            Vec::new()
+        }
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
@@ -149,8 +162,14 @@ impl Unplannable {
         if requested {
             return Vec::new();
         }
-        let mut left = Self::of(plan, |note| matches!(note, Note::VectorsNotUnderstood { .. }));
-        let up = |name: &str| plan.interfaces.iter().any(|i| i.name == name && i.link == "up");
+        let mut left = Self::of(plan, |note| {
+            matches!(note, Note::VectorsNotUnderstood { .. })
+        });
+        let up = |name: &str| {
+            plan.interfaces
+                .iter()
+                .any(|i| i.name == name && i.link == "up")
+        };
         left.retain(|one| up(&one.interface));
         left
     }
@@ -170,7 +189,11 @@ pub enum CheckState {
 }
 
 fn other_tools(plan: &Plan) -> Vec<String> {
-    let irqbalance = plan.irqbalance.iter().filter(|running| !running.lasts).map(|_| "irqbalance".to_owned());
+    let irqbalance = plan
+        .irqbalance
+        .iter()
+        .filter(|running| !running.lasts)
+        .map(|_| "irqbalance".to_owned());
     let others = plan.notes.iter().filter_map(|note| match note {
         Note::TunedRunning { .. } => Some("tuned".to_owned()),
         Note::LinkIrqAffinity { .. } => Some("systemd-udevd".to_owned()),
@@ -199,12 +222,18 @@ impl Check {
         left_alone: Vec<Unplannable>,
         interfaces: Vec<CheckedInterface>,
     ) -> Self {
-        let verdict = match (differs.is_empty() && plan.channels.is_empty(), unknown.is_empty()) {
+        let verdict = match (
+            differs.is_empty() && plan.channels.is_empty(),
+            unknown.is_empty(),
+        ) {
             (_, false) => CheckState::CouldNotBeDetermined,
             (true, true) => CheckState::Same,
             (false, true) => CheckState::Differs,
         };
-        let notes = plan.notes.iter().filter(|note| note.is_absent() || **note == Note::NothingToDo);
+        let notes = plan
+            .notes
+            .iter()
+            .filter(|note| note.is_absent() || **note == Note::NothingToDo);
         Self {
             schema: SCHEMA,
             verdict,

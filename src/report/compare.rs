@@ -90,7 +90,11 @@ pub struct Spread {
 impl Side {
     /// A side without runs.
     pub fn new(binding: &Binding) -> Self {
-        Self { nodes: binding.nodes.clone(), cpus: binding.cpus.clone(), runs: Vec::new() }
+        Self {
+            nodes: binding.nodes.clone(),
+            cpus: binding.cpus.clone(),
+            runs: Vec::new(),
+        }
     }
 }
 
@@ -123,14 +127,24 @@ impl Spread {
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let stddev = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
-        Some(Self { median: median(&values), mean, stddev, min, max })
+        Some(Self {
+            median: median(&values),
+            mean,
+            stddev,
+            min,
+            max,
+        })
     }
 }
 
 /// The median of sorted values, of which there is at least one.
 fn median(values: &[f64]) -> f64 {
     let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
 }
 
 /// The numbers, from 1, of the values that are far from the others: more than ten standard deviations, estimated from
@@ -149,7 +163,12 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     // 0.6745: the distance of the quartiles of a normal distribution from its mean, in standard deviations.
     let deviation = median(&sorted(values.iter().map(distance).collect())) / 0.6745;
     let is_far = |value: &f64| distance(value) > (10.0 * deviation).max(middle.abs() / 20.0);
-    values.iter().zip(1..).filter(|(value, _)| is_far(value)).map(|(_, number)| number).collect()
+    values
+        .iter()
+        .zip(1..)
+        .filter(|(value, _)| is_far(value))
+        .map(|(_, number)| number)
+        .collect()
 }
 
 type Value = fn(&ComparedRun) -> Option<f64>;
@@ -162,15 +181,25 @@ const FIGURES: [(&str, Value); 9] = [
     ("busy_cpu_seconds", |run| Some(run.busy_cpu_seconds)),
     ("softirq_cpu_seconds", |run| Some(run.softirq_cpu_seconds)),
     ("gbit_per_second", |run| Some(run.gbit_per_second)),
-    ("gbit_per_busy_cpu_second", |run| run.gbit_per_busy_cpu_second),
+    ("gbit_per_busy_cpu_second", |run| {
+        run.gbit_per_busy_cpu_second
+    }),
     ("local_interrupts", |run| Some(run.local_interrupts as f64)),
-    ("remote_interrupts", |run| Some(run.remote_interrupts as f64)),
+    ("remote_interrupts", |run| {
+        Some(run.remote_interrupts as f64)
+    }),
     ("dropped", |run| Some(run.dropped as f64)),
 ];
 
 impl Comparison {
     /// Puts both sides beside each other, and adds notes on runs that are far from the others in time or throughput.
-    pub fn new(interface: &str, command: Vec<String>, near: Side, far: Side, mut notes: Vec<Note>) -> Self {
+    pub fn new(
+        interface: &str,
+        command: Vec<String>,
+        near: Side,
+        far: Side,
+        mut notes: Vec<Note>,
+    ) -> Self {
         let figure = |(name, value): (&'static str, Value)| {
             let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
             Figure::new(name, of(&near), of(&far))
@@ -180,12 +209,25 @@ impl Comparison {
             for (what, value) in [("time", FIGURES[0].1), ("throughput", FIGURES[4].1)] {
                 let runs = outliers(&side.runs.iter().filter_map(value).collect::<Vec<f64>>());
                 if !runs.is_empty() {
-                    notes.push(Note::Outliers { side: place.to_owned(), what: what.to_owned(), runs });
+                    notes.push(Note::Outliers {
+                        side: place.to_owned(),
+                        what: what.to_owned(),
+                        runs,
+                    });
                 }
             }
         }
         let interface = interface.to_owned();
-        Self { schema: SCHEMA, interface, command, warmup: 0, near, far, figures, notes }
+        Self {
+            schema: SCHEMA,
+            interface,
+            command,
+            warmup: 0,
+            near,
+            far,
+            figures,
+            notes,
+        }
     }
 }
 
@@ -198,6 +240,12 @@ impl Figure {
             let relative = |spread: Spread| Some(spread.stddev? / spread.mean);
             Some(far.mean / near.mean * relative(near)?.hypot(relative(far)?))
         });
-        Self { name, near, far, far_to_near, far_to_near_stddev: stddev.filter(|stddev| stddev.is_finite()) }
+        Self {
+            name,
+            near,
+            far,
+            far_to_near,
+            far_to_near_stddev: stddev.filter(|stddev| stddev.is_finite()),
+        }
     }
 }

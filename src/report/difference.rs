@@ -51,7 +51,10 @@ impl Reason {
 
     /// Whether apply has set it, and it has changed since.
     pub fn is_change_since_apply(self) -> bool {
-        !matches!(self, Self::NotApplied | Self::KernelRefused | Self::PlanChanged)
+        !matches!(
+            self,
+            Self::NotApplied | Self::KernelRefused | Self::PlanChanged
+        )
     }
 }
 

@@ -72,7 +72,11 @@ impl MeasuredInterface {
     /// The counters of these interfaces and of the CPUs.
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
         CounterSelection {
-            irqs: subjects.iter().flat_map(|subject| &subject.vectors).map(|vector| vector.irq).collect(),
+            irqs: subjects
+                .iter()
+                .flat_map(|subject| &subject.vectors)
+                .map(|vector| vector.irq)
+                .collect(),
             interfaces: subjects
                 .iter()
                 .map(|subject| subject.name.as_str())
@@ -230,8 +234,10 @@ impl Measure {
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> Self {
         let time = growth.elapsed.as_secs_f64();
         let per_second = |count: u64| if time > 0.0 { float(count) / time } else { 0.0 };
-        let interfaces: Vec<InterfaceRates> =
-            subjects.iter().map(|subject| interface(topology, subject, growth, &per_second)).collect();
+        let interfaces: Vec<InterfaceRates> = subjects
+            .iter()
+            .map(|subject| interface(topology, subject, growth, &per_second))
+            .collect();
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for (cpu, count) in growth.interrupts.values().flatten() {
             let sum = taken.entry(*cpu).or_default();
@@ -269,16 +275,19 @@ fn interface(
     per_second: &dyn Fn(u64) -> f64,
 ) -> InterfaceRates {
     let gbit = |bytes: u64| per_second(bytes) * 8.0 / 1e9;
-    let traffic = growth.interfaces.get(&subject.name).map(|traffic| TrafficRates {
-        rx_bytes: traffic.rx_bytes,
-        tx_bytes: traffic.tx_bytes,
-        rx_gbit_per_second: gbit(traffic.rx_bytes),
-        tx_gbit_per_second: gbit(traffic.tx_bytes),
-        rx_packets_per_second: per_second(traffic.rx_packets),
-        tx_packets_per_second: per_second(traffic.tx_packets),
-        rx_dropped: traffic.rx_dropped,
-        tx_dropped: traffic.tx_dropped,
-    });
+    let traffic = growth
+        .interfaces
+        .get(&subject.name)
+        .map(|traffic| TrafficRates {
+            rx_bytes: traffic.rx_bytes,
+            tx_bytes: traffic.tx_bytes,
+            rx_gbit_per_second: gbit(traffic.rx_bytes),
+            tx_gbit_per_second: gbit(traffic.tx_bytes),
+            rx_packets_per_second: per_second(traffic.rx_packets),
+            tx_packets_per_second: per_second(traffic.tx_packets),
+            rx_dropped: traffic.rx_dropped,
+            tx_dropped: traffic.tx_dropped,
+        });
     let vector = |vector: &MeasuredVector| {
         let on = growth.interrupts.get(&vector.irq)?;
         let (local, all) = shares(topology, vector, growth);
@@ -294,7 +303,9 @@ fn interface(
             queue: vector.queue,
             interrupts: all,
             per_second: per_second(all),
-            local: local.filter(|_| all > 0).map(|local| float(local) / float(all)),
+            local: local
+                .filter(|_| all > 0)
+                .map(|local| float(local) / float(all)),
             cpus: cpus.collect(),
         })
     };
@@ -319,10 +330,17 @@ fn interface(
 
 /// The interrupts of a vector on local CPUs, and all of them; `None` when its node is unknown.
 fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Option<u64>, u64) {
-    let Some(on) = growth.interrupts.get(&vector.irq) else { return (None, 0) };
+    let Some(on) = growth.interrupts.get(&vector.irq) else {
+        return (None, 0);
+    };
     let own = vector.node.map(|node| topology.cpus_near(node));
-    let here =
-        |own: &CpuSet| total(on.iter().filter(|(cpu, _)| own.contains(**cpu)).map(|(_, count)| *count));
+    let here = |own: &CpuSet| {
+        total(
+            on.iter()
+                .filter(|(cpu, _)| own.contains(**cpu))
+                .map(|(_, count)| *count),
+        )
+    };
     (own.as_ref().map(here), total(on.values().copied()))
 }
 
@@ -334,11 +352,19 @@ fn total(counts: impl Iterator<Item = u64>) -> u64 {
 fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> MachineRates {
     let time = growth.elapsed.as_secs_f64();
     let of_interfaces = |counts: fn(&InterfaceCounts) -> [u64; 2]| {
-        total(subjects.iter().filter_map(|subject| growth.interfaces.get(&subject.name)).flat_map(counts))
+        total(
+            subjects
+                .iter()
+                .filter_map(|subject| growth.interfaces.get(&subject.name))
+                .flat_map(counts),
+        )
     };
     let of_cpus = |count: fn(&CpuGrowth) -> u64| total(growth.cpus.values().map(count));
     let bytes = of_interfaces(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
-    let loopback = growth.interfaces.get(LOOPBACK).map_or(0, |traffic| traffic.rx_packets);
+    let loopback = growth
+        .interfaces
+        .get(LOOPBACK)
+        .map_or(0, |traffic| traffic.rx_packets);
     let gbit = float(bytes) * 8.0 / 1e9;
     let busy = seconds(of_cpus(|cpu| cpu.busy));
     let softirq = seconds(of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq)));
@@ -348,10 +374,15 @@ fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth)
         softirq_cpu_seconds: softirq,
         gbit_per_busy_cpu_second: (busy > 0.0).then(|| gbit / busy),
         gbit_per_softirq_cpu_second: (softirq > 0.0).then(|| gbit / softirq),
-        dropped: of_cpus(|cpu| cpu.dropped)
-            .saturating_add(of_interfaces(|traffic| [traffic.rx_dropped, traffic.tx_dropped])),
+        dropped: of_cpus(|cpu| cpu.dropped).saturating_add(of_interfaces(|traffic| {
+            [traffic.rx_dropped, traffic.tx_dropped]
+        })),
         squeezed: of_cpus(|cpu| cpu.squeezed),
-        loopback_packets_per_second: if time > 0.0 { float(loopback) / time } else { 0.0 },
+        loopback_packets_per_second: if time > 0.0 {
+            float(loopback) / time
+        } else {
+            0.0
+        },
         ..MachineRates::default()
     };
     for vector in subjects.iter().flat_map(|subject| &subject.vectors) {
@@ -369,10 +400,15 @@ fn notes(growth: &Growth) -> Vec<Note> {
         notes.push(Note::Short);
     }
     if !growth.cpus_changed.is_empty() {
-        notes.push(Note::CpusChanged { cpus: growth.cpus_changed.clone(), left_out: true });
+        notes.push(Note::CpusChanged {
+            cpus: growth.cpus_changed.clone(),
+            left_out: true,
+        });
     }
     if !growth.irqs_changed.is_empty() {
-        notes.push(Note::VectorsChanged { irqs: growth.irqs_changed.iter().copied().collect() });
+        notes.push(Note::VectorsChanged {
+            irqs: growth.irqs_changed.iter().copied().collect(),
+        });
     }
     if !growth.interfaces_changed.is_empty() {
         let interfaces = growth.interfaces_changed.iter().cloned().collect();

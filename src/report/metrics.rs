@@ -50,7 +50,14 @@ impl Metrics {
         let mut differ = |name: &str| by_interface.remove(name).unwrap_or_default();
         let interfaces = check.interfaces.iter().map(|interface| {
             let (state, local) = (interface.state, interface.local_share());
-            (interface.name.clone(), InterfaceMetrics { state, local, differ: differ(&interface.name) })
+            (
+                interface.name.clone(),
+                InterfaceMetrics {
+                    state,
+                    local,
+                    differ: differ(&interface.name),
+                },
+            )
         });
         Self {
             plan: Some((check.class.clone(), check.hash.clone())),
@@ -65,10 +72,16 @@ impl Metrics {
     /// Adds what a watcher counts.
     pub fn add(&mut self, watcher: &Watcher) {
         self.restores = Some(watcher.restores);
-        self.contended = self.interfaces.keys().map(|name| (name.clone(), 0)).collect();
+        self.contended = self
+            .interfaces
+            .keys()
+            .map(|name| (name.clone(), 0))
+            .collect();
         for left in &watcher.left_alone {
-            *self.contended.entry(left.setting.interface.clone()).or_default() +=
-                usize::from(left.setting.path.starts_with(IRQ_FILES));
+            *self
+                .contended
+                .entry(left.setting.interface.clone())
+                .or_default() += usize::from(left.setting.path.starts_with(IRQ_FILES));
         }
     }
 }

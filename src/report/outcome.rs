@@ -108,8 +108,19 @@ pub enum IrqbalanceAction {
 }
 
 impl IrqbalanceOutcome {
-    pub(crate) fn new(pid: Option<i32>, done: IrqbalanceAction, changed: bool, irqs: usize) -> Self {
-        Self { pid, done, changed, irqs, detail: None }
+    pub(crate) fn new(
+        pid: Option<i32>,
+        done: IrqbalanceAction,
+        changed: bool,
+        irqs: usize,
+    ) -> Self {
+        Self {
+            pid,
+            done,
+            changed,
+            irqs,
+            detail: None,
+        }
     }
 
     /// Whether the request failed.
@@ -151,8 +162,16 @@ impl RestoreOutcome {
     }
 
     pub(crate) fn counted(mut self) -> Self {
-        let channels = self.channels.iter().filter(|channel| channel.refused.is_some()).count();
-        let irqbalance = usize::from(self.irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed));
+        let channels = self
+            .channels
+            .iter()
+            .filter(|channel| channel.refused.is_some())
+            .count();
+        let irqbalance = usize::from(
+            self.irqbalance
+                .as_ref()
+                .is_some_and(IrqbalanceOutcome::failed),
+        );
         let results = self.results.iter().filter(|result| result.failed()).count();
         self.not_restored = results + channels + irqbalance + self.absent.len();
         self

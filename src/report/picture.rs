@@ -105,11 +105,18 @@ impl Picture {
             .collect();
         let now = places(topology, plan, now);
         let planned = places(topology, plan, planned);
-        let scene = |title, score: &Score, places| Scene { title, score: words(score), places };
+        let scene = |title, score: &Score, places| Scene {
+            title,
+            score: words(score),
+            places,
+        };
         let scenes = if now == planned {
             vec![scene("Now, and as planned", &plan.score, planned)]
         } else {
-            vec![scene("Now", &plan.score_now, now), scene("Planned", &plan.score, planned)]
+            vec![
+                scene("Now", &plan.score_now, now),
+                scene("Planned", &plan.score, planned),
+            ]
         };
         Self {
             origin: String::new(),
@@ -150,15 +157,32 @@ fn nodes(machine: &Machine) -> Vec<NodePicture> {
         for domain in &topology.l3_domains {
             let cpus = domain.intersection(&left);
             left = left.difference(&cpus);
-            groups.push(CacheGroup { is_l3: true, cores: cores(topology, &cpus) });
+            groups.push(CacheGroup {
+                is_l3: true,
+                cores: cores(topology, &cpus),
+            });
         }
-        groups.push(CacheGroup { is_l3: false, cores: cores(topology, &left) });
+        groups.push(CacheGroup {
+            is_l3: false,
+            cores: cores(topology, &left),
+        });
         groups.retain(|group| !group.cores.is_empty());
-        let packages = || topology.packages.iter().position(|package| node.cpus.is_subset(package));
+        let packages = || {
+            topology
+                .packages
+                .iter()
+                .position(|package| node.cpus.is_subset(package))
+        };
         let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
         let package = has_package.then(packages).flatten();
         let neighbours = counts(&neighbours(machine, Some(id)));
-        NodePicture { id, package, memory_kib: machine.memory.get(&id).copied(), neighbours, groups }
+        NodePicture {
+            id,
+            package,
+            memory_kib: machine.memory.get(&id).copied(),
+            neighbours,
+            groups,
+        }
     };
     topology.nodes.iter().map(of).collect()
 }
@@ -168,12 +192,19 @@ fn cores(topology: &Topology, cpus: &CpuSet) -> Vec<CpuSet> {
     cores.filter(|core| !core.is_empty()).collect()
 }
 
-fn card(machine: &Machine, plan: &Plan, at: usize, interface: &PlannedInterface) -> InterfacePicture {
+fn card(
+    machine: &Machine,
+    plan: &Plan,
+    at: usize,
+    interface: &PlannedInterface,
+) -> InterfacePicture {
     let speed = interface.speed_mbps.map(speed);
     let link = (interface.link != "up").then(|| interface.link.clone());
     let device = (!interface.device.is_empty()).then(|| interface.device.clone());
     let words = [interface.driver.clone(), speed, link, device];
-    let queues: BTreeSet<u32> = active(interface).filter_map(|vector| vector.queue).collect();
+    let queues: BTreeSet<u32> = active(interface)
+        .filter_map(|vector| vector.queue)
+        .collect();
     InterfacePicture {
         key: key(at),
         name: interface.name.clone(),
@@ -186,11 +217,18 @@ fn card(machine: &Machine, plan: &Plan, at: usize, interface: &PlannedInterface)
 /// A to Z, then AA, AB and so on.
 fn key(at: usize) -> String {
     let letter = |n: usize| char::from(b'A' + u8::try_from(n % 26).unwrap_or(0)).to_string();
-    if at < 26 { letter(at) } else { key(at / 26 - 1) + &letter(at) }
+    if at < 26 {
+        letter(at)
+    } else {
+        key(at / 26 - 1) + &letter(at)
+    }
 }
 
 fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> {
-    interface.vectors.iter().filter(|vector| vector.role.is_queue() && !vector.idle)
+    interface
+        .vectors
+        .iter()
+        .filter(|vector| vector.role.is_queue() && !vector.idle)
 }
 
 /// The effective CPUs of a vector, if the kernel reports them.
@@ -207,7 +245,11 @@ fn planned(vector: &PlannedVector) -> CpuSet {
     vector.cpus.clone().unwrap_or_else(|| now(vector))
 }
 
-fn places(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) -> BTreeSet<QueueMark> {
+fn places(
+    topology: &Topology,
+    plan: &Plan,
+    cpus: fn(&PlannedVector) -> CpuSet,
+) -> BTreeSet<QueueMark> {
     let mut places = BTreeSet::new();
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
@@ -216,7 +258,13 @@ fn places(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) 
             for cpu in cpus(vector).iter() {
                 let remote = near.as_ref().is_some_and(|near| !near.contains(cpu));
                 let Some(queue) = vector.queue else { continue };
-                places.insert(QueueMark { cpu, card, queue, role: vector.role, remote });
+                places.insert(QueueMark {
+                    cpu,
+                    card,
+                    queue,
+                    role: vector.role,
+                    remote,
+                });
             }
         }
     }
@@ -225,7 +273,10 @@ fn places(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) 
 
 fn words(score: &Score) -> String {
     let local = score.local.map_or(String::new(), |local| {
-        format!("{:.0}% of the queue vectors on the local node, ", (local * 100.0).floor())
+        format!(
+            "{:.0}% of the queue vectors on the local node, ",
+            (local * 100.0).floor()
+        )
     });
     let queues = count(score.max_vectors_per_core, "queue");
     let isolated = match score.on_isolated {

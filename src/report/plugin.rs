@@ -50,16 +50,26 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let error = || format!("`{text}` is not a range, such as `95:` for an alert below 95");
-        let number =
-            |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(error);
-        let (inside, range) = text.strip_prefix('@').map_or((false, text), |range| (true, range));
+        let number = |text: &str| {
+            text.parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite())
+                .ok_or_else(error)
+        };
+        let (inside, range) = text
+            .strip_prefix('@')
+            .map_or((false, text), |range| (true, range));
         let (start, end) = range.split_once(':').unwrap_or(("0", range));
         let start = match start {
             "~" => f64::NEG_INFINITY,
             "" => 0.0,
             start => number(start)?,
         };
-        let end = if end.is_empty() && range.contains(':') { f64::INFINITY } else { number(end)? };
+        let end = if end.is_empty() && range.contains(':') {
+            f64::INFINITY
+        } else {
+            number(end)?
+        };
         if start > end {
             return Err(format!("`{text}`: a range starts at the smaller number"));
         }
@@ -74,7 +84,11 @@ impl fmt::Display for Range {
             f64::NEG_INFINITY => f.write_str("~:")?,
             start => write!(f, "{start}:")?,
         }
-        if self.end.is_finite() { write!(f, "{}", self.end) } else { Ok(()) }
+        if self.end.is_finite() {
+            write!(f, "{}", self.end)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -118,7 +132,11 @@ pub struct PluginState {
 
 impl Plugin {
     pub fn failed(error: String) -> Self {
-        Self { status: PluginStatus::Unknown, thresholds: Thresholds::default(), found: Found::Error(error) }
+        Self {
+            status: PluginStatus::Unknown,
+            thresholds: Thresholds::default(),
+            found: Found::Error(error),
+        }
     }
 
     pub fn new(check: &Check, thresholds: Thresholds) -> Self {
@@ -136,19 +154,36 @@ impl Plugin {
             .iter()
             .map(|interface| {
                 let share = interface.local_share().map(|share| share * 100.0);
-                (interface.name.clone(), interface.state, share, by_share(share))
+                (
+                    interface.name.clone(),
+                    interface.state,
+                    share,
+                    by_share(share),
+                )
             })
             .collect();
         let of_check = match check.verdict {
             CheckState::Same => PluginStatus::Ok,
             CheckState::Differs | CheckState::CouldNotBeDetermined => {
-                let of_states = check.interfaces.iter().map(|interface| of_state(interface.state)).max();
+                let of_states = check
+                    .interfaces
+                    .iter()
+                    .map(|interface| of_state(interface.state))
+                    .max();
                 let undetermined = check.verdict == CheckState::CouldNotBeDetermined;
-                let least = if undetermined { PluginStatus::Unknown } else { PluginStatus::Warning };
+                let least = if undetermined {
+                    PluginStatus::Unknown
+                } else {
+                    PluginStatus::Warning
+                };
                 of_states.unwrap_or(least).max(least)
             }
         };
-        let by_shares = interfaces.iter().map(|(.., status)| *status).max().unwrap_or(PluginStatus::Ok);
+        let by_shares = interfaces
+            .iter()
+            .map(|(.., status)| *status)
+            .max()
+            .unwrap_or(PluginStatus::Ok);
         let mut reasons = BTreeMap::new();
         for difference in &check.differs {
             *reasons.entry(difference.reason).or_default() += 1;
@@ -158,10 +193,18 @@ impl Plugin {
             differ: check.differs.len() + check.channels.len(),
             reasons,
             unmovable: check.unmovable.len(),
-            unknown: check.unknown.iter().map(|unknown| unknown.interface.clone()).collect(),
+            unknown: check
+                .unknown
+                .iter()
+                .map(|unknown| unknown.interface.clone())
+                .collect(),
             interfaces,
         };
-        Self { status: of_check.max(by_shares), thresholds, found: Found::State(state) }
+        Self {
+            status: of_check.max(by_shares),
+            thresholds,
+            found: Found::State(state),
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use crate::plan::Write;
 use crate::report::exit::Exit;
-use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult};
+use crate::report::outcome::{
+    ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult,
+};
 
 /// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -65,14 +67,28 @@ pub struct Restored {
 
 impl Restored {
     pub fn exit(&self) -> Exit {
-        if self.failed() { Exit::Failed } else { Exit::Planned }
+        if self.failed() {
+            Exit::Failed
+        } else {
+            Exit::Planned
+        }
     }
 
     /// Sums up a restore.
     pub fn new(undone: RestoreOutcome) -> Self {
-        let RestoreOutcome { channels, results, unchanged, absent, irqbalance, .. } = undone;
+        let RestoreOutcome {
+            channels,
+            results,
+            unchanged,
+            absent,
+            irqbalance,
+            ..
+        } = undone;
         let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
-        let already = results.iter().filter(|result| result.outcome == Outcome::Already).count();
+        let already = results
+            .iter()
+            .filter(|result| result.outcome == Outcome::Already)
+            .count();
         let stays = |result: &&WriteResult| {
             result.outcome == Outcome::Changed && result.path.starts_with("/proc/irq/")
         };
@@ -80,7 +96,11 @@ impl Restored {
             schema: "nicpin.restore/1",
             changed: results.iter().filter(|result| result.changed()).count()
                 + set.len()
-                + usize::from(irqbalance.as_ref().is_some_and(|irqbalance| irqbalance.changed)),
+                + usize::from(
+                    irqbalance
+                        .as_ref()
+                        .is_some_and(|irqbalance| irqbalance.changed),
+                ),
             already: unchanged + already,
             refused: results.iter().filter(|result| result.failed()).count()
                 + refused.len()

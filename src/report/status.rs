@@ -21,7 +21,8 @@ use crate::machine::growth::Growth;
 use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{
-    ChannelChange, HostSummary, NodeSource, Note, Plan, PlannedInterface, PlannedRss, Score, WriteKind,
+    ChannelChange, HostSummary, NodeSource, Note, Plan, PlannedInterface, PlannedRss, Score,
+    WriteKind,
 };
 use crate::policy::Balancer;
 use crate::report::check::Unplannable;
@@ -194,21 +195,33 @@ impl Status {
         let of = |planned| of_interface(machine, plan, planned, found, &loads, watched);
         let mut interfaces: Vec<InterfaceStatus> = plan.interfaces.iter().map(of).collect();
         for interface in &mut interfaces {
-            if unknown.iter().any(|unknown| unknown.interface == interface.name) {
+            if unknown
+                .iter()
+                .any(|unknown| unknown.interface == interface.name)
+            {
                 interface.state = InterfaceState::Unknown;
             }
         }
-        let remote = |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
-        interfaces.sort_by_key(|interface| Reverse((interface.state, remote(interface), interface.differ)));
+        let remote =
+            |interface: &InterfaceStatus| interface.queue_vectors - interface.local.unwrap_or(0);
+        interfaces.sort_by_key(|interface| {
+            Reverse((interface.state, remote(interface), interface.differ))
+        });
         let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
             plan.notes.iter().cloned().partition(|note| {
-                matches!(note, Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. })
+                matches!(
+                    note,
+                    Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. }
+                )
             });
         if machine.sockets_poll {
             notes.push(Note::SocketsPoll);
         }
         if let Some(watched) = watched.filter(|watched| !watched.cpus_changed.is_empty()) {
-            notes.push(Note::CpusChanged { cpus: watched.cpus_changed.clone(), left_out: false });
+            notes.push(Note::CpusChanged {
+                cpus: watched.cpus_changed.clone(),
+                left_out: false,
+            });
         }
         let (differences, fallbacks) = found;
         Self {
@@ -234,17 +247,33 @@ impl Status {
 /// What irqbalance does with the planned IRQs. `banned`: the IRQs that it leaves alone on request.
 fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
     let Some(running) = &plan.irqbalance else {
-        let state = if note.is_some() { IrqbalanceState::Unknown } else { IrqbalanceState::Absent };
-        return IrqbalanceStatus { pid: None, state, irqs: 0, note };
+        let state = if note.is_some() {
+            IrqbalanceState::Unknown
+        } else {
+            IrqbalanceState::Absent
+        };
+        return IrqbalanceStatus {
+            pid: None,
+            state,
+            irqs: 0,
+            note,
+        };
     };
     let state = if running.lasts {
         IrqbalanceState::AsksNicpin
     } else if running.irqs.iter().all(|irq| banned.contains(irq)) {
         IrqbalanceState::Banned
     } else {
-        IrqbalanceState::Moves { fixed_by_apply: running.action == Balancer::Ban }
+        IrqbalanceState::Moves {
+            fixed_by_apply: running.action == Balancer::Ban,
+        }
     };
-    IrqbalanceStatus { pid: Some(running.pid), state, irqs: running.irqs.len(), note }
+    IrqbalanceStatus {
+        pid: Some(running.pid),
+        state,
+        irqs: running.irqs.len(),
+        note,
+    }
 }
 
 fn of_interface(
@@ -261,31 +290,61 @@ fn of_interface(
         .iter()
         .map(|vector| vectors::of(machine, planned, vector, fallbacks, watched))
         .collect();
-    let count = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
-    let differences: Vec<&Difference> =
-        differences.iter().filter(|one| *one.write.interface == *planned.name).collect();
-    let of_kinds =
-        |kinds: &[WriteKind]| differences.iter().filter(|one| kinds.contains(&one.write.kind)).count();
+    let count =
+        |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
+    let differences: Vec<&Difference> = differences
+        .iter()
+        .filter(|one| *one.write.interface == *planned.name)
+        .collect();
+    let of_kinds = |kinds: &[WriteKind]| {
+        differences
+            .iter()
+            .filter(|one| kinds.contains(&one.write.kind))
+            .count()
+    };
     let steering = |planned: &mut dyn Iterator<Item = &CpuSet>, kinds: &[WriteKind]| {
         let planned: Vec<&CpuSet> = planned.collect();
         let on = planned.iter().filter(|cpus| !cpus.is_empty()).count();
-        Steering { planned: planned.len(), on, differ: of_kinds(kinds) }
+        Steering {
+            planned: planned.len(),
+            on,
+            differ: of_kinds(kinds),
+        }
     };
-    let rps = &mut planned.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
-    let xps = &mut planned.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref());
-    let channels: Vec<&ChannelChange> =
-        plan.channels.iter().filter(|change| change.interface == planned.name).collect();
+    let rps = &mut planned
+        .rx_queues
+        .iter()
+        .filter_map(|rx| rx.rps_cpus.as_ref());
+    let xps = &mut planned
+        .tx_queues
+        .iter()
+        .filter_map(|tx| tx.xps_cpus.as_ref());
+    let channels: Vec<&ChannelChange> = plan
+        .channels
+        .iter()
+        .filter(|change| change.interface == planned.name)
+        .collect();
     let differ = differences.len() + channels.len();
-    let drifted = differences.iter().filter(|one| one.reason.is_change_since_apply()).count();
+    let drifted = differences
+        .iter()
+        .filter(|one| one.reason.is_change_since_apply())
+        .count();
     let (max_per_cpu, max_per_core) = most_queues(&vectors, loads);
-    let mut notes: Vec<Note> =
-        planned.notes.iter().filter(|note| !matches!(note, Note::KernelManaged { .. })).cloned().collect();
+    let mut notes: Vec<Note> = planned
+        .notes
+        .iter()
+        .filter(|note| !matches!(note, Note::KernelManaged { .. }))
+        .cloned()
+        .collect();
     notes.extend(channels.into_iter().map(|change| Note::ChannelsDiffer {
         interface: change.interface.clone(),
         wanted: change.wanted.receiving(),
         why: change.why.clone(),
     }));
-    let placed = planned.threads.iter().filter(|thread| thread.cpus.is_some());
+    let placed = planned
+        .threads
+        .iter()
+        .filter(|thread| thread.cpus.is_some());
     let pids: Vec<u32> = placed.map(|thread| thread.pid).collect();
     let interface_name = || planned.name.clone();
     notes.extend((!pids.is_empty()).then(|| Note::ThreadedNapi {
@@ -332,7 +391,9 @@ fn of_interface(
             .map(|thread| threads::of(machine, planned, thread, watched))
             .collect(),
         vectors,
-        polling: interface.map(|interface| interface.polling).unwrap_or_default(),
+        polling: interface
+            .map(|interface| interface.polling)
+            .unwrap_or_default(),
         notes,
     }
 }
@@ -347,9 +408,16 @@ fn state(
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let moves = |row: &VectorStatus| row.state == VectorState::Differs;
-    let is_crowded =
-        |row: &VectorStatus| row.cpu().and_then(|cpu| loads.get(&cpu)).is_some_and(|&load| load > 1);
-    if planned.notes.iter().any(|note| note.is_unplannable() && !matches!(note, Note::NoVectors { .. })) {
+    let is_crowded = |row: &VectorStatus| {
+        row.cpu()
+            .and_then(|cpu| loads.get(&cpu))
+            .is_some_and(|&load| load > 1)
+    };
+    if planned
+        .notes
+        .iter()
+        .any(|note| note.is_unplannable() && !matches!(note, Note::NoVectors { .. }))
+    {
         InterfaceState::Unknown
     } else if any(&|row| moves(row) && row.on_isolated) {
         InterfaceState::Isolated
@@ -358,7 +426,10 @@ fn state(
     } else if drifted > 0 {
         InterfaceState::Drifted
     } else if any(&|row| moves(row) && row.is_active() && is_crowded(row))
-        && planned.candidates.iter().any(|cpu| loads.get(&cpu) == Some(&0))
+        && planned
+            .candidates
+            .iter()
+            .any(|cpu| loads.get(&cpu) == Some(&0))
     {
         InterfaceState::Crowded
     } else if differ > 0 {
@@ -377,13 +448,25 @@ fn state(
 fn queues_by_core(machine: &Machine) -> BTreeMap<u32, usize> {
     let mut on_cpu: BTreeMap<u32, BTreeSet<(usize, Option<u32>)>> = BTreeMap::new();
     for (at, interface) in machine.interfaces.iter().enumerate() {
-        for vector in interface.vectors.iter().filter(|v| v.is_queue_vector() && !interface.is_idle(v)) {
-            let cpu = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first();
+        for vector in interface
+            .vectors
+            .iter()
+            .filter(|v| v.is_queue_vector() && !interface.is_idle(v))
+        {
+            let cpu = vector
+                .effective
+                .as_ref()
+                .unwrap_or(&vector.affinity.cpus)
+                .first();
             cpu.map(|cpu| on_cpu.entry(cpu).or_default().insert((at, vector.queue)));
         }
     }
     let on_core = |core: &CpuSet| {
-        core.iter().filter_map(|cpu| on_cpu.get(&cpu)).flatten().collect::<BTreeSet<_>>().len()
+        core.iter()
+            .filter_map(|cpu| on_cpu.get(&cpu))
+            .flatten()
+            .collect::<BTreeSet<_>>()
+            .len()
     };
     let mut loads = BTreeMap::new();
     for core in &machine.topology.cores {
@@ -402,7 +485,10 @@ fn most_queues(vectors: &[VectorStatus], loads: &BTreeMap<u32, usize>) -> (usize
         }
     }
     let on_core = on_cpu.keys().filter_map(|cpu| loads.get(cpu)).max();
-    (on_cpu.values().map(BTreeSet::len).max().unwrap_or(0), on_core.copied().unwrap_or(0))
+    (
+        on_cpu.values().map(BTreeSet::len).max().unwrap_or(0),
+        on_core.copied().unwrap_or(0),
+    )
 }
 
 /// Notes about settings by which packets are not received on the vector's CPU, or not at its interrupt.

@@ -32,7 +32,9 @@ pub(crate) enum ArchiveError {
     TooLarge,
     #[error("not a valid capture: `{entry}` {reason}; fix: capture it again")]
     Invalid { entry: String, reason: &'static str },
-    #[error("the format `{0}` is not supported; fix: use the version of nicpin that made the capture")]
+    #[error(
+        "the format `{0}` is not supported; fix: use the version of nicpin that made the capture"
+    )]
     Unsupported(String),
 }
 
@@ -45,7 +47,11 @@ impl Tree {
     fn unpack_at_most(archive: &mut impl Read, limit: u64) -> Result<Self, ArchiveError> {
         let mut magic = Vec::new();
         let damaged = |error: io::Error| ArchiveError::Damaged(error.to_string());
-        archive.by_ref().take(2).read_to_end(&mut magic).map_err(damaged)?;
+        archive
+            .by_ref()
+            .take(2)
+            .read_to_end(&mut magic)
+            .map_err(damaged)?;
         if magic != [0x1f, 0x8b] {
             return Err(ArchiveError::NotCapture("it is not compressed with gzip"));
         }
@@ -64,7 +70,9 @@ impl Tree {
         if let Ok(about) = tree.file(ABOUT) {
             let kind = about.text.lines().next().unwrap_or_default();
             if kind != SCHEMA {
-                return Err(ArchiveError::Unsupported(kind.chars().take(SHOWN).collect()));
+                return Err(ArchiveError::Unsupported(
+                    kind.chars().take(SHOWN).collect(),
+                ));
             }
         }
         Ok(tree)
@@ -80,7 +88,10 @@ impl Tree {
             // Before it is copied: it may be as long as the archive.
             let shown = &name[..name.len().min(4 * SHOWN)];
             let shown: String = String::from_utf8_lossy(shown).chars().take(SHOWN).collect();
-            let invalid = |reason| ArchiveError::Invalid { entry: shown.clone(), reason };
+            let invalid = |reason| ArchiveError::Invalid {
+                entry: shown.clone(),
+                reason,
+            };
             if name.len() > PATH_MAX {
                 return Err(invalid(TOO_LONG));
             }
@@ -100,29 +111,48 @@ impl Tree {
                     let mode = entry.header().mode().map_err(damaged)? & 0o7777;
                     let text = match String::from_utf8(bytes) {
                         Ok(text) => Ok(text),
-                        Err(error) if error.as_bytes().len() > NO_TEXT => Err("is large and not a text"),
+                        Err(error) if error.as_bytes().len() > NO_TEXT => {
+                            Err("is large and not a text")
+                        }
                         Err(error) => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
                     };
-                    text.and_then(|text| tree.add(&path, Entry::File(TreeFile { mode, text: text.into() })))
+                    text.and_then(|text| {
+                        tree.add(
+                            &path,
+                            Entry::File(TreeFile {
+                                mode,
+                                text: text.into(),
+                            }),
+                        )
+                    })
                 }
                 EntryType::Symlink => {
                     let target = entry.link_name_bytes().unwrap_or_default();
                     if target.len() > PATH_MAX {
                         Err(TOO_LONG)
                     } else {
-                        tree.add(&path, Entry::Link(String::from_utf8_lossy(&target).into_owned()))
+                        tree.add(
+                            &path,
+                            Entry::Link(String::from_utf8_lossy(&target).into_owned()),
+                        )
                     }
                 }
                 _ => Err("is not a file, directory or symbolic link"),
             };
             added.map_err(invalid)?;
         }
-        if tree.iter().next().is_none() { Err(ArchiveError::NotCapture("it is empty")) } else { Ok(tree) }
+        if tree.iter().next().is_none() {
+            Err(ArchiveError::NotCapture("it is empty"))
+        } else {
+            Ok(tree)
+        }
     }
 
     /// The archive: the same bytes for the same tree.
     pub(crate) fn pack(&self) -> io::Result<Vec<u8>> {
-        let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+        let gzip = GzBuilder::new()
+            .mtime(0)
+            .write(Vec::new(), Compression::best());
         let mut archive = tar::Builder::new(gzip);
         for (path, entry) in self.iter() {
             let path = &path[1..];
@@ -186,14 +216,21 @@ mod tests {
     #[test]
     fn the_uncompressed_size_is_limited() {
         let packed = tree().pack().unwrap();
-        assert!(matches!(Tree::unpack_at_most(&mut packed.as_slice(), 4096), Err(ArchiveError::TooLarge)));
+        assert!(matches!(
+            Tree::unpack_at_most(&mut packed.as_slice(), 4096),
+            Err(ArchiveError::TooLarge)
+        ));
     }
 
     #[test]
     fn an_archive_truncated_at_any_length_is_an_error() {
         let packed = tree().pack().unwrap();
         for length in 0..packed.len() {
-            assert!(Tree::unpack(&mut &packed[..length]).is_err(), "{length} of {} bytes", packed.len());
+            assert!(
+                Tree::unpack(&mut &packed[..length]).is_err(),
+                "{length} of {} bytes",
+                packed.len()
+            );
         }
     }
 }

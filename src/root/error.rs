@@ -46,7 +46,10 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
 }
 
 pub(super) fn io_error(path: &Path, errno: Errno) -> FileError {
-    FileError::Io { path: path.to_owned(), answer: errno.into() }
+    FileError::Io {
+        path: path.to_owned(),
+        answer: errno.into(),
+    }
 }
 
 /// The kernel's error in words and with its name: `permission denied (EACCES)`.
@@ -62,7 +65,9 @@ fn fix(path: &Path, error: &io::Error) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EACCES | Errno::EPERM) => "; fix: run as root, or as a user who may read it",
         Some(Errno::ENOENT) if !is_kernel_file => "; fix: name an existing file or directory",
-        Some(Errno::ENOENT) => "; fix: mount /proc and /sys, or name the root of a machine that has them",
+        Some(Errno::ENOENT) => {
+            "; fix: mount /proc and /sys, or name the root of a machine that has them"
+        }
         Some(Errno::EISDIR) => "; fix: name a file, not a directory",
         Some(Errno::ENOTDIR) => "; fix: name a directory or a capture with --root",
         Some(Errno::ESTALE) => "; the interface was renamed meanwhile; fix: run again",

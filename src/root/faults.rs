@@ -58,7 +58,11 @@ type Answers = Box<dyn Fn(FileAccess<'_>) -> InjectedAnswer>;
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Faults(on)" } else { "Faults(off)" })
+        f.write_str(if self.0.is_some() {
+            "Faults(on)"
+        } else {
+            "Faults(off)"
+        })
     }
 }
 
@@ -70,16 +74,28 @@ impl Faults {
 
     /// Whether the access is to be done.
     pub(super) fn ask(&self, action: FileAction, path: &str) -> io::Result<bool> {
-        self.answer(FileAccess { action, path, value: "" })
+        self.answer(FileAccess {
+            action,
+            path,
+            value: "",
+        })
     }
 
     /// As [`Faults::ask`], for writing a setting.
     pub(super) fn ask_to_write(&self, path: &str, value: &str) -> io::Result<bool> {
-        self.answer(FileAccess { action: FileAction::Write, path, value })
+        self.answer(FileAccess {
+            action: FileAction::Write,
+            path,
+            value,
+        })
     }
 
     fn answer(&self, access: FileAccess<'_>) -> io::Result<bool> {
-        match self.0.as_ref().map_or(InjectedAnswer::Done, |answer| answer(access)) {
+        match self
+            .0
+            .as_ref()
+            .map_or(InjectedAnswer::Done, |answer| answer(access))
+        {
             InjectedAnswer::Done => Ok(true),
             InjectedAnswer::Lost => Ok(false),
             InjectedAnswer::Errno(errno) => Err(Errno::from_raw(errno).into()),

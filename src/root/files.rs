@@ -48,7 +48,10 @@ enum Backing {
         top: OwnedFd,
         real: bool,
     },
-    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "made by Tree::unpack"))]
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "made by Tree::unpack")
+    )]
     Capture(Tree),
 }
 
@@ -63,37 +66,54 @@ impl Root {
             SFlag::S_IFREG | SFlag::S_IFIFO => return Self::open_capture(path),
             _ => return Err(io_error(path, Errno::ENOTDIR)),
         }
-        let real =
-            stat::stat("/").is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
-        let base = if real { PathBuf::from("/") } else { path.to_owned() };
+        let real = stat::stat("/")
+            .is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
+        let base = if real {
+            PathBuf::from("/")
+        } else {
+            path.to_owned()
+        };
         let backing = Backing::Directory { top, real };
         Ok(Self::over(base, backing))
     }
 
     fn over(base: PathBuf, backing: Backing) -> Self {
         let (record, faults) = (Recorder::default(), Faults::default());
-        Self { base, backing, record, faults, pinned: Pinned::default(), buffer: RefCell::default() }
+        Self {
+            base,
+            backing,
+            record,
+            faults,
+            pinned: Pinned::default(),
+            buffer: RefCell::default(),
+        }
     }
 
     #[cfg(feature = "cli")]
     fn open_capture(path: &Path) -> Result<Self, FileError> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-        let file = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
+        let file =
+            fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
         Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
     }
 
     #[cfg(not(feature = "cli"))]
     fn open_capture(path: &Path) -> Result<Self, FileError> {
         let reason = "not a directory; captures need nicpin's feature `cli`".to_owned();
-        Err(FileError::Content { path: path.to_owned(), reason })
+        Err(FileError::Content {
+            path: path.to_owned(),
+            reason,
+        })
     }
 
     /// Reads a capture from any source; errors use `name` as its path.
     #[cfg(feature = "cli")]
     #[doc(hidden)]
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
-        let tree = Tree::unpack(capture)
-            .map_err(|error| FileError::Content { path: name.to_owned(), reason: error.to_string() })?;
+        let tree = Tree::unpack(capture).map_err(|error| FileError::Content {
+            path: name.to_owned(),
+            reason: error.to_string(),
+        })?;
         Ok(Self::of_tree(name, tree))
     }
 
@@ -107,7 +127,10 @@ impl Root {
     /// as refused.
     #[doc(hidden)]
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
-        Ok(Self { record: Recorder::on(), ..Self::open(path)? })
+        Ok(Self {
+            record: Recorder::on(),
+            ..Self::open(path)?
+        })
     }
 
     /// As [`Root::open`], with fault injection: `answer` is called before each file access.
@@ -117,7 +140,10 @@ impl Root {
         path: &Path,
         answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static,
     ) -> Result<Self, FileError> {
-        Ok(Self { faults: Faults::on(answer), ..Self::open(path)? })
+        Ok(Self {
+            faults: Faults::on(answer),
+            ..Self::open(path)?
+        })
     }
 
     pub(super) fn faults(&self) -> &Faults {
@@ -136,7 +162,8 @@ impl Root {
 
     /// Records an answer of the live kernel under the path where a tree keeps it.
     pub(crate) fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
-        self.record.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
+        self.record
+            .note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
 
     /// Whether this is the live machine, which also has ioctls and netlink.
@@ -161,18 +188,25 @@ impl Root {
 
     /// The kernel's error about a file.
     pub(crate) fn io_error(&self, path: &str, error: impl Into<io::Error>) -> FileError {
-        FileError::Io { path: self.outside(path), answer: error.into() }
+        FileError::Io {
+            path: self.outside(path),
+            answer: error.into(),
+        }
     }
 
     /// An error about a file's content.
     pub(crate) fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
-        FileError::Content { path: self.outside(path), reason: reason.into() }
+        FileError::Content {
+            path: self.outside(path),
+            reason: reason.into(),
+        }
     }
 
     /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let file = self.read_file(path);
-        file.map(|file| file.text.to_string()).map_err(|error| self.io_error(path, error))
+        file.map(|file| file.text.to_string())
+            .map_err(|error| self.io_error(path, error))
     }
 
     /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
@@ -199,7 +233,9 @@ impl Root {
         parse: impl FnOnce(&str, u32) -> Result<T, FileError>,
     ) -> Result<Option<T>, FileError> {
         if self.record.is_on() || self.is_capture() {
-            let Some(file) = self.read_opt_file(path)? else { return Ok(None) };
+            let Some(file) = self.read_opt_file(path)? else {
+                return Ok(None);
+            };
             return parse(&file.text, file.mode).map(Some);
         }
         match self.read_directly(path, with_mode, parse) {
@@ -224,7 +260,8 @@ impl Root {
         read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
     ) -> Result<T, FileError> {
         let result = if self.record.is_on() || self.is_capture() {
-            self.read_file(path).and_then(|file| read(&mut file.text.as_bytes()))
+            self.read_file(path)
+                .and_then(|file| read(&mut file.text.as_bytes()))
         } else {
             self.open_to_read(path).and_then(|mut file| {
                 check_readable(&file, path)?;
@@ -238,7 +275,8 @@ impl Root {
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
         match self.names(path) {
             Ok(names) => {
-                self.record.note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
+                self.record
+                    .note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
                 Ok(Some(names))
             }
             Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
@@ -253,7 +291,9 @@ impl Root {
         }
         let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
         let entries: Result<Vec<_>, Errno> = dir.iter().collect();
-        let names = entries?.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let names = entries?
+            .into_iter()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned());
         // No file of a kernel has such a name, which could be taken for a line of its own.
         let names = names.filter(|name| !name.contains(char::is_control));
         let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").collect();
@@ -281,23 +321,34 @@ impl Root {
         match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
             SFlag::S_IFDIR => Some(Entry::Directory(std::collections::BTreeSet::new())),
             SFlag::S_IFLNK => self.target(path).map(Entry::Link),
-            _ => Some(Entry::File(TreeFile { mode: stat.st_mode & 0o7777, ..TreeFile::default() })),
+            _ => Some(Entry::File(TreeFile {
+                mode: stat.st_mode & 0o7777,
+                ..TreeFile::default()
+            })),
         }
     }
 
     /// The last component of a link's target: the driver's name for a device's `driver`.
     pub(crate) fn link_name(&self, path: &str) -> Option<String> {
         let target = self.read_link(path)?;
-        target.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
+        target
+            .rsplit('/')
+            .next()
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
     }
 
     /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Option<String> {
         // A recording needs each link on the way.
-        let asked =
-            if self.is_capture() || self.record.is_on() { None } else { self.ask_for_path(path).ok()? };
-        let by_links = || resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved));
+        let asked = if self.is_capture() || self.record.is_on() {
+            None
+        } else {
+            self.ask_for_path(path).ok()?
+        };
+        let by_links =
+            || resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved));
         asked.or_else(by_links)
     }
 
@@ -308,7 +359,11 @@ impl Root {
         }
         let mut file = self.open_to_write(path, value.len())?;
         let written = file.write(value.as_bytes())?;
-        if written == value.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+        if written == value.len() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WriteZero.into())
+        }
     }
 
     /// Opens an existing file as [`Root::write`] does, and writes nothing.
@@ -330,7 +385,10 @@ impl Root {
         if let Backing::Capture(tree) = &self.backing {
             return Ok(tree.file(path)?.clone());
         }
-        let of = |text: &str, mode| TreeFile { mode, text: text.into() };
+        let of = |text: &str, mode| TreeFile {
+            mode,
+            text: text.into(),
+        };
         self.read_directly(path, self.record.is_on(), of)
     }
 
@@ -348,7 +406,8 @@ impl Root {
         let mode = if with_mode { mode_of_file(&file)? } else { 0 };
         drop(file);
         let bytes = buffer.get(..length).unwrap_or_default();
-        let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let text = std::str::from_utf8(bytes)
+            .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         let parsed = parse(&text, mode);
         drop(text);
         if buffer.len() <= KEPT_BUFFER {
@@ -358,16 +417,17 @@ impl Root {
     }
 
     fn read_link(&self, path: &str) -> Option<String> {
-        self.record.note(|record| _ = record.paths.insert(path.to_owned()));
+        self.record
+            .note(|record| _ = record.paths.insert(path.to_owned()));
         self.target(path)
     }
 
     fn target(&self, path: &str) -> Option<String> {
         match &self.backing {
             Backing::Capture(tree) => tree.read_link(path),
-            Backing::Directory { .. } => {
-                self.target_of(path).filter(|target| !target.contains(char::is_control))
-            }
+            Backing::Directory { .. } => self
+                .target_of(path)
+                .filter(|target| !target.contains(char::is_control)),
         }
     }
 
@@ -382,7 +442,8 @@ impl Root {
     fn leaves_out(&self, path: &str, error: &io::Error) -> bool {
         let leaves_out = self.record.is_on() && error.kind() == io::ErrorKind::PermissionDenied;
         if leaves_out {
-            self.record.note(|record| _ = record.refused.insert(path.to_owned()));
+            self.record
+                .note(|record| _ = record.refused.insert(path.to_owned()));
         }
         leaves_out
     }

@@ -32,10 +32,16 @@ impl Root {
             return fcntl::openat(top, relative(path), flags, Mode::empty());
         }
         let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        match fcntl::openat2(top, relative(path), OpenHow::new().flags(flags).resolve(resolve)) {
+        match fcntl::openat2(
+            top,
+            relative(path),
+            OpenHow::new().flags(flags).resolve(resolve),
+        ) {
             // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something on the system was renamed while
             // `..` was followed.
-            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => self.walk(path, flags, &mut Vec::new()),
+            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => {
+                self.walk(path, flags, &mut Vec::new())
+            }
             result => result,
         }
     }
@@ -49,7 +55,10 @@ impl Root {
         work: impl FnOnce() -> T,
     ) -> T {
         let pinned = &self.pinned().0;
-        let mut added = paths.into_iter().map(Into::<String>::into).collect::<Vec<_>>();
+        let mut added = paths
+            .into_iter()
+            .map(Into::<String>::into)
+            .collect::<Vec<_>>();
         added.retain(|path| !pinned.borrow().contains_key(path));
         let open = |path: &String| Some((path.clone(), self.open_by_path(path, DIRECTORY).ok()?));
         pinned.borrow_mut().extend(added.iter().filter_map(open));
@@ -66,7 +75,9 @@ impl Root {
     /// Whether the directory that was pinned by a path is at this one now; true if it is not pinned.
     pub(crate) fn is_at(&self, pinned: &str, path: &str) -> bool {
         let directories = self.pinned().0.borrow();
-        let Some(directory) = directories.get(pinned) else { return true };
+        let Some(directory) = directories.get(pinned) else {
+            return true;
+        };
         let now = self.open_by_path(path, DIRECTORY).and_then(stat::fstat);
         match (stat::fstat(directory), now) {
             (Ok(then), Ok(now)) => (then.st_dev, then.st_ino) == (now.st_dev, now.st_ino),
@@ -83,7 +94,10 @@ impl Root {
         passed: &mut Vec<(String, OwnedFd)>,
     ) -> Result<OwnedFd, Errno> {
         let components = |path: &str| -> Vec<String> {
-            path.rsplit('/').filter(|name| !["", "."].contains(name)).map(str::to_owned).collect()
+            path.rsplit('/')
+                .filter(|name| !["", "."].contains(name))
+                .map(str::to_owned)
+                .collect()
         };
         let mut rest = components(path);
         // The directories between the root and the next component, by their places in `passed`.
@@ -109,7 +123,9 @@ impl Root {
                 if links > MAX_LINKS {
                     return Err(Errno::ELOOP);
                 }
-                let target = fcntl::readlinkat(&found, "")?.into_string().map_err(|_| Errno::EILSEQ)?;
+                let target = fcntl::readlinkat(&found, "")?
+                    .into_string()
+                    .map_err(|_| Errno::EILSEQ)?;
                 if target.starts_with('/') {
                     above.clear();
                 }
@@ -119,7 +135,11 @@ impl Root {
             }
             passed.push((path, found));
         }
-        open_component(above.last().map_or(self.top()?, |&at| &passed[at].1), ".", flags)
+        open_component(
+            above.last().map_or(self.top()?, |&at| &passed[at].1),
+            ".",
+            flags,
+        )
     }
 
     /// The path of the file that a path leads to, as the kernel has it; `None` where it does not say.
@@ -127,10 +147,15 @@ impl Root {
         let file = self.open_by_path(path, OFlag::O_PATH)?;
         // `proc_pid_fd(5)`: " (deleted)" follows the path of a file that is gone.
         let name = |fd: &OwnedFd| {
-            let name = fcntl::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()).as_str()).ok()?;
-            name.into_string().ok().filter(|name| !name.ends_with(" (deleted)"))
+            let name =
+                fcntl::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()).as_str()).ok()?;
+            name.into_string()
+                .ok()
+                .filter(|name| !name.ends_with(" (deleted)"))
         };
-        let (Some(top), Some(name)) = (name(self.top()?), name(&file)) else { return Ok(None) };
+        let (Some(top), Some(name)) = (name(self.top()?), name(&file)) else {
+            return Ok(None);
+        };
         let below = name.strip_prefix(top.trim_end_matches('/'));
         let below = below.filter(|path| path.starts_with('/') && !path.contains(char::is_control));
         Ok(below.map(str::to_owned))
@@ -141,7 +166,10 @@ impl Root {
         let target = if self.is_real() {
             fcntl::readlinkat(self.top().ok()?, relative(path))
         } else {
-            fcntl::readlinkat(self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?, "")
+            fcntl::readlinkat(
+                self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?,
+                "",
+            )
         };
         target.ok()?.into_string().ok()
     }

@@ -20,7 +20,8 @@ impl Pinned {
         let pinned = self.0.borrow();
         let (directory, rest) = pinned.iter().find_map(|(pinned, directory)| {
             let rest = path.strip_prefix(pinned.as_str())?;
-            (rest.is_empty() || rest.starts_with('/')).then_some((directory, rest.trim_start_matches('/')))
+            (rest.is_empty() || rest.starts_with('/'))
+                .then_some((directory, rest.trim_start_matches('/')))
         })?;
         let rest = if rest.is_empty() { "." } else { rest };
         let how = OpenHow::new()
@@ -35,14 +36,24 @@ impl Pinned {
 
 /// As `openat2` with `RESOLVE_NO_SYMLINKS`, one component after the other.
 fn open_each(directory: &OwnedFd, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-    let Some((first, rest)) = path.split_once('/') else { return open_component(directory, path, flags) };
+    let Some((first, rest)) = path.split_once('/') else {
+        return open_component(directory, path, flags);
+    };
     open_each(&open_component(directory, first, DIRECTORY)?, rest, flags)
 }
 
 /// Opens a name in a directory, and not what a link of that name leads to.
-pub(super) fn open_component(directory: impl AsFd, name: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+pub(super) fn open_component(
+    directory: impl AsFd,
+    name: &str,
+    flags: OFlag,
+) -> Result<OwnedFd, Errno> {
     // The mode of a new file.
-    let mode = if flags.contains(OFlag::O_CREAT) { 0o600 } else { 0 };
+    let mode = if flags.contains(OFlag::O_CREAT) {
+        0o600
+    } else {
+        0
+    };
     let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
 }

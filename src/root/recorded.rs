@@ -40,7 +40,10 @@ impl Recorder {
     }
 
     pub(super) fn recorded(&self) -> Recorded {
-        self.0.as_ref().and_then(|record| Some(record.lock().ok()?.clone())).unwrap_or_default()
+        self.0
+            .as_ref()
+            .and_then(|record| Some(record.lock().ok()?.clone()))
+            .unwrap_or_default()
     }
 
     /// Changes the record, if recording is on.

@@ -20,7 +20,11 @@ pub(super) fn check_readable(file: &File, path: &str) -> io::Result<()> {
 /// An error for a file that is not regular, or has another name, which may be outside the root.
 pub(super) fn check_writable(stat: &FileStat) -> io::Result<()> {
     check_regular(stat)?;
-    if stat.st_nlink < 2 { Ok(()) } else { Err(io::Error::other("has another name (a hard link)")) }
+    if stat.st_nlink < 2 {
+        Ok(())
+    } else {
+        Err(io::Error::other("has another name (a hard link)"))
+    }
 }
 
 pub(super) fn kind(stat: &FileStat) -> SFlag {
@@ -49,7 +53,9 @@ fn check_size(bytes: usize, path: &str) -> io::Result<()> {
     if bytes <= limit << 20 {
         return Ok(());
     }
-    Err(io::Error::other(format!("is larger than {limit} MiB; is it the right file?")))
+    Err(io::Error::other(format!(
+        "is larger than {limit} MiB; is it the right file?"
+    )))
 }
 
 fn has_one_value(path: &str) -> bool {
@@ -62,7 +68,11 @@ fn has_one_value(path: &str) -> bool {
 pub(super) fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
     const PAGE: usize = 4096;
     buffer.resize(buffer.len().max(PAGE), 0);
-    let first = if has_one_value(path) { read_some(file, &mut buffer[..PAGE]) } else { Ok(0) };
+    let first = if has_one_value(path) {
+        read_some(file, &mut buffer[..PAGE])
+    } else {
+        Ok(0)
+    };
     if let Ok(length @ 1..PAGE) = first {
         return Ok(length);
     }

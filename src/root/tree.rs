@@ -35,7 +35,10 @@ pub(crate) struct Tree {
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "made by Tree::unpack"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    expect(dead_code, reason = "made by Tree::unpack")
+)]
 pub(crate) enum Entry {
     /// The names in a directory.
     Directory(BTreeSet<String>),
@@ -81,7 +84,10 @@ impl Tree {
     /// As readlink(2).
     pub(crate) fn read_link(&self, path: &str) -> Option<String> {
         let (above, name) = path.rsplit_once('/')?;
-        self.link(&format!("{}/{name}", resolve(above, |path| self.link(path))?))
+        self.link(&format!(
+            "{}/{name}",
+            resolve(above, |path| self.link(path))?
+        ))
     }
 
     /// The entry that a path leads to, with the errors of open(2).
@@ -91,8 +97,14 @@ impl Tree {
             return Ok(entry);
         }
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-        let through_file = above.into_iter().any(|above| matches!(self.entry(above), Some(Entry::File(_))));
-        Err(if through_file { Errno::ENOTDIR } else { Errno::ENOENT })
+        let through_file = above
+            .into_iter()
+            .any(|above| matches!(self.entry(above), Some(Entry::File(_))));
+        Err(if through_file {
+            Errno::ENOTDIR
+        } else {
+            Errno::ENOENT
+        })
     }
 
     pub(crate) fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
@@ -115,7 +127,10 @@ impl Tree {
 #[cfg(feature = "cli")]
 impl Default for Tree {
     fn default() -> Self {
-        Self { entries: BTreeMap::from([(String::new(), Entry::Directory(BTreeSet::new()))]), size: 0 }
+        Self {
+            entries: BTreeMap::from([(String::new(), Entry::Directory(BTreeSet::new()))]),
+            size: 0,
+        }
     }
 }
 
@@ -124,7 +139,10 @@ impl Default for Tree {
 impl Tree {
     /// All entries below the top, directories before their content.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.entries.iter().filter(|(path, _)| !path.is_empty()).map(|(path, entry)| (path.as_str(), entry))
+        self.entries
+            .iter()
+            .filter(|(path, _)| !path.is_empty())
+            .map(|(path, entry)| (path.as_str(), entry))
     }
 
     /// Adds a directory and its parents.
@@ -138,7 +156,9 @@ impl Tree {
 
     /// Adds an entry, which must not exist, and its parent directories.
     pub(crate) fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
-        let Some((above, name)) = path.rsplit_once('/') else { return Err("has an empty path") };
+        let Some((above, name)) = path.rsplit_once('/') else {
+            return Err("has an empty path");
+        };
         let text = match &entry {
             Entry::Directory(_) => "",
             Entry::File(file) => &file.text,
@@ -224,23 +244,54 @@ pub(super) mod tests {
 
     pub(crate) fn tree() -> Tree {
         let mut tree = Tree::default();
-        let file = |mode, text: &str| Entry::File(TreeFile { mode, text: text.into() });
-        tree.add("/sys/devices/card/net/eth0/speed", file(0o444, "1000\n")).unwrap();
-        tree.add("/sys/devices/card/driver", Entry::Link("../../bus/pci/drivers/igb".into())).unwrap();
-        tree.add("/sys/devices/card/net/eth0/device", Entry::Link("../..".into())).unwrap();
-        tree.add("/sys/class/net/eth0", Entry::Link("../../devices/card/net/eth0".into())).unwrap();
-        tree.add("/sys/absolute", Entry::Link("/sys/class".into())).unwrap();
+        let file = |mode, text: &str| {
+            Entry::File(TreeFile {
+                mode,
+                text: text.into(),
+            })
+        };
+        tree.add("/sys/devices/card/net/eth0/speed", file(0o444, "1000\n"))
+            .unwrap();
+        tree.add(
+            "/sys/devices/card/driver",
+            Entry::Link("../../bus/pci/drivers/igb".into()),
+        )
+        .unwrap();
+        tree.add(
+            "/sys/devices/card/net/eth0/device",
+            Entry::Link("../..".into()),
+        )
+        .unwrap();
+        tree.add(
+            "/sys/class/net/eth0",
+            Entry::Link("../../devices/card/net/eth0".into()),
+        )
+        .unwrap();
+        tree.add("/sys/absolute", Entry::Link("/sys/class".into()))
+            .unwrap();
         tree.add("/sys/loop", Entry::Link("loop".into())).unwrap();
         tree.add_directory("/sys/empty").unwrap();
-        tree.add(&format!("/sys/{}/end", ["long"; 60].join("/")), file(0o600, "")).unwrap();
+        tree.add(
+            &format!("/sys/{}/end", ["long"; 60].join("/")),
+            file(0o600, ""),
+        )
+        .unwrap();
         tree
     }
 
     #[test]
     fn answers_as_a_directory_does() {
         let tree = tree();
-        assert_eq!(&*tree.file("/sys/class/net/eth0/speed").unwrap().text, "1000\n");
-        assert_eq!(tree.file("/sys/absolute/net/eth0/device/net/eth0/speed").unwrap().mode, 0o444);
+        assert_eq!(
+            &*tree.file("/sys/class/net/eth0/speed").unwrap().text,
+            "1000\n"
+        );
+        assert_eq!(
+            tree.file("/sys/absolute/net/eth0/device/net/eth0/speed")
+                .unwrap()
+                .mode,
+            0o444
+        );
         assert_eq!(tree.list("/sys/class/net").unwrap(), ["eth0"]);
         assert_eq!(tree.list("/sys/empty").unwrap(), [""; 0]);
         assert_eq!(tree.list("/").unwrap(), ["sys"]);

@@ -27,17 +27,27 @@ const STICKY: u32 = 0o1000;
 impl Root {
     /// Reads a whole file; `None` if it does not exist. An error if other users can write or replace it.
     pub fn read_trusted(&self, path: &str) -> Result<Option<String>, FileError> {
-        if self.is_capture() { self.read_opt(path) } else { self.read_checked(path, OFlag::empty()) }
+        if self.is_capture() {
+            self.read_opt(path)
+        } else {
+            self.read_checked(path, OFlag::empty())
+        }
     }
 
     /// As [`Root::read_trusted`], for a state file, which must not be a link. Recording leaves it out.
     pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>, FileError> {
-        if self.is_capture() { Ok(None) } else { self.read_checked(path, OFlag::O_NOFOLLOW) }
+        if self.is_capture() {
+            Ok(None)
+        } else {
+            self.read_checked(path, OFlag::O_NOFOLLOW)
+        }
     }
 
     /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
     pub(crate) fn inode(&self, path: &str) -> Option<u64> {
-        let file = self.is_real().then(|| self.open_at(path, OFlag::O_PATH).ok())??;
+        let file = self
+            .is_real()
+            .then(|| self.open_at(path, OFlag::O_PATH).ok())??;
         Some(stat::fstat(&file).ok()?.st_ino)
     }
 
@@ -54,7 +64,12 @@ impl Root {
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
     pub(crate) fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
         let io = |error: io::Error| self.io_error(path, error);
-        for end in path.match_indices('/').skip(1).map(|(end, _)| end).chain([path.len()]) {
+        for end in path
+            .match_indices('/')
+            .skip(1)
+            .map(|(end, _)| end)
+            .chain([path.len()])
+        {
             let made = &path[..end];
             if self.exists(made) || !self.faults().ask(FileAction::MakeDir, made).map_err(io)? {
                 continue;
@@ -65,16 +80,20 @@ impl Root {
                 Err(errno) => return Err(io(errno.into())),
             }
         }
-        self.open_parent(&format!("{path}/"), OFlag::O_NOFOLLOW).map(drop)
+        self.open_parent(&format!("{path}/"), OFlag::O_NOFOLLOW)
+            .map(drop)
     }
 
     /// Opens a state file, creating it if needed, with mode 0600.
     pub(crate) fn open_state(&self, path: &str) -> Result<File, FileError> {
         let io = |error: io::Error| self.io_error(path, error);
-        self.faults().ask(FileAction::WriteState, path).map_err(io)?;
+        self.faults()
+            .ask(FileAction::WriteState, path)
+            .map_err(io)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | AT_ONCE;
-        let file = File::from(open_component(&directory, name, flags).map_err(|errno| io(errno.into()))?);
+        let file =
+            File::from(open_component(&directory, name, flags).map_err(|errno| io(errno.into()))?);
         self.check(path, &file, false)?;
         let stat = stat::fstat(&file).map_err(|errno| io(errno.into()))?;
         check_writable(&stat).map_err(io)?;
@@ -106,13 +125,19 @@ impl Root {
             // The error of the write is reported, not that of the removal.
             let _ = unistd::unlinkat(&directory, beside.as_str(), UnlinkatFlags::NoRemoveDir);
         });
-        written.and_then(|()| File::from(directory).sync_all()).map_err(io)
+        written
+            .and_then(|()| File::from(directory).sync_all())
+            .map_err(io)
     }
 
     /// Removes a state file, if it exists.
     pub(crate) fn remove_state(&self, path: &str) -> Result<(), FileError> {
         let io = |error: io::Error| self.io_error(path, error);
-        if !self.faults().ask(FileAction::RemoveState, path).map_err(io)? {
+        if !self
+            .faults()
+            .ask(FileAction::RemoveState, path)
+            .map_err(io)?
+        {
             return Ok(());
         }
         let (directory, name) = match self.open_parent(path, OFlag::O_NOFOLLOW) {
@@ -127,16 +152,25 @@ impl Root {
     }
 
     /// Opens the directory of a state file, and gives the file's name in it.
-    fn open_parent<'p>(&self, path: &'p str, flags: OFlag) -> Result<(OwnedFd, &'p str), FileError> {
+    fn open_parent<'p>(
+        &self,
+        path: &'p str,
+        flags: OFlag,
+    ) -> Result<(OwnedFd, &'p str), FileError> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Ok((self.open_trusted(above, OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags)?, name))
+        Ok((
+            self.open_trusted(above, OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags)?,
+            name,
+        ))
     }
 
     /// Opens a file or directory. An error if others can write it, or replace it or anything on the way to it below the
     /// root.
     fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd, FileError> {
         let mut passed = Vec::new();
-        let opened = self.walk(path, flags, &mut passed).map_err(|errno| self.io_error(path, errno))?;
+        let opened = self
+            .walk(path, flags, &mut passed)
+            .map_err(|errno| self.io_error(path, errno))?;
         for (path, file) in &passed {
             self.check(path, file, true)?;
         }
@@ -150,18 +184,29 @@ impl Root {
     /// replace files of others; that is enough for directories of files whose owner is checked.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
         let io = |errno: Errno| self.io_error(path, errno);
-        let top = if self.is_real() { None } else { Some(stat::fstat(self.top().map_err(io)?).map_err(io)?) };
-        match Trusted::below(top.as_ref()).other_writers(file, sticky_is_enough).map_err(io)? {
+        let top = if self.is_real() {
+            None
+        } else {
+            Some(stat::fstat(self.top().map_err(io)?).map_err(io)?)
+        };
+        match Trusted::below(top.as_ref())
+            .other_writers(file, sticky_is_enough)
+            .map_err(io)?
+        {
             None => Ok(()),
-            Some((reason, fix)) => {
-                Err(self.content_error(path, format!("{reason}, so nicpin does not trust it; {fix}")))
-            }
+            Some((reason, fix)) => Err(self.content_error(
+                path,
+                format!("{reason}, so nicpin does not trust it; {fix}"),
+            )),
         }
     }
 }
 
 fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Root, the user who runs nicpin, and the owner of the root directory of a tree, with their groups.
@@ -174,8 +219,14 @@ impl Trusted {
     fn below(top: Option<&FileStat>) -> Self {
         let (uid, gid) = (unistd::geteuid().as_raw(), unistd::getegid().as_raw());
         Self {
-            users: [0, uid].into_iter().chain(top.map(|top| top.st_uid)).collect(),
-            groups: [0, gid].into_iter().chain(top.map(|top| top.st_gid)).collect(),
+            users: [0, uid]
+                .into_iter()
+                .chain(top.map(|top| top.st_uid))
+                .collect(),
+            groups: [0, gid]
+                .into_iter()
+                .chain(top.map(|top| top.st_gid))
+                .collect(),
         }
     }
 
@@ -189,14 +240,20 @@ impl Trusted {
         let (kind, mode) = (kind(&stat), stat.st_mode & !SFlag::S_IFMT.bits());
         let is_directory = kind == SFlag::S_IFDIR;
         if !self.users.contains(&stat.st_uid) {
-            return Ok(Some((format!("is owned by user {}", stat.st_uid), "chown it to root")));
+            return Ok(Some((
+                format!("is owned by user {}", stat.st_uid),
+                "chown it to root",
+            )));
         }
         // The mode of a link means nothing.
         if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
             return Ok(None);
         }
         if mode & OTHERS != 0 {
-            return Ok(Some((format!("is writable by everybody (mode {mode:04o})"), "chmod go-w it")));
+            return Ok(Some((
+                format!("is writable by everybody (mode {mode:04o})"),
+                "chmod go-w it",
+            )));
         }
         if mode & GROUP == 0 {
             return Ok(None);
@@ -207,17 +264,27 @@ impl Trusted {
         }
         // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
         let acl = if is_directory {
-            sys::access_acl(&open_component(file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?
+            sys::access_acl(&open_component(
+                file,
+                ".",
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+            )?)?
         } else {
             sys::access_acl(file)?
         };
-        Ok(acl.iter().filter(|entry| entry.permissions & AclEntry::WRITE != 0).find_map(|entry| {
-            let who = match entry.tag {
-                AclEntry::USER if !self.users.contains(&entry.id) => "user",
-                AclEntry::GROUP if !self.groups.contains(&entry.id) => "group",
-                _ => return None,
-            };
-            Some((format!("is writable by {who} {} (POSIX ACL)", entry.id), "setfacl -b it"))
-        }))
+        Ok(acl
+            .iter()
+            .filter(|entry| entry.permissions & AclEntry::WRITE != 0)
+            .find_map(|entry| {
+                let who = match entry.tag {
+                    AclEntry::USER if !self.users.contains(&entry.id) => "user",
+                    AclEntry::GROUP if !self.groups.contains(&entry.id) => "group",
+                    _ => return None,
+                };
+                Some((
+                    format!("is writable by {who} {} (POSIX ACL)", entry.id),
+                    "setfacl -b it",
+                ))
+            }))
     }
 }

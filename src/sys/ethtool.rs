@@ -154,24 +154,38 @@ mod ioctl {
 
 /// Version of the driver, version of the firmware, and address of the device on its bus; each may be empty.
 pub(crate) fn get_driver(interface: &str) -> Result<[String; 3], Errno> {
-    let mut info =
-        EthtoolDrvinfo { cmd: ETHTOOL_GDRVINFO, texts: [[0; 32]; 5], reserved: [0; 12], counts: [0; 5] };
+    let mut info = EthtoolDrvinfo {
+        cmd: ETHTOOL_GDRVINFO,
+        texts: [[0; 32]; 5],
+        reserved: [0; 12],
+        counts: [0; 5],
+    };
     ethtool(interface, &mut info)?;
     let text = |at: usize| {
         let bytes: &[u8] = &info.texts[at];
-        String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default())
+            .into_owned()
     };
     Ok([text(1), text(2), text(3)])
 }
 
 pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
-    let mut channels = EthtoolChannels { cmd: ETHTOOL_GCHANNELS, numbers: [0; 8] };
+    let mut channels = EthtoolChannels {
+        cmd: ETHTOOL_GCHANNELS,
+        numbers: [0; 8],
+    };
     ethtool(interface, &mut channels)?;
     Ok(channels.numbers)
 }
 
 pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<(), Errno> {
-    ethtool(interface, &mut EthtoolChannels { cmd: ETHTOOL_SCHANNELS, numbers })
+    ethtool(
+        interface,
+        &mut EthtoolChannels {
+            cmd: ETHTOOL_SCHANNELS,
+            numbers,
+        },
+    )
 }
 
 /// The RSS indirection table of context 0, the number of receive queues that it can name, and the hash function. The
@@ -182,11 +196,27 @@ pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8), Errno> {
     if entries == 0 || entries > MAX_RSS_ENTRIES {
         return Err(Errno::EOPNOTSUPP);
     }
-    let mut whole = rss_command(EthtoolRxfh { cmd: ETHTOOL_GRSSH, key_size: 0, ..header }, &[]);
+    let mut whole = rss_command(
+        EthtoolRxfh {
+            cmd: ETHTOOL_GRSSH,
+            key_size: 0,
+            ..header
+        },
+        &[],
+    );
     ethtool(interface, &mut *whole)?;
-    let mut rings = EthtoolRxnfc { cmd: ETHTOOL_GRXRINGS, flow_type: 0, data: 0, rest: [0; 22] };
+    let mut rings = EthtoolRxnfc {
+        cmd: ETHTOOL_GRXRINGS,
+        flow_type: 0,
+        data: 0,
+        rest: [0; 22],
+    };
     ethtool(interface, &mut rings)?;
-    Ok((whole.table[..entries].to_vec(), u32::try_from(rings.data).unwrap_or(0), whole.header.function))
+    Ok((
+        whole.table[..entries].to_vec(),
+        u32::try_from(rings.data).unwrap_or(0),
+        whole.header.function,
+    ))
 }
 
 /// Sets the RSS indirection table of context 0; an empty one stands for the default. Function, key and transformation
@@ -197,21 +227,37 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
     if size > header.table_size || table.len() > MAX_RSS_ENTRIES {
         return Err(Errno::EINVAL);
     }
-    let header = EthtoolRxfh { cmd: ETHTOOL_SRSSH, table_size: size, key_size: 0, function: 0, ..header };
+    let header = EthtoolRxfh {
+        cmd: ETHTOOL_SRSSH,
+        table_size: size,
+        key_size: 0,
+        function: 0,
+        ..header
+    };
     ethtool(interface, &mut *rss_command(header, table))
 }
 
 /// The sizes of table and key, the hash function and the transformation.
 fn get_rss_header(interface: &str) -> Result<EthtoolRxfh, Errno> {
     let (cmd, reserved) = (ETHTOOL_GRSSH, [0; 6]);
-    let mut header =
-        EthtoolRxfh { cmd, context: 0, table_size: 0, key_size: 0, function: 0, transform: 0, reserved };
+    let mut header = EthtoolRxfh {
+        cmd,
+        context: 0,
+        table_size: 0,
+        key_size: 0,
+        function: 0,
+        transform: 0,
+        reserved,
+    };
     ethtool(interface, &mut header)?;
     Ok(header)
 }
 
 fn rss_command(header: EthtoolRxfh, table: &[u32]) -> Box<EthtoolRxfhTable> {
-    let mut command = Box::new(EthtoolRxfhTable { header, table: [0; MAX_RSS_ENTRIES] });
+    let mut command = Box::new(EthtoolRxfhTable {
+        header,
+        table: [0; MAX_RSS_ENTRIES],
+    });
     command.table[..table.len()].copy_from_slice(table);
     command
 }
@@ -220,34 +266,56 @@ fn rss_command(header: EthtoolRxfh, table: &[u32]) -> Box<EthtoolRxfhTable> {
 pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool), Errno> {
     let (bit, words) = feature_bit(interface, name)?;
     let features = [[0; 4]; FEATURE_WORDS];
-    let mut answer = EthtoolFeatures { cmd: ETHTOOL_GFEATURES, words, features };
+    let mut answer = EthtoolFeatures {
+        cmd: ETHTOOL_GFEATURES,
+        words,
+        features,
+    };
     ethtool(interface, &mut answer)?;
-    let [available, _, active, never] = answer.features[bit / 32].map(|word| word >> (bit % 32) & 1 == 1);
+    let [available, _, active, never] =
+        answer.features[bit / 32].map(|word| word >> (bit % 32) & 1 == 1);
     Ok((active, available && !never))
 }
 
 /// Turns a feature on or off. The kernel may answer without doing so, if the driver cannot.
 pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), Errno> {
     let (bit, words) = feature_bit(interface, name)?;
-    let mut command = EthtoolSetFeatures { cmd: ETHTOOL_SFEATURES, words, features: [[0; 2]; FEATURE_WORDS] };
+    let mut command = EthtoolSetFeatures {
+        cmd: ETHTOOL_SFEATURES,
+        words,
+        features: [[0; 2]; FEATURE_WORDS],
+    };
     command.features[bit / 32] = [1 << (bit % 32), u32::from(on) << (bit % 32)];
     ethtool(interface, &mut command)
 }
 
 /// The bit of a feature in this kernel, and how many words its features take.
 fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
-    let mut info =
-        EthtoolSetInfo { cmd: ETHTOOL_GSSET_INFO, reserved: 0, sets: 1 << FEATURES, count: 0, padding: 0 };
+    let mut info = EthtoolSetInfo {
+        cmd: ETHTOOL_GSSET_INFO,
+        reserved: 0,
+        sets: 1 << FEATURES,
+        count: 0,
+        padding: 0,
+    };
     ethtool(interface, &mut info)?;
     let count = info.count as usize;
     if count > FEATURE_WORDS * 32 {
         return Err(Errno::EOPNOTSUPP);
     }
     let names = [[0; 32]; FEATURE_WORDS * 32];
-    let mut strings = EthtoolStrings { cmd: ETHTOOL_GSTRINGS, set: FEATURES, count: info.count, names };
+    let mut strings = EthtoolStrings {
+        cmd: ETHTOOL_GSTRINGS,
+        set: FEATURES,
+        count: info.count,
+        names,
+    };
     ethtool(interface, &mut strings)?;
     let is_named = |text: &[u8; 32]| text.split(|&byte| byte == 0).next() == Some(name.as_bytes());
-    let bit = strings.names[..count].iter().position(is_named).ok_or(Errno::EOPNOTSUPP)?;
+    let bit = strings.names[..count]
+        .iter()
+        .position(is_named)
+        .ok_or(Errno::EOPNOTSUPP)?;
     Ok((bit, info.count.div_ceil(32)))
 }
 
@@ -263,7 +331,10 @@ pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
     unsafe { ioctl::siocgifhwaddr(socket.as_raw_fd(), &raw mut request) }?;
     // SAFETY: the kernel has just written this field.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
-    Ok((index, std::array::from_fn(|at| address.sa_data[at].to_ne_bytes()[0])))
+    Ok((
+        index,
+        std::array::from_fn(|at| address.sa_data[at].to_ne_bytes()[0]),
+    ))
 }
 
 fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Errno> {
@@ -277,7 +348,12 @@ fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Er
 
 fn ioctl_socket() -> Result<OwnedFd, Errno> {
     // Any kind of socket takes these ioctls; this one needs neither IPv4 nor a sandbox that allows it.
-    socket(AddressFamily::Unix, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+    socket(
+        AddressFamily::Unix,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
 }
 
 fn named_request(interface: &str) -> Result<libc::ifreq, Errno> {

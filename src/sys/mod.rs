@@ -84,15 +84,19 @@ pub(crate) fn unmap_program() {
         // SAFETY: dl_iterate_phdr(3) passes a valid structure, whose segments are those of a loaded file.
         let (base, segments) = unsafe {
             let program = &*program;
-            (program.dlpi_addr, std::slice::from_raw_parts(program.dlpi_phdr, program.dlpi_phnum.into()))
+            (
+                program.dlpi_addr,
+                std::slice::from_raw_parts(program.dlpi_phdr, program.dlpi_phnum.into()),
+            )
         };
         for segment in segments {
             if segment.p_type != libc::PT_LOAD || segment.p_flags & libc::PF_W != 0 {
                 continue;
             }
-            let (Ok(start), Ok(length)) =
-                (usize::try_from(base + segment.p_vaddr), usize::try_from(segment.p_memsz))
-            else {
+            let (Ok(start), Ok(length)) = (
+                usize::try_from(base + segment.p_vaddr),
+                usize::try_from(segment.p_memsz),
+            ) else {
                 continue;
             };
             let end = (start + length) / PAGE * PAGE;
@@ -101,7 +105,8 @@ pub(crate) fn unmap_program() {
             for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTNEED] {
                 // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
                 // same when they are mapped again. The first and the last page may belong to another segment, too.
-                let _ = unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), advice) };
+                let _ =
+                    unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), advice) };
             }
         }
         1 // The program is the first one; no library.
@@ -114,8 +119,14 @@ pub(crate) fn unmap_program() {
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);
     // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
-    let done =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr()) };
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            size_of_val(&*mask),
+            mask.as_mut_ptr(),
+        )
+    };
     Errno::result(done)?;
     Ok(set(&mask))
 }
@@ -133,9 +144,17 @@ pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
         MemoryPolicy::Other(mode, nodes) => (*mode, nodes),
     };
     let mask = words(nodes, NODE_BITS);
-    let pointer = if nodes.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    let pointer = if nodes.is_empty() {
+        std::ptr::null()
+    } else {
+        mask.as_ptr()
+    };
     // The kernel uses one bit less than this number.
-    let bits = if nodes.is_empty() { 0 } else { c_ulong::from(NODE_BITS) + 1 };
+    let bits = if nodes.is_empty() {
+        0
+    } else {
+        c_ulong::from(NODE_BITS) + 1
+    };
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them, or nothing.
     let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) };
     Errno::result(done).map(drop).map_err(io::Error::from)
@@ -164,11 +183,23 @@ fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mut mask = words(&NodeSet::new(), NODE_BITS);
     let mut mode: c_int = 0;
     let bits = c_ulong::from(NODE_BITS) + 1;
-    let mode_at = if flags == 0 { &raw mut mode } else { std::ptr::null_mut() };
+    let mode_at = if flags == 0 {
+        &raw mut mode
+    } else {
+        std::ptr::null_mut()
+    };
     // SAFETY: the kernel writes an int at `mode_at`, if anything, and at most `NODE_BITS` bits into `mask`. With these
     // flags it looks at no address.
-    let done =
-        unsafe { libc::syscall(libc::SYS_get_mempolicy, mode_at, mask.as_mut_ptr(), bits, 0_u64, flags) };
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            mode_at,
+            mask.as_mut_ptr(),
+            bits,
+            0_u64,
+            flags,
+        )
+    };
     Errno::result(done)?;
     Ok((mode, set(&mask)))
 }
@@ -184,7 +215,15 @@ pub(crate) fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
     let bits = c_ulong::from(NODE_BITS) + 1;
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the pages.
     let done = unsafe {
-        libc::syscall(libc::SYS_mbind, pages.as_ptr(), bytes, MPOL_BIND, mask.as_ptr(), bits, 0_u32)
+        libc::syscall(
+            libc::SYS_mbind,
+            pages.as_ptr(),
+            bytes,
+            MPOL_BIND,
+            mask.as_ptr(),
+            bits,
+            0_u32,
+        )
     };
     Errno::result(done)?;
     // The kernel allocates the pages at the first write.
@@ -199,7 +238,16 @@ pub(crate) fn node_of<T>(value: &T) -> io::Result<u32> {
     let (no_mask, at) = (std::ptr::null::<c_ulong>(), std::ptr::from_ref(value));
     let flags = MPOL_F_NODE | MPOL_F_ADDR;
     // SAFETY: the kernel writes an int to `node`, and looks up the page of an address that is borrowed.
-    let done = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut node, no_mask, 0_u64, at, flags) };
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            no_mask,
+            0_u64,
+            at,
+            flags,
+        )
+    };
     Errno::result(done)?;
     u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
 }
@@ -215,7 +263,9 @@ fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
 
 fn set(words: &[c_ulong]) -> CpuSet {
     let bits = (0_u32..).zip(words).flat_map(|(index, &word)| {
-        (0..c_ulong::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * c_ulong::BITS + bit)
+        (0..c_ulong::BITS)
+            .filter(move |bit| word >> bit & 1 == 1)
+            .map(move |bit| index * c_ulong::BITS + bit)
     });
     bits.collect()
 }
@@ -244,7 +294,8 @@ pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
     let (file, name) = (file.as_fd().as_raw_fd(), c"system.posix_acl_access");
     // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the size argument says, which
     // are all.
-    let length = unsafe { libc::fgetxattr(file, name.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    let length =
+        unsafe { libc::fgetxattr(file, name.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
     let length = match Errno::result(length) {
         Err(Errno::ENODATA | Errno::EOPNOTSUPP) => return Ok(Vec::new()),
         length => usize::try_from(length?).unwrap_or_default(),
@@ -262,8 +313,10 @@ pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
 /// Joins a multicast group of netlink (`NETLINK_ADD_MEMBERSHIP`): a number that an address has no bit for, if above 32.
 #[cfg(feature = "cli")]
 pub(crate) fn join_netlink_group(socket: &impl AsFd, group: u32) -> io::Result<()> {
-    let (socket, size) =
-        (socket.as_fd().as_raw_fd(), libc::socklen_t::try_from(size_of::<u32>()).unwrap_or_default());
+    let (socket, size) = (
+        socket.as_fd().as_raw_fd(),
+        libc::socklen_t::try_from(size_of::<u32>()).unwrap_or_default(),
+    );
     let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
     // SAFETY: the kernel reads as many bytes of `group` as the size argument says, which are all.
     let done = unsafe { libc::setsockopt(socket, level, option, (&raw const group).cast(), size) };
@@ -280,7 +333,10 @@ mod tests {
             let given = CpuSet::parse_list(list).unwrap();
             assert_eq!(set(&words(&given, NODE_BITS)), given);
         }
-        assert_eq!(words(&CpuSet::single(5000), NODE_BITS), words(&CpuSet::new(), NODE_BITS));
+        assert_eq!(
+            words(&CpuSet::single(5000), NODE_BITS),
+            words(&CpuSet::new(), NODE_BITS)
+        );
     }
 
     /// In a thread, so that no other test is bound.
@@ -293,6 +349,9 @@ mod tests {
         });
         let (requested, got) = bound.join().unwrap();
         assert_eq!(requested, got);
-        assert_eq!(set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(
+            set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(),
+            Some(libc::EINVAL)
+        );
     }
 }

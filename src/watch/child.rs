@@ -48,7 +48,10 @@ impl Child {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let streams = [process.stdout.as_ref().map(AsFd::as_fd), process.stderr.as_ref().map(AsFd::as_fd)];
+        let streams = [
+            process.stdout.as_ref().map(AsFd::as_fd),
+            process.stderr.as_ref().map(AsFd::as_fd),
+        ];
         let unblocked: nix::Result<()> = streams
             .into_iter()
             .flatten()
@@ -58,13 +61,19 @@ impl Child {
             process.wait()?;
             return Err(errno.into());
         }
-        Ok(Self { process, output: Vec::new(), errors: Vec::new() })
+        Ok(Self {
+            process,
+            output: Vec::new(),
+            errors: Vec::new(),
+        })
     }
 
     /// The descriptors that have its output.
     pub fn streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let streams =
-            [self.process.stdout.as_ref().map(AsFd::as_fd), self.process.stderr.as_ref().map(AsFd::as_fd)];
+        let streams = [
+            self.process.stdout.as_ref().map(AsFd::as_fd),
+            self.process.stderr.as_ref().map(AsFd::as_fd),
+        ];
         streams.into_iter().flatten()
     }
 
@@ -107,9 +116,15 @@ impl Child {
 
     /// Its end, if it has ended; otherwise itself.
     pub fn ended(mut self) -> io::Result<Result<Ended, Self>> {
-        let Some(status) = self.process.try_wait()? else { return Ok(Err(self)) };
+        let Some(status) = self.process.try_wait()? else {
+            return Ok(Err(self));
+        };
         self.read()?;
-        Ok(Ok(Ended { status, output: self.output, errors: self.errors }))
+        Ok(Ok(Ended {
+            status,
+            output: self.output,
+            errors: self.errors,
+        }))
     }
 }
 
@@ -156,8 +171,16 @@ impl Ended {
     /// The report of a run that only checks.
     pub fn checked(&self) -> Result<RunReport, ChildError> {
         let check: Checked = self.parse()?;
-        let (interfaces, changed) = (check.interfaces.len(), check.differs.len() + check.channels.len());
-        Ok(RunReport { interfaces, changed, failed: check.unknown.len(), ..RunReport::default() })
+        let (interfaces, changed) = (
+            check.interfaces.len(),
+            check.differs.len() + check.channels.len(),
+        );
+        Ok(RunReport {
+            interfaces,
+            changed,
+            failed: check.unknown.len(),
+            ..RunReport::default()
+        })
     }
 
     /// The error message of a command that has failed; `None` if it ended with a report.

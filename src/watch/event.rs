@@ -70,12 +70,18 @@ impl Kind {
     /// Whether it may come in storms, so that the number of runs for it is limited. A person or the end of a trial does
     /// not; neither does a new interface, for which there is something to write.
     pub fn is_limited(self) -> bool {
-        !matches!(self, Self::Start | Self::Added | Self::Policy | Self::Released | Self::Request)
+        !matches!(
+            self,
+            Self::Start | Self::Added | Self::Policy | Self::Released | Self::Request
+        )
     }
 
     /// Whether a run writes without anybody having changed what an earlier run wrote.
     fn is_fresh_start(self) -> bool {
-        matches!(self, Self::Start | Self::Policy | Self::Released | Self::Exclusive)
+        matches!(
+            self,
+            Self::Start | Self::Policy | Self::Released | Self::Exclusive
+        )
     }
 
     fn words(self) -> &'static str {
@@ -103,7 +109,10 @@ impl Kind {
 
 impl Event {
     pub fn new(kind: Kind, about: impl Into<String>) -> Self {
-        Self { kind, about: about.into() }
+        Self {
+            kind,
+            about: about.into(),
+        }
     }
 
     /// Of the whole machine.
@@ -115,7 +124,11 @@ impl Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.words())?;
-        if self.about.is_empty() { Ok(()) } else { write!(f, " {}", self.about) }
+        if self.about.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {}", self.about)
+        }
     }
 }
 

@@ -60,10 +60,15 @@ impl Fights {
             until: Duration::ZERO,
             times: 0,
         };
-        let history = self.settings.entry(setting.name.clone()).or_insert_with(new);
+        let history = self
+            .settings
+            .entry(setting.name.clone())
+            .or_insert_with(new);
         history.interface.clone_from(&setting.interface);
         history.path.clone_from(&setting.path);
-        history.restored.retain(|&then| now.saturating_sub(then) < WINDOW);
+        history
+            .restored
+            .retain(|&then| now.saturating_sub(then) < WINDOW);
         history.restored.push(now);
         if history.restored.len() < RESTORES {
             return None;
@@ -73,22 +78,48 @@ impl Fights {
         history.until = now + lasts;
         history.times += 1;
         self.count += 1;
-        Some(Fight { setting: setting.clone(), lasts })
+        Some(Fight {
+            setting: setting.clone(),
+            lasts,
+        })
     }
 
     /// The settings to leave alone now, and until when.
     pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (ChangedSetting, Duration)> {
-        let current = self.settings.iter().filter(move |(_, history)| now < history.until);
-        current.map(|(name, History { interface, path, until, .. })| {
-            let (name, interface, path) = (name.clone(), interface.clone(), path.clone());
-            (ChangedSetting { name, interface, path }, *until)
-        })
+        let current = self
+            .settings
+            .iter()
+            .filter(move |(_, history)| now < history.until);
+        current.map(
+            |(
+                name,
+                History {
+                    interface,
+                    path,
+                    until,
+                    ..
+                },
+            )| {
+                let (name, interface, path) = (name.clone(), interface.clone(), path.clone());
+                (
+                    ChangedSetting {
+                        name,
+                        interface,
+                        path,
+                    },
+                    *until,
+                )
+            },
+        )
     }
 
     /// Forgets what is long over, so that devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
-            let is_recent = history.restored.iter().any(|&then| now.saturating_sub(then) < WINDOW);
+            let is_recent = history
+                .restored
+                .iter()
+                .any(|&then| now.saturating_sub(then) < WINDOW);
             is_recent || history.times > 0 && now < history.until + FORGOTTEN
         });
     }
@@ -122,7 +153,9 @@ mod tests {
             let fight = fights.restored(&setting(0), now + secs(599)).unwrap();
             now += secs(599);
             assert_eq!(fight.lasts, secs(hours * 3600));
-            let left: Vec<_> = fights.left_alone((now + fight.lasts).saturating_sub(secs(1))).collect();
+            let left: Vec<_> = fights
+                .left_alone((now + fight.lasts).saturating_sub(secs(1)))
+                .collect();
             assert_eq!(left.len(), 1);
             now += fight.lasts;
             assert_eq!(fights.left_alone(now).count(), 0);
@@ -143,7 +176,10 @@ mod tests {
         // Of another interface.
         for round in 20..22 {
             fights.kernel_event("eth3");
-            assert_eq!(fights.restored(&setting(0), secs(round)).is_some(), round == 21);
+            assert_eq!(
+                fights.restored(&setting(0), secs(round)).is_some(),
+                round == 21
+            );
         }
     }
 

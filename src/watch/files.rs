@@ -49,19 +49,27 @@ impl Files {
     pub(super) fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
         let policy = PathBuf::from(policy);
-        let target = Root::open(Path::new("/")).ok().and_then(|top| top.canonical(&policy.to_string_lossy()));
+        let target = Root::open(Path::new("/"))
+            .ok()
+            .and_then(|top| top.canonical(&policy.to_string_lossy()));
         let mut files = Self {
             inotify,
             directories: BTreeMap::new(),
             run: root.outside(RUN),
             irqbalance: root.outside(IRQBALANCE),
             state: root.outside(STATE_DIR),
-            policy: [policy].into_iter().chain(target.map(PathBuf::from)).collect(),
+            policy: [policy]
+                .into_iter()
+                .chain(target.map(PathBuf::from))
+                .collect(),
             vectors: BTreeMap::new(),
             planned: BTreeMap::new(),
         };
-        let parents: Vec<PathBuf> =
-            files.policy.iter().filter_map(|file| Some(file.parent()?.to_owned())).collect();
+        let parents: Vec<PathBuf> = files
+            .policy
+            .iter()
+            .filter_map(|file| Some(file.parent()?.to_owned()))
+            .collect();
         for directory in parents.into_iter().chain([files.state.clone()]) {
             files.watch(directory)?;
         }
@@ -84,7 +92,11 @@ impl Files {
     /// Watches irqbalance's directory, or else the one above it until it exists.
     fn watch_irqbalance(&mut self) -> io::Result<()> {
         if self.watch(self.irqbalance.clone())? {
-            let above = self.directories.iter().find(|(_, path)| **path == self.run).map(|(watch, _)| *watch);
+            let above = self
+                .directories
+                .iter()
+                .find(|(_, path)| **path == self.run)
+                .map(|(watch, _)| *watch);
             if let Some(above) = above {
                 self.directories.remove(&above);
                 self.inotify.rm_watch(above)?;
@@ -101,11 +113,16 @@ impl Files {
         let mut before = std::mem::take(&mut self.vectors);
         self.planned.clear();
         for (irq, mask) in vectors {
-            let Ok(cpus) = CpuSet::parse_kernel_mask(mask) else { continue };
+            let Ok(cpus) = CpuSet::parse_kernel_mask(mask) else {
+                continue;
+            };
             self.planned.insert(*irq, cpus);
             let file = affinity_file(*irq);
             for file in [format!("{file}_list"), file] {
-                match self.inotify.add_watch(&root.outside(&file), AddWatchFlags::IN_MODIFY) {
+                match self
+                    .inotify
+                    .add_watch(&root.outside(&file), AddWatchFlags::IN_MODIFY)
+                {
                     Ok(watch) => _ = self.vectors.insert(watch, *irq),
                     Err(Errno::ENOENT | Errno::EACCES) => {}
                     Err(errno) => return Err(errno.into()),
@@ -133,19 +150,31 @@ impl Files {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        woken.events.extend(written.into_iter().filter(|irq| self.differs(root, *irq)).map(moved));
+        woken.events.extend(
+            written
+                .into_iter()
+                .filter(|irq| self.differs(root, *irq))
+                .map(moved),
+        );
         Ok(())
     }
 
     /// The planned vectors whose affinity is another one now. The events of a run's own writes say nothing.
     pub fn moved(&self, root: &Root) -> Option<Event> {
-        self.planned.keys().copied().find(|irq| self.differs(root, *irq)).map(moved)
+        self.planned
+            .keys()
+            .copied()
+            .find(|irq| self.differs(root, *irq))
+            .map(moved)
     }
 
     fn differs(&self, root: &Root, irq: u32) -> bool {
-        let Some(planned) = self.planned.get(&irq) else { return false };
+        let Some(planned) = self.planned.get(&irq) else {
+            return false;
+        };
         let text = root.read_opt(&affinity_file(irq)).ok().flatten();
-        text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok()).is_some_and(|now| now != *planned)
+        text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok())
+            .is_some_and(|now| now != *planned)
     }
 
     fn file_event(
@@ -166,7 +195,9 @@ impl Files {
             }
             return Ok(());
         }
-        let Some(directory) = self.directories.get(&event.wd).cloned() else { return Ok(()) };
+        let Some(directory) = self.directories.get(&event.wd).cloned() else {
+            return Ok(());
+        };
         if event.mask.contains(AddWatchFlags::IN_IGNORED) {
             self.directories.remove(&event.wd);
             if directory == self.irqbalance {
@@ -176,8 +207,12 @@ impl Files {
             }
             return Ok(());
         }
-        let Some(name) = event.name.as_deref() else { return Ok(()) };
-        let is_new = event.mask.intersects(AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO);
+        let Some(name) = event.name.as_deref() else {
+            return Ok(());
+        };
+        let is_new = event
+            .mask
+            .intersects(AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO);
         if directory == self.run && is_new && directory.join(name) == self.irqbalance {
             self.watch_irqbalance()?;
             // It may have made its socket before it was watched.
@@ -203,11 +238,16 @@ fn moved(irq: u32) -> Event {
 /// The event if irqbalance has made a socket already. Until it has, there is nobody to ask.
 fn irqbalance_has_started(root: &Root) -> Option<Event> {
     let names = root.list(IRQBALANCE).ok().flatten().unwrap_or_default();
-    names.iter().any(|name| is_socket(OsStr::new(name))).then(|| Event::of(Kind::Irqbalance))
+    names
+        .iter()
+        .any(|name| is_socket(OsStr::new(name)))
+        .then(|| Event::of(Kind::Irqbalance))
 }
 
 fn is_socket(name: &OsStr) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension == "sock")
+    Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "sock")
 }
 
 impl AsFd for Files {

@@ -27,8 +27,11 @@ pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
         if !LINK_MESSAGES.contains(&header.r#type) || payload.first() != Some(&AF_UNSPEC) {
             continue;
         }
-        let kind = payload.get(2..4).and_then(|bytes| Some(u16::from_ne_bytes(*bytes.first_chunk()?)));
-        let (mut name, mut is_virtual, mut has_parent) = (None, kind == Some(ARPHRD_LOOPBACK), false);
+        let kind = payload
+            .get(2..4)
+            .and_then(|bytes| Some(u16::from_ne_bytes(*bytes.first_chunk()?)));
+        let (mut name, mut is_virtual, mut has_parent) =
+            (None, kind == Some(ARPHRD_LOOPBACK), false);
         for attribute in attributes(payload.get(IFINFOMSG..).ok_or_else(torn)?) {
             match attribute? {
                 (NAME, text) => name = Some(word(text)),
@@ -62,11 +65,16 @@ pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
         let (_, payload) = message?;
-        if !payload.first().is_some_and(|command| CHANGES.contains(command)) {
+        if !payload
+            .first()
+            .is_some_and(|command| CHANGES.contains(command))
+        {
             continue;
         }
         for attribute in attributes(payload.get(GENLMSGHDR..).ok_or_else(torn)?) {
-            let (HEADER, nested) = attribute? else { continue };
+            let (HEADER, nested) = attribute? else {
+                continue;
+            };
             for attribute in attributes(nested) {
                 if let (DEVICE_NAME, text) = attribute? {
                     names.push(word(text));
@@ -122,7 +130,11 @@ pub(super) fn uevent(datagram: &[u8]) -> Option<Uevent> {
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(u16, &[u8])>> {
     std::iter::from_fn(move || {
         let &[l0, l1, k0, k1, ..] = bytes else {
-            return if std::mem::take(&mut bytes).is_empty() { None } else { Some(Err(torn())) };
+            return if std::mem::take(&mut bytes).is_empty() {
+                None
+            } else {
+                Some(Err(torn()))
+            };
         };
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
         let Some(payload) = bytes.get(4..length) else {
@@ -159,7 +171,13 @@ mod tests {
 
     fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
         let length = u32::try_from(16 + payload.len()).unwrap();
-        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 10], payload].concat()
+        [
+            &length.to_ne_bytes()[..],
+            &kind.to_ne_bytes(),
+            &[0; 10],
+            payload,
+        ]
+        .concat()
     }
 
     fn link(kind: u16, hardware: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
@@ -172,7 +190,8 @@ mod tests {
     #[test]
     fn links_without_hardware_are_left_out() {
         let name = |name: &str| attribute(NAME, format!("{name}\0").as_bytes());
-        let of_kind = |kind: &str| attribute(LINKINFO | 0x8000, &attribute(INFO_KIND, kind.as_bytes()));
+        let of_kind =
+            |kind: &str| attribute(LINKINFO | 0x8000, &attribute(INFO_KIND, kind.as_bytes()));
         // IFLA_INFO_SLAVE_KIND.
         let port_of = |kind: &str| attribute(LINKINFO, &attribute(4, kind.as_bytes()));
         let datagram = [
@@ -180,7 +199,15 @@ mod tests {
             link(16, ETHER, &[name("veth3"), of_kind("veth\0")]),
             link(17, ETHER, &[port_of("bond\0"), name("eth1")]),
             link(16, ARPHRD_LOOPBACK, &[name("lo")]),
-            link(16, ETHER, &[name("ib0"), of_kind("ipoib\0"), attribute(PARENT, b"0000:3b:00.0\0")]),
+            link(
+                16,
+                ETHER,
+                &[
+                    name("ib0"),
+                    of_kind("ipoib\0"),
+                    attribute(PARENT, b"0000:3b:00.0\0"),
+                ],
+            ),
             // RTM_NEWADDR and the end of a dump.
             link(20, ETHER, &[name("eth4")]),
             message(3, &[0; 4]),
@@ -197,13 +224,26 @@ mod tests {
 
     #[test]
     fn channels_rings_and_private_flags_are_events() {
-        let header =
-            attribute(HEADER | 0x8000, &[attribute(1, &[7, 0, 0, 0]), attribute(2, b"eth2\0")].concat());
+        let header = attribute(
+            HEADER | 0x8000,
+            &[attribute(1, &[7, 0, 0, 0]), attribute(2, b"eth2\0")].concat(),
+        );
         // Coalescing and pause settings free no IRQ.
         for (command, expected) in [(15, 1), (17, 1), (19, 1), (21, 0), (23, 0), (2, 0)] {
-            let datagram =
-                message(0x15, &[&[command, 1, 0, 0], &header[..], &attribute(9, &[4, 0, 0, 0])].concat());
-            assert_eq!(channels(&datagram).unwrap(), vec!["eth2"; expected], "{command}");
+            let datagram = message(
+                0x15,
+                &[
+                    &[command, 1, 0, 0],
+                    &header[..],
+                    &attribute(9, &[4, 0, 0, 0]),
+                ]
+                .concat(),
+            );
+            assert_eq!(
+                channels(&datagram).unwrap(),
+                vec!["eth2"; expected],
+                "{command}"
+            );
         }
     }
 
@@ -216,18 +256,41 @@ mod tests {
                 format!("add@{nic}|ACTION=add|SUBSYSTEM=net|INTERFACE=eth2|"),
                 Some(Uevent::Added("eth2".into())),
             ),
-            (format!("add@{nic}/queues/rx-3|SUBSYSTEM=queues|"), Some(Uevent::Interface("eth2".into()))),
-            (format!("move@{nic}|SUBSYSTEM=net|"), Some(Uevent::Interface("eth2".into()))),
-            (format!("remove@{nic}/queues/rx-3|SUBSYSTEM=queues|"), Some(Uevent::Interface("eth2".into()))),
+            (
+                format!("add@{nic}/queues/rx-3|SUBSYSTEM=queues|"),
+                Some(Uevent::Interface("eth2".into())),
+            ),
+            (
+                format!("move@{nic}|SUBSYSTEM=net|"),
+                Some(Uevent::Interface("eth2".into())),
+            ),
+            (
+                format!("remove@{nic}/queues/rx-3|SUBSYSTEM=queues|"),
+                Some(Uevent::Interface("eth2".into())),
+            ),
             ("add@/devices/virtual/net/veth1|SUBSYSTEM=net|".into(), None),
-            ("add@/devices/virtual/net/veth1/queues/tx-0|SUBSYSTEM=queues|".into(), None),
-            ("offline@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(), Some(Uevent::Cpu("3".into()))),
-            ("change@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(), None),
+            (
+                "add@/devices/virtual/net/veth1/queues/tx-0|SUBSYSTEM=queues|".into(),
+                None,
+            ),
+            (
+                "offline@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(),
+                Some(Uevent::Cpu("3".into())),
+            ),
+            (
+                "change@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(),
+                None,
+            ),
             (
                 "bind@/devices/pci0000:00/0000:00:03.0/virtio0|SUBSYSTEM=virtio|".into(),
-                Some(Uevent::Bound("/devices/pci0000:00/0000:00:03.0/virtio0".into())),
+                Some(Uevent::Bound(
+                    "/devices/pci0000:00/0000:00:03.0/virtio0".into(),
+                )),
             ),
-            ("unbind@/devices/pci0000:00/0000:00:03.0|SUBSYSTEM=pci|".into(), None),
+            (
+                "unbind@/devices/pci0000:00/0000:00:03.0|SUBSYSTEM=pci|".into(),
+                None,
+            ),
             ("change@/devices/x|SUBSYSTEM=block|".into(), None),
             // As udev sends it to its own group.
             ("libudev|SUBSYSTEM=net|".into(), None),

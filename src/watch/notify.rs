@@ -33,8 +33,13 @@ impl Manager {
         };
         let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
-        let watchdog = number("WATCHDOG_USEC").filter(|_| is_ours).map(Duration::from_micros);
-        Self { socket: connect().ok(), watchdog }
+        let watchdog = number("WATCHDOG_USEC")
+            .filter(|_| is_ours)
+            .map(Duration::from_micros);
+        Self {
+            socket: connect().ok(),
+            watchdog,
+        }
     }
 
     pub fn ready(&self, status: &str) {
@@ -42,7 +47,9 @@ impl Manager {
     }
 
     pub fn reloading(&self) {
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC)
+            .map(Duration::from)
+            .unwrap_or_default();
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
     }
 

@@ -40,7 +40,12 @@ impl PartitionWatch {
     pub(super) fn open(root: &Root) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
         let known = (CpuSet::new(), None);
-        let mut watch = Self { inotify, watches: BTreeSet::new(), known, is_full: false };
+        let mut watch = Self {
+            inotify,
+            watches: BTreeSet::new(),
+            known,
+            is_full: false,
+        };
         watch.known = watch.look(root)?;
         Ok(watch)
     }
@@ -56,7 +61,11 @@ impl PartitionWatch {
         }
         let now = self.look(root)?;
         if now != self.known {
-            let cpus = if now.0.is_empty() { "none".to_owned() } else { now.0.short() };
+            let cpus = if now.0.is_empty() {
+                "none".to_owned()
+            } else {
+                now.0.short()
+            };
             woken.events.push(Event::new(Kind::Exclusive, cpus));
             self.known = now;
         }
@@ -87,10 +96,9 @@ impl PartitionWatch {
             let controllers = (format!("{parent}/{CONTROLLERS}"), AddWatchFlags::IN_MODIFY);
             [(parent.clone(), NAMES), controllers]
         });
-        let files = found
-            .cgroups
-            .iter()
-            .flat_map(|cgroup| FILES.map(|file| (format!("{cgroup}/{file}"), AddWatchFlags::IN_MODIFY)));
+        let files = found.cgroups.iter().flat_map(|cgroup| {
+            FILES.map(|file| (format!("{cgroup}/{file}"), AddWatchFlags::IN_MODIFY))
+        });
         for (path, flags) in parents.chain(files) {
             match self.inotify.add_watch(&root.outside(&path), flags) {
                 Ok(watch) => _ = self.watches.insert(watch),

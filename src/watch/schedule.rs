@@ -75,7 +75,11 @@ impl Schedule {
 
     /// An event. One that does not come in storms waits for quiet only (`is_limited` is false), and others with it.
     pub fn event(&mut self, now: Duration, is_limited: bool) {
-        let events = self.events.get_or_insert(Waiting { first: now, last: now, is_limited });
+        let events = self.events.get_or_insert(Waiting {
+            first: now,
+            last: now,
+            is_limited,
+        });
         events.last = now;
         events.is_limited &= is_limited;
     }
@@ -102,10 +106,17 @@ impl Schedule {
             return Duration::ZERO;
         }
         let allowed = |events: &Waiting| {
-            if events.is_limited { events.quiet().max(self.not_before) } else { events.quiet() }
+            if events.is_limited {
+                events.quiet().max(self.not_before)
+            } else {
+                events.quiet()
+            }
         };
         let events = self.events.as_ref().map(allowed);
-        [events, self.retry_at].into_iter().flatten().fold(self.check_at, Duration::min)
+        [events, self.retry_at]
+            .into_iter()
+            .flatten()
+            .fold(self.check_at, Duration::min)
     }
 
     /// Begins a run if one is due.
@@ -118,7 +129,10 @@ impl Schedule {
             None if self.retry_at.is_some_and(|at| at <= now) => Demand::Retry,
             None => Demand::Periodic,
         };
-        if let Some(events) = self.events.take().filter(|events| events.is_limited && now >= self.not_before)
+        if let Some(events) = self
+            .events
+            .take()
+            .filter(|events| events.is_limited && now >= self.not_before)
         {
             self.spend(events.quiet(), now);
         }
@@ -173,7 +187,9 @@ mod tests {
         let (mut runs, mut events) = (Vec::new(), events.iter().copied().peekable());
         let mut free_at = 0;
         loop {
-            let due = u64::try_from(schedule.due().as_millis()).unwrap().max(free_at);
+            let due = u64::try_from(schedule.due().as_millis())
+                .unwrap()
+                .max(free_at);
             match events.next_if(|&event| event <= due) {
                 Some(event) => schedule.event(ms(event), true),
                 None if due > end => return runs,
@@ -201,15 +217,28 @@ mod tests {
     fn pauses_double_and_end_with_the_storm() {
         let storm: Vec<u64> = (0..2000).map(|n| n * 250).collect();
         let mut times = runs(&storm, 10, 500_000);
-        let pauses: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]) / 1000).collect();
+        let pauses: Vec<u64> = times
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) / 1000)
+            .collect();
         assert_eq!(pauses[..11], [0, 0, 0, 0, 0, 8, 16, 32, 60, 60, 60]);
         // Six runs are free again after a calm minute.
         let calm = 700_000;
-        let again: Vec<u64> = storm.iter().copied().chain((0..8).map(|n| calm + 1000 * n)).collect();
+        let again: Vec<u64> = storm
+            .iter()
+            .copied()
+            .chain((0..8).map(|n| calm + 1000 * n))
+            .collect();
         times = runs(&again, 10, 720_000);
         times.retain(|&run| run >= calm);
-        assert_eq!(times[..6], [0, 1, 2, 3, 4, 5].map(|n| calm + 200 + 1000 * n));
-        assert!(times.last().unwrap() - times[times.len() - 2] >= 8000, "{times:?}");
+        assert_eq!(
+            times[..6],
+            [0, 1, 2, 3, 4, 5].map(|n| calm + 200 + 1000 * n)
+        );
+        assert!(
+            times.last().unwrap() - times[times.len() - 2] >= 8000,
+            "{times:?}"
+        );
     }
 
     #[test]
@@ -218,8 +247,9 @@ mod tests {
         let expected: Vec<u64> = events.iter().map(|event| event + 200).collect();
         assert_eq!(runs(&events, 1000, 1_000_000), expected);
         // As drivers that are loaded again come: some runs each, and calm between.
-        let groups: Vec<u64> =
-            (0..20).flat_map(|n| [0, 1200, 2500, 4000].map(|at| n * 40_000 + at)).collect();
+        let groups: Vec<u64> = (0..20)
+            .flat_map(|n| [0, 1200, 2500, 4000].map(|at| n * 40_000 + at))
+            .collect();
         let expected: Vec<u64> = groups.iter().map(|event| event + 200).collect();
         assert_eq!(runs(&groups, 900, 800_000), expected);
     }
@@ -229,7 +259,9 @@ mod tests {
     fn new_interfaces_are_not_put_off_at_boot() {
         let mut schedule = Schedule::new(ms(0));
         let is_new = |at| [14_600, 17_600, 31_000, 34_000].contains(&at);
-        for at in [0, 4000, 6000, 14_600, 15_600, 17_600, 19_800, 24_000, 29_000, 31_000, 32_500, 34_000] {
+        for at in [
+            0, 4000, 6000, 14_600, 15_600, 17_600, 19_800, 24_000, 29_000, 31_000, 32_500, 34_000,
+        ] {
             schedule.event(ms(at), at != 0 && !is_new(at));
             assert_eq!(schedule.due(), ms(at + 200));
             assert_eq!(schedule.begin(ms(at + 200)), Some(Demand::Events));

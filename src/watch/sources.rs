@@ -33,8 +33,13 @@ const AT_ONCE: usize = 256;
 const NEVER: i64 = i32::MAX as i64;
 
 /// The signals that are waited for.
-const SIGNALS: [Signal; 5] =
-    [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGTERM, Signal::SIGINT, Signal::SIGCHLD];
+const SIGNALS: [Signal; 5] = [
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGCHLD,
+];
 
 /// All sources.
 #[derive(Debug)]
@@ -62,39 +67,68 @@ impl Sources {
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let signals = SigSet::from_iter(SIGNALS);
         signals.thread_block()?;
-        let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let clock =
-            TimerFd::new(ClockId::CLOCK_REALTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
+        let signals =
+            SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let clock = TimerFd::new(
+            ClockId::CLOCK_REALTIME,
+            TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK,
+        )?;
         let (mut netlink, mut missing) = (Vec::new(), Vec::new());
         for group in [Group::Links, Group::Uevents, Group::Ethtool] {
             match root.is_real().then(|| group.open()) {
                 Some(Ok(opened)) => netlink.push((group, opened)),
-                Some(Err(error)) => missing.push(format!("{}: {}", group.words(), errno_words(&error))),
+                Some(Err(error)) => {
+                    missing.push(format!("{}: {}", group.words(), errno_words(&error)))
+                }
                 None => {}
             }
         }
         let files = Files::open(root, policy)?;
         let partitions = PartitionWatch::open(root)?;
         if partitions.is_full {
-            missing.push("all cpuset partitions: fs.inotify.max_user_watches is reached".to_owned());
+            missing
+                .push("all cpuset partitions: fs.inotify.max_user_watches is reached".to_owned());
         }
-        let sources = Self { signals, clock, files, partitions, netlink, missing, buffer: vec![0; LONGEST] };
+        let sources = Self {
+            signals,
+            clock,
+            files,
+            partitions,
+            netlink,
+            missing,
+            buffer: vec![0; LONGEST],
+        };
         sources.arm_clock()?;
         Ok(sources)
     }
 
     fn arm_clock(&self) -> io::Result<()> {
-        let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
-        Ok(self.clock.set(Expiration::OneShot(TimeSpec::seconds(NEVER)), flags)?)
+        let flags =
+            TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
+        Ok(self
+            .clock
+            .set(Expiration::OneShot(TimeSpec::seconds(NEVER)), flags)?)
     }
 
     /// Waits for events, for output of a child, or for this time at most.
-    pub fn wait(&mut self, root: &Root, time: Duration, output: &[BorrowedFd<'_>]) -> io::Result<Woken> {
+    pub fn wait(
+        &mut self,
+        root: &Root,
+        time: Duration,
+        output: &[BorrowedFd<'_>],
+    ) -> io::Result<Woken> {
         // Rounded up: otherwise the end of the time would be waited for in a loop.
         let milliseconds = time.as_nanos().div_ceil(1_000_000);
         let time = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
-        let fds = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd(), self.partitions.as_fd()];
-        let fds = fds.into_iter().chain(self.netlink.iter().map(|(_, socket)| socket.as_fd()));
+        let fds = [
+            self.signals.as_fd(),
+            self.clock.as_fd(),
+            self.files.as_fd(),
+            self.partitions.as_fd(),
+        ];
+        let fds = fds
+            .into_iter()
+            .chain(self.netlink.iter().map(|(_, socket)| socket.as_fd()));
         let fds = fds.chain(output.iter().copied());
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut fds, time) {
@@ -109,7 +143,9 @@ impl Sources {
         let mut woken = Woken::default();
         if is_ready[0] {
             while let Some(signal) = self.signals.read_signal()? {
-                let signal = i32::try_from(signal.ssi_signo).ok().and_then(|signal| signal.try_into().ok());
+                let signal = i32::try_from(signal.ssi_signo)
+                    .ok()
+                    .and_then(|signal| signal.try_into().ok());
                 woken.signals.extend::<Option<Signal>>(signal);
             }
         }
@@ -123,9 +159,16 @@ impl Sources {
         if is_ready[3] {
             self.partitions.read(root, &mut woken)?;
         }
-        for ((group, socket), _) in self.netlink.iter().zip(&is_ready[4..]).filter(|(_, ready)| **ready) {
+        for ((group, socket), _) in self
+            .netlink
+            .iter()
+            .zip(&is_ready[4..])
+            .filter(|(_, ready)| **ready)
+        {
             for _ in 0..AT_ONCE {
-                let Some(length) = receive(socket, &mut self.buffer, &mut woken.events)? else { break };
+                let Some(length) = receive(socket, &mut self.buffer, &mut woken.events)? else {
+                    break;
+                };
                 group.read(root, self.buffer.get(..length), &mut woken.events);
             }
         }
@@ -134,7 +177,11 @@ impl Sources {
 }
 
 /// Receives a datagram; `None` if there is no more.
-fn receive(socket: &OwnedFd, buffer: &mut [u8], events: &mut Vec<Event>) -> io::Result<Option<usize>> {
+fn receive(
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+    events: &mut Vec<Event>,
+) -> io::Result<Option<usize>> {
     // The real length also of a message that is longer than the buffer.
     match recv(socket.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC) {
         Ok(length) => Ok(Some(length)),
@@ -178,16 +225,25 @@ impl Group {
 
     /// Reads a datagram; `None` for one that was longer than the buffer.
     fn read(self, root: &Root, datagram: Option<&[u8]>, events: &mut Vec<Event>) {
-        let named =
-            |kind| move |names: Vec<String>| names.into_iter().map(move |name| Event::new(kind, name));
-        let read = datagram.ok_or_else(|| io::ErrorKind::InvalidData.into()).and_then(|bytes| match self {
-            Self::Links => messages::links(bytes).map(|names| named(Kind::Link)(names).collect()),
-            Self::Ethtool => messages::channels(bytes).map(|names| named(Kind::Channels)(names).collect()),
-            Self::Uevents => {
-                Ok(messages::uevent(bytes).and_then(|uevent| event(root, uevent)).into_iter().collect())
-            }
-        });
-        events.extend::<Vec<Event>>(read.unwrap_or_else(|_: io::Error| vec![Event::of(Kind::Lost)]));
+        let named = |kind| {
+            move |names: Vec<String>| names.into_iter().map(move |name| Event::new(kind, name))
+        };
+        let read = datagram
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+            .and_then(|bytes| match self {
+                Self::Links => {
+                    messages::links(bytes).map(|names| named(Kind::Link)(names).collect())
+                }
+                Self::Ethtool => {
+                    messages::channels(bytes).map(|names| named(Kind::Channels)(names).collect())
+                }
+                Self::Uevents => Ok(messages::uevent(bytes)
+                    .and_then(|uevent| event(root, uevent))
+                    .into_iter()
+                    .collect()),
+            });
+        events
+            .extend::<Vec<Event>>(read.unwrap_or_else(|_: io::Error| vec![Event::of(Kind::Lost)]));
     }
 }
 
@@ -199,7 +255,8 @@ fn event(root: &Root, uevent: Uevent) -> Option<Event> {
         Uevent::Cpu(cpu) => Some(Event::new(Kind::Cpu, cpu)),
         Uevent::Bound(device) => {
             let name = device.rsplit('/').next().unwrap_or_default().to_owned();
-            root.exists(&format!("/sys{device}/net")).then(|| Event::new(Kind::Bind, name))
+            root.exists(&format!("/sys{device}/net"))
+                .then(|| Event::new(Kind::Bind, name))
         }
     }
 }

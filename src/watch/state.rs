@@ -47,21 +47,33 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {
                 // For people to read.
-                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| writeln!(file, "{}", std::process::id()));
                 Ok(Self(file))
             }
             Err(TryLockError::WouldBlock) => {
                 let holder = "another nicpin watch".to_owned();
-                Err(LockError::Held { path: root.outside(&path), holder, seconds: 0 })
+                Err(LockError::Held {
+                    path: root.outside(&path),
+                    holder,
+                    seconds: 0,
+                })
             }
-            Err(TryLockError::Error(answer)) => Err(LockError::Io { path: root.outside(&path), answer }),
+            Err(TryLockError::Error(answer)) => Err(LockError::Io {
+                path: root.outside(&path),
+                answer,
+            }),
         }
     }
 }
 
 /// The start of a process in the kernel's ticks since boot; `None` if there is none, or this user may not see it.
 pub fn start_of(pid: i32) -> Option<u64> {
-    let stat = Root::open(Path::new("/")).ok()?.read_opt(&format!("/proc/{pid}/stat")).ok()??;
+    let stat = Root::open(Path::new("/"))
+        .ok()?
+        .read_opt(&format!("/proc/{pid}/stat"))
+        .ok()??;
     Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
 }
 
@@ -107,7 +119,8 @@ pub fn blocked(root: &Root) -> Option<WaitsFor> {
         return Some(WaitsFor::Apply);
     }
     let waits = Trial::load(root).is_ok_and(|trial| trial.is_some_and(|trial| !trial.over));
-    (waits && TrialWatch::open(root).is_ok_and(|watch| !watch.has_ended())).then_some(WaitsFor::Trial)
+    (waits && TrialWatch::open(root).is_ok_and(|watch| !watch.has_ended()))
+        .then_some(WaitsFor::Trial)
 }
 
 /// Keeps a policy that was valid beside the file that is not any more, and gives the path outside the root.

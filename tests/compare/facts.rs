@@ -25,7 +25,10 @@ impl Facts {
 
     /// The interfaces for which every tool is run: those with queue vectors.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
-        self.host.interfaces.iter().filter(|interface| interface.vectors.iter().any(Vector::is_queue_vector))
+        self.host
+            .interfaces
+            .iter()
+            .filter(|interface| interface.vectors.iter().any(Vector::is_queue_vector))
     }
 }
 
@@ -46,7 +49,11 @@ pub struct State {
 impl State {
     /// The machine as it was found.
     pub fn found(facts: &Facts) -> Self {
-        let vectors = facts.host.interfaces.iter().flat_map(|interface| &interface.vectors);
+        let vectors = facts
+            .host
+            .interfaces
+            .iter()
+            .flat_map(|interface| &interface.vectors);
         let count = |len: usize| u32::try_from(len).unwrap();
         let mut xps = BTreeMap::new();
         for interface in &facts.host.interfaces {
@@ -57,10 +64,18 @@ impl State {
             }
         }
         let queues = |interface: &Interface| {
-            (interface.name.clone(), (count(interface.rx_queues.len()), count(interface.tx_queues.len())))
+            (
+                interface.name.clone(),
+                (
+                    count(interface.rx_queues.len()),
+                    count(interface.tx_queues.len()),
+                ),
+            )
         };
         Self {
-            cpus: vectors.map(|vector| (vector.irq, serving(vector))).collect(),
+            cpus: vectors
+                .map(|vector| (vector.irq, serving(vector)))
+                .collect(),
             xps,
             queues: facts.host.interfaces.iter().map(queues).collect(),
             placed: 0,
@@ -72,7 +87,8 @@ impl State {
     pub fn planned(facts: &Facts) -> Self {
         let mut state = Self::found(facts);
         let selection = Selection::new(&facts.host, &[], false).unwrap();
-        for interface in nicpin::plan::plan(&facts.host, &Policy::default(), &selection).interfaces {
+        for interface in nicpin::plan::plan(&facts.host, &Policy::default(), &selection).interfaces
+        {
             for vector in interface.vectors {
                 if let Some(cpus) = vector.cpus {
                     state.put(vector.irq, &cpus);
@@ -117,5 +133,10 @@ impl State {
 
 /// The effective CPU of a vector before any tool was run.
 pub fn serving(vector: &Vector) -> u32 {
-    vector.effective.as_ref().unwrap_or(&vector.affinity.cpus).first().unwrap()
+    vector
+        .effective
+        .as_ref()
+        .unwrap_or(&vector.affinity.cpus)
+        .first()
+        .unwrap()
 }

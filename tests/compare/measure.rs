@@ -7,8 +7,8 @@ use super::facts::{CpuSet, Facts, Interface, Role, State, Topology, Vector, serv
 /// What is measured, in the order of the columns. The last one is not shown, it is only what a tool may pay for fewer
 /// siblings.
 pub const COLUMNS: [&str; 11] = [
-    "queues", "local", "caches", "per core", "siblings", "overlap", "isolated", "control", "xps", "once",
-    "per CPU",
+    "queues", "local", "caches", "per core", "siblings", "overlap", "isolated", "control", "xps",
+    "once", "per CPU",
 ];
 
 /// A value of the table.
@@ -61,7 +61,10 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
     for (at, interface) in facts.interfaces().enumerate() {
         queues += state.queues[&interface.name].0 as usize;
         let home = home(topology, interface);
-        let near = home.as_ref().map(|home| caches_of(topology, home)).unwrap_or_default();
+        let near = home
+            .as_ref()
+            .map(|home| caches_of(topology, home))
+            .unwrap_or_default();
         let (mut used, mut numbers) = (BTreeSet::new(), BTreeSet::new());
         for vector in &interface.vectors {
             let cpu = state.cpus[&vector.irq];
@@ -77,10 +80,17 @@ pub fn measure(facts: &Facts, state: &State) -> [Value; COLUMNS.len()] {
             }
             used.extend(near.iter().position(|cache| cache.contains(cpu)));
             numbers.extend(vector.queue);
-            let core = topology.cores.iter().position(|core| core.contains(cpu)).unwrap();
+            let core = topology
+                .cores
+                .iter()
+                .position(|core| core.contains(cpu))
+                .unwrap();
             work[core].insert((at, vector.queue.unwrap()));
             threads[core].insert(cpu);
-            on_cpu.entry(cpu).or_default().insert((at, vector.queue.unwrap()));
+            on_cpu
+                .entry(cpu)
+                .or_default()
+                .insert((at, vector.queue.unwrap()));
         }
         caches += used.len();
         in_reach += near.len().min(numbers.len());
@@ -116,12 +126,18 @@ fn overlaps(facts: &Facts, work: &[BTreeSet<(usize, u32)>]) -> usize {
             home.difference(&topology.isolated_or_nohz())
         })
         .collect();
-    let idle: Vec<&CpuSet> =
-        topology.cores.iter().zip(work).filter(|(_, q)| q.is_empty()).map(|(core, _)| core).collect();
+    let idle: Vec<&CpuSet> = topology
+        .cores
+        .iter()
+        .zip(work)
+        .filter(|(_, q)| q.is_empty())
+        .map(|(core, _)| core)
+        .collect();
     work.iter()
         .filter(|queues| {
             let owners: BTreeSet<usize> = queues.iter().map(|&(owner, _)| owner).collect();
-            let could = |owner: &usize| idle.iter().any(|core| core.intersects(&candidates[*owner]));
+            let could =
+                |owner: &usize| idle.iter().any(|core| core.intersects(&candidates[*owner]));
             owners.len() > 1 && owners.iter().any(could)
         })
         .count()
@@ -130,11 +146,16 @@ fn overlaps(facts: &Facts, work: &[BTreeSet<(usize, u32)>]) -> usize {
 /// The CPUs that are an interface's own: its node's, those of the nearest node where that has none, those that its
 /// `local_cpulist` tells where the node is unknown. `None` where nothing is.
 fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
-    let cpus_of = |node: &u32| Some(topology.nodes.get(node)?.cpus.clone()).filter(|cpus| !cpus.is_empty());
+    let cpus_of =
+        |node: &u32| Some(topology.nodes.get(node)?.cpus.clone()).filter(|cpus| !cpus.is_empty());
     if let Some(node) = interface.device.node {
         return cpus_of(&node).or_else(|| topology.nearest_nodes(node).iter().find_map(cpus_of));
     }
-    let reported = interface.device.local_cpus.clone().filter(|cpus| !topology.online.is_subset(cpus));
+    let reported = interface
+        .device
+        .local_cpus
+        .clone()
+        .filter(|cpus| !topology.online.is_subset(cpus));
     let mut with_cpus = topology.nodes.keys().filter_map(cpus_of);
     let only = with_cpus.next().filter(|_| with_cpus.next().is_none());
     reported.or(only)
@@ -143,7 +164,10 @@ fn home(topology: &Topology, interface: &Interface) -> Option<CpuSet> {
 /// The L3 domains that a card's own CPUs have, without isolated CPUs.
 fn caches_of(topology: &Topology, home: &CpuSet) -> Vec<CpuSet> {
     let usable = home.difference(&topology.isolated_or_nohz());
-    let own = topology.l3_domains.iter().map(|domain| domain.intersection(&usable));
+    let own = topology
+        .l3_domains
+        .iter()
+        .map(|domain| domain.intersection(&usable));
     own.filter(|domain| !domain.is_empty()).collect()
 }
 
@@ -182,9 +206,17 @@ fn steering(topology: &Topology, interface: &Interface, state: &State) -> Option
     };
     let times = |cpu: u32| masks.values().filter(|mask| mask.contains(cpu)).count();
     Some(Steering {
-        aligned: masks.values().zip(&completions).filter(|&pair| is_aligned(pair)).count(),
+        aligned: masks
+            .values()
+            .zip(&completions)
+            .filter(|&pair| is_aligned(pair))
+            .count(),
         queues: masks.len(),
-        once: topology.online.iter().filter(|&cpu| times(cpu) == 1).count(),
+        once: topology
+            .online
+            .iter()
+            .filter(|&cpu| times(cpu) == 1)
+            .count(),
     })
 }
 
@@ -208,12 +240,17 @@ impl<'a> Seats<'a> {
             l3: among(&topology.l3_domains, cpu),
             node: topology.node_of(cpu),
         };
-        Self { topology, by_cpu: topology.online.iter().map(|cpu| (cpu, seat(cpu))).collect() }
+        Self {
+            topology,
+            by_cpu: topology.online.iter().map(|cpu| (cpu, seat(cpu))).collect(),
+        }
     }
 
     /// How far one CPU is from another: itself, its core, its L3 domain, its node, then by the distance of nodes.
     fn distance(&self, from: u32, to: u32) -> u32 {
-        let (Some(a), Some(b)) = (self.by_cpu.get(&from), self.by_cpu.get(&to)) else { return u32::MAX };
+        let (Some(a), Some(b)) = (self.by_cpu.get(&from), self.by_cpu.get(&to)) else {
+            return u32::MAX;
+        };
         match (a.node, b.node) {
             _ if from == to => 0,
             _ if a.core == b.core => 1,

@@ -41,11 +41,16 @@ pub const TOOLS: [(&str, &str); 10] = [
 /// A machine after the writes of a recording. Panics at one that the machine has no place for.
 pub fn replay(recording: &str, facts: &Facts) -> State {
     let mut state = State::found(facts);
-    let mut lines = recording.lines().filter_map(|line| line.strip_prefix(facts.name)?.strip_prefix(':'));
-    let writes = lines.next().unwrap_or_else(|| panic!("{}: not recorded", facts.name));
+    let mut lines = recording
+        .lines()
+        .filter_map(|line| line.strip_prefix(facts.name)?.strip_prefix(':'));
+    let writes = lines
+        .next()
+        .unwrap_or_else(|| panic!("{}: not recorded", facts.name));
     assert_eq!(lines.next(), None, "{}: recorded twice", facts.name);
     for word in writes.split_whitespace() {
-        apply(&mut state, word).unwrap_or_else(|| panic!("{}: {word} has no place there", facts.name));
+        apply(&mut state, word)
+            .unwrap_or_else(|| panic!("{}: {word} has no place there", facts.name));
     }
     state
 }

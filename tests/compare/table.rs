@@ -61,17 +61,23 @@ impl Table {
         let machine = |facts: &Facts| MachineSpec {
             name: facts.name,
             nicpin: measure(facts, &State::planned(facts)),
-            tools: TOOLS.iter().map(|(_, recording)| tool(facts, recording)).collect(),
+            tools: TOOLS
+                .iter()
+                .map(|(_, recording)| tool(facts, recording))
+                .collect(),
         };
-        Self { machines: machines.iter().map(machine).collect() }
+        Self {
+            machines: machines.iter().map(machine).collect(),
+        }
     }
 
     /// The cells in which a tool is ahead of nicpin and pays nothing for it.
     pub fn ahead(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         let of = |machine: &MachineSpec, tool: usize| {
             let cells = machine.cells(tool).filter(|cell| cell.mark() == "!");
-            let columns: Vec<_> =
-                cells.map(|cell| (machine.name, TOOLS[tool].0, COLUMNS[cell.column])).collect();
+            let columns: Vec<_> = cells
+                .map(|cell| (machine.name, TOOLS[tool].0, COLUMNS[cell.column]))
+                .collect();
             columns
         };
         self.machines
@@ -89,7 +95,11 @@ impl Table {
     /// The rows of some machines.
     pub fn of_machines(&self, names: &[&str]) -> String {
         let mut text = line("", COLUMNS.map(str::to_owned));
-        for machine in self.machines.iter().filter(|machine| names.contains(&machine.name)) {
+        for machine in self
+            .machines
+            .iter()
+            .filter(|machine| names.contains(&machine.name))
+        {
             text += &format!("{}\n", machine.name);
             text += &line("  nicpin", machine.nicpin.map(|value| value.to_string()));
             for (at, (tool, _)) in TOOLS.iter().enumerate() {
@@ -113,7 +123,11 @@ impl Table {
                 counts[cell.column].0 += usize::from(cell.is_behind());
                 counts[cell.column].1 += usize::from(cell.is_ahead());
             }
-            let places = self.machines.iter().filter(|machine| machine.tools[at].is_some()).count();
+            let places = self
+                .machines
+                .iter()
+                .filter(|machine| machine.tools[at].is_some())
+                .count();
             let cells = counts.map(|(wins, losses)| match losses {
                 0 => wins.to_string(),
                 _ => format!("{wins} ({losses})"),
@@ -129,7 +143,11 @@ impl MachineSpec {
     fn cells(&self, tool: usize) -> impl Iterator<Item = Cell<'_>> {
         let row = self.tools[tool].iter();
         row.flat_map(move |tool| {
-            (0..COLUMNS.len()).map(move |column| Cell { tool, nicpin: &self.nicpin, column })
+            (0..COLUMNS.len()).map(move |column| Cell {
+                tool,
+                nicpin: &self.nicpin,
+                column,
+            })
         })
     }
 }

@@ -9,7 +9,16 @@ pub struct Page {
 }
 
 /// The directories of the repository that pages name.
-const TOP: [&str; 8] = ["src/", "tests/", "docs/", "dist/", "fixtures/", "benches/", "examples/", ".ci/"];
+const TOP: [&str; 8] = [
+    "src/",
+    "tests/",
+    "docs/",
+    "dist/",
+    "fixtures/",
+    "benches/",
+    "examples/",
+    ".ci/",
+];
 
 impl Page {
     /// A complaint about this page.
@@ -20,7 +29,9 @@ impl Page {
     /// The targets of links and pictures.
     pub fn links(&self) -> Vec<&str> {
         let ends = self.text.split("](").skip(1);
-        ends.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
+        ends.filter_map(|rest| rest.split_once(')'))
+            .map(|(target, _)| target)
+            .collect()
     }
 
     /// The names of its headings in links: in lower case, with hyphens in place of blanks, without other signs.
@@ -29,30 +40,42 @@ impl Page {
         titles
             .map(|title| {
                 let title = title.trim_start_matches('#').trim().to_lowercase();
-                let kept =
-                    title.chars().filter(|sign| sign.is_alphanumeric() || [' ', '-', '_'].contains(sign));
-                kept.map(|sign| if sign == ' ' { '-' } else { sign }).collect()
+                let kept = title
+                    .chars()
+                    .filter(|sign| sign.is_alphanumeric() || [' ', '-', '_'].contains(sign));
+                kept.map(|sign| if sign == ' ' { '-' } else { sign })
+                    .collect()
             })
             .collect()
     }
 
     /// Paths and patterns of paths in the repository, without those that stand for any name (`fixtures/NAME`).
     pub fn paths(&self) -> Vec<&str> {
-        let words = self.text.split(|sign: char| sign.is_whitespace() || "`()[]\"',;|".contains(sign));
+        let words = self
+            .text
+            .split(|sign: char| sign.is_whitespace() || "`()[]\"',;|".contains(sign));
         let any_name = |path: &str| {
-            path.split('/').any(|part| part.len() > 1 && part.chars().all(|sign| sign.is_ascii_uppercase()))
+            path.split('/')
+                .any(|part| part.len() > 1 && part.chars().all(|sign| sign.is_ascii_uppercase()))
         };
         let words = words.map(|word| word.trim_end_matches(['.', ':', '/']));
-        words.filter(|word| TOP.iter().any(|top| word.starts_with(top)) && !any_name(word)).collect()
+        words
+            .filter(|word| TOP.iter().any(|top| word.starts_with(top)) && !any_name(word))
+            .collect()
     }
 
     /// The tests that rows of tables name in backquotes, by their function.
     pub fn tests(&self) -> Vec<&str> {
-        let rows = self.text.lines().filter(|line| line.starts_with('|') && line.contains("`tests/"));
+        let rows = self
+            .text
+            .lines()
+            .filter(|line| line.starts_with('|') && line.contains("`tests/"));
         let quoted = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
         let is_name = |word: &&str| {
             word.matches('_').count() > 1
-                && word.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
+                && word
+                    .chars()
+                    .all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
         };
         quoted.filter(is_name).collect()
     }
@@ -101,12 +124,19 @@ impl Page {
     /// Command lines in backquotes within the text.
     pub fn quoted_commands(&self) -> Vec<String> {
         let code: BTreeSet<usize> = self.code().into_iter().map(|(number, ..)| number).collect();
-        let text = self.text.lines().enumerate().filter(|(number, _)| !code.contains(number));
-        let text: Vec<&str> = text.map(|(_, line)| line).filter(|line| !line.starts_with("```")).collect();
+        let text = self
+            .text
+            .lines()
+            .enumerate()
+            .filter(|(number, _)| !code.contains(number));
+        let text: Vec<&str> = text
+            .map(|(_, line)| line)
+            .filter(|line| !line.starts_with("```"))
+            .collect();
         let text = text.join("\n");
         let quoted = text.split('`').skip(1).step_by(2);
-        let commands =
-            quoted.filter(|quoted| quoted.starts_with("nicpin ") || quoted.starts_with("sudo nicpin "));
+        let commands = quoted
+            .filter(|quoted| quoted.starts_with("nicpin ") || quoted.starts_with("sudo nicpin "));
         commands.map(|command| command.replace('\n', " ")).collect()
     }
 
@@ -118,7 +148,11 @@ impl Page {
         for (number, line) in self.text.lines().enumerate() {
             let bare = line.trim_start();
             if let Some(language) = bare.strip_prefix("```") {
-                fence = if fence.is_some() { None } else { Some(language.trim()) };
+                fence = if fence.is_some() {
+                    None
+                } else {
+                    Some(language.trim())
+                };
             } else if let Some(language) = fence {
                 code.push((number, language, line));
             } else if let Some(line) = line.strip_prefix("    ").filter(|_| indents) {

@@ -21,24 +21,31 @@ const RUNNERS: [&str; 14] = [
 /// The arguments of each nicpin that a line starts.
 pub fn commands(line: &str) -> Vec<Vec<String>> {
     let all = simple_commands(line);
-    let of_loop = all.iter().find(|words| words.first().is_some_and(|word| word == "for") && words.len() > 3);
+    let of_loop = all
+        .iter()
+        .find(|words| words.first().is_some_and(|word| word == "for") && words.len() > 3);
     let variable = of_loop.map(|words| (format!("${}", words[1]), words[3].clone()));
     let value = |word: String| match &variable {
         Some((name, value)) if *name == word => value.clone(),
         _ => word,
     };
     let started = all.iter().filter_map(|words| arguments(words));
-    started.map(|words| words.into_iter().map(value).collect()).collect()
+    started
+        .map(|words| words.into_iter().map(value).collect())
+        .collect()
 }
 
 /// The arguments of nicpin, if a simple command starts it.
 fn arguments(words: &[String]) -> Option<Vec<String>> {
     let is_before = |word: &String| {
-        ["do", "then", "else", "if", "while", "until", "!", "time", "exec", "env", "$"]
-            .contains(&word.as_str())
-            || word
-                .split_once('=')
-                .is_some_and(|(name, _)| name.chars().all(|sign| sign.is_ascii_uppercase() || sign == '_'))
+        [
+            "do", "then", "else", "if", "while", "until", "!", "time", "exec", "env", "$",
+        ]
+        .contains(&word.as_str())
+            || word.split_once('=').is_some_and(|(name, _)| {
+                name.chars()
+                    .all(|sign| sign.is_ascii_uppercase() || sign == '_')
+            })
     };
     let at = words.iter().position(|word| !is_before(word))?;
     let words = &words[at..];
@@ -56,8 +63,17 @@ fn arguments(words: &[String]) -> Option<Vec<String>> {
         // `sudo install target/release/nicpin /usr/bin/nicpin` starts no nicpin.
         let at = words.iter().position(is_nicpin)?;
         let other = words[1..at].iter().any(|word| {
-            ["install", "rm", "apt", "apt-get", "dnf", "systemctl", "cp", "journalctl"]
-                .contains(&word.as_str())
+            [
+                "install",
+                "rm",
+                "apt",
+                "apt-get",
+                "dnf",
+                "systemctl",
+                "cp",
+                "journalctl",
+            ]
+            .contains(&word.as_str())
         });
         (!other).then(|| words[at + 1..].to_vec())
     } else {

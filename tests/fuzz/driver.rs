@@ -17,10 +17,17 @@ use libfuzzer_sys::fuzz_target;
 
 static TARGET: LazyLock<targets::Target> = LazyLock::new(|| {
     let name = std::env::var("NICPIN_FUZZ_TARGET").expect("NICPIN_FUZZ_TARGET names a target");
-    let target = *targets::TARGETS.iter().find(|target| target.name == name).expect("there is such a target");
+    let target = *targets::TARGETS
+        .iter()
+        .find(|target| target.name == name)
+        .expect("there is such a target");
     if let Some(directory) = std::env::var_os("NICPIN_FUZZ_SEEDS") {
         for (at, seed) in seeds::of(target.name).iter().enumerate() {
-            std::fs::write(std::path::Path::new(&directory).join(format!("seed-{at}")), seed).unwrap();
+            std::fs::write(
+                std::path::Path::new(&directory).join(format!("seed-{at}")),
+                seed,
+            )
+            .unwrap();
         }
         std::process::exit(0);
     }

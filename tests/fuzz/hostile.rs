@@ -91,10 +91,28 @@ const COMMANDS: [&[&str]; 17] = [
     &["status", "--format", "json"],
     &["plan"],
     &["plan", "-v", "--rfs", "32768", "--rps", "0-3"],
-    &["plan", "--format", "json", "--scope", "all", "--channels", "auto"],
+    &[
+        "plan",
+        "--format",
+        "json",
+        "--scope",
+        "all",
+        "--channels",
+        "auto",
+    ],
     &["plan", "--format", "sh", "--scope", "remote"],
     &["plan", "node:0", "--if-present"],
-    &["plan", "--explain", "--avoid-exclusive", "--rss", "candidates", "--xps", "rxqs", "--rfs", "4096"],
+    &[
+        "plan",
+        "--explain",
+        "--avoid-exclusive",
+        "--rss",
+        "candidates",
+        "--xps",
+        "rxqs",
+        "--rfs",
+        "4096",
+    ],
     &["check"],
     &["check", "--format", "json"],
     &["check", "--format", "prometheus"],
@@ -111,14 +129,20 @@ struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
     fn next(&mut self) -> usize {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        let Some((first, rest)) = self.0.split_first() else {
+            return 0;
+        };
         self.0 = rest;
         usize::from(*first)
     }
 
     /// A number below a limit.
     fn below(&mut self, limit: usize) -> usize {
-        (if limit > 256 { self.next() << 8 | self.next() } else { self.next() }) % limit.max(1)
+        (if limit > 256 {
+            self.next() << 8 | self.next()
+        } else {
+            self.next()
+        }) % limit.max(1)
     }
 
     fn of(&mut self, texts: &[&'static str]) -> &'static str {
@@ -136,20 +160,32 @@ impl<'a> Bytes<'a> {
 /// The text with one of its numbers replaced.
 fn renumbered(text: &str, which: usize, number: &str) -> String {
     let is_start = |at: &usize| {
-        text.as_bytes()[*at].is_ascii_digit() && (*at == 0 || !text.as_bytes()[*at - 1].is_ascii_digit())
+        text.as_bytes()[*at].is_ascii_digit()
+            && (*at == 0 || !text.as_bytes()[*at - 1].is_ascii_digit())
     };
     let starts: Vec<usize> = (0..text.len()).filter(is_start).collect();
-    let Some(&start) = starts.get(which % starts.len().max(1)) else { return text.to_owned() };
-    let end = text[start..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |length| start + length);
+    let Some(&start) = starts.get(which % starts.len().max(1)) else {
+        return text.to_owned();
+    };
+    let end = text[start..]
+        .find(|c: char| !c.is_ascii_digit())
+        .map_or(text.len(), |length| start + length);
     format!("{}{number}{}", &text[..start], &text[end..])
 }
 
 /// The files and links of a machine by path; a link's text begins with `->`.
 fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
-    let bases = [seeds::SMALL_MACHINE, include_str!("bases/bond.txt"), include_str!("bases/vmbus.txt")];
+    let bases = [
+        seeds::SMALL_MACHINE,
+        include_str!("bases/bond.txt"),
+        include_str!("bases/vmbus.txt"),
+    ];
     let mut machine: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for line in bases[bytes.below(bases.len())].lines() {
-        if let Some((path, target)) = line.split_once("->").filter(|(path, _)| !path.contains('=')) {
+        if let Some((path, target)) = line
+            .split_once("->")
+            .filter(|(path, _)| !path.contains('='))
+        {
             machine.insert(path.to_owned(), format!("->{target}").into_bytes());
         } else if let Some((path, text)) = line.split_once('=') {
             machine.insert(path.to_owned(), text.replace("\\n", "\n").into_bytes());
@@ -166,7 +202,11 @@ fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
 
 fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
     let at = bytes.below(machine.len());
-    let Some((path, text)) = machine.iter().nth(at).map(|(path, text)| (path.clone(), text.clone())) else {
+    let Some((path, text)) = machine
+        .iter()
+        .nth(at)
+        .map(|(path, text)| (path.clone(), text.clone()))
+    else {
         return;
     };
     let words = String::from_utf8_lossy(&text).into_owned();
@@ -174,8 +214,18 @@ fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
         0 => _ = machine.insert(path, format!("{}\n", bytes.of(&NUMBERS)).into_bytes()),
         1 => _ = machine.insert(path, bytes.of(&STRANGE).as_bytes().to_vec()),
         2 => _ = machine.insert(path, bytes.take(200).to_vec()),
-        3 => _ = machine.insert(path, bytes.of(&STRANGE).repeat(bytes.below(4096)).into_bytes()),
-        4 => _ = machine.insert(path, renumbered(&words, bytes.next(), bytes.of(&NUMBERS)).into_bytes()),
+        3 => {
+            _ = machine.insert(
+                path,
+                bytes.of(&STRANGE).repeat(bytes.below(4096)).into_bytes(),
+            )
+        }
+        4 => {
+            _ = machine.insert(
+                path,
+                renumbered(&words, bytes.next(), bytes.of(&NUMBERS)).into_bytes(),
+            )
+        }
         5 => {
             machine.remove(&path);
             machine.insert(renumbered(&path, bytes.next(), bytes.of(&NUMBERS)), text);
@@ -183,28 +233,50 @@ fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
         6 => {
             machine.remove(&path);
             let (above, name) = path.rsplit_once('/').unwrap_or_default();
-            let between = if bytes.below(2) == 0 { "/x" } else { bytes.of(&STRANGE) };
-            machine.insert(format!("{above}{}/{name}", between.repeat(bytes.below(80))), text);
+            let between = if bytes.below(2) == 0 {
+                "/x"
+            } else {
+                bytes.of(&STRANGE)
+            };
+            machine.insert(
+                format!("{above}{}/{name}", between.repeat(bytes.below(80))),
+                text,
+            );
         }
         7 => _ = machine.remove(&path),
         8 => {
             let (which, count) = (bytes.next(), bytes.below(600));
-            let copies =
-                (0..count).map(|number| (renumbered(&path, which, &number.to_string()), text.clone()));
+            let copies = (0..count)
+                .map(|number| (renumbered(&path, which, &number.to_string()), text.clone()));
             machine.extend(copies.collect::<Vec<_>>());
         }
         9 => {
-            let target = machine.keys().nth(bytes.below(machine.len())).cloned().unwrap_or_default();
+            let target = machine
+                .keys()
+                .nth(bytes.below(machine.len()))
+                .cloned()
+                .unwrap_or_default();
             let up = "../".repeat(bytes.below(40));
-            machine.insert(path, format!("->{up}{}", target.trim_start_matches('/')).into_bytes());
+            machine.insert(
+                path,
+                format!("->{up}{}", target.trim_start_matches('/')).into_bytes(),
+            );
         }
         10 => {
             let text = [bytes.of(&STRANGE), bytes.of(&NUMBERS), bytes.of(&STRANGE)].concat();
-            let text = if bytes.below(2) == 0 { text.into_bytes() } else { bytes.take(250).to_vec() };
+            let text = if bytes.below(2) == 0 {
+                text.into_bytes()
+            } else {
+                bytes.take(250).to_vec()
+            };
             machine.insert(bytes.of(&FILES).to_owned(), text);
         }
         _ => {
-            let other = machine.values().nth(bytes.below(machine.len())).cloned().unwrap_or_default();
+            let other = machine
+                .values()
+                .nth(bytes.below(machine.len()))
+                .cloned()
+                .unwrap_or_default();
             machine.insert(path, [text, other].concat());
         }
     }
@@ -220,7 +292,11 @@ fn capture(machine: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
         // What tar cannot hold is no file of any machine.
         let _ = if let Some(target) = text.strip_prefix(b"->") {
             header.set_entry_type(tar::EntryType::Symlink);
-            archive.append_link(&mut header, path, String::from_utf8_lossy(target).into_owned())
+            archive.append_link(
+                &mut header,
+                path,
+                String::from_utf8_lossy(target).into_owned(),
+            )
         } else {
             header.set_size(text.len() as u64);
             archive.append_data(&mut header, path, text.as_slice())
@@ -233,27 +309,44 @@ fn capture(machine: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
 pub(crate) fn run(data: &[u8]) {
     let mut bytes = Bytes(data);
     let machine = machine(&mut bytes);
-    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("there is a place");
+    let dir = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("there is a place");
     let (file, copy) = (dir.path().join("capture"), dir.path().join("copy"));
     std::fs::write(&file, capture(&machine)).expect("there is space");
-    let (file, copy) = (file.to_str().expect("a path"), copy.to_str().expect("a path"));
+    let (file, copy) = (
+        file.to_str().expect("a path"),
+        copy.to_str().expect("a path"),
+    );
     for command in COMMANDS {
         let started = cpu_time();
         let mut args = [&["nicpin"], command].concat();
         if command.contains(&"capture") {
             args.push(copy);
         }
-        let cli = Cli::try_parse_from(args.into_iter().chain(["--root", file])).expect("a command line");
+        let cli =
+            Cli::try_parse_from(args.into_iter().chain(["--root", file])).expect("a command line");
         let mut out = String::new();
         let result = commands::run(&cli, &mut out);
-        let error = result.err().map(|error| render::message(&format!("{error:#}"))).unwrap_or_default();
-        assert!(error.lines().count() <= 1 && error.chars().count() <= 4003, "{command:?}: {error}");
+        let error = result
+            .err()
+            .map(|error| render::message(&format!("{error:#}")))
+            .unwrap_or_default();
+        assert!(
+            error.lines().count() <= 1 && error.chars().count() <= 4003,
+            "{command:?}: {error}"
+        );
         for text in [&out, &error] {
             assert!(
                 matches!(render::printable(text), std::borrow::Cow::Borrowed(_)),
                 "{command:?}: {text:?}"
             );
-            assert!(!text.lines().any(|line| line.trim_start().starts_with("FAKE")), "{command:?}: {text}");
+            assert!(
+                !text
+                    .lines()
+                    .any(|line| line.trim_start().starts_with("FAKE")),
+                "{command:?}: {text}"
+            );
         }
         if command.contains(&"json") && error.is_empty() {
             serde_json::from_str::<serde_json::Value>(&out).expect("JSON");
@@ -278,16 +371,30 @@ fn cpu_time() -> Duration {
 fn measure(file: &str) {
     let (Ok(root), Ok(other)) = (
         Root::open(file.as_ref()),
-        Root::read_capture("other".as_ref(), &mut &*targets::compressed(&targets::tar(seeds::SMALL_MACHINE))),
+        Root::read_capture(
+            "other".as_ref(),
+            &mut &*targets::compressed(&targets::tar(seeds::SMALL_MACHINE)),
+        ),
     ) else {
         return;
     };
-    let Ok(host) = nicpin::read::machine(&root, nicpin::read::Wants::default()) else { return };
+    let Ok(host) = nicpin::read::machine(&root, nicpin::read::Wants::default()) else {
+        return;
+    };
     let plan = targets::planned(&host, &nicpin::policy::Policy::default());
-    let subjects: Vec<MeasuredInterface> = plan.interfaces.iter().map(MeasuredInterface::planned).collect();
+    let subjects: Vec<MeasuredInterface> = plan
+        .interfaces
+        .iter()
+        .map(MeasuredInterface::planned)
+        .collect();
     let wanted: CounterSelection = MeasuredInterface::wanted(&subjects);
     let began = Instant::now();
-    let (Ok(from), Ok(to)) = (sample(&other, &wanted, began), sample(&root, &wanted, began)) else { return };
+    let (Ok(from), Ok(to)) = (
+        sample(&other, &wanted, began),
+        sample(&root, &wanted, began),
+    ) else {
+        return;
+    };
     for (from, to) in [(&from, &to), (&to, &from), (&to, &to)] {
         let mut growth = Growth::between(from, to);
         growth.add(&growth.clone());

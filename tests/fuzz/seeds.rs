@@ -64,24 +64,37 @@ pub(crate) const SMALL_MACHINE: &str = "\
 pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
     let text = |ends: &[&str]| -> BTreeSet<Vec<u8>> {
         let files = machines().into_iter().flat_map(|machine| files(&machine));
-        let wanted = files.filter(|path| ends.iter().any(|end| path.to_string_lossy().ends_with(end)));
+        let wanted =
+            files.filter(|path| ends.iter().any(|end| path.to_string_lossy().ends_with(end)));
         wanted.map(|path| fs::read(path).unwrap()).collect()
     };
-    let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .collect::<Vec<_>>()
+    };
     let mut seeds = match target {
         "cpulist" => text(&["list", "/online", "/possible"]),
         "cpumask" => text(&["affinity", "_cpus"]),
         "interrupts" => text(&["/interrupts"]),
-        "policy" => [top().join("dist/nicpin.toml"), top().join("fixtures/policies/x460-group.toml")]
-            .map(|path| fs::read(path).unwrap())
-            .into(),
+        "policy" => [
+            top().join("dist/nicpin.toml"),
+            top().join("fixtures/policies/x460-group.toml"),
+        ]
+        .map(|path| fs::read(path).unwrap())
+        .into(),
         "plan" => ["two-node", "two-socket-mlx4", "x460"]
             .map(|name| fs::read(top().join(format!("fixtures/expected/{name}.json"))).unwrap())
             .into(),
         "fleet" => [fs::read(top().join("fixtures/expected/two-node.json")).unwrap()].into(),
         "netlink" | "irqbalance" | "hostile" => BTreeSet::new(),
         "ethtool" => text(&["/channels"]),
-        "capture" => [targets::tar(SMALL_MACHINE), targets::compressed(&targets::tar(SMALL_MACHINE))].into(),
+        "capture" => [
+            targets::tar(SMALL_MACHINE),
+            targets::compressed(&targets::tar(SMALL_MACHINE)),
+        ]
+        .into(),
         "machine" => ["two-node", "two-socket-mlx4", "tg3-and-ixgbe"]
             .map(|name| in_text(&top().join("fixtures").join(name)).into_bytes())
             .into(),
@@ -132,7 +145,10 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
 /// The top of the project, from whichever package this is compiled in.
 pub(crate) fn top() -> PathBuf {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    above.map(Path::to_owned).find(|top| top.join("fixtures/two-node").is_dir()).unwrap()
+    above
+        .map(Path::to_owned)
+        .find(|top| top.join("fixtures/two-node").is_dir())
+        .unwrap()
 }
 
 fn machines() -> Vec<PathBuf> {
@@ -144,7 +160,9 @@ fn machines() -> Vec<PathBuf> {
 /// Every file and link below a directory; none where there is no such directory.
 fn files(directory: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    let Ok(entries) = fs::read_dir(directory) else { return found };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return found;
+    };
     for path in entries.map(|entry| entry.unwrap().path()) {
         if path.is_dir() && !path.is_symlink() {
             found.extend(files(&path));
@@ -161,7 +179,10 @@ fn in_text(tree: &Path) -> String {
         let name = format!("/{}", path.strip_prefix(tree).unwrap().display());
         match fs::read_link(&path) {
             Ok(target) => format!("{name}->{}\n", target.display()),
-            Err(_) => format!("{name}={}\n", fs::read_to_string(&path).unwrap().replace('\n', "\\n")),
+            Err(_) => format!(
+                "{name}={}\n",
+                fs::read_to_string(&path).unwrap().replace('\n', "\\n")
+            ),
         }
     };
     files(tree).into_iter().map(line).collect()

@@ -30,18 +30,54 @@ pub(crate) struct Target {
 
 /// All of them.
 pub(crate) const TARGETS: [Target; 12] = [
-    Target { name: "cpulist", run: |data| text(data, cpulist) },
-    Target { name: "cpumask", run: |data| text(data, cpumask) },
-    Target { name: "interrupts", run: |data| text(data, interrupts) },
-    Target { name: "policy", run: |data| text(data, policy) },
-    Target { name: "plan", run: plan },
-    Target { name: "netlink", run: |data| text(data, netlink) },
-    Target { name: "ethtool", run: |data| text(data, ethtool) },
-    Target { name: "irqbalance", run: |data| text(data, irqbalance) },
-    Target { name: "capture", run: capture },
-    Target { name: "fleet", run: |data| text(data, fleet) },
-    Target { name: "machine", run: |data| text(data, machine) },
-    Target { name: "hostile", run: super::hostile::run },
+    Target {
+        name: "cpulist",
+        run: |data| text(data, cpulist),
+    },
+    Target {
+        name: "cpumask",
+        run: |data| text(data, cpumask),
+    },
+    Target {
+        name: "interrupts",
+        run: |data| text(data, interrupts),
+    },
+    Target {
+        name: "policy",
+        run: |data| text(data, policy),
+    },
+    Target {
+        name: "plan",
+        run: plan,
+    },
+    Target {
+        name: "netlink",
+        run: |data| text(data, netlink),
+    },
+    Target {
+        name: "ethtool",
+        run: |data| text(data, ethtool),
+    },
+    Target {
+        name: "irqbalance",
+        run: |data| text(data, irqbalance),
+    },
+    Target {
+        name: "capture",
+        run: capture,
+    },
+    Target {
+        name: "fleet",
+        run: |data| text(data, fleet),
+    },
+    Target {
+        name: "machine",
+        run: |data| text(data, machine),
+    },
+    Target {
+        name: "hostile",
+        run: super::hostile::run,
+    },
 ];
 
 fn text(data: &[u8], target: fn(&str)) {
@@ -60,7 +96,9 @@ fn cpulist(text: &str) {
             assert_eq!(set.iter().count(), set.len());
             assert!(set.iter().all(|cpu| set.contains(cpu)));
             if let Some(last) = set.last() {
-                let mask = set.to_mask(MaskWidth::for_cpus(last + 1)).expect("the mask has room");
+                let mask = set
+                    .to_mask(MaskWidth::for_cpus(last + 1))
+                    .expect("the mask has room");
                 assert_eq!(CpuSet::parse_mask(&mask).as_ref(), Ok(&set));
                 // The width is in digits of four CPUs each, and at least one.
                 let narrower = set.to_mask(MaskWidth::for_cpus(last / 4 * 4));
@@ -75,13 +113,22 @@ fn cpulist(text: &str) {
 fn cpumask(text: &str) {
     match MaskFile::parse(text) {
         Ok(file) => {
-            let written = file.cpus.to_mask(file.width).expect("a mask has room for its own CPUs");
+            let written = file
+                .cpus
+                .to_mask(file.width)
+                .expect("a mask has room for its own CPUs");
             let back = MaskFile::parse(&written).expect("what is written can be read");
             assert_eq!((&back.cpus, back.width), (&file.cpus, file.width));
             assert_eq!(back.cpus.to_mask(back.width).as_ref(), Some(&written));
             let groups: Vec<&str> = written.split(',').collect();
-            assert!(groups[1..].iter().all(|group| group.len() == 8) && (1..=8).contains(&groups[0].len()));
-            assert_eq!(CpuSet::parse_list(&file.cpus.to_string()).as_ref(), Ok(&file.cpus));
+            assert!(
+                groups[1..].iter().all(|group| group.len() == 8)
+                    && (1..=8).contains(&groups[0].len())
+            );
+            assert_eq!(
+                CpuSet::parse_list(&file.cpus.to_string()).as_ref(),
+                Ok(&file.cpus)
+            );
         }
         Err(error) => assert!(!error.to_string().contains('\n') && error.to_string().len() < 400),
     }
@@ -89,44 +136,68 @@ fn cpumask(text: &str) {
 
 /// Rows can be found by number; a text that the kernel could have printed from them gives the same rows.
 fn interrupts(text: &str) {
-    let Ok(read) = Interrupts::parse(text) else { return };
+    let Ok(read) = Interrupts::parse(text) else {
+        return;
+    };
     let cpus = Interrupts::cpus(text);
     assert!(!cpus.is_empty());
     let names = |row: InterruptRow<'_>| row.actions().collect::<Vec<_>>().join(", ");
     for row in read.rows() {
         assert_eq!(read.row(row.irq).map(|found| found.irq), Some(row.irq));
-        assert!(row.actions().all(|action| !action.is_empty() && !action.contains('\n')));
+        assert!(
+            row.actions()
+                .all(|action| !action.is_empty() && !action.contains('\n'))
+        );
     }
     let header: Vec<String> = cpus.iter().map(|cpu| format!(" CPU{cpu}")).collect();
     let mut printed = header.concat() + "\n";
     for row in read.rows() {
         let counts = " 0".repeat(cpus.len());
         // Names that begin or end in blanks, or are like the column before them, cannot be distinguished from it.
-        let is_column =
-            |action: &str| ["-edge", "-fasteoi", "-level"].iter().any(|end| action.ends_with(end));
-        let odd = |action: &str| action.contains("  ") || action.trim() != action || is_column(action);
+        let is_column = |action: &str| {
+            ["-edge", "-fasteoi", "-level"]
+                .iter()
+                .any(|end| action.ends_with(end))
+        };
+        let odd =
+            |action: &str| action.contains("  ") || action.trim() != action || is_column(action);
         if row.actions().any(odd) {
             return;
         }
-        printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", row.irq, names(row));
+        printed += &format!(
+            " {}:{counts}  PCI-MSI 0-edge      {}\n",
+            row.irq,
+            names(row)
+        );
     }
     printed += " ERR: 0\n";
     let again = Interrupts::parse(&printed).expect("what the kernel would print can be read");
-    let all =
-        |read: &Interrupts| -> Vec<(u32, String)> { read.rows().map(|row| (row.irq, names(row))).collect() };
+    let all = |read: &Interrupts| -> Vec<(u32, String)> {
+        read.rows().map(|row| (row.irq, names(row))).collect()
+    };
     assert_eq!(all(&again), all(&read));
 }
 
 /// A policy plans a small machine without a panic, whatever it says, and the same way each time.
 fn policy(text: &str) {
-    let Ok(policy) = Policy::parse(text) else { return };
+    let Ok(policy) = Policy::parse(text) else {
+        return;
+    };
     if policy.check(8).is_ok() {
         let host = small_machine();
         let planned = planned(&host, &policy);
         assert_eq!(planned, self::planned(&host, &policy));
-        for write in planned.writes.iter().filter(|write| write.path.ends_with("affinity")) {
+        for write in planned
+            .writes
+            .iter()
+            .filter(|write| write.path.ends_with("affinity"))
+        {
             let cpus = CpuSet::parse_mask(&write.value.to_string()).expect("a write is a mask");
-            assert!(!cpus.is_empty() && cpus.is_subset(&host.topology.online), "{}", write.value);
+            assert!(
+                !cpus.is_empty() && cpus.is_subset(&host.topology.online),
+                "{}",
+                write.value
+            );
         }
     }
 }
@@ -135,49 +206,76 @@ fn policy(text: &str) {
 /// says,
 /// applying it writes what the machine has, and vectors to CPUs that run.
 fn plan(data: &[u8]) {
-    if let Some(stored) = std::str::from_utf8(data).ok().and_then(|text| stored::parse(text).ok()) {
+    if let Some(stored) = std::str::from_utf8(data)
+        .ok()
+        .and_then(|text| stored::parse(text).ok())
+    {
         let host = small_machine();
         let fitted = stored::fit(&stored, &host);
-        assert_eq!(stored::fit(&fitted.plan, &host).plan.writes, fitted.plan.writes);
-        let root = Root::open(&super::seeds::top().join("fixtures/two-node")).expect("two-node is there");
+        assert_eq!(
+            stored::fit(&fitted.plan, &host).plan.writes,
+            fitted.plan.writes
+        );
+        let root =
+            Root::open(&super::seeds::top().join("fixtures/two-node")).expect("two-node is there");
         for write in &fitted.plan.writes {
             assert!(root.exists(&write.path), "{}", write.path);
             if write.path.ends_with("affinity") {
                 let cpus = CpuSet::parse_mask(&write.value.to_string()).expect("a write is a mask");
-                assert!(!cpus.is_empty() && cpus.is_subset(&host.topology.online), "{}", write.value);
+                assert!(
+                    !cpus.is_empty() && cpus.is_subset(&host.topology.online),
+                    "{}",
+                    write.value
+                );
             }
         }
     }
-    let Ok(plan) = serde_json::from_slice::<Plan>(data) else { return };
+    let Ok(plan) = serde_json::from_slice::<Plan>(data) else {
+        return;
+    };
     let printed = render::json(&plan).expect("a plan can be printed");
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
     assert_eq!(render::json(&back).expect("a plan can be printed"), printed);
-    let texts =
-        [render::table::plan(&plan, true, true), render::explain::plan(&plan), render::sh::plan(&plan)];
+    let texts = [
+        render::table::plan(&plan, true, true),
+        render::explain::plan(&plan),
+        render::sh::plan(&plan),
+    ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
-    assert!(render::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty());
+    assert!(
+        render::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty()
+    );
 }
 
 /// Each host that is read is in one list of one plan, and no name is two.
 fn fleet(text: &str) {
     let (mut tally, mut read) = (Tally::default(), 0);
     let mut take = |printed| {
-        let Printed::Document(document) = printed else { return };
+        let Printed::Document(document) = printed else {
+            return;
+        };
         for (name, host) in Host::parse(&document.text).unwrap_or_default() {
             let Ok(host) = host else { continue };
-            tally.add(name.or(document.host.clone()).as_deref().unwrap_or("h"), host);
+            tally.add(
+                name.or(document.host.clone()).as_deref().unwrap_or("h"),
+                host,
+            );
             read += 1;
         }
     };
     let mut documents = Documents::new("f");
-    text.lines().for_each(|line| documents.line(line, &mut take));
+    text.lines()
+        .for_each(|line| documents.line(line, &mut take));
     documents.end(&mut take);
     let fleet = tally.report();
     let plans = fleet.classes.iter().flat_map(|class| &class.plans);
     let names: Vec<&str> = plans.flat_map(|plan| plan.hosts.iter().copied()).collect();
     assert_eq!((fleet.hosts, names.len()), (read, read));
     assert_eq!(fleet.planned + fleet.differ + fleet.undetermined, read);
-    assert!(names.iter().all(|name| !name.contains([',', '\n', ' '])), "{names:?}");
+    assert!(
+        names.iter().all(|name| !name.contains([',', '\n', ' '])),
+        "{names:?}"
+    );
     let printed = render::json(&fleet).expect("a report can be printed");
     serde_json::from_str::<serde_json::Value>(&printed).expect("a printed report is JSON");
     assert!(render::fleet::fleet(&fleet, true).ends_with('\n'));
@@ -185,7 +283,9 @@ fn fleet(text: &str) {
 
 /// A recorded answer is read back as it was printed.
 fn netlink(text: &str) {
-    let Ok(answer) = Netdev::parse(text) else { return };
+    let Ok(answer) = Netdev::parse(text) else {
+        return;
+    };
     let printed = answer.to_text();
     let back = Netdev::parse(&printed).expect("a printed answer can be read");
     assert_eq!(back.to_text(), printed);
@@ -196,16 +296,23 @@ fn netlink(text: &str) {
 
 /// As [`netlink`]; and a card has the channels that `ethtool -L` would give it.
 fn ethtool(text: &str) {
-    let Some(channels) = Channels::parse(text) else { return };
+    let Some(channels) = Channels::parse(text) else {
+        return;
+    };
     assert_eq!(Channels::parse(&channels.to_text()), Some(channels));
     assert_eq!(channels.difference(&channels), "");
     let more = channels.without_more();
-    assert_eq!((more.receiving(), more.difference(&channels)), (channels.receiving(), String::new()));
+    assert_eq!(
+        (more.receiving(), more.difference(&channels)),
+        (channels.receiving(), String::new())
+    );
 }
 
 /// What irqbalance answers is read back as it was printed, and names no IRQ that it did not name.
 fn irqbalance(text: &str) {
-    let Some(setup) = Setup::parse(text) else { return };
+    let Some(setup) = Setup::parse(text) else {
+        return;
+    };
     assert_eq!(Setup::parse(&setup.to_text()).as_ref(), Some(&setup));
     for irq in &setup.banned {
         let named = |word: &str| word.parse() == Ok(*irq);
@@ -231,26 +338,39 @@ fn machine(text: &str) {
 /// that is something else.
 fn read_and_plan(capture: &[u8]) {
     let name = Path::new("capture");
-    let (Ok(root), Ok(again)) =
-        (Root::read_capture(name, &mut &*capture), Root::read_capture(name, &mut &*capture))
-    else {
+    let (Ok(root), Ok(again)) = (
+        Root::read_capture(name, &mut &*capture),
+        Root::read_capture(name, &mut &*capture),
+    ) else {
         return;
     };
     let host = nicpin::read::machine(&root, nicpin::read::Wants::default());
-    match (host, nicpin::read::machine(&again, nicpin::read::Wants::default())) {
+    match (
+        host,
+        nicpin::read::machine(&again, nicpin::read::Wants::default()),
+    ) {
         (Ok(host), Ok(again)) => {
             assert_eq!(host, again);
             let planned = planned(&host, &Policy::default());
             assert_eq!(planned, self::planned(&host, &Policy::default()));
             // A thread is named by its directory in /proc, which a tree does not have.
-            let mut files = planned.writes.iter().filter(|write| write.kind != WriteKind::NapiThread);
+            let mut files = planned
+                .writes
+                .iter()
+                .filter(|write| write.kind != WriteKind::NapiThread);
             assert!(files.all(|write| root.exists(&write.path)));
             let script = render::sh::plan(&planned);
             let known = |line: &str| {
-                ["#", "echo ", "ethtool -", "taskset -p "].iter().any(|word| line.starts_with(word))
+                ["#", "echo ", "ethtool -", "taskset -p "]
+                    .iter()
+                    .any(|word| line.starts_with(word))
             };
             assert!(script.lines().all(known), "{script}");
-            plan(render::json(&planned).expect("a plan can be printed").as_bytes());
+            plan(
+                render::json(&planned)
+                    .expect("a plan can be printed")
+                    .as_bytes(),
+            );
         }
         (Err(error), Err(again)) => {
             assert_eq!(error.to_string(), again.to_string());
@@ -304,5 +424,7 @@ pub(crate) fn tar(text: &str) -> Vec<u8> {
 /// As a capture is compressed.
 pub(crate) fn compressed(bytes: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
-    gzip.write_all(bytes).and_then(|()| gzip.finish()).expect("memory takes every byte")
+    gzip.write_all(bytes)
+        .and_then(|()| gzip.finish())
+        .expect("memory takes every byte")
 }

@@ -41,8 +41,15 @@ struct Card {
 fn cards() -> impl Strategy<Value = Card> {
     let queues = prop_oneof![1_u32..5, 1_u32..24];
     let more = proptest::option::weighted(0.8, prop_oneof![Just(0_u32), 0_u32..3]);
-    let card =
-        (proptest::option::weighted(0.8, 0_u32..9), queues, 0_u64..4, 0_u32..3, any::<bool>(), more, 0..8);
+    let card = (
+        proptest::option::weighted(0.8, 0_u32..9),
+        queues,
+        0_u64..4,
+        0_u32..3,
+        any::<bool>(),
+        more,
+        0..8,
+    );
     card.prop_map(|(node, queues, pcie, idle, split, more, kind)| Card {
         node,
         queues,
@@ -56,19 +63,30 @@ fn cards() -> impl Strategy<Value = Card> {
 
 impl Card {
     fn add(&self, host: &mut Machine) {
-        add(host, &format!("eth{}", host.interfaces.len()), self.node, self.queues);
+        add(
+            host,
+            &format!("eth{}", host.interfaces.len()),
+            self.node,
+            self.queues,
+        );
         let interface = host.interfaces.last_mut().unwrap();
         interface.device.pcie_mtps = self.pcie * 8000;
         let active = self.queues.saturating_sub(self.idle).max(1) as usize;
         interface.rx_queues.truncate(active);
         interface.tx_queues.truncate(active);
         let combined = u32::try_from(active).unwrap();
-        interface.channels =
-            self.more.map(|more| Channels { combined, max_combined: combined + more, ..Channels::default() });
+        interface.channels = self.more.map(|more| Channels {
+            combined,
+            max_combined: combined + more,
+            ..Channels::default()
+        });
         interface.device.parent = self.is_virtual.then(|| "0000:00:1f.0".to_owned());
         if self.split {
-            let tx =
-                interface.vectors.iter().map(|v| Vector { irq: v.irq + 150, role: Role::Tx, ..v.clone() });
+            let tx = interface.vectors.iter().map(|v| Vector {
+                irq: v.irq + 150,
+                role: Role::Tx,
+                ..v.clone()
+            });
             let tx: Vec<_> = tx.collect();
             interface.vectors.iter_mut().for_each(|v| v.role = Role::Rx);
             interface.vectors.extend(tx);
@@ -78,7 +96,8 @@ impl Card {
 
 fn bare_machines() -> impl Strategy<Value = Machine> {
     let shape = (0_u32..9, 1_u32..9, 1_u32..3, 1_u32..5);
-    let cpus = |most| btree_set(0_u32..128, 0..most).prop_map(|cpus| cpus.into_iter().collect::<CpuSet>());
+    let cpus =
+        |most| btree_set(0_u32..128, 0..most).prop_map(|cpus| cpus.into_iter().collect::<CpuSet>());
     let speeds = prop_oneof![Just(Vec::new()), vec(0_usize..3, 1..72)];
     (shape, cpus(12), cpus(8), cpus(6), speeds, any::<bool>()).prop_map(
         |((nodes, cores, threads, per_l3), isolated, nohz_full, offline, speeds, by_domain)| {
@@ -98,9 +117,18 @@ fn bare_machines() -> impl Strategy<Value = Machine> {
 
 /// Machines of any size and numbering: up to 4,096 CPUs on up to 32 nodes, with up to 32 cards.
 pub fn large_machines() -> impl Strategy<Value = Machine> {
-    let shape = (0_u32..33, 1_u32..65, 1_u32..5, 1_u32..17, 0_usize..33, any::<u32>());
+    let shape = (
+        0_u32..33,
+        1_u32..65,
+        1_u32..5,
+        1_u32..17,
+        0_usize..33,
+        any::<u32>(),
+    );
     shape.prop_map(|(nodes, cores, threads, per_l3, cards, seed)| {
-        let cores = (4096 / threads).checked_div(nodes).map_or(cores * 4, |most| cores.min(most));
+        let cores = (4096 / threads)
+            .checked_div(nodes)
+            .map_or(cores * 4, |most| cores.min(most));
         let mut host = machine(nodes.max(1), cores.max(1), threads, per_l3);
         let mut random = seed;
         let mut next = |end: u32| {
@@ -128,7 +156,11 @@ pub fn large_machines() -> impl Strategy<Value = Machine> {
         for at in 0..cards {
             let node = Some(next(nodes + 2)).filter(|&node| node <= nodes);
             // Where all CPUs are candidates, each queue takes the planner longer.
-            let most = if node.is_some_and(|node| node < nodes) { 64 } else { 8 };
+            let most = if node.is_some_and(|node| node < nodes) {
+                64
+            } else {
+                8
+            };
             add(&mut host, &format!("eth{at}"), node, 1 + next(most));
             host.interfaces[at].device.pcie_mtps = u64::from(next(4)) * 8000;
         }
@@ -140,7 +172,11 @@ pub fn large_machines() -> impl Strategy<Value = Machine> {
 fn set_speeds(host: &mut Machine, speeds: &[usize], by_domain: bool) {
     let topology = &mut host.topology;
     let mut classes = vec![CpuSet::new(); 3];
-    let groups = if by_domain { &topology.l3_domains } else { &topology.cores };
+    let groups = if by_domain {
+        &topology.l3_domains
+    } else {
+        &topology.cores
+    };
     for (group, &class) in groups.iter().zip(speeds.iter().cycle()) {
         classes[class].add(group);
     }

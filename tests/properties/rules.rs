@@ -22,8 +22,11 @@ pub struct Placed<'a> {
 impl<'a> Placed<'a> {
     pub fn new(host: &'a Machine, plan: &'a Plan) -> Self {
         let cores = &host.topology.cores;
-        let core_of: BTreeMap<u32, usize> =
-            cores.iter().enumerate().flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at))).collect();
+        let core_of: BTreeMap<u32, usize> = cores
+            .iter()
+            .enumerate()
+            .flat_map(|(at, core)| core.iter().map(move |cpu| (cpu, at)))
+            .collect();
         let mut queues = vec![Vec::new(); cores.len()];
         for (at, interface) in plan.interfaces.iter().enumerate() {
             for cpu in active(interface).into_values() {
@@ -31,13 +34,22 @@ impl<'a> Placed<'a> {
             }
         }
         let own = |interface: &PlannedInterface| {
-            let mut own: Vec<usize> = interface.candidates.iter().map(|cpu| core_of[&cpu]).collect();
+            let mut own: Vec<usize> = interface
+                .candidates
+                .iter()
+                .map(|cpu| core_of[&cpu])
+                .collect();
             own.sort_unstable();
             own.dedup();
             own
         };
         let classes = &host.topology.speed_classes;
-        let speed = |core: &CpuSet| classes.iter().position(|class| class.intersects(core)).unwrap_or(0);
+        let speed = |core: &CpuSet| {
+            classes
+                .iter()
+                .position(|class| class.intersects(core))
+                .unwrap_or(0)
+        };
         Self {
             host,
             plan,
@@ -50,12 +62,26 @@ impl<'a> Placed<'a> {
     /// A core has its last queue from an interface that had no better core left: each one that is `better` than this
     /// core has as many queues, of the interface's candidates.
     fn best_was_taken(&self, better: impl Fn(usize, usize) -> bool) -> Result<(), TestCaseError> {
-        for (core, queues) in self.queues.iter().enumerate().filter(|(_, queues)| !queues.is_empty()) {
+        for (core, queues) in self
+            .queues
+            .iter()
+            .enumerate()
+            .filter(|(_, queues)| !queues.is_empty())
+        {
             let full = |&(interface, _): &(usize, u32)| {
-                let others = self.candidates[interface].iter().filter(|&&other| better(other, core));
-                others.into_iter().all(|&other| self.queues[other].len() >= queues.len())
+                let others = self.candidates[interface]
+                    .iter()
+                    .filter(|&&other| better(other, core));
+                others
+                    .into_iter()
+                    .all(|&other| self.queues[other].len() >= queues.len())
             };
-            prop_assert!(queues.iter().any(full), "core {}: {:?}", self.host.topology.cores[core], queues);
+            prop_assert!(
+                queues.iter().any(full),
+                "core {}: {:?}",
+                self.host.topology.cores[core],
+                queues
+            );
         }
         Ok(())
     }
@@ -65,7 +91,9 @@ impl<'a> Placed<'a> {
     pub fn even(&self) -> Result<(), TestCaseError> {
         for queues in self.queues.iter().filter(|queues| queues.len() > 1) {
             let full = |&(interface, _): &(usize, u32)| {
-                self.candidates[interface].iter().all(|&other| self.queues[other].len() + 1 >= queues.len())
+                self.candidates[interface]
+                    .iter()
+                    .all(|&other| self.queues[other].len() + 1 >= queues.len())
             };
             prop_assert!(queues.iter().any(full), "{:?}", queues);
         }
@@ -87,11 +115,18 @@ impl<'a> Placed<'a> {
     /// Rule 3: the queues of a core are on its first thread, then on the next, and so on again.
     pub fn first_threads_are_first(&self) -> Result<(), TestCaseError> {
         for (core, queues) in self.host.topology.cores.iter().zip(&self.queues) {
-            let Some(&(first, _)) = queues.first() else { continue };
+            let Some(&(first, _)) = queues.first() else {
+                continue;
+            };
             let threads = core.intersection(&self.plan.interfaces[first].candidates);
             let on = |cpu: u32| queues.iter().filter(|&&(_, at)| at == cpu).count();
             let counts: Vec<usize> = threads.iter().map(on).collect();
-            prop_assert_eq!(counts.iter().sum::<usize>(), queues.len(), "another thread of core {}", core);
+            prop_assert_eq!(
+                counts.iter().sum::<usize>(),
+                queues.len(),
+                "another thread of core {}",
+                core
+            );
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             prop_assert!(
                 most - least <= 1 && counts.is_sorted_by(|a, b| a >= b),
@@ -108,16 +143,28 @@ impl<'a> Placed<'a> {
     pub fn spread_over_l3(&self) -> Result<(), TestCaseError> {
         let topology = &self.host.topology;
         for candidates in &self.candidates {
-            let domains: Vec<Domain> =
-                topology.l3_domains.iter().filter_map(|domain| self.domain(domain, candidates)).collect();
-            for (full, other) in domains.iter().flat_map(|a| domains.iter().map(move |b| (a, b))) {
-                let comparable = full.speed == other.speed && full.node == other.node && full.queues > 0;
+            let domains: Vec<Domain> = topology
+                .l3_domains
+                .iter()
+                .filter_map(|domain| self.domain(domain, candidates))
+                .collect();
+            for (full, other) in domains
+                .iter()
+                .flat_map(|a| domains.iter().map(move |b| (a, b)))
+            {
+                let comparable =
+                    full.speed == other.speed && full.node == other.node && full.queues > 0;
                 if !comparable || other.least >= full.most {
                     continue;
                 }
                 // The planner counts in 1/4096 of a queue for each CPU.
                 let (left, right) = ((full.queues - 1) * other.size, other.queues * full.size);
-                prop_assert!(left * 4096 <= right * 4096 + full.size * other.size, "{:?} {:?}", full, other);
+                prop_assert!(
+                    left * 4096 <= right * 4096 + full.size * other.size,
+                    "{:?} {:?}",
+                    full,
+                    other
+                );
             }
         }
         Ok(())
@@ -126,19 +173,33 @@ impl<'a> Placed<'a> {
     /// A domain whose candidate cores are of one speed.
     fn domain(&self, cpus: &CpuSet, candidates: &[usize]) -> Option<Domain> {
         let topology = &self.host.topology;
-        let cores: Vec<usize> =
-            candidates.iter().copied().filter(|&core| topology.cores[core].intersects(cpus)).collect();
+        let cores: Vec<usize> = candidates
+            .iter()
+            .copied()
+            .filter(|&core| topology.cores[core].intersects(cpus))
+            .collect();
         let speed = self.speeds[*cores.first()?];
         let other = |core: &usize| !topology.cores[*core].contains(0);
-        let least = cores.iter().filter(|core| other(core)).map(|&core| self.queues[core].len()).min()?;
-        cores.iter().all(|&core| self.speeds[core] == speed).then(|| Domain {
-            speed,
-            node: topology.node_of(cpus.first().unwrap()),
-            size: cpus.len(),
-            queues: cores.iter().map(|&core| self.queues[core].len()).sum(),
-            most: cores.iter().map(|&core| self.queues[core].len()).max().unwrap(),
-            least,
-        })
+        let least = cores
+            .iter()
+            .filter(|core| other(core))
+            .map(|&core| self.queues[core].len())
+            .min()?;
+        cores
+            .iter()
+            .all(|&core| self.speeds[core] == speed)
+            .then(|| Domain {
+                speed,
+                node: topology.node_of(cpus.first().unwrap()),
+                size: cpus.len(),
+                queues: cores.iter().map(|&core| self.queues[core].len()).sum(),
+                most: cores
+                    .iter()
+                    .map(|&core| self.queues[core].len())
+                    .max()
+                    .unwrap(),
+                least,
+            })
     }
 }
 
@@ -157,8 +218,18 @@ struct Domain {
 
 /// The CPU of each active queue.
 fn active(interface: &PlannedInterface) -> BTreeMap<u32, u32> {
-    let active = interface.vectors.iter().filter(|v| v.role != Role::Control && !v.idle);
-    active.map(|v| (v.queue.unwrap(), v.cpus.as_ref().and_then(CpuSet::first).unwrap())).collect()
+    let active = interface
+        .vectors
+        .iter()
+        .filter(|v| v.role != Role::Control && !v.idle);
+    active
+        .map(|v| {
+            (
+                v.queue.unwrap(),
+                v.cpus.as_ref().and_then(CpuSet::first).unwrap(),
+            )
+        })
+        .collect()
 }
 
 /// All of rules 3 and 4 but for the L3 domains, which several cards fill together.
@@ -175,9 +246,13 @@ pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCas
     let kept_free = host.topology.isolated_or_nohz();
     for interface in &plan.interfaces {
         prop_assert!(
-            interface.candidates.is_subset(&host.topology.online) && !interface.candidates.is_empty()
+            interface.candidates.is_subset(&host.topology.online)
+                && !interface.candidates.is_empty()
         );
-        let overruled = interface.notes.iter().any(|note| note.code() == "no-usable-cpu");
+        let overruled = interface
+            .notes
+            .iter()
+            .any(|note| note.code() == "no-usable-cpu");
         prop_assert!(overruled || !interface.candidates.intersects(&kept_free));
         for vector in &interface.vectors {
             let cpus = vector.cpus.as_ref().unwrap();
@@ -186,17 +261,27 @@ pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCas
         if let (Some(node), false) = (interface.node, overruled) {
             // Nodes that are equally near share the vectors.
             let tied = |&(&other, _): &(&u32, _)| {
-                let from = host.interface(&interface.name).unwrap().device.node.unwrap();
+                let from = host
+                    .interface(&interface.name)
+                    .unwrap()
+                    .device
+                    .node
+                    .unwrap();
                 host.topology.distance(from, other) == host.topology.distance(from, node)
             };
             let nodes = host.topology.nodes.iter();
             let near: CpuSet = match interface.node_source {
-                NodeSource::Nearest => nodes.filter(tied).flat_map(|(_, near)| near.cpus.iter()).collect(),
+                NodeSource::Nearest => nodes
+                    .filter(tied)
+                    .flat_map(|(_, near)| near.cpus.iter())
+                    .collect(),
                 _ => host.topology.nodes[&node].cpus.clone(),
             };
             prop_assert!(interface.candidates.is_subset(&near));
         }
-        prop_assert!(interface.node.is_some() || interface.notes.iter().any(|n| n.code() == "node-unknown"));
+        prop_assert!(
+            interface.node.is_some() || interface.notes.iter().any(|n| n.code() == "node-unknown")
+        );
     }
     Ok(())
 }
@@ -206,7 +291,9 @@ pub fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
     for interface in &plan.interfaces {
         let mut cpus = BTreeMap::new();
         for vector in &interface.vectors {
-            let cpu = cpus.entry(vector.queue).or_insert_with(|| vector.cpus.clone());
+            let cpu = cpus
+                .entry(vector.queue)
+                .or_insert_with(|| vector.cpus.clone());
             prop_assert_eq!(&*cpu, &vector.cpus);
         }
     }
@@ -217,7 +304,11 @@ pub fn queues_stay_together(plan: &Plan) -> Result<(), TestCaseError> {
 pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     for interface in plan.interfaces.iter().filter(|i| i.tx_queues.len() > 1) {
         let mut all = CpuSet::new();
-        for cpus in interface.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref()) {
+        for cpus in interface
+            .tx_queues
+            .iter()
+            .filter_map(|tx| tx.xps_cpus.as_ref())
+        {
             prop_assert!(!all.intersects(cpus));
             all = all.union(cpus);
         }
@@ -230,14 +321,38 @@ pub fn xps_is_a_partition(host: &Machine, plan: &Plan) -> Result<(), TestCaseErr
 /// more each, no core on which a queue of any interface lands, and that of CPU 0 only where it is the only one.
 pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let mut taken = CpuSet::new();
-    for cpu in plan.interfaces.iter().flat_map(|interface| active(interface).into_values()) {
-        taken.add(host.topology.cores.iter().find(|core| core.contains(cpu)).unwrap());
+    for cpu in plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| active(interface).into_values())
+    {
+        taken.add(
+            host.topology
+                .cores
+                .iter()
+                .find(|core| core.contains(cpu))
+                .unwrap(),
+        );
     }
     for (interface, planned) in host.interfaces.iter().zip(&plan.interfaces) {
         let mut all = CpuSet::new();
-        for cpus in planned.rx_queues.iter().map(|rx| rx.rps_cpus.as_ref().unwrap()) {
-            prop_assert!(cpus.is_subset(&planned.candidates) && !cpus.intersects(&all), "{} {}", cpus, all);
-            prop_assert!(!cpus.intersects(&taken) && cpus.len() != 1, "{} {}", cpus, taken);
+        for cpus in planned
+            .rx_queues
+            .iter()
+            .map(|rx| rx.rps_cpus.as_ref().unwrap())
+        {
+            prop_assert!(
+                cpus.is_subset(&planned.candidates) && !cpus.intersects(&all),
+                "{} {}",
+                cpus,
+                all
+            );
+            prop_assert!(
+                !cpus.intersects(&taken) && cpus.len() != 1,
+                "{} {}",
+                cpus,
+                taken
+            );
             all.add(cpus);
         }
         let limited = match interface.channels {
@@ -246,7 +361,9 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
         };
         prop_assert!(all.is_empty() || limited && interface.device.parent.is_none());
         let core0 = host.topology.cores.iter().find(|core| core.contains(0));
-        prop_assert!(!core0.is_some_and(|core0| core0.intersects(&all)) || all.is_subset(core0.unwrap()));
+        prop_assert!(
+            !core0.is_some_and(|core0| core0.intersects(&all)) || all.is_subset(core0.unwrap())
+        );
     }
     Ok(())
 }

@@ -21,7 +21,13 @@ impl Captured {
     pub fn with(root: &Path, args: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("machine.tar.gz");
-        let paths = ["capture", "--root", root.to_str().unwrap(), "-o", file.to_str().unwrap()];
+        let paths = [
+            "capture",
+            "--root",
+            root.to_str().unwrap(),
+            "-o",
+            file.to_str().unwrap(),
+        ];
         let run = nicpin(&[&paths, args].concat());
         Self { dir, run }
     }
@@ -38,31 +44,45 @@ impl Captured {
     /// The uncompressed archive: names, targets and texts.
     pub fn text(&self) -> String {
         let mut bytes = Vec::new();
-        GzDecoder::new(self.bytes().as_slice()).read_to_end(&mut bytes).unwrap();
+        GzDecoder::new(self.bytes().as_slice())
+            .read_to_end(&mut bytes)
+            .unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
     /// Unpacks it with tar(1).
     pub fn unpack(&self) -> PathBuf {
         let to = self.dir.path().join("unpacked");
-        tar::Archive::new(GzDecoder::new(self.bytes().as_slice())).unpack(&to).unwrap();
+        tar::Archive::new(GzDecoder::new(self.bytes().as_slice()))
+            .unpack(&to)
+            .unwrap();
         to
     }
 }
 
 pub fn plan(root: &Path, format: &str) -> String {
     let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--format", format]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", root.display());
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (0, ""),
+        "{}",
+        root.display()
+    );
     run.stdout
 }
 
 /// The plans are the same but for the name of the host, which a capture does not have.
 pub fn assert_same_plans(machine: &Path, other: &Path) {
     let nameless = |plan: String| -> String {
-        plan.split_inclusive('\n').filter(|line| !line.starts_with("    \"name\"")).collect()
+        plan.split_inclusive('\n')
+            .filter(|line| !line.starts_with("    \"name\""))
+            .collect()
     };
     for format in ["table", "json", "sh"] {
-        let (planned, expected) = (nameless(plan(other, format)), nameless(plan(machine, format)));
+        let (planned, expected) = (
+            nameless(plan(other, format)),
+            nameless(plan(machine, format)),
+        );
         assert_eq!(planned, expected, "{} {format}", machine.display());
     }
 }

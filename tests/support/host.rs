@@ -3,7 +3,8 @@
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Selection;
 use nicpin::machine::{
-    Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue, Vector,
+    Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue,
+    Vector,
 };
 use nicpin::plan::{Plan, PlannedInterface};
 use nicpin::policy::{Policy, Settings};
@@ -16,8 +17,16 @@ pub fn set(list: &str) -> CpuSet {
 /// are numbered before the second ones; one L3 domain per `per_l3` cores of a node.
 pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
     let total = nodes * cores;
-    let core = |core: u32| (0..threads).map(|thread| core + thread * total).collect::<CpuSet>();
-    let union = |from: u32, to: u32| (from..to).map(core).fold(CpuSet::new(), |all, core| all.union(&core));
+    let core = |core: u32| {
+        (0..threads)
+            .map(|thread| core + thread * total)
+            .collect::<CpuSet>()
+    };
+    let union = |from: u32, to: u32| {
+        (from..to)
+            .map(core)
+            .fold(CpuSet::new(), |all, core| all.union(&core))
+    };
     let domains = (0..nodes).flat_map(|node| {
         (0..cores)
             .step_by(per_l3 as usize)
@@ -29,11 +38,22 @@ pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
         cores: (0..total).map(core).collect(),
         l3_domains: domains.map(|(from, to)| union(from, to)).collect(),
         nodes: (0..nodes)
-            .map(|node| (node, Node { cpus: union(node * cores, (node + 1) * cores), ..Node::default() }))
+            .map(|node| {
+                (
+                    node,
+                    Node {
+                        cpus: union(node * cores, (node + 1) * cores),
+                        ..Node::default()
+                    },
+                )
+            })
             .collect(),
         ..Topology::default()
     };
-    Machine { topology, ..Machine::default() }
+    Machine {
+        topology,
+        ..Machine::default()
+    }
 }
 
 pub fn mask(host: &Machine, cpus: &CpuSet) -> MaskFile {
@@ -62,7 +82,11 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
         link: "up".to_owned(),
         speed_mbps: Some(10_000),
         rx_queues: (0..queues)
-            .map(|index| RxQueue { index, rps_cpus: Some(off.clone()), rps_flow_cnt: Some(0) })
+            .map(|index| RxQueue {
+                index,
+                rps_cpus: Some(off.clone()),
+                rps_flow_cnt: Some(0),
+            })
             .collect(),
         tx_queues: (0..queues)
             .map(|index| TxQueue {
@@ -107,29 +131,53 @@ pub fn plan(host: &Machine) -> Plan {
 
 /// Plans with options of the command line, by key and value.
 pub fn plan_with(host: &Machine, options: &[(&str, &str)], selectors: &[&str]) -> Plan {
-    let policy = Policy { options: Settings::of(options.iter().copied()).unwrap(), ..Policy::default() };
+    let policy = Policy {
+        options: Settings::of(options.iter().copied()).unwrap(),
+        ..Policy::default()
+    };
     let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
     let selection = Selection::new(host, &selectors, false).unwrap();
     nicpin::plan::plan(host, &policy, &selection)
 }
 
 pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a PlannedInterface {
-    plan.interfaces.iter().find(|interface| interface.name == name).unwrap()
+    plan.interfaces
+        .iter()
+        .find(|interface| interface.name == name)
+        .unwrap()
 }
 
 /// The planned CPU of each queue vector, as text; `-` where a vector is left alone.
 pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
-    let queues = interface.vectors.iter().filter(|vector| vector.role != Role::Control);
-    queues.map(|vector| vector.cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string)).collect()
+    let queues = interface
+        .vectors
+        .iter()
+        .filter(|vector| vector.role != Role::Control);
+    queues
+        .map(|vector| {
+            vector
+                .cpus
+                .as_ref()
+                .map_or("-".to_owned(), CpuSet::to_string)
+        })
+        .collect()
 }
 
 pub fn codes(interface: &PlannedInterface) -> Vec<&'static str> {
-    interface.notes.iter().map(|note| &*note.code().leak()).collect()
+    interface
+        .notes
+        .iter()
+        .map(|note| &*note.code().leak())
+        .collect()
 }
 
 /// Combined channels: as many now, and at most.
 pub fn combined(now: u32, most: u32) -> Channels {
-    Channels { max_combined: most, combined: now, ..Channels::default() }
+    Channels {
+        max_combined: most,
+        combined: now,
+        ..Channels::default()
+    }
 }
 
 /// The command of the first note that has one.
@@ -142,6 +190,10 @@ pub fn rps_of(plan: &Plan, name: &str) -> Vec<String> {
     of(plan, name)
         .rx_queues
         .iter()
-        .map(|rx| rx.rps_cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string))
+        .map(|rx| {
+            rx.rps_cpus
+                .as_ref()
+                .map_or("-".to_owned(), CpuSet::to_string)
+        })
         .collect()
 }

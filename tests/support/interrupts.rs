@@ -15,12 +15,26 @@ impl MachineSpec {
         }
         text.push('\n');
         let first = self.online[0];
-        let chip = if self.remapping { "IR-IO-APIC" } else { "IO-APIC" };
+        let chip = if self.remapping {
+            "IR-IO-APIC"
+        } else {
+            "IO-APIC"
+        };
         let mut rows = BTreeMap::from([
-            (0, self.row(0, first, 46, &self.chip(chip, 2, "edge"), "timer")),
-            (9, self.row(9, first, 0, &self.chip(chip, 9, "fasteoi"), "acpi")),
+            (
+                0,
+                self.row(0, first, 46, &self.chip(chip, 2, "edge"), "timer"),
+            ),
+            (
+                9,
+                self.row(9, first, 0, &self.chip(chip, 9, "fasteoi"), "acpi"),
+            ),
         ]);
-        for (card, vector) in self.cards.iter().flat_map(|card| card.vectors.iter().map(move |v| (card, v))) {
+        for (card, vector) in self
+            .cards
+            .iter()
+            .flat_map(|card| card.vectors.iter().map(move |v| (card, v)))
+        {
             if vector.action.is_empty() {
                 continue;
             }
@@ -28,14 +42,21 @@ impl MachineSpec {
             let serving = vector.serving.unwrap_or(first);
             rows.entry(vector.irq)
                 .and_modify(|row: &mut String| write!(row, ", {}", vector.action).unwrap())
-                .or_insert_with(|| self.row(vector.irq, serving, vector.count, &chip, &vector.action));
+                .or_insert_with(|| {
+                    self.row(vector.irq, serving, vector.count, &chip, &vector.action)
+                });
         }
         text.extend(rows.into_values().map(|row| row + "\n"));
-        for (label, count, meaning) in
-            [("NMI", 12, "Non-maskable interrupts"), ("LOC", 282_584, "Local timer interrupts")]
-        {
+        for (label, count, meaning) in [
+            ("NMI", 12, "Non-maskable interrupts"),
+            ("LOC", 282_584, "Local timer interrupts"),
+        ] {
             let counts = format!("{count:10} ").repeat(self.online.len());
-            let meaning = if self.kernel == Kernel::V2_6 { "" } else { meaning };
+            let meaning = if self.kernel == Kernel::V2_6 {
+                ""
+            } else {
+                meaning
+            };
             let gap = if meaning.is_empty() { "" } else { "  " };
             writeln!(text, "{label:>width$}: {counts}{gap}{meaning}").unwrap();
         }
@@ -59,9 +80,16 @@ impl MachineSpec {
             return self.chip(&format!("{remapped}IO-APIC"), entry, "fasteoi");
         }
         if self.kernel >= Kernel::V6_2 {
-            return self.chip(&format!("{remapped}PCI-MSIX-{}", card.address), entry, "edge");
+            return self.chip(
+                &format!("{remapped}PCI-MSIX-{}", card.address),
+                entry,
+                "edge",
+            );
         }
-        let numbers = card.address.split([':', '.']).map(|part| u32::from_str_radix(part, 16).unwrap());
+        let numbers = card
+            .address
+            .split([':', '.'])
+            .map(|part| u32::from_str_radix(part, 16).unwrap());
         let [domain, bus, slot, function] = numbers.collect::<Vec<_>>()[..] else {
             panic!("{}", card.address)
         };
@@ -73,7 +101,11 @@ impl MachineSpec {
         let width = self.irq_digits;
         match self.kernel {
             Kernel::V2_6 => {
-                let trigger = if trigger == "fasteoi" { "level" } else { trigger };
+                let trigger = if trigger == "fasteoi" {
+                    "level"
+                } else {
+                    trigger
+                };
                 format!(" {:>14}", format!("{chip}-{trigger}"))
             }
             Kernel::V3 => format!(" {chip:>8}-{trigger:<8}"),

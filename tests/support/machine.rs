@@ -167,7 +167,11 @@ impl MachineSpec {
             isolated: vec![],
             nohz_full: None,
             cores: online.iter().map(|&cpu| vec![cpu]).collect(),
-            l3: cpu_lists.iter().filter(|cpus| !cpus.is_empty()).cloned().collect(),
+            l3: cpu_lists
+                .iter()
+                .filter(|cpus| !cpus.is_empty())
+                .cloned()
+                .collect(),
             nodes: nodes.collect(),
             cards: vec![],
             stacked: vec![],
@@ -199,7 +203,14 @@ impl MachineSpec {
 
 impl Card {
     /// A PCI Express function with MSI-X, without interfaces and vectors.
-    pub fn new(driver: &str, parent: &str, address: &str, node: i32, speed: &str, width: u32) -> Self {
+    pub fn new(
+        driver: &str,
+        parent: &str,
+        address: &str,
+        node: i32,
+        speed: &str,
+        width: u32,
+    ) -> Self {
         Self {
             driver: driver.to_owned(),
             address: address.to_owned(),
@@ -233,16 +244,24 @@ impl Card {
         serving: &[u32],
     ) -> Self {
         let entries = u32::try_from(self.vectors.len()).unwrap();
-        self.vectors.extend((0..).zip(actions).zip(serving.iter().cycle()).map(|((k, action), &cpu)| {
-            Vector {
-                irq: first + k,
-                action: action.into(),
-                entry: entries + k,
-                allowed: if allowed.is_empty() { vec![cpu] } else { allowed.to_vec() },
-                serving: Some(cpu),
-                count: (first + k) * 7_919,
-            }
-        }));
+        self.vectors
+            .extend(
+                (0..)
+                    .zip(actions)
+                    .zip(serving.iter().cycle())
+                    .map(|((k, action), &cpu)| Vector {
+                        irq: first + k,
+                        action: action.into(),
+                        entry: entries + k,
+                        allowed: if allowed.is_empty() {
+                            vec![cpu]
+                        } else {
+                            allowed.to_vec()
+                        },
+                        serving: Some(cpu),
+                        count: (first + k) * 7_919,
+                    }),
+            );
         self
     }
 }
@@ -269,8 +288,12 @@ impl Port {
         irqs.sort_unstable();
         irqs.dedup();
         let napi = |irq: u32| 8193 + irqs.iter().position(|&one| one == irq).unwrap();
-        let queue = queues.iter().map(|&(way, id, irq)| format!("queue {way} {id} napi {}", napi(irq)));
-        let napis = irqs.iter().map(|&irq| format!("napi {} irq {irq}", napi(irq)));
+        let queue = queues
+            .iter()
+            .map(|&(way, id, irq)| format!("queue {way} {id} napi {}", napi(irq)));
+        let napis = irqs
+            .iter()
+            .map(|&irq| format!("napi {} irq {irq}", napi(irq)));
         self.netlink = queue.chain(napis).collect::<Vec<_>>().join("\n");
         self
     }
@@ -296,7 +319,10 @@ pub fn cpus(text: &str) -> Cpus {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         first.parse::<u32>().unwrap()..=last.parse().unwrap()
     };
-    text.split(',').filter(|part| !part.is_empty()).flat_map(range).collect()
+    text.split(',')
+        .filter(|part| !part.is_empty())
+        .flat_map(range)
+        .collect()
 }
 
 /// The kernel's list form (`%*pbl`) of ascending CPUs.
@@ -311,9 +337,22 @@ pub fn list(cpus: &[u32]) -> String {
 /// The kernel's mask form (`%*pb`) in this many bits.
 pub fn mask(cpus: &[u32], bits: u32) -> String {
     let group = |group: u32| {
-        let bit = |cpu: &u32| if cpu / 32 == group { 1_u32 << (cpu % 32) } else { 0 };
+        let bit = |cpu: &u32| {
+            if cpu / 32 == group {
+                1_u32 << (cpu % 32)
+            } else {
+                0
+            }
+        };
         let digits = (bits - group * 32).min(32).div_ceil(4) as usize;
-        format!("{:0digits$x}", cpus.iter().map(bit).fold(0, |mask, bit| mask | bit))
+        format!(
+            "{:0digits$x}",
+            cpus.iter().map(bit).fold(0, |mask, bit| mask | bit)
+        )
     };
-    (0..bits.div_ceil(32)).rev().map(group).collect::<Vec<_>>().join(",")
+    (0..bits.div_ceil(32))
+        .rev()
+        .map(group)
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -25,10 +25,22 @@ pub fn two_socket_mlx4() -> MachineSpec {
 
     let onboard = Port::new("eth0", 1000, 4, 4).channels([0, 0, 1, 4], [0, 0, 1, 4]);
     machine.cards.push(
-        Card::new("igb", "pci0000:00/0000:00:1c.0", "0000:01:00.0", 0, "2.5 GT/s PCIe", 1)
-            .port(onboard)
-            .vectors(64, ["eth0"], &cpus("0-5"), &[1])
-            .vectors(65, numbered("eth0-TxRx-", 0..4, ""), &cpus("0-5"), &[2, 3, 4, 5]),
+        Card::new(
+            "igb",
+            "pci0000:00/0000:00:1c.0",
+            "0000:01:00.0",
+            0,
+            "2.5 GT/s PCIe",
+            1,
+        )
+        .port(onboard)
+        .vectors(64, ["eth0"], &cpus("0-5"), &[1])
+        .vectors(
+            65,
+            numbered("eth0-TxRx-", 0..4, ""),
+            &cpus("0-5"),
+            &[2, 3, 4, 5],
+        ),
     );
 
     // The driver sets XPS of each transmit queue to a CPU of the device's node.
@@ -36,10 +48,22 @@ pub fn two_socket_mlx4() -> MachineSpec {
         .xps((6..12).map(|cpu| vec![cpu]))
         .channels([12, 12, 0, 0], [6, 6, 0, 0]);
     machine.cards.push(
-        Card::new("mlx4_core", "pci0000:80/0000:80:02.0", "0000:82:00.0", 1, "8.0 GT/s PCIe", 8)
-            .port(fast)
-            .vectors(70, ["mlx4-async@pci:0000:82:00.0"], &cpus("0-11"), &[0])
-            .vectors(71, numbered("mlx4-", 1..7, "@0000:82:00.0"), &cpus("0-11"), &[0, 0, 3, 0, 0, 5]),
+        Card::new(
+            "mlx4_core",
+            "pci0000:80/0000:80:02.0",
+            "0000:82:00.0",
+            1,
+            "8.0 GT/s PCIe",
+            8,
+        )
+        .port(fast)
+        .vectors(70, ["mlx4-async@pci:0000:82:00.0"], &cpus("0-11"), &[0])
+        .vectors(
+            71,
+            numbered("mlx4-", 1..7, "@0000:82:00.0"),
+            &cpus("0-11"),
+            &[0, 0, 3, 0, 0, 5],
+        ),
     );
     machine
 }
@@ -55,7 +79,10 @@ pub fn x460() -> MachineSpec {
     for port in 0..8 {
         let node = port / 2;
         let bus = 2 + 0x10 * node;
-        let (parent, address) = (format!("pci0000:{bus:02x}"), format!("0000:{bus:02x}:01.{}", port % 2));
+        let (parent, address) = (
+            format!("pci0000:{bus:02x}"),
+            format!("0000:{bus:02x}:01.{}", port % 2),
+        );
         let name = format!("eth{port}");
         let node = i32::try_from(node).unwrap();
         let mut card = Card::new("tg3", &parent, &address, node, "", 0)
@@ -78,9 +105,16 @@ pub fn tg3_and_ixgbe() -> MachineSpec {
 
     let slow = Port::new("em1", 1000, 4, 1).channels([4, 4, 0, 0], [4, 1, 0, 0]);
     machine.cards.push(
-        Card::new("tg3", "pci0000:00/0000:00:1c.4", "0000:02:00.0", 0, "2.5 GT/s PCIe", 2)
-            .port(slow)
-            .vectors(48, numbered("em1-", 0..5, ""), &cpus("0-11"), &[0]),
+        Card::new(
+            "tg3",
+            "pci0000:00/0000:00:1c.4",
+            "0000:02:00.0",
+            0,
+            "2.5 GT/s PCIe",
+            2,
+        )
+        .port(slow)
+        .vectors(48, numbered("em1-", 0..5, ""), &cpus("0-11"), &[0]),
     );
 
     // The driver sets XPS of transmit queue k to CPU k.
@@ -88,10 +122,22 @@ pub fn tg3_and_ixgbe() -> MachineSpec {
         .xps((0..12).map(|cpu| vec![cpu]))
         .channels([0, 0, 1, 63], [0, 0, 1, 12]);
     machine.cards.push(
-        Card::new("ixgbe", "pci0000:00/0000:00:03.0", "0000:06:00.0", 0, "5.0 GT/s PCIe", 8)
-            .port(fast)
-            .vectors(53, numbered("p6p1-TxRx-", 0..12, ""), &cpus("0-11"), &cpus("0-5"))
-            .vectors(65, ["p6p1"], &cpus("0-11"), &[0]),
+        Card::new(
+            "ixgbe",
+            "pci0000:00/0000:00:03.0",
+            "0000:06:00.0",
+            0,
+            "5.0 GT/s PCIe",
+            8,
+        )
+        .port(fast)
+        .vectors(
+            53,
+            numbered("p6p1-TxRx-", 0..12, ""),
+            &cpus("0-11"),
+            &cpus("0-5"),
+        )
+        .vectors(65, ["p6p1"], &cpus("0-11"), &[0]),
     );
     machine
 }
@@ -101,8 +147,9 @@ pub fn tg3_and_ixgbe() -> MachineSpec {
 /// spread as its hint says, which heeds no node (i40e), placed well by its driver (mlx5), and all on the first
 /// CPUs of node 0 (bnx2x).
 pub fn dl980() -> MachineSpec {
-    let nodes: Vec<String> =
-        (0..8).map(|n| format!("{}-{},{}-{}", 8 * n, 8 * n + 7, 64 + 8 * n, 71 + 8 * n)).collect();
+    let nodes: Vec<String> = (0..8)
+        .map(|n| format!("{}-{},{}-{}", 8 * n, 8 * n + 7, 64 + 8 * n, 71 + 8 * n))
+        .collect();
     let local = |node: usize| -> Cpus { cpus(&nodes[node]) };
     let mut machine = MachineSpec::new(&nodes.iter().map(String::as_str).collect::<Vec<_>>());
     machine.kernel = Kernel::V6_2;
@@ -122,35 +169,90 @@ pub fn dl980() -> MachineSpec {
         let xps = (0..16).map(|cpu| vec![cpu]);
         let queues = numbered(&format!("{name}-TxRx-"), 0..16, "");
         machine.cards.push(
-            Card::new("ixgbe", "pci0000:00/0000:00:07.0", &address, 0, "5.0 GT/s PCIe", 8)
-                .port(Port::new(&name, 10_000, 16, 16).xps(xps).channels([0, 0, 1, 63], [0, 0, 1, 16]))
-                .vectors(first, queues, &local(0), &local(0))
-                .vectors(first + 16, [name], &local(0), &[0]),
+            Card::new(
+                "ixgbe",
+                "pci0000:00/0000:00:07.0",
+                &address,
+                0,
+                "5.0 GT/s PCIe",
+                8,
+            )
+            .port(
+                Port::new(&name, 10_000, 16, 16)
+                    .xps(xps)
+                    .channels([0, 0, 1, 63], [0, 0, 1, 16]),
+            )
+            .vectors(first, queues, &local(0), &local(0))
+            .vectors(first + 16, [name], &local(0), &[0]),
         );
     }
 
     let xps = (0..8).map(|cpu| vec![cpu]);
     machine.cards.push(
-        Card::new("i40e", "pci0000:50/0000:50:03.0", "0000:54:00.0", 2, "8.0 GT/s PCIe", 8)
-            .port(Port::new("eth2", 10_000, 8, 8).xps(xps).channels([0, 0, 1, 64], [0, 0, 1, 8]))
-            .vectors(120, ["i40e-0000:54:00.0:misc"], &cpus("0-127"), &[0])
-            .vectors(121, numbered("i40e-eth2-TxRx-", 0..8, ""), &[], &cpus("0-7"))
-            .vectors(129, ["i40e-0000:54:00.0:fdir-TxRx-0"], &local(2), &[16]),
+        Card::new(
+            "i40e",
+            "pci0000:50/0000:50:03.0",
+            "0000:54:00.0",
+            2,
+            "8.0 GT/s PCIe",
+            8,
+        )
+        .port(
+            Port::new("eth2", 10_000, 8, 8)
+                .xps(xps)
+                .channels([0, 0, 1, 64], [0, 0, 1, 8]),
+        )
+        .vectors(120, ["i40e-0000:54:00.0:misc"], &cpus("0-127"), &[0])
+        .vectors(
+            121,
+            numbered("i40e-eth2-TxRx-", 0..8, ""),
+            &[],
+            &cpus("0-7"),
+        )
+        .vectors(129, ["i40e-0000:54:00.0:fdir-TxRx-0"], &local(2), &[16]),
     );
 
     let xps = local(5).into_iter().map(|cpu| vec![cpu]);
     machine.cards.push(
-        Card::new("mlx5_core", "pci0000:90/0000:90:05.0", "0000:94:00.0", 5, "8.0 GT/s PCIe", 16)
-            .port(Port::new("eth3", 100_000, 16, 16).xps(xps).channels([0, 0, 0, 63], [0, 0, 0, 16]))
-            .vectors(130, ["mlx5_async0@pci:0000:94:00.0"], &cpus("0-127"), &[0])
-            .vectors(131, numbered("mlx5_comp", 0..16, "@pci:0000:94:00.0"), &[], &local(5)),
+        Card::new(
+            "mlx5_core",
+            "pci0000:90/0000:90:05.0",
+            "0000:94:00.0",
+            5,
+            "8.0 GT/s PCIe",
+            16,
+        )
+        .port(
+            Port::new("eth3", 100_000, 16, 16)
+                .xps(xps)
+                .channels([0, 0, 0, 63], [0, 0, 0, 16]),
+        )
+        .vectors(130, ["mlx5_async0@pci:0000:94:00.0"], &cpus("0-127"), &[0])
+        .vectors(
+            131,
+            numbered("mlx5_comp", 0..16, "@pci:0000:94:00.0"),
+            &[],
+            &local(5),
+        ),
     );
 
     machine.cards.push(
-        Card::new("bnx2x", "pci0000:d0/0000:d0:07.0", "0000:d3:00.0", 7, "5.0 GT/s PCIe", 8)
-            .port(Port::new("eth4", 10_000, 4, 4).channels([0, 0, 0, 8], [0, 0, 0, 4]))
-            .vectors(147, ["eth4"], &cpus("0-127"), &[0])
-            .vectors(148, numbered("eth4-fp-", 0..4, ""), &cpus("0-127"), &cpus("1-4")),
+        Card::new(
+            "bnx2x",
+            "pci0000:d0/0000:d0:07.0",
+            "0000:d3:00.0",
+            7,
+            "5.0 GT/s PCIe",
+            8,
+        )
+        .port(Port::new("eth4", 10_000, 4, 4).channels([0, 0, 0, 8], [0, 0, 0, 4]))
+        .vectors(147, ["eth4"], &cpus("0-127"), &[0])
+        .vectors(
+            148,
+            numbered("eth4-fp-", 0..4, ""),
+            &cpus("0-127"),
+            &cpus("1-4"),
+        ),
     );
     machine
 }
@@ -159,7 +261,13 @@ pub fn dl980() -> MachineSpec {
 /// 112 queues and RDMA, two of them with interrupts on both nodes; two ports of mlx5 with 63 queues; four virtual
 /// functions. Shipped as `server.tar.gz`, since a tree would be thousands of files.
 pub fn server() -> MachineSpec {
-    let list = |first: u32| (first..112).step_by(2).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
+    let list = |first: u32| {
+        (first..112)
+            .step_by(2)
+            .map(|cpu| cpu.to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let mut machine = MachineSpec::new(&[&list(0), &list(1)]);
     machine.kernel = Kernel::V4_2;
     machine.remapping = true;
@@ -184,17 +292,34 @@ pub fn server() -> MachineSpec {
                 .xps((0..112).map(|cpu| vec![cpu]))
                 .channels([112, 112, 1, 112], [0, 0, 1, 112]);
             machine.cards.push(
-                Card::new("ice", &parent, &address, i32::try_from(node).unwrap(), "16.0 GT/s PCIe", 16)
-                    .port(netdev)
-                    .vectors(next(1), [format!("ice-{address}:misc")], &local(node), &local(node)[..1])
-                    .vectors(
-                        next(112),
-                        numbered(&format!("ice-{name}-TxRx-"), 0..112, ""),
-                        &local(node),
-                        &serving,
-                    )
-                    .vectors(next(1), [format!("irdma-{address}-AEQ")], &all, &[0])
-                    .vectors(next(112), numbered(&format!("irdma-{address}-CEQ-"), 0..112, ""), &[], &all),
+                Card::new(
+                    "ice",
+                    &parent,
+                    &address,
+                    i32::try_from(node).unwrap(),
+                    "16.0 GT/s PCIe",
+                    16,
+                )
+                .port(netdev)
+                .vectors(
+                    next(1),
+                    [format!("ice-{address}:misc")],
+                    &local(node),
+                    &local(node)[..1],
+                )
+                .vectors(
+                    next(112),
+                    numbered(&format!("ice-{name}-TxRx-"), 0..112, ""),
+                    &local(node),
+                    &serving,
+                )
+                .vectors(next(1), [format!("irdma-{address}-AEQ")], &all, &[0])
+                .vectors(
+                    next(112),
+                    numbered(&format!("irdma-{address}-CEQ-"), 0..112, ""),
+                    &[],
+                    &all,
+                ),
             );
         }
     }
@@ -204,19 +329,43 @@ pub fn server() -> MachineSpec {
             .xps((0..63).map(|queue| vec![2 * queue % 112]))
             .channels([0, 0, 0, 63], [0, 0, 0, 63]);
         machine.cards.push(
-            Card::new("mlx5_core", "pci0000:17/0000:17:00.0", &address, 0, "8.0 GT/s PCIe", 16)
-                .port(netdev)
-                .vectors(next(1), [format!("mlx5_async@pci:{address}")], &all, &[0])
-                .vectors(next(63), numbered("mlx5_comp", 0..63, &format!("@pci:{address}")), &[], &local(0)),
+            Card::new(
+                "mlx5_core",
+                "pci0000:17/0000:17:00.0",
+                &address,
+                0,
+                "8.0 GT/s PCIe",
+                16,
+            )
+            .port(netdev)
+            .vectors(next(1), [format!("mlx5_async@pci:{address}")], &all, &[0])
+            .vectors(
+                next(63),
+                numbered("mlx5_comp", 0..63, &format!("@pci:{address}")),
+                &[],
+                &local(0),
+            ),
         );
     }
     for function in 0..4 {
         let address = format!("0000:31:02.{function}");
         let name = format!("ens1f0v{function}");
-        let mut card = Card::new("iavf", "pci0000:30/0000:30:02.0", &address, 0, "16.0 GT/s PCIe", 16)
-            .port(Port::new(&name, 25_000, 4, 4).channels([0, 0, 1, 4], [0, 0, 1, 4]))
-            .vectors(next(1), [format!("iavf-{address}:mbx")], &local(0), &[2])
-            .vectors(next(4), numbered(&format!("iavf-{name}-TxRx-"), 0..4, ""), &local(0), &local(0));
+        let mut card = Card::new(
+            "iavf",
+            "pci0000:30/0000:30:02.0",
+            &address,
+            0,
+            "16.0 GT/s PCIe",
+            16,
+        )
+        .port(Port::new(&name, 25_000, 4, 4).channels([0, 0, 1, 4], [0, 0, 1, 4]))
+        .vectors(next(1), [format!("iavf-{address}:mbx")], &local(0), &[2])
+        .vectors(
+            next(4),
+            numbered(&format!("iavf-{name}-TxRx-"), 0..4, ""),
+            &local(0),
+            &local(0),
+        );
         card.physical = Some("0000:31:00.0".to_owned());
         machine.cards.push(card);
     }
@@ -225,5 +374,7 @@ pub fn server() -> MachineSpec {
 
 /// `eth0-TxRx-0`, `eth0-TxRx-1` and so on.
 fn numbered(before: &str, numbers: Range<u32>, after: &str) -> Vec<String> {
-    numbers.map(|number| format!("{before}{number}{after}")).collect()
+    numbers
+        .map(|number| format!("{before}{number}{after}"))
+        .collect()
 }

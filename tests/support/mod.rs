@@ -1,7 +1,12 @@
 //! What the tests share: machines as values, and directory trees.
 
 // Every test file is a crate of its own and uses its part of this.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::disallowed_methods
+)]
 
 pub mod captured;
 pub mod host;

@@ -10,8 +10,15 @@ use std::process::{Command, Stdio};
 use super::tree::Entry;
 
 /// The shipped machines.
-pub const FIXTURES: [&str; 7] =
-    ["two-socket-mlx4", "x460", "tg3-and-ixgbe", "dl980", "two-node", "four-node", "wide"];
+pub const FIXTURES: [&str; 7] = [
+    "two-socket-mlx4",
+    "x460",
+    "tg3-and-ixgbe",
+    "dl980",
+    "two-node",
+    "four-node",
+    "wide",
+];
 
 /// Output and exit code of a run of the binary.
 #[derive(Debug)]
@@ -23,7 +30,9 @@ pub struct Run {
 
 /// A path below `fixtures/`.
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name)
 }
 
 /// Runs the binary.
@@ -35,7 +44,10 @@ impl Run {
     pub fn of(command: &mut Command) -> Self {
         let output = command.output().unwrap();
         Self {
-            code: output.status.code().unwrap_or_else(|| panic!("killed: {output:?}")),
+            code: output
+                .status
+                .code()
+                .unwrap_or_else(|| panic!("killed: {output:?}")),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
@@ -71,7 +83,9 @@ impl Copy {
     /// A copy in memory, where fsync is fast, for tests that apply hundreds of times.
     pub fn in_memory(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
-        let dir = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap();
+        let dir = tempfile::tempdir_in(memory)
+            .or_else(|_| tempfile::tempdir())
+            .unwrap();
         super::tree::copy_tree(&fixture(name), dir.path());
         Self { dir }
     }
@@ -90,11 +104,24 @@ impl Copy {
     pub fn fails(&self, args: &[&str], code: i32, has: &[&str]) {
         let before = self.snapshot();
         let run = self.nicpin(args);
-        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (code, ""),
+            "{args:?}: {}",
+            run.stderr
+        );
         assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
-        assert!(!run.stderr.contains("os error"), "said twice: {}", run.stderr);
+        assert!(
+            !run.stderr.contains("os error"),
+            "said twice: {}",
+            run.stderr
+        );
         for part in has {
-            assert!(run.stderr.contains(part), "{args:?}: no `{part}` in {}", run.stderr);
+            assert!(
+                run.stderr.contains(part),
+                "{args:?}: no `{part}` in {}",
+                run.stderr
+            );
         }
         assert_eq!(self.snapshot(), before, "{args:?}");
     }
@@ -107,17 +134,31 @@ impl Copy {
 
     /// What the binary prints on a terminal of this width.
     pub fn nicpin_on_terminal(&self, args: &[&str], columns: u16) -> String {
-        let size = nix::pty::Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = nix::pty::Winsize {
+            ws_row: 50,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         let terminal = nix::pty::openpty(Some(&size), None).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-        command.args(args).arg("--root").arg(self.dir.path()).env("NO_COLOR", "1");
-        command.stdin(Stdio::null()).stdout(Stdio::from(terminal.slave)).stderr(Stdio::inherit());
+        command
+            .args(args)
+            .arg("--root")
+            .arg(self.dir.path())
+            .env("NO_COLOR", "1");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(terminal.slave))
+            .stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         // The terminal ends when no process has it open.
         drop(command);
         let mut output = Vec::new();
         let end = std::fs::File::from(terminal.master).read_to_end(&mut output);
-        assert!(end.is_ok() || end.is_err_and(|error| error.raw_os_error() == Some(nix::libc::EIO)));
+        assert!(
+            end.is_ok() || end.is_err_and(|error| error.raw_os_error() == Some(nix::libc::EIO))
+        );
         assert!(child.wait().unwrap().code().is_some());
         String::from_utf8(output).unwrap().replace("\r\n", "\n")
     }
@@ -136,8 +177,11 @@ impl Copy {
 
     pub fn remove(&self, path: &str) {
         let path = self.path(path);
-        let removed =
-            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        let removed = if path.is_dir() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
         removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
@@ -190,7 +234,11 @@ pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
     let binary = dir.path().join("nicpin");
     // Copied by another process: a child that another test starts meanwhile would inherit our descriptor, open for
     // writing, and the copy could not be run until that child ends (ETXTBSY).
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nicpin")).arg(&binary).status().unwrap();
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_nicpin"))
+        .arg(&binary)
+        .status()
+        .unwrap();
     assert!(copied.success(), "cp: {copied}");
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     (dir, binary)
@@ -204,7 +252,12 @@ pub fn is_root() -> bool {
 /// Runs it with exit code 0, and gives what it prints with each run of blanks as one.
 pub fn good(machine: &Copy, args: &[&str]) -> String {
     let run = machine.nicpin(args);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {}", run.stdout);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (0, ""),
+        "{args:?}: {}",
+        run.stdout
+    );
     words(&run)
 }
 

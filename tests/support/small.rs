@@ -28,7 +28,11 @@ impl Tree {
     }
 
     pub fn host(&self) -> Machine {
-        nicpin::read::machine(&Root::open(self.dir()).unwrap(), nicpin::read::Wants::default()).unwrap()
+        nicpin::read::machine(
+            &Root::open(self.dir()).unwrap(),
+            nicpin::read::Wants::default(),
+        )
+        .unwrap()
     }
 
     pub fn plan(&self, selectors: &[&str]) -> Plan {
@@ -41,8 +45,16 @@ impl Tree {
     /// Adds an interface on a device of another bus than PCI, which has no list of IRQs.
     pub fn add(&self, device: &str, bus: &str, driver: &str, interface: &str, queues: u32) {
         let up = "../".repeat(device.matches('/').count());
-        link(self.dir(), &format!("{device}/subsystem"), &format!("{up}bus/{bus}"));
-        link(self.dir(), &format!("{device}/driver"), &format!("{up}bus/{bus}/drivers/{driver}"));
+        link(
+            self.dir(),
+            &format!("{device}/subsystem"),
+            &format!("{up}bus/{bus}"),
+        );
+        link(
+            self.dir(),
+            &format!("{device}/driver"),
+            &format!("{up}bus/{bus}/drivers/{driver}"),
+        );
         let path = format!("{device}/net/{interface}");
         let target = format!("../../{}", path.trim_start_matches("sys/"));
         link(self.dir(), &format!("sys/class/net/{interface}"), &target);
@@ -72,8 +84,15 @@ impl Tree {
     /// Adds an interface without a device.
     pub fn add_virtual(&self, name: &str, files: &[(&str, &str)]) {
         let path = format!("sys/devices/virtual/net/{name}");
-        link(self.dir(), &format!("sys/class/net/{name}"), &format!("../../devices/virtual/net/{name}"));
-        for (file, text) in [("type", "1"), ("ifindex", "9"), ("iflink", "9")].iter().chain(files) {
+        link(
+            self.dir(),
+            &format!("sys/class/net/{name}"),
+            &format!("../../devices/virtual/net/{name}"),
+        );
+        for (file, text) in [("type", "1"), ("ifindex", "9"), ("iflink", "9")]
+            .iter()
+            .chain(files)
+        {
             put(self.dir(), &format!("{path}/{file}"), text);
         }
     }
@@ -81,12 +100,21 @@ impl Tree {
     /// The error line of the program if it cannot plan a selector.
     pub fn refuses(&self, selector: &str) -> String {
         let run = self.run(&["plan", selector]);
-        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{selector}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (1, ""),
+            "{selector}: {}",
+            run.stderr
+        );
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
         // With --if-present the same is a note.
         let run_if = self.run(&["plan", "--if-present", selector]);
         assert_eq!(run_if.code, 0, "{}", run_if.stderr);
-        assert!(run_if.stdout.contains(&format!("`{selector}`")), "{}", run_if.stdout);
+        assert!(
+            run_if.stdout.contains(&format!("`{selector}`")),
+            "{}",
+            run_if.stdout
+        );
         run.stderr
     }
 
@@ -97,12 +125,16 @@ impl Tree {
 
 /// A card on node 0 with as many queues each way, its vectors from an IRQ on.
 pub fn card(driver: &str, port: Port, first: u32, actions: &[&str]) -> Card {
-    Card::new(driver, "pci0000:00/0000:00:02.0", "0000:82:00.0", 0, "8.0 GT/s PCIe", 8).port(port).vectors(
-        first,
-        actions.iter().copied(),
-        &cpus("0-3"),
-        &[0],
+    Card::new(
+        driver,
+        "pci0000:00/0000:00:02.0",
+        "0000:82:00.0",
+        0,
+        "8.0 GT/s PCIe",
+        8,
     )
+    .port(port)
+    .vectors(first, actions.iter().copied(), &cpus("0-3"), &[0])
 }
 
 pub fn two_nodes(cards: impl IntoIterator<Item = Card>) -> MachineSpec {

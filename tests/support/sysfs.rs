@@ -15,14 +15,30 @@ impl MachineSpec {
             for (number, port) in (0..).zip(&card.ports) {
                 self.write_interface(dir, card, number, port);
             }
-            for vector in card.vectors.iter().filter(|vector| !vector.action.is_empty()) {
+            for vector in card
+                .vectors
+                .iter()
+                .filter(|vector| !vector.action.is_empty())
+            {
                 if self.irq_files {
-                    put(dir, &format!("sys/kernel/irq/{}/actions", vector.irq), &vector.action);
+                    put(
+                        dir,
+                        &format!("sys/kernel/irq/{}/actions", vector.irq),
+                        &vector.action,
+                    );
                 }
                 let irq = format!("proc/irq/{}", vector.irq);
-                put(dir, &format!("{irq}/smp_affinity"), &self.mask(&vector.allowed));
+                put(
+                    dir,
+                    &format!("{irq}/smp_affinity"),
+                    &self.mask(&vector.allowed),
+                );
                 if let Some(cpu) = vector.serving {
-                    put(dir, &format!("{irq}/effective_affinity_list"), &cpu.to_string());
+                    put(
+                        dir,
+                        &format!("{irq}/effective_affinity_list"),
+                        &cpu.to_string(),
+                    );
                 }
             }
         }
@@ -30,29 +46,54 @@ impl MachineSpec {
             self.write_stacked(dir, name, lowers);
         }
         if let Some(entries) = self.flow_entries {
-            put(dir, "proc/sys/net/core/rps_sock_flow_entries", &entries.to_string());
+            put(
+                dir,
+                "proc/sys/net/core/rps_sock_flow_entries",
+                &entries.to_string(),
+            );
         }
         make_dir(dir, "proc/irq");
-        put(dir, "proc/interrupts", self.interrupts().trim_end_matches('\n'));
+        put(
+            dir,
+            "proc/interrupts",
+            self.interrupts().trim_end_matches('\n'),
+        );
     }
 
     /// nicpin reads only the first CPU of each core and of each L3 domain; only online CPUs have these files.
     fn write_cpus(&self, dir: &Path) {
         const CPU: &str = "sys/devices/system/cpu";
         put(dir, &format!("{CPU}/online"), &list(&self.online));
-        put(dir, &format!("{CPU}/possible"), &list(&(0..self.possible).collect::<Cpus>()));
+        put(
+            dir,
+            &format!("{CPU}/possible"),
+            &list(&(0..self.possible).collect::<Cpus>()),
+        );
         put(dir, &format!("{CPU}/isolated"), &list(&self.isolated));
         match &self.nohz_full {
             // As wide as a mask would be: `%*pbl` of no mask at all.
             Some(cpus) if cpus.is_empty() => {
-                put(dir, &format!("{CPU}/nohz_full"), &format!("{:>1$}", "(null)", self.possible as usize));
+                put(
+                    dir,
+                    &format!("{CPU}/nohz_full"),
+                    &format!("{:>1$}", "(null)", self.possible as usize),
+                );
             }
             Some(cpus) => put(dir, &format!("{CPU}/nohz_full"), &list(cpus)),
             None => {}
         }
-        let groups = |groups: &[Cpus]| groups.iter().map(|group| self.running(group)).collect::<Vec<_>>();
+        let groups = |groups: &[Cpus]| {
+            groups
+                .iter()
+                .map(|group| self.running(group))
+                .collect::<Vec<_>>()
+        };
         for core in groups(&self.cores).iter().filter(|core| !core.is_empty()) {
-            put(dir, &format!("{CPU}/cpu{}/topology/thread_siblings_list", core[0]), &list(core));
+            put(
+                dir,
+                &format!("{CPU}/cpu{}/topology/thread_siblings_list", core[0]),
+                &list(core),
+            );
         }
         for domain in groups(&self.l3).iter().filter(|domain| !domain.is_empty()) {
             let cache = format!("{CPU}/cpu{}/cache/index3", domain[0]);
@@ -66,24 +107,43 @@ impl MachineSpec {
         if self.nodes.is_empty() {
             return;
         }
-        put(dir, &format!("{NODE}/online"), &list(&self.nodes.iter().map(|node| node.id).collect::<Cpus>()));
+        put(
+            dir,
+            &format!("{NODE}/online"),
+            &list(&self.nodes.iter().map(|node| node.id).collect::<Cpus>()),
+        );
         for node in &self.nodes {
             let path = format!("{NODE}/node{}", node.id);
-            put(dir, &format!("{path}/cpulist"), &list(&self.running(&node.cpus)));
+            put(
+                dir,
+                &format!("{path}/cpulist"),
+                &list(&self.running(&node.cpus)),
+            );
             let distances: Vec<String> = node.distances.iter().map(u32::to_string).collect();
             put(dir, &format!("{path}/distance"), &distances.join(" "));
             if let Some(kib) = node.memory {
-                put(dir, &format!("{path}/meminfo"), &format!("Node {} MemTotal:       {kib:8} kB", node.id));
+                put(
+                    dir,
+                    &format!("{path}/meminfo"),
+                    &format!("Node {} MemTotal:       {kib:8} kB", node.id),
+                );
             }
         }
     }
 
     fn write_device(&self, dir: &Path, card: &Card) {
         let path = card.path();
-        let node = self.nodes.iter().find(|node| i64::from(node.id) == i64::from(card.node));
+        let node = self
+            .nodes
+            .iter()
+            .find(|node| i64::from(node.id) == i64::from(card.node));
         // The kernel prints all online CPUs if it does not know the node.
         let local = node.map_or(self.online.clone(), |node| self.running(&node.cpus));
-        put(dir, &format!("{path}/local_cpulist"), &list(card.local_cpus.as_ref().unwrap_or(&local)));
+        put(
+            dir,
+            &format!("{path}/local_cpulist"),
+            &list(card.local_cpus.as_ref().unwrap_or(&local)),
+        );
         if !self.nodes.is_empty() {
             put(dir, &format!("{path}/numa_node"), &card.node.to_string());
         }
@@ -101,10 +161,18 @@ impl MachineSpec {
                 put(dir, &format!("{path}/irq"), &vector.irq.to_string());
             }
         }
-        let bus = if card.virtio.is_some() { "virtio" } else { "pci" };
+        let bus = if card.virtio.is_some() {
+            "virtio"
+        } else {
+            "pci"
+        };
         let device = card.device_path();
         let bus = format!("{}bus/{bus}", up(device.matches('/').count()));
-        link(dir, &format!("{device}/driver"), &format!("{bus}/drivers/{}", card.driver));
+        link(
+            dir,
+            &format!("{device}/driver"),
+            &format!("{bus}/drivers/{}", card.driver),
+        );
         link(dir, &format!("{device}/subsystem"), &bus);
     }
 
@@ -112,10 +180,26 @@ impl MachineSpec {
         let device = card.device_path();
         let path = format!("{device}/net/{}", port.name);
         let class = format!("sys/class/net/{}", port.name);
-        link(dir, &class, &format!("../../{}", path.trim_start_matches("sys/")));
-        link(dir, &format!("{path}/device"), &format!("../../../{}", device.rsplit('/').next().unwrap()));
+        link(
+            dir,
+            &class,
+            &format!("../../{}", path.trim_start_matches("sys/")),
+        );
+        link(
+            dir,
+            &format!("{path}/device"),
+            &format!("../../../{}", device.rsplit('/').next().unwrap()),
+        );
         put(dir, &format!("{path}/operstate"), &port.state);
-        put(dir, &format!("{path}/flags"), if port.state == "down" { "0x1002" } else { "0x1003" });
+        put(
+            dir,
+            &format!("{path}/flags"),
+            if port.state == "down" {
+                "0x1002"
+            } else {
+                "0x1003"
+            },
+        );
         if self.kernel >= Kernel::V4_2 {
             put(dir, &format!("{path}/dev_port"), &number.to_string());
         }
@@ -136,7 +220,11 @@ impl MachineSpec {
                 put(dir, &format!("{queue}/xps_cpus"), &self.mask(xps));
                 // Since 4.18.
                 if self.kernel >= Kernel::V6_2 {
-                    put(dir, &format!("{queue}/xps_rxqs"), &mask(&[], u32::try_from(port.rx.len()).unwrap()));
+                    put(
+                        dir,
+                        &format!("{queue}/xps_rxqs"),
+                        &mask(&[], u32::try_from(port.rx.len()).unwrap()),
+                    );
                 }
             } else {
                 // The kernel refuses to read xps_cpus of a single queue. nicpin does not read this file: it is
@@ -149,21 +237,43 @@ impl MachineSpec {
         }
         if let Some(Channels { max, now }) = port.channels {
             let names = ["rx", "tx", "other", "combined"];
-            let max = names.iter().zip(max).map(|(name, count)| format!("max_{name} {count}"));
-            let now = names.iter().zip(now).map(|(name, count)| format!("{name} {count}"));
+            let max = names
+                .iter()
+                .zip(max)
+                .map(|(name, count)| format!("max_{name} {count}"));
+            let now = names
+                .iter()
+                .zip(now)
+                .map(|(name, count)| format!("{name} {count}"));
             let lines: Vec<String> = max.chain(now).collect();
-            put(dir, &format!("nicpin/ethtool/{}/channels", port.name), &lines.join("\n"));
+            put(
+                dir,
+                &format!("nicpin/ethtool/{}/channels", port.name),
+                &lines.join("\n"),
+            );
         }
     }
 
     fn write_stacked(&self, dir: &Path, name: &str, lowers: &[String]) {
         let path = format!("sys/devices/virtual/net/{name}");
-        link(dir, &format!("sys/class/net/{name}"), &format!("../../devices/virtual/net/{name}"));
+        link(
+            dir,
+            &format!("sys/class/net/{name}"),
+            &format!("../../devices/virtual/net/{name}"),
+        );
         for lower in lowers {
-            let card = self.cards.iter().find(|card| card.ports.iter().any(|port| port.name == *lower));
-            let below = card
-                .map_or("virtual".to_owned(), |card| card.device_path()["sys/devices/".len()..].to_owned());
-            link(dir, &format!("{path}/lower_{lower}"), &format!("../../../{below}/net/{lower}"));
+            let card = self
+                .cards
+                .iter()
+                .find(|card| card.ports.iter().any(|port| port.name == *lower));
+            let below = card.map_or("virtual".to_owned(), |card| {
+                card.device_path()["sys/devices/".len()..].to_owned()
+            });
+            link(
+                dir,
+                &format!("{path}/lower_{lower}"),
+                &format!("../../../{below}/net/{lower}"),
+            );
         }
     }
 
@@ -172,7 +282,10 @@ impl MachineSpec {
     }
 
     fn running(&self, cpus: &[u32]) -> Cpus {
-        cpus.iter().copied().filter(|cpu| self.online.contains(cpu)).collect()
+        cpus.iter()
+            .copied()
+            .filter(|cpu| self.online.contains(cpu))
+            .collect()
     }
 }
 
@@ -184,7 +297,8 @@ impl Card {
 
     /// The target of the interface's `device`: the function, or the virtio device below it.
     fn device_path(&self) -> String {
-        self.virtio.map_or_else(|| self.path(), |n| format!("{}/virtio{n}", self.path()))
+        self.virtio
+            .map_or_else(|| self.path(), |n| format!("{}/virtio{n}", self.path()))
     }
 }
 

@@ -21,7 +21,8 @@ pub enum Entry {
 pub fn put(dir: &Path, path: &str, text: &str) {
     let path = place(dir, path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, format!("{text}\n")).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    fs::write(&path, format!("{text}\n"))
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
 /// Makes a link, and the directories above it.
@@ -39,7 +40,8 @@ pub fn make_dir(dir: &Path, path: &str) {
 /// What a file holds, without the end of its last line.
 pub fn read(dir: &Path, path: &str) -> String {
     let path = place(dir, path);
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }
 
@@ -54,8 +56,10 @@ pub fn entries(dir: &Path) -> BTreeMap<String, Entry> {
 
 /// A tree as a compressed archive; the same bytes for the same tree.
 pub fn pack(dir: &Path) -> Vec<u8> {
-    let mut archive =
-        tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best()));
+    let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(
+        Vec::new(),
+        flate2::Compression::best(),
+    ));
     for (path, entry) in entries(dir) {
         let path = path.trim_start_matches('/');
         let mut header = tar::Header::new_gnu();
@@ -63,7 +67,9 @@ pub fn pack(dir: &Path) -> Vec<u8> {
         match entry {
             Entry::File(text) => {
                 header.set_size(text.len() as u64);
-                archive.append_data(&mut header, path, text.as_bytes()).unwrap();
+                archive
+                    .append_data(&mut header, path, text.as_bytes())
+                    .unwrap();
             }
             Entry::Link(target) => {
                 header.set_entry_type(tar::EntryType::Symlink);
@@ -77,8 +83,11 @@ pub fn pack(dir: &Path) -> Vec<u8> {
 
 /// Unpacks an archive of [`pack`].
 pub fn unpack(archive: &Path, dir: &Path) {
-    let file = fs::File::open(archive).unwrap_or_else(|error| panic!("{}: {error}", archive.display()));
-    tar::Archive::new(flate2::read::GzDecoder::new(file)).unpack(dir).unwrap();
+    let file =
+        fs::File::open(archive).unwrap_or_else(|error| panic!("{}: {error}", archive.display()));
+    tar::Archive::new(flate2::read::GzDecoder::new(file))
+        .unpack(dir)
+        .unwrap();
 }
 
 /// Copies a tree, links as links.
@@ -99,7 +108,9 @@ pub fn copy_tree(from: &Path, to: &Path) {
 /// The names in a directory, sorted.
 pub fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = entries
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort_unstable();
     names
 }

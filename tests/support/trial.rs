@@ -9,7 +9,10 @@ use super::run::Copy;
 
 /// Waits until the watcher has ended.
 pub fn watched_to_the_end(machine: &Copy) {
-    File::open(machine.path("/run/nicpin/try.lock")).unwrap().lock().unwrap();
+    File::open(machine.path("/run/nicpin/try.lock"))
+        .unwrap()
+        .lock()
+        .unwrap();
 }
 
 /// The watcher, while it runs.

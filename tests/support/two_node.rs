@@ -27,7 +27,10 @@ pub fn planned_for(root: &Root, selectors: &[String]) -> Result<(Machine, Plan),
     let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
     let selection = Selection::new(&host, selectors, false).unwrap();
     let options = Settings::of([("rfs", "4096"), ("rps", "0-7")]).unwrap();
-    let policy = Policy { options, ..Policy::default() };
+    let policy = Policy {
+        options,
+        ..Policy::default()
+    };
     let plan = nicpin::plan::plan(&host, &policy, &selection);
     Ok((host, plan))
 }
@@ -37,11 +40,17 @@ pub fn run(root: &Root, options: Options) -> Result<ApplyOutcome, ApplyError> {
 }
 
 pub fn atomic() -> Options {
-    Options { atomic: true, ..Options::default() }
+    Options {
+        atomic: true,
+        ..Options::default()
+    }
 }
 
 pub fn on_trial() -> Options {
-    Options { trial: Some(3600), ..Options::default() }
+    Options {
+        trial: Some(3600),
+        ..Options::default()
+    }
 }
 
 pub fn at(machine: &Copy) -> std::path::PathBuf {

@@ -56,7 +56,11 @@ fn serve(word: &str, directory: &str) {
             "good" => match request.strip_prefix("settings ban irqs ") {
                 Some(irqs) => {
                     let irq = |irq| format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 4 ");
-                    banned = irqs.split(' ').filter(|irq| *irq != "NONE").map(irq).collect();
+                    banned = irqs
+                        .split(' ')
+                        .filter(|irq| *irq != "NONE")
+                        .map(irq)
+                        .collect();
                 }
                 None => _ = stream.write_all(format!("SLEEP 10 {banned}BANNED 00").as_bytes()),
             },
@@ -88,15 +92,39 @@ impl Balancer {
         // nobody may have no access to the build directory.
         let copied = tempfile::tempdir().unwrap();
         let program = copied.path().join("irqbalance");
-        assert!(Command::new("cp").arg(own).arg(&program).status().unwrap().success());
-        assert!(Command::new("chmod").arg("755").args([copied.path(), &program]).status().unwrap().success());
+        assert!(
+            Command::new("cp")
+                .arg(own)
+                .arg(&program)
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert!(
+            Command::new("chmod")
+                .arg("755")
+                .args([copied.path(), &program])
+                .status()
+                .unwrap()
+                .success()
+        );
         let mut command = Command::new(program);
-        let directory = directory.as_ref().map_or("", |directory| directory.to_str().unwrap());
-        command.env(BEHAVIOUR, format!("{word} {directory}")).stdout(Stdio::piped()).uid(user);
+        let directory = directory
+            .as_ref()
+            .map_or("", |directory| directory.to_str().unwrap());
+        command
+            .env(BEHAVIOUR, format!("{word} {directory}"))
+            .stdout(Stdio::piped())
+            .uid(user);
         command.envs(of.map(|pid| (OTHERS_PID, pid.to_string())));
         let mut child = command.spawn().unwrap();
         let mut ready = [0; 6];
-        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut ready)
+            .unwrap();
         Self(child)
     }
 
@@ -115,9 +143,21 @@ impl Drop for Balancer {
 /// The files of a process in a machine.
 fn process(machine: &Copy, pid: u32, user: u32) {
     let top = machine.path("/");
-    put(&top, &format!("/proc/{pid}/stat"), &format!("{pid} (irqbalance) S{}", " 1".repeat(49)));
-    put(&top, &format!("/proc/{pid}/status"), &format!("Uid:\t{user}\t{user}\t{user}\t{user}"));
-    put(&top, "/proc/1/stat", &format!("1 (init) S{}", " 1".repeat(49)));
+    put(
+        &top,
+        &format!("/proc/{pid}/stat"),
+        &format!("{pid} (irqbalance) S{}", " 1".repeat(49)),
+    );
+    put(
+        &top,
+        &format!("/proc/{pid}/status"),
+        &format!("Uid:\t{user}\t{user}\t{user}\t{user}"),
+    );
+    put(
+        &top,
+        "/proc/1/stat",
+        &format!("1 (init) S{}", " 1".repeat(49)),
+    );
 }
 
 /// Runs nicpin with the machine as its root directory, and the time that it takes.
@@ -128,8 +168,12 @@ fn nicpin(machine: &Copy, args: &[&str]) -> (Run, Duration) {
         done
         : > $T/program && mount --bind $PROGRAM $T/program && exec chroot $T /program \"$@\"";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, "sh"]).args(args);
-    command.env("T", machine.path("/")).env("PROGRAM", env!("CARGO_BIN_EXE_nicpin"));
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .args(args);
+    command
+        .env("T", machine.path("/"))
+        .env("PROGRAM", env!("CARGO_BIN_EXE_nicpin"));
     let start = Instant::now();
     (Run::of(&mut command), start.elapsed())
 }
@@ -154,7 +198,11 @@ pub fn is_asked() {
         );
         let (run, _) = nicpin(&machine, &["restore"]);
         let text = words(&run);
-        assert!(run.code == 0 && text.contains("irqbalance may move 16 IRQs again"), "{text}{}", run.stderr);
+        assert!(
+            run.code == 0 && text.contains("irqbalance may move 16 IRQs again"),
+            "{text}{}",
+            run.stderr
+        );
     }
 }
 
@@ -164,8 +212,14 @@ pub fn costs_at_most_five_seconds() {
         ("silent", "did not answer within 5 s"),
         ("drips", "did not answer within 5 s"),
         ("full", "did not answer within 5 s"),
-        ("endless", "does not answer as irqbalance does (more than 1 MiB)"),
-        ("closes", "does not answer: it closed the connection; fix: run again"),
+        (
+            "endless",
+            "does not answer as irqbalance does (more than 1 MiB)",
+        ),
+        (
+            "closes",
+            "does not answer: it closed the connection; fix: run again",
+        ),
         ("dies", "does not answer"),
     ];
     std::thread::scope(|scope| {
@@ -178,13 +232,19 @@ pub fn costs_at_most_five_seconds() {
                 let text = words(&run);
                 assert_eq!(run.code, 1, "{word}: {text}{}", run.stderr);
                 assert!(
-                    text.contains(&format!("refused irqbalance: process {} {expected}", balancer.pid())),
+                    text.contains(&format!(
+                        "refused irqbalance: process {} {expected}",
+                        balancer.pid()
+                    )),
                     "{word}: {text}"
                 );
                 for untrue in ["only root", "cannot read a request"] {
                     assert!(!text.contains(untrue), "{word}: {text}");
                 }
-                assert!(text.contains("changed=24 ") && text.contains("refused=1 "), "{word}: {text}");
+                assert!(
+                    text.contains("changed=24 ") && text.contains("refused=1 "),
+                    "{word}: {text}"
+                );
                 assert!(time < Duration::from_secs(8), "{word}: {time:?}");
             });
         }
@@ -221,7 +281,11 @@ pub fn impostors_are_not_asked() {
                 &real.to_string(),
             );
             let (run, _) = nicpin(&machine, &["apply"]);
-            assert!(run.code == 1 && words(&run).contains(&expected), "{}", run.stdout);
+            assert!(
+                run.code == 1 && words(&run).contains(&expected),
+                "{}",
+                run.stdout
+            );
         } else {
             assert!(run.code == 1 && text.contains(&expected), "{text}");
         }

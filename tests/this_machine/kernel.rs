@@ -10,14 +10,22 @@ const INVALID: Option<i32> = Some(22);
 /// An answer, and no error nor a wait for more.
 pub fn no_queues_without_an_interface() {
     let answer = ask_netdev(u32::MAX >> 1).unwrap();
-    assert!(answer.queues.is_empty() && answer.napis.is_empty(), "{answer:?}");
+    assert!(
+        answer.queues.is_empty() && answer.napis.is_empty(),
+        "{answer:?}"
+    );
 }
 
 pub fn pages_are_of_the_node() {
     for node in sys::allowed_nodes().unwrap().iter() {
         let pages = pages_of(node, 100_000).unwrap();
         assert!(pages.len() == 100_000 && pages.iter().all(|&byte| byte == 1));
-        assert!(pages.iter().step_by(4096).all(|byte| node_of(byte).unwrap() == node));
+        assert!(
+            pages
+                .iter()
+                .step_by(4096)
+                .all(|byte| node_of(byte).unwrap() == node)
+        );
     }
     // The last node of a mask.
     assert_eq!(pages_of(1023, 1).err().unwrap().raw_os_error(), INVALID);
@@ -43,10 +51,16 @@ pub fn a_threads_memory_is_bound() {
 pub fn a_rate_is_measured() {
     let node = sys::allowed_nodes().unwrap().first().unwrap();
     let cpus: CpuSet = sys::affinity().unwrap();
-    let course = BandwidthTest { memory: vec![(node, 4 << 20)], readers: vec![(node, cpus.clone())] };
+    let course = BandwidthTest {
+        memory: vec![(node, 4 << 20)],
+        readers: vec![(node, cpus.clone())],
+    };
     let mut calls = Vec::new();
     let rates = course.run(|done| calls.push(done)).unwrap();
-    assert_eq!((rates.len(), rates[0].threads, rates[0].memory_of), (1, cpus.len(), node));
+    assert_eq!(
+        (rates.len(), rates[0].threads, rates[0].memory_of),
+        (1, cpus.len(), node)
+    );
     assert!(rates[0].bytes_per_second > 1_000_000, "{rates:?}");
     assert_eq!(calls, [0, 0]);
 }

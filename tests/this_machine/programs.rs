@@ -12,27 +12,52 @@ use crate::support::run::{copied_binary, fixture, nicpin};
 /// Whether a program accepts a text, and its output.
 fn asked(program: &str, args: &[&str], text: &str) -> (bool, String) {
     let pipe = Stdio::piped;
-    let mut child =
-        Command::new(program).args(args).stdin(pipe()).stdout(pipe()).stderr(pipe()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(pipe())
+        .stdout(pipe())
+        .stderr(pipe())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
 }
 
 pub fn pages_are_good_roff() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(nicpin(&["man", "--into", dir.path().to_str().unwrap()]).code, 0);
-    std::fs::write(dir.path().join("nicpin.toml.5"), nicpin(&["man", "nicpin.toml"]).stdout).unwrap();
-    let pages: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(
+        nicpin(&["man", "--into", dir.path().to_str().unwrap()]).code,
+        0
+    );
+    std::fs::write(
+        dir.path().join("nicpin.toml.5"),
+        nicpin(&["man", "nicpin.toml"]).stdout,
+    )
+    .unwrap();
+    let pages: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert!(pages.len() > 10, "{pages:?}");
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
         let (_, said) = asked("mandoc", &["-T", "lint", "-W", "warning"], &text);
         // clap_mangen breaks lines before lists; pages have no date, so that they stay the same.
         let known = ["skipping paragraph macro: br ", "missing date"];
-        let complaints: Vec<&str> =
-            said.lines().filter(|line| !known.iter().any(|known| line.contains(known))).collect();
+        let complaints: Vec<&str> = said
+            .lines()
+            .filter(|line| !known.iter().any(|known| line.contains(known)))
+            .collect();
         assert!(complaints.is_empty(), "{}: {complaints:?}", page.display());
     }
 }
@@ -48,10 +73,22 @@ const COMPLETED: [(&str, &str); 9] = [
     ("nicpin run --dry", "nicpin run --dry-run"),
     ("nicpin plan --format js", "nicpin plan --format json"),
     ("nicpin plan --format=js", "nicpin plan --format=json"),
-    ("nicpin --root ROOT plan em1 p6", "nicpin --root ROOT plan em1 p6p1"),
-    ("nicpin --root ROOT plan driver:t", "nicpin --root ROOT plan driver:tg3"),
-    ("nicpin --root ROOT run --node ", "nicpin --root ROOT run --node 0"),
-    ("nicpin --root=ROOT check node:", "nicpin --root=ROOT check node:0"),
+    (
+        "nicpin --root ROOT plan em1 p6",
+        "nicpin --root ROOT plan em1 p6p1",
+    ),
+    (
+        "nicpin --root ROOT plan driver:t",
+        "nicpin --root ROOT plan driver:tg3",
+    ),
+    (
+        "nicpin --root ROOT run --node ",
+        "nicpin --root ROOT run --node 0",
+    ),
+    (
+        "nicpin --root=ROOT check node:",
+        "nicpin --root=ROOT check node:0",
+    ),
     ("nicpin --root ROOT em", "nicpin --root ROOT em1"),
 ];
 
@@ -72,16 +109,29 @@ pub fn completes(shell: &str, start: &[&str], setup: &str) {
     std::fs::write(&script, nicpin(&["completions", shell]).stdout).unwrap();
     let pty = nix::pty::openpty(None, None).unwrap();
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait", shell]).args(start).env("PATH", path_with_nicpin());
-    command.env("HOME", dir.path()).env("TERM", "dumb").env("INPUTRC", "/dev/null");
-    command.stdin(pty.slave.try_clone().unwrap()).stdout(pty.slave.try_clone().unwrap()).stderr(pty.slave);
+    command
+        .args(["--ctty", "--wait", shell])
+        .args(start)
+        .env("PATH", path_with_nicpin());
+    command
+        .env("HOME", dir.path())
+        .env("TERM", "dumb")
+        .env("INPUTRC", "/dev/null");
+    command
+        .stdin(pty.slave.try_clone().unwrap())
+        .stdout(pty.slave.try_clone().unwrap())
+        .stderr(pty.slave);
     let mut child = command.spawn().unwrap();
     drop(command);
     let result = dir.path().join("result");
     let mut typed = format!("{setup}\nsource '{}'\n", script.display());
     for (line, _) in COMPLETED {
         // Ctrl-A: to the start of the line.
-        typed.push_str(&format!("{}\t\x01echo '<' \x05 '>' >> '{}'\n", with_root(line), result.display()));
+        typed.push_str(&format!(
+            "{}\t\x01echo '<' \x05 '>' >> '{}'\n",
+            with_root(line),
+            result.display()
+        ));
     }
     typed.push_str("exit\n");
     let mut terminal = std::fs::File::from(pty.master);
@@ -98,8 +148,10 @@ pub fn completes(shell: &str, start: &[&str], setup: &str) {
     drop(terminal);
     let said = said.join().unwrap();
     let lines = std::fs::read_to_string(&result).unwrap_or_else(|error| panic!("{error}: {said}"));
-    let lines: Vec<String> =
-        lines.lines().map(|line| line.trim_matches(['<', '>', ' ']).to_owned()).collect();
+    let lines: Vec<String> = lines
+        .lines()
+        .map(|line| line.trim_matches(['<', '>', ' ']).to_owned())
+        .collect();
     let expected: Vec<String> = COMPLETED.iter().map(|(_, line)| with_root(line)).collect();
     assert_eq!(lines, expected, "{said}");
 }
@@ -111,7 +163,8 @@ pub fn fish_completes() {
         let (line, expected) = (with_root(line), with_root(expected));
         let ask = format!("{script}\ncomplete --do-complete '{line}'\n");
         let mut fish = Command::new("fish");
-        fish.args(["--no-config", "--command", &ask]).env("PATH", path_with_nicpin());
+        fish.args(["--no-config", "--command", &ask])
+            .env("PATH", path_with_nicpin());
         let said = String::from_utf8(fish.output().unwrap().stdout).unwrap();
         let (before, _) = line.rsplit_once(' ').unwrap();
         let lines: Vec<String> = said
@@ -126,7 +179,14 @@ pub fn fish_completes() {
 pub fn output_to_a_device() {
     let (root, dir) = (fixture("two-node"), tempfile::tempdir().unwrap());
     let draw = |device: &Path| {
-        nicpin(&["draw", "--root", root.to_str().unwrap(), "--force", "-o", device.to_str().unwrap()])
+        nicpin(&[
+            "draw",
+            "--root",
+            root.to_str().unwrap(),
+            "--force",
+            "-o",
+            device.to_str().unwrap(),
+        ])
     };
     for (name, minor, code) in [("null", 3, 0), ("full", 7, 1)] {
         let device = dir.path().join(name);
@@ -137,7 +197,11 @@ pub fn output_to_a_device() {
         }
         let run = draw(&device);
         assert_eq!(run.code, code, "{name}: {}", run.stderr);
-        assert!(code == 0 || run.stderr.contains("no space left on device (ENOSPC)"), "{}", run.stderr);
+        assert!(
+            code == 0 || run.stderr.contains("no space left on device (ENOSPC)"),
+            "{}",
+            run.stderr
+        );
         assert!(!device.symlink_metadata().unwrap().is_file(), "{name}");
     }
 }
@@ -145,8 +209,15 @@ pub fn output_to_a_device() {
 /// script(1) runs the command on a terminal.
 pub fn a_capture_and_a_terminal() {
     let root = fixture("two-node");
-    let command = format!("'{}' capture --root '{}'", env!("CARGO_BIN_EXE_nicpin"), root.display());
-    let output = Command::new("script").args(["-qec", &command, "/dev/null"]).output().unwrap();
+    let command = format!(
+        "'{}' capture --root '{}'",
+        env!("CARGO_BIN_EXE_nicpin"),
+        root.display()
+    );
+    let output = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("name a file with -o FILE"), "{said}");
     assert_eq!(output.status.code(), Some(1));
@@ -174,8 +245,18 @@ pub fn a_machine_without_sysfs_is_not_planned() {
         "mount -t tmpfs none /sys; mount -t tmpfs none /run; for command in plan status check apply; do {} $command; echo $?; done",
         binary.display()
     );
-    let run = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
-    let (out, errors) = (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
+    let run = Command::new("unshare")
+        .args(["-rm", "sh", "-c", &script])
+        .output()
+        .unwrap();
+    let (out, errors) = (
+        String::from_utf8(run.stdout).unwrap(),
+        String::from_utf8(run.stderr).unwrap(),
+    );
     assert_eq!(out, "1\n1\n1\n1\n", "{errors}");
-    assert_eq!(errors.matches("/sys/class/net does not exist").count(), 4, "{errors}");
+    assert_eq!(
+        errors.matches("/sys/class/net does not exist").count(),
+        4,
+        "{errors}"
+    );
 }

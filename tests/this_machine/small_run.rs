@@ -19,20 +19,23 @@ fn with_small_run(machine: &Copy, script: &str) {
         .env("ROOT", root.to_str().unwrap().trim_end_matches('/'))
         .env("NICPIN", env!("CARGO_BIN_EXE_nicpin"));
     let output = command.output().unwrap();
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
 
 pub fn a_full_run() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
-    let script = "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";
+    let script =
+        "expect 0 apply --scope remote; fill; expect 0 apply --scope remote; expect 0 restore";
     with_small_run(&machine, script);
     assert_eq!(machine.texts(), before);
     // A trial after an earlier apply, so that the earlier record has to be written again.
-    let script =
-        "expect 0 apply --scope remote; expect 0 apply --try 1; fill; flock $ROOT/run/nicpin/try.lock true";
+    let script = "expect 0 apply --scope remote; expect 0 apply --try 1; fill; flock $ROOT/run/nicpin/try.lock true";
     with_small_run(
         &machine,
         &format!("{script}; expect 1 confirm; cp $ROOT/proc/irq/27/smp_affinity $ROOT/remote"),
@@ -40,6 +43,12 @@ pub fn a_full_run() {
     let remote = machine.read("/remote");
     machine.remove("/remote");
     with_small_run(&machine, "expect 0 apply --scope remote");
-    assert_eq!(machine.texts()["/proc/irq/27/smp_affinity"], format!("File({:?})", remote.trim()));
-    with_small_run(&machine, "expect 0 apply --try 3600; fill; expect 0 confirm; expect 0 restore");
+    assert_eq!(
+        machine.texts()["/proc/irq/27/smp_affinity"],
+        format!("File({:?})", remote.trim())
+    );
+    with_small_run(
+        &machine,
+        "expect 0 apply --try 3600; fill; expect 0 confirm; expect 0 restore",
+    );
 }

@@ -16,10 +16,18 @@ pub fn a_policy_of_another_user() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     own(0, 65534);
     let run = machine.nicpin(&["apply"]);
-    assert!(run.code == 1 && run.stderr.contains("is writable by group 65534"), "{}", run.stderr);
+    assert!(
+        run.code == 1 && run.stderr.contains("is writable by group 65534"),
+        "{}",
+        run.stderr
+    );
     own(65534, 0);
     let run = machine.nicpin(&["apply"]);
-    assert!(run.code == 1 && run.stderr.contains("is owned by user 65534"), "{}", run.stderr);
+    assert!(
+        run.code == 1 && run.stderr.contains("is owned by user 65534"),
+        "{}",
+        run.stderr
+    );
     // The owner of a tree is trusted with all of its files.
     std::os::unix::fs::chown(machine.path("/"), Some(65534), Some(65534)).unwrap();
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -33,12 +41,19 @@ pub fn only_root_applies() {
     let run = machine.nicpin_as_nobody(&["apply"]);
     assert_eq!(run.code, 1);
     assert!(
-        run.stderr.contains("run/nicpin: permission denied (EACCES): only root can apply and restore"),
+        run.stderr
+            .contains("run/nicpin: permission denied (EACCES): only root can apply and restore"),
         "{}",
         run.stderr
     );
     assert_eq!(machine.snapshot(), before);
-    assert_eq!((machine.nicpin_as_nobody(&["plan"]).code, machine.nicpin_as_nobody(&["check"]).code), (0, 2));
+    assert_eq!(
+        (
+            machine.nicpin_as_nobody(&["plan"]).code,
+            machine.nicpin_as_nobody(&["check"]).code
+        ),
+        (0, 2)
+    );
 }
 
 /// With `hidepid=` the kernel refuses to show processes of other users, or hides them.
@@ -49,10 +64,22 @@ pub fn hidden_processes_fail_no_command() {
             "mount -t proc -o hidepid={hidepid} proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups {} {args}",
             binary.display()
         );
-        let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .output()
+            .unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
-    for args in ["plan", "check", "status", "measure -d 0.1", "run --near eth0 -- true"] {
+    for args in [
+        "plan",
+        "check",
+        "status",
+        "measure -d 0.1",
+        "run --near eth0 -- true",
+    ] {
         let open = run("0", args);
         for hidepid in ["1", "2"] {
             assert_eq!(run(hidepid, args), open, "hidepid={hidepid} {args}");
@@ -64,8 +91,17 @@ pub fn hidden_processes_fail_no_command() {
 pub fn an_acl_of_another_user() {
     let machine = Copy::with_policy(0o644);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    for path in ["/etc/nicpin.toml", "/etc", "/run/nicpin", "/run/nicpin/lock", "/run/nicpin/state.json"] {
-        let mode = std::fs::metadata(machine.path(path)).unwrap().permissions().mode();
+    for path in [
+        "/etc/nicpin.toml",
+        "/etc",
+        "/run/nicpin",
+        "/run/nicpin/lock",
+        "/run/nicpin/state.json",
+    ] {
+        let mode = std::fs::metadata(machine.path(path))
+            .unwrap()
+            .permissions()
+            .mode();
         let_write(&machine.path(path), 4711).unwrap();
         let before = machine.snapshot();
         let run = machine.nicpin(&["apply"]);

@@ -47,7 +47,11 @@ impl IrqbalanceRecord {
 
     /// Writes the record; a crash leaves either the old or the new one. An empty record is removed.
     pub(super) fn save(&self, root: &Root) -> Result<(), StateError> {
-        if *self == Self::default() { FILE.remove(root) } else { FILE.save(root, self) }
+        if *self == Self::default() {
+            FILE.remove(root)
+        } else {
+            FILE.save(root, self)
+        }
     }
 
     /// Makes this the record of a running irqbalance. Bans of an earlier process are dropped.
@@ -68,15 +72,22 @@ impl IrqbalanceRecord {
         let mut now: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         for interface in &machine.interfaces {
             for vector in &interface.vectors {
-                now.entry(vector.irq).or_default().insert(&interface.device.address);
+                now.entry(vector.irq)
+                    .or_default()
+                    .insert(&interface.device.address);
             }
         }
         let stays = |irq: &u32, was: &RecordedIrq| {
-            now.get(irq).is_some_and(|devices| devices.contains(was.device.as_str()))
+            now.get(irq)
+                .is_some_and(|devices| devices.contains(was.device.as_str()))
         };
         self.planned.retain(|irq, was| stays(irq, was));
-        let stale: BTreeSet<u32> =
-            self.banned.iter().filter(|irq| !self.planned.contains_key(irq)).copied().collect();
+        let stale: BTreeSet<u32> = self
+            .banned
+            .iter()
+            .filter(|irq| !self.planned.contains_key(irq))
+            .copied()
+            .collect();
         self.banned.retain(|irq| !stale.contains(irq));
         stale
     }
@@ -84,8 +95,15 @@ impl IrqbalanceRecord {
     /// Adds the IRQs of a plan. Those of other interfaces stay.
     pub(super) fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
-            for vector in interface.vectors.iter().filter(|vector| vector.cpus.is_some()) {
-                let irq = RecordedIrq { device: interface.device.clone(), action: vector.action.clone() };
+            for vector in interface
+                .vectors
+                .iter()
+                .filter(|vector| vector.cpus.is_some())
+            {
+                let irq = RecordedIrq {
+                    device: interface.device.clone(),
+                    action: vector.action.clone(),
+                };
                 self.planned.insert(vector.irq, irq);
             }
         }

@@ -25,7 +25,10 @@ fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceO
         Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotRequested,
         _ => IrqbalanceAction::Refused,
     };
-    IrqbalanceOutcome { detail: Some(error.to_string()), ..IrqbalanceOutcome::new(pid, done, false, irqs) }
+    IrqbalanceOutcome {
+        detail: Some(error.to_string()),
+        ..IrqbalanceOutcome::new(pid, done, false, irqs)
+    }
 }
 
 /// Why nothing could be done about irqbalance.
@@ -51,19 +54,29 @@ pub struct RunningError {
 
 /// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    if let Some(IrqbalancePlan { action: Balancer::Refuse, pid, .. }) = &plan.irqbalance {
+    if let Some(IrqbalancePlan {
+        action: Balancer::Refuse,
+        pid,
+        ..
+    }) = &plan.irqbalance
+    {
         return Err(RunningError {
             who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
             fix: "stop it, or use --irqbalance ban or stop",
         });
     }
     let hidden = plan.notes.iter().find_map(|note| match note {
-        Note::IrqbalanceUnknown { hidden, action: Balancer::Refuse } => Some(hidden),
+        Note::IrqbalanceUnknown {
+            hidden,
+            action: Balancer::Refuse,
+        } => Some(hidden),
         _ => None,
     });
     hidden.map_or(Ok(()), |hidden| {
         Err(RunningError {
-            who: format!("whether irqbalance runs could not be determined, because {hidden} cannot be read"),
+            who: format!(
+                "whether irqbalance runs could not be determined, because {hidden} cannot be read"
+            ),
             fix: "run as root, or use --irqbalance ban or ignore",
         })
     })
@@ -77,13 +90,22 @@ pub fn before_writes(
     plan: &Plan,
     repeats: bool,
 ) -> Option<IrqbalanceOutcome> {
-    let balancer = plan.irqbalance.as_ref().filter(|balancer| !balancer.irqs.is_empty())?;
+    let balancer = plan
+        .irqbalance
+        .as_ref()
+        .filter(|balancer| !balancer.irqs.is_empty())?;
     let (pid, count) = (Some(balancer.pid), balancer.irqs.len());
     let banned_before = banned_by_nicpin(root, balancer.pid);
     let done = match balancer.action {
         Balancer::Ban => {
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
-            ban(root, machine, plan, balancer, &Daemon::within(time, root, balancer.pid))
+            ban(
+                root,
+                machine,
+                plan,
+                balancer,
+                &Daemon::within(time, root, balancer.pid),
+            )
         }
         Balancer::Stop => stop(root, balancer.pid),
         Balancer::Ignore | Balancer::Refuse => return None,
@@ -111,15 +133,25 @@ pub fn before_writes(
 /// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, and planning does not ask
 /// irqbalance.
 pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
-    let balancer = plan.irqbalance.as_ref().filter(|balancer| balancer.action == Balancer::Ignore);
-    let Some(IrqbalancePlan { pid, irqs, .. }) = balancer else { return };
+    let balancer = plan
+        .irqbalance
+        .as_ref()
+        .filter(|balancer| balancer.action == Balancer::Ignore);
+    let Some(IrqbalancePlan { pid, irqs, .. }) = balancer else {
+        return;
+    };
     if !IrqbalanceRecord::load(root).is_ok_and(|record| record.is_of(root, *pid)) {
         return;
     }
-    let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else { return };
+    let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else {
+        return;
+    };
     let left_alone = irqs.iter().filter(|irq| now.banned.contains(irq)).count();
     let running = |note: &&mut Note| matches!(note, Note::IrqbalanceRunning { .. });
-    if let Some(Note::IrqbalanceRunning { left_alone: noted, .. }) = plan.notes.iter_mut().find(running) {
+    if let Some(Note::IrqbalanceRunning {
+        left_alone: noted, ..
+    }) = plan.notes.iter_mut().find(running)
+    {
         *noted = left_alone;
     }
 }
@@ -138,7 +170,11 @@ fn ban(
     let stale = record.remove_stale(machine);
     let expected = planned.union(&record.banned).copied().collect();
     let now = daemon.setup(&expected)?.banned;
-    let list: BTreeSet<u32> = now.difference(&stale).copied().chain(planned.iter().copied()).collect();
+    let list: BTreeSet<u32> = now
+        .difference(&stale)
+        .copied()
+        .chain(planned.iter().copied())
+        .collect();
     let added: BTreeSet<u32> = planned.difference(&now).copied().collect();
     record.banned.extend(&added);
     record.add_plan(plan);
@@ -152,10 +188,18 @@ fn ban(
         let held = daemon.setup(&BTreeSet::new())?.banned;
         let held = list.intersection(&held).count();
         if held < list.len() {
-            return Err(Failure::NotHeld { held, requested: list.len() });
+            return Err(Failure::NotHeld {
+                held,
+                requested: list.len(),
+            });
         }
     }
-    Ok(IrqbalanceOutcome::new(Some(balancer.pid), IrqbalanceAction::Banned, list != now, planned.len()))
+    Ok(IrqbalanceOutcome::new(
+        Some(balancer.pid),
+        IrqbalanceAction::Banned,
+        list != now,
+        planned.len(),
+    ))
 }
 
 fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
@@ -166,7 +210,12 @@ fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
     record.stopped = true;
     record.save(root)?;
     service::stop(root).map_err(Failure::Service)?;
-    Ok(IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Stopped, true, 0))
+    Ok(IrqbalanceOutcome::new(
+        Some(pid),
+        IrqbalanceAction::Stopped,
+        true,
+        0,
+    ))
 }
 
 /// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
@@ -226,7 +275,12 @@ fn undo(
                     });
                 }
             }
-            IrqbalanceOutcome::new(Some(pid), IrqbalanceAction::Unbanned, unbanned > 0, unbanned)
+            IrqbalanceOutcome::new(
+                Some(pid),
+                IrqbalanceAction::Unbanned,
+                unbanned > 0,
+                unbanned,
+            )
         }
         // It was restarted or has ended, and its bans with it.
         pid => IrqbalanceOutcome::new(pid, IrqbalanceAction::Unbanned, false, 0),

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials, connect,
-    getsockopt, sendmsg, socket,
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials,
+    connect, getsockopt, sendmsg, socket,
 };
 use nix::unistd::geteuid;
 
@@ -50,7 +50,9 @@ impl Setup {
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         let number = |word: &str, words: &mut std::str::SplitAsciiWhitespace<'_>| {
-            (words.next()? == word).then(|| words.next()?.parse::<u64>().ok()).flatten()
+            (words.next()? == word)
+                .then(|| words.next()?.parse::<u64>().ok())
+                .flatten()
         };
         let interval = number("SLEEP", &mut words)?;
         let mut banned = BTreeSet::new();
@@ -65,7 +67,11 @@ impl Setup {
                 // Older versions print nothing here if they use all CPUs.
                 "BANNED" => {
                     let cpus = words.next().unwrap_or_default().to_owned();
-                    return words.next().is_none().then_some(Self { interval, banned, cpus });
+                    return words.next().is_none().then_some(Self {
+                        interval,
+                        banned,
+                        cpus,
+                    });
                 }
                 _ => return None,
             }
@@ -74,8 +80,16 @@ impl Setup {
 
     /// The answer in irqbalance's format.
     pub fn to_text(&self) -> String {
-        let irqs = self.banned.iter().map(|irq| format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 0 "));
-        format!("SLEEP {} {}BANNED {}", self.interval, irqs.collect::<Vec<_>>().concat(), self.cpus)
+        let irqs = self
+            .banned
+            .iter()
+            .map(|irq| format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 0 "));
+        format!(
+            "SLEEP {} {}BANNED {}",
+            self.interval,
+            irqs.collect::<Vec<_>>().concat(),
+            self.cpus
+        )
     }
 }
 
@@ -98,7 +112,9 @@ pub enum SocketError {
         answer: io::Error,
     },
     /// The socket with irqbalance's name is of another process.
-    #[error("the socket of process {pid} belongs to process {peer} of user {user}, which is not asked")]
+    #[error(
+        "the socket of process {pid} belongs to process {peer} of user {user}, which is not asked"
+    )]
     Impostor { pid: i32, peer: i32, user: u32 },
     /// irqbalance did not answer in time.
     #[error(
@@ -149,7 +165,12 @@ impl<'a> Daemon<'a> {
 
     /// One that may take so long for all of its answers.
     pub(super) fn within(time: Duration, root: &'a Root, pid: i32) -> Self {
-        Self { root, pid, time, deadline: Instant::now() + time }
+        Self {
+            root,
+            pid,
+            time,
+            deadline: Instant::now() + time,
+        }
     }
 
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
@@ -167,7 +188,10 @@ impl<'a> Daemon<'a> {
         }
         let setup = self.parse(&text)?;
         if unread && request.len() > LONGEST_REQUEST {
-            return Err(SocketError::TooLong { pid: self.pid, count: room_for.len() });
+            return Err(SocketError::TooLong {
+                pid: self.pid,
+                count: room_for.len(),
+            });
         }
         Ok(setup)
     }
@@ -178,13 +202,23 @@ impl<'a> Daemon<'a> {
             return self.ask(&ban_request(irqs)).map(drop);
         }
         let now = self.setup(irqs)?;
-        let written = self.root.write(RECORDED, &Setup { banned: irqs.clone(), ..now }.to_text());
+        let written = self.root.write(
+            RECORDED,
+            &Setup {
+                banned: irqs.clone(),
+                ..now
+            }
+            .to_text(),
+        );
         written.map_err(|error| self.failed(&error))
     }
 
     fn parse(&self, text: &str) -> Result<Setup, SocketError> {
         let cut: String = text.trim().chars().take(60).collect();
-        Setup::parse(text).ok_or_else(|| SocketError::NoAnswer { pid: self.pid, reason: format!("`{cut}`") })
+        Setup::parse(text).ok_or_else(|| SocketError::NoAnswer {
+            pid: self.pid,
+            reason: format!("`{cut}`"),
+        })
     }
 
     fn ask(&self, request: &str) -> Result<(String, bool), SocketError> {
@@ -196,7 +230,10 @@ impl<'a> Daemon<'a> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => SocketError::Silent { pid, time },
             ErrorKind::BrokenPipe => self.closed(),
-            _ => SocketError::NoAnswer { pid, reason: errno_words(error) },
+            _ => SocketError::NoAnswer {
+                pid,
+                reason: errno_words(error),
+            },
         }
     }
 
@@ -207,7 +244,10 @@ impl<'a> Daemon<'a> {
             (true, true) => "it closed the connection; fix: run again",
             (true, false) => "it closed the connection, and only root can use its socket",
         };
-        SocketError::Closed { pid: self.pid, because }
+        SocketError::Closed {
+            pid: self.pid,
+            because,
+        }
     }
 
     /// A connection to root's process `pid`.
@@ -221,16 +261,28 @@ impl<'a> Daemon<'a> {
             UnixAddr::new_abstract(name.as_bytes()),
             UnixAddr::new_abstract(&[0; 107]),
         ];
-        let mut failure = SocketError::NoSocket { pid, answer: ErrorKind::NotFound.into() };
+        let mut failure = SocketError::NoSocket {
+            pid,
+            answer: ErrorKind::NotFound.into(),
+        };
         for address in addresses.into_iter().flatten() {
             match connected(&address, self.deadline) {
                 // Any process can bind a name without a file.
                 Ok((_, peer)) if peer.pid() != pid || peer.uid() != 0 => {
-                    failure = SocketError::Impostor { pid, peer: peer.pid(), user: peer.uid() };
+                    failure = SocketError::Impostor {
+                        pid,
+                        peer: peer.pid(),
+                        user: peer.uid(),
+                    };
                 }
                 Ok((stream, _)) => return Ok(stream),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    failure = SocketError::Silent { pid, time: self.time };
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    failure = SocketError::Silent {
+                        pid,
+                        time: self.time,
+                    };
                 }
                 Err(answer) if matches!(failure, SocketError::NoSocket { .. }) => {
                     failure = SocketError::NoSocket { pid, answer };
@@ -248,7 +300,12 @@ impl<'a> Daemon<'a> {
 
 /// Connects, and gets the credentials of the process that listens. A full queue of connections is waited for.
 fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
-    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let socket = socket(
+        AddressFamily::Unix,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
     let stream = UnixStream::from(socket);
     stream.set_write_timeout(Some(left(deadline)?))?;
     connect(stream.as_raw_fd(), address)?;
@@ -259,7 +316,11 @@ fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, U
 /// The time until a deadline; an error if there is none.
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    if left.is_zero() {
+        Err(ErrorKind::TimedOut.into())
+    } else {
+        Ok(left)
+    }
 }
 
 fn ban_request(irqs: &BTreeSet<u32>) -> String {
@@ -267,7 +328,11 @@ fn ban_request(irqs: &BTreeSet<u32>) -> String {
     for irq in irqs {
         request += &format!(" {irq}");
     }
-    if irqs.is_empty() { request + " NONE" } else { request }
+    if irqs.is_empty() {
+        request + " NONE"
+    } else {
+        request
+    }
 }
 
 /// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes
@@ -277,7 +342,13 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
     let control = [ControlMessage::ScmCredentials(&credentials)];
     let bytes = [IoSlice::new(request.as_bytes())];
     stream.set_write_timeout(Some(left(deadline)?))?;
-    let sent = sendmsg::<()>(stream.as_raw_fd(), &bytes, &control, MsgFlags::MSG_NOSIGNAL, None)?;
+    let sent = sendmsg::<()>(
+        stream.as_raw_fd(),
+        &bytes,
+        &control,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
     if sent < request.len() {
         return Err(ErrorKind::WriteZero.into());
     }
@@ -293,7 +364,10 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
             Err(error) => return Err(error),
         }
         if answer.len() > LONGEST_ANSWER {
-            return Err(io::Error::other(format!("more than {} MiB", LONGEST_ANSWER >> 20)));
+            return Err(io::Error::other(format!(
+                "more than {} MiB",
+                LONGEST_ANSWER >> 20
+            )));
         }
     };
     Ok((String::from_utf8_lossy(&answer).into_owned(), unread))
@@ -314,7 +388,10 @@ mod tests {
     fn answers_to_setup() {
         for (text, banned) in [
             ("SLEEP 10 BANNED 00000000,00000000", set(&[])),
-            ("SLEEP 3 IRQ 71 LOAD 0 DIFF 17 CLASS 4 IRQ 9 LOAD 5 DIFF 0 CLASS 0 BANNED 00", set(&[9, 71])),
+            (
+                "SLEEP 3 IRQ 71 LOAD 0 DIFF 17 CLASS 4 IRQ 9 LOAD 5 DIFF 0 CLASS 0 BANNED 00",
+                set(&[9, 71]),
+            ),
             ("SLEEP 10 BANNED ", set(&[])),
         ] {
             let setup = Setup::parse(text).unwrap();
@@ -361,7 +438,8 @@ mod tests {
 
     #[test]
     fn a_conversation_has_an_end() {
-        let ends = |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        let ends =
+            |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         let soon = || Instant::now() + Duration::from_millis(200);
         let (mut ours, _silent) = UnixStream::pair().unwrap();
         let error = ask(&mut ours, "setup", soon()).unwrap_err();
@@ -375,7 +453,10 @@ mod tests {
                 }
             });
             let error = ask(&mut ours, "setup", soon() + Duration::from_secs(seconds)).unwrap_err();
-            assert!(ends(&error) || seconds > 0 && error.to_string() == "more than 1 MiB", "{error}");
+            assert!(
+                ends(&error) || seconds > 0 && error.to_string() == "more than 1 MiB",
+                "{error}"
+            );
             drop(ours);
             peer.join().unwrap();
         }

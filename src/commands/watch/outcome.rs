@@ -12,7 +12,12 @@ use crate::watch::{Child, Ended, Events, Fight, Kind};
 
 impl Watching<'_> {
     /// Decides about the events during a run. Those that it may have caused itself allow one further run.
-    pub(super) fn after(&mut self, during: Events, (channels, irqbalance): (bool, bool), follows_up: bool) {
+    pub(super) fn after(
+        &mut self,
+        during: Events,
+        (channels, irqbalance): (bool, bool),
+        follows_up: bool,
+    ) {
         let moved = self.sources.files.moved(self.root);
         let mut during = during.without(Kind::Affinity);
         if let Some(event) = moved {
@@ -22,7 +27,8 @@ impl Watching<'_> {
         if during.is_empty() || is_own && follows_up {
             return;
         }
-        self.schedule.event(self.start.elapsed(), during.are_limited());
+        self.schedule
+            .event(self.start.elapsed(), during.are_limited());
         self.events = during;
         self.follows_up = is_own;
     }
@@ -43,7 +49,8 @@ impl Watching<'_> {
             }
             Ok(report) => {
                 (run.changed, run.failed) = (report.changed, report.failed);
-                let reason = |why: &String| why.split("; fix: ").next().unwrap_or_default().to_owned();
+                let reason =
+                    |why: &String| why.split("; fix: ").next().unwrap_or_default().to_owned();
                 run.failure = report.failures.first().map(reason);
                 self.interfaces = report.interfaces;
                 self.schedule.end(now, report.failed > 0);
@@ -56,7 +63,12 @@ impl Watching<'_> {
             Err(error) => {
                 self.schedule.end(now, true);
                 let text = format!("{}: the run failed: {error}", events.cause());
-                journal::log(self.root, Priority::Warning, &text, &[("NICPIN_EVENT", &events.cause())]);
+                journal::log(
+                    self.root,
+                    Priority::Warning,
+                    &text,
+                    &[("NICPIN_EVENT", &events.cause())],
+                );
                 run.error = Some(error);
             }
         }
@@ -79,8 +91,11 @@ impl Watching<'_> {
             text.push_str("; ");
             text.push_str(why);
         }
-        let mut interfaces: Vec<&str> =
-            report.written.iter().map(|written| written.interface.as_str()).collect();
+        let mut interfaces: Vec<&str> = report
+            .written
+            .iter()
+            .map(|written| written.interface.as_str())
+            .collect();
         interfaces.dedup();
         let fields = [
             ("NICPIN_EVENT", run.event.as_str()),
@@ -103,7 +118,9 @@ impl Watching<'_> {
     fn fight(&mut self, is_old_plan: bool, report: &RunReport, now: Duration) {
         self.fights.forget(now);
         for setting in report.written.iter().filter(|_| is_old_plan) {
-            let Some(Fight { setting, lasts }) = self.fights.restored(setting, now) else { continue };
+            let Some(Fight { setting, lasts }) = self.fights.restored(setting, now) else {
+                continue;
+            };
             let hours = lasts.as_secs() / 3600;
             let who = match &report.writers[..] {
                 [] => "no known program that moves interrupts runs".to_owned(),
@@ -136,10 +153,18 @@ impl Watching<'_> {
         if !self.args.guard {
             return;
         }
-        let left: Vec<String> = self.fights.left_alone(now).map(|(setting, _)| setting.path).collect();
+        let left: Vec<String> = self
+            .fights
+            .left_alone(now)
+            .map(|(setting, _)| setting.path)
+            .collect();
         let is_left = |irq: u32| left.contains(&affinity_file(irq));
-        let vectors: Vec<(u32, String)> =
-            report.vectors.iter().filter(|(irq, _)| !is_left(*irq)).cloned().collect();
+        let vectors: Vec<(u32, String)> = report
+            .vectors
+            .iter()
+            .filter(|(irq, _)| !is_left(*irq))
+            .cloned()
+            .collect();
         if let Err(error) = self.sources.files.guard(self.root, &vectors) {
             let text = format!("--guard: cannot wait for changes of affinity: {error}");
             journal::log(self.root, Priority::Warning, &text, &[]);
@@ -148,7 +173,9 @@ impl Watching<'_> {
 
     /// Starts the process that writes `--metrics`. One that still runs writes almost the same.
     fn begin_metrics(&mut self) {
-        let Some(file) = &self.args.metrics else { return };
+        let Some(file) = &self.args.metrics else {
+            return;
+        };
         if self.metrics.is_some() {
             return;
         }
@@ -159,13 +186,23 @@ impl Watching<'_> {
             .and_then(|arguments| Ok(Child::start(&arguments)?));
         match started {
             Ok(child) => self.metrics = Some(child),
-            Err(error) => journal::log(self.root, Priority::Warning, &format!("--metrics: {error:#}"), &[]),
+            Err(error) => journal::log(
+                self.root,
+                Priority::Warning,
+                &format!("--metrics: {error:#}"),
+                &[],
+            ),
         }
     }
 
     pub(super) fn metrics_written(&self, ended: &Ended) {
         if let Some(error) = ended.error() {
-            journal::log(self.root, Priority::Warning, &format!("--metrics: {error}"), &[]);
+            journal::log(
+                self.root,
+                Priority::Warning,
+                &format!("--metrics: {error}"),
+                &[],
+            );
         }
     }
 }

@@ -32,7 +32,15 @@ impl<'a> ValidPolicy<'a> {
         let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
         let path = path.to_string_lossy().into_owned();
         let (text, decides_on_exclusive) = valid(cli, args, root)?;
-        Ok(Self { cli, args, path, text, decides_on_exclusive, copy: None, error: None })
+        Ok(Self {
+            cli,
+            args,
+            path,
+            text,
+            decides_on_exclusive,
+            copy: None,
+            error: None,
+        })
     }
 
     /// Reads the file again. An invalid one is reported once.
@@ -82,7 +90,11 @@ impl<'a> ValidPolicy<'a> {
 /// The text of the policy file, if it is valid on this machine, and whether the policy says what to do about CPUs that
 /// cgroups have alone.
 fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, bool)> {
-    let purpose = if args.observe { Purpose::Look } else { Purpose::Write };
+    let purpose = if args.observe {
+        Purpose::Look
+    } else {
+        Purpose::Write
+    };
     let (name, policy, text) = read_policy(purpose, cli, root, &args.policy)?;
     let possible = topology::read(root)?.possible;
     policy.check(possible).context(name)?;

@@ -44,15 +44,28 @@ pub(super) fn parts(pattern: &'static str) -> Vec<Part> {
 
 /// Fits the parts of a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
 pub(super) fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a>> {
-    let Some((&part, tail)) = parts.split_first() else { return rest.is_empty().then(Fit::default) };
+    let Some((&part, tail)) = parts.split_first() else {
+        return rest.is_empty().then(Fit::default);
+    };
     if let Part::Literal(literal) = part {
-        let length = if cut { literal.len().min(rest.len()) } else { literal.len() };
+        let length = if cut {
+            literal.len().min(rest.len())
+        } else {
+            literal.len()
+        };
         let (text, rest) = rest.split_at_checked(length)?;
         if !text.eq_ignore_ascii_case(&literal[..length]) {
             return None;
         }
-        let found = if length < literal.len() { Fit::default() } else { fit(tail, rest, cut)? };
-        return Some(Fit { literals: length + found.literals, ..found });
+        let found = if length < literal.len() {
+            Fit::default()
+        } else {
+            fit(tail, rest, cut)?
+        };
+        return Some(Fit {
+            literals: length + found.literals,
+            ..found
+        });
     }
     if rest.is_empty() && cut && part == Part::Number {
         return Some(Fit::default());
@@ -60,21 +73,33 @@ pub(super) fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a
     let (least, most) = span(part, rest);
     // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
     // name that was cut off the shortest, and never all: what follows in the pattern makes the difference.
-    (least..=most).map(|len| if cut { len } else { least + most - len }).find_map(|len| {
-        let (text, rest) = rest.split_at_checked(len)?;
-        let number = if part == Part::Number { Some(text.parse().ok()?) } else { None };
-        let all = cut && rest.is_empty() && !tail.is_empty();
-        if all || (part == Part::Address && !text.contains(':')) {
-            return None;
-        }
-        let found = fit(tail, rest, cut)?;
-        Some(match part {
-            Part::Number => Fit { number, ..found },
-            Part::Interface => Fit { interface: Some(text), ..found },
-            Part::Address => Fit { address: Some(text), ..found },
-            _ => found,
+    (least..=most)
+        .map(|len| if cut { len } else { least + most - len })
+        .find_map(|len| {
+            let (text, rest) = rest.split_at_checked(len)?;
+            let number = if part == Part::Number {
+                Some(text.parse().ok()?)
+            } else {
+                None
+            };
+            let all = cut && rest.is_empty() && !tail.is_empty();
+            if all || (part == Part::Address && !text.contains(':')) {
+                return None;
+            }
+            let found = fit(tail, rest, cut)?;
+            Some(match part {
+                Part::Number => Fit { number, ..found },
+                Part::Interface => Fit {
+                    interface: Some(text),
+                    ..found
+                },
+                Part::Address => Fit {
+                    address: Some(text),
+                    ..found
+                },
+                _ => found,
+            })
         })
-    })
 }
 
 /// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
@@ -82,13 +107,19 @@ fn span(placeholder: Part, rest: &str) -> (usize, usize) {
     let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
     match placeholder {
         // What the kernel takes for a name; alias names of old kernels hold a colon.
-        Part::Interface => (1, run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15)),
+        Part::Interface => (
+            1,
+            run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15),
+        ),
         Part::Number => {
             let digits = run(u8::is_ascii_digit);
             (digits.max(1), digits)
         }
         Part::OtherNumber => (1, run(u8::is_ascii_hexdigit)),
-        Part::Address => (1, run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))),
+        Part::Address => (
+            1,
+            run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')),
+        ),
         Part::Control if !says_control(rest) => (1, 0),
         Part::Control => (rest.len(), rest.len()),
         Part::Any | Part::Literal(_) => (0, rest.len()),
@@ -106,15 +137,19 @@ pub(super) struct Fit<'a> {
 
 /// Whether a control word stands behind the first word of a name; that one is an interface's or a driver's.
 fn says_control(name: &str) -> bool {
-    name.split(['-', ':', '@', '_', '.', ' ']).skip(1).any(|word| {
-        let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
-        CONTROL_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
-    })
+    name.split(['-', ':', '@', '_', '.', ' '])
+        .skip(1)
+        .any(|word| {
+            let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
+            CONTROL_WORDS
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(word))
+        })
 }
 
 /// The words that `{ctl}` looks for; digits may follow them.
 const CONTROL_WORDS: &[&str] = &[
-    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "event", "exn",
-    "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox", "mbx", "mgmnt", "mgmt",
-    "misc", "notify", "ptp", "qerr", "safety", "wol",
+    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "event",
+    "exn", "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox", "mbx",
+    "mgmnt", "mgmt", "misc", "notify", "ptp", "qerr", "safety", "wol",
 ];

@@ -21,19 +21,39 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("fbnic", "eth0-TxRx-2", "combined queue 2 eth0 -"),
     ("fbnic", "eth0-Tx-9", "tx queue 9 eth0 -"),
     ("fbnic", "0000:01:00.0", "control none - - 0000:01:00.0"),
-    ("i40e", "i40e-ens1f0-TxRx-103", "combined queue 103 ens1f0 -"),
+    (
+        "i40e",
+        "i40e-ens1f0-TxRx-103",
+        "combined queue 103 ens1f0 -",
+    ),
     ("i40e", "i40e-ens1f0-rx-0", "rx queue 0 ens1f0 -"),
     ("i40e", "i40e-ens1f0-tx-0", "tx queue 0 ens1f0 -"),
-    ("i40e", "i40e-0000:86:00.0:misc", "control none - - 0000:86:00.0"),
-    ("iavf", "iavf-ens3f0v13-TxRx-3", "combined queue 3 ens3f0v13 -"),
+    (
+        "i40e",
+        "i40e-0000:86:00.0:misc",
+        "control none - - 0000:86:00.0",
+    ),
+    (
+        "iavf",
+        "iavf-ens3f0v13-TxRx-3",
+        "combined queue 3 ens3f0v13 -",
+    ),
     ("iavf", "iavf-eth0-rx-1", "rx queue 1 eth0 -"),
     ("iavf", "iavf-eth0-tx-1", "tx queue 1 eth0 -"),
-    ("iavf", "iavf-0000:d8:03.5:mbx", "control none - - 0000:d8:03.5"),
+    (
+        "iavf",
+        "iavf-0000:d8:03.5:mbx",
+        "control none - - 0000:d8:03.5",
+    ),
     ("ice", "ice-ens2f1-TxRx-12", "combined queue 12 ens2f1 -"),
     ("ice", "ice-ens2f1-TxRx-0-1", "combined queue 0 ens2f1 -"),
     ("ice", "ice-eth0-rx-2", "rx queue 2 eth0 -"),
     ("ice", "ice-eth0-tx-2", "tx queue 2 eth0 -"),
-    ("ice", "ice-0000:82:00.0:ll_ts", "control none - - 0000:82:00.0"),
+    (
+        "ice",
+        "ice-0000:82:00.0:ll_ts",
+        "control none - - 0000:82:00.0",
+    ),
     ("idpf", "idpf-eth0-TxRx-1", "combined rank 1 eth0 -"),
     ("idpf", "idpf-eth0-Rx-4", "rx rank 4 eth0 -"),
     ("idpf", "idpf-eth0-Tx-9", "tx rank 9 eth0 -"),
@@ -46,8 +66,16 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("bnxt_en", "eth0-TxRx-0", "combined queue 0 eth0 -"),
     ("bnxt_en", "eth0-rx-0", "rx rank 0 eth0 -"),
     ("bnxt_en", "eth0-tx-4", "tx rank 4 eth0 -"),
-    ("bnxt_en", "bnxt_re-nq-0@pci:0000:65:00.0", "rdma queue 0 - 0000:65:00.0"),
-    ("bnxt_en", "bnxt_re-creq@pci:0000:65:00.0", "control none - - 0000:65:00.0"),
+    (
+        "bnxt_en",
+        "bnxt_re-nq-0@pci:0000:65:00.0",
+        "rdma queue 0 - 0000:65:00.0",
+    ),
+    (
+        "bnxt_en",
+        "bnxt_re-creq@pci:0000:65:00.0",
+        "control none - - 0000:65:00.0",
+    ),
     ("bnxt_en", "bnxt_qplib_nq-1", "rdma queue 1 - -"),
     ("bnxt_en", "bnxt_qplib_creq", "control none - - -"),
     ("bnx2", "em1-3", "combined queue 3 em1 -"),
@@ -56,35 +84,123 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("tg3", "eth0-rx-4", "rx rank 4 eth0 -"),
     ("tg3", "eth0-tx-0", "tx rank 0 eth0 -"),
     ("tg3", "eth0-0", "combined tg3 0 eth0 -"),
-    ("mlx4_core", "mlx4-3@0000:82:00.0", "combined mlx4 3 - 0000:82:00.0"),
+    (
+        "mlx4_core",
+        "mlx4-3@0000:82:00.0",
+        "combined mlx4 3 - 0000:82:00.0",
+    ),
     ("mlx4_en", "eth2-0", "combined queue 0 eth2 -"),
     ("mlx4_core", "eth2-rx-0", "rx queue 0 eth2 -"),
-    ("mlx4_core", "mlx4_core@pci:0000:82:00.0", "combined shared - - 0000:82:00.0"),
-    ("mlx4_core", "mlx4-async@pci:0000:07:00.0", "control none - - 0000:07:00.0"),
-    ("mlx4_core", "mlx4-comp-0@pci:0000:07:00.0", "rdma queue 0 - 0000:07:00.0"),
+    (
+        "mlx4_core",
+        "mlx4_core@pci:0000:82:00.0",
+        "combined shared - - 0000:82:00.0",
+    ),
+    (
+        "mlx4_core",
+        "mlx4-async@pci:0000:07:00.0",
+        "control none - - 0000:07:00.0",
+    ),
+    (
+        "mlx4_core",
+        "mlx4-comp-0@pci:0000:07:00.0",
+        "rdma queue 0 - 0000:07:00.0",
+    ),
     ("mlx4_core", "mlx4-ib-1-0@0000:07:00.0", "rdma rank 0 - -"),
-    ("mlx5_core", "mlx5_comp7@pci:0000:17:00.0", "combined queue 7 - 0000:17:00.0"),
-    ("mlx5_core", "mlx5_combined0@pci:0000:82:00.0", "combined shared - - 0000:82:00.0"),
-    ("mlx5_core", "mlx5_async63@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
-    ("mlx5_core", "mlx5_pages_eq@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
-    ("mlx5_core", "mlx5_sf_comp8@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
-    ("mlx5_core.sf", "mlx5_sf_comp8@pci:0000:82:00.0", "combined rank 8 - 0000:82:00.0"),
-    ("mlx5_core.sf", "mlx5_sf_ctrl0@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
-    ("mlx5_core.sf", "mlx5_comp7@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
-    ("mlx5_core.sf", "mlx5_async0@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
+    (
+        "mlx5_core",
+        "mlx5_comp7@pci:0000:17:00.0",
+        "combined queue 7 - 0000:17:00.0",
+    ),
+    (
+        "mlx5_core",
+        "mlx5_combined0@pci:0000:82:00.0",
+        "combined shared - - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core",
+        "mlx5_async63@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core",
+        "mlx5_pages_eq@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core",
+        "mlx5_sf_comp8@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core.sf",
+        "mlx5_sf_comp8@pci:0000:82:00.0",
+        "combined rank 8 - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core.sf",
+        "mlx5_sf_ctrl0@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core.sf",
+        "mlx5_comp7@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
+    (
+        "mlx5_core.sf",
+        "mlx5_async0@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
     ("ena", "ens5-Tx-Rx-3", "combined queue 3 ens5 -"),
-    ("ena", "ena-mgmnt@pci:0000:00:05.0", "control none - - 0000:00:05.0"),
-    ("efa", "efa-comp0@pci:0000:00:06.0", "rdma queue 0 - 0000:00:06.0"),
-    ("efa", "efa-mgmnt@pci:0000:00:06.0", "control none - - 0000:00:06.0"),
-    ("erdma", "erdma-ceq7@pci:0000:00:07.0", "rdma queue 7 - 0000:00:07.0"),
-    ("erdma", "erdma-common@pci:0000:00:07.0", "control none - - 0000:00:07.0"),
-    ("gve", "gve-ntfy-blk3@pci:0000:00:04.0", "combined halves 3 - 0000:00:04.0"),
+    (
+        "ena",
+        "ena-mgmnt@pci:0000:00:05.0",
+        "control none - - 0000:00:05.0",
+    ),
+    (
+        "efa",
+        "efa-comp0@pci:0000:00:06.0",
+        "rdma queue 0 - 0000:00:06.0",
+    ),
+    (
+        "efa",
+        "efa-mgmnt@pci:0000:00:06.0",
+        "control none - - 0000:00:06.0",
+    ),
+    (
+        "erdma",
+        "erdma-ceq7@pci:0000:00:07.0",
+        "rdma queue 7 - 0000:00:07.0",
+    ),
+    (
+        "erdma",
+        "erdma-common@pci:0000:00:07.0",
+        "control none - - 0000:00:07.0",
+    ),
+    (
+        "gve",
+        "gve-ntfy-blk3@pci:0000:00:04.0",
+        "combined halves 3 - 0000:00:04.0",
+    ),
     ("gve", "eth0-ntfy-block.3", "combined halves 3 eth0 -"),
-    ("gve", "gve-mgmnt@pci:0000:00:04.0", "control none - - 0000:00:04.0"),
+    (
+        "gve",
+        "gve-mgmnt@pci:0000:00:04.0",
+        "control none - - 0000:00:04.0",
+    ),
     ("gve", "eth0-mgmnt", "control none - eth0 -"),
-    ("mana", "mana_q0@pci:7870:00:00.0", "combined queue 0 - 7870:00:00.0"),
+    (
+        "mana",
+        "mana_q0@pci:7870:00:00.0",
+        "combined queue 0 - 7870:00:00.0",
+    ),
     ("mana", "mana_intr", "combined plain - - -"),
-    ("mana", "mana_hwc@pci:7870:00:00.0", "control none - - 7870:00:00.0"),
+    (
+        "mana",
+        "mana_hwc@pci:7870:00:00.0",
+        "control none - - 7870:00:00.0",
+    ),
     ("virtio_net", "virtio0-input.0", "rx queue 0 - -"),
     ("virtio_net", "virtio12-output.11", "tx queue 11 - -"),
     ("virtio_net", "virtio1-virtqueues", "combined shared - - -"),
@@ -104,13 +220,29 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("ibmvnic", "ibmvnic-30000003-rx0", "rx queue 0 - -"),
     ("ibmvnic", "ibmvnic-3000000a-tx1", "tx queue 1 - -"),
     ("ibmvnic", "ibmvnic-30000003", "control none - - -"),
-    ("hns3", "hns3-0000:7d:00.0-TxRx-14", "combined rank 14 - 0000:7d:00.0"),
+    (
+        "hns3",
+        "hns3-0000:7d:00.0-TxRx-14",
+        "combined rank 14 - 0000:7d:00.0",
+    ),
     ("hns3", "hns3-0000:7d:00.0-Rx-0", "rx rank 0 - 0000:7d:00.0"),
     ("hns3", "hns3-0000:7d:00.0-Tx-0", "tx rank 0 - 0000:7d:00.0"),
     ("hns3", "eth0-TxRx-2", "combined rank 2 eth0 -"),
-    ("hns3", "hclge-misc-0000:7d:00.0", "control none - - 0000:7d:00.0"),
-    ("hns3", "hclgevf-misc-0000:7d:01.0", "control none - - 0000:7d:01.0"),
-    ("hns3", "hns-0000:7d:00.0-ceq-3", "rdma queue 3 - 0000:7d:00.0"),
+    (
+        "hns3",
+        "hclge-misc-0000:7d:00.0",
+        "control none - - 0000:7d:00.0",
+    ),
+    (
+        "hns3",
+        "hclgevf-misc-0000:7d:01.0",
+        "control none - - 0000:7d:01.0",
+    ),
+    (
+        "hns3",
+        "hns-0000:7d:00.0-ceq-3",
+        "rdma queue 3 - 0000:7d:00.0",
+    ),
     ("hns3", "hns-ceq-2", "rdma queue 2 - -"),
     ("hns3", "hns-0000:7d:00.0-aeq-0", "control none - - -"),
     ("hns-nic", "eth0-rx15", "rx queue 15 eth0 -"),
@@ -118,8 +250,16 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("hinic", "eth0_rxq0", "rx queue 0 eth0 -"),
     ("hinic", "eth0_txq0", "tx queue 0 eth0 -"),
     ("hinic3", "eth0_qp0", "combined queue 0 eth0 -"),
-    ("hinic3", "hinic3_aeq1@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
-    ("hinic", "hinic_ceq0@pci:0000:82:00.0", "control none - - 0000:82:00.0"),
+    (
+        "hinic3",
+        "hinic3_aeq1@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
+    (
+        "hinic",
+        "hinic_ceq0@pci:0000:82:00.0",
+        "control none - - 0000:82:00.0",
+    ),
     ("sfc", "eth0-0", "combined queue 0 eth0 -"),
     ("sfc", "eth0-rx-0", "rx queue 0 eth0 -"),
     ("sfc", "eth0-tx-0", "tx queue 0 eth0 -"),
@@ -144,7 +284,11 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("qede", "eth0-fp-0", "combined queue 0 eth0 -"),
     ("qede", "82:00.01", "combined shared - - -"),
     ("qede", "sp-0-82:00.00", "control none - - -"),
-    ("qede", "qedr3@pci:0000:65:00.0", "rdma queue 3 - 0000:65:00.0"),
+    (
+        "qede",
+        "qedr3@pci:0000:65:00.0",
+        "rdma queue 3 - 0000:65:00.0",
+    ),
     ("qlcnic", "eth0-rx-0", "rx queue 0 eth0 -"),
     ("qlcnic", "eth0-tx-0-rx-3", "rx queue 3 eth0 -"),
     ("qlcnic", "eth0-tx-1", "tx queue 1 eth0 -"),
@@ -163,8 +307,16 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("LiquidIO", "LiquidIO0-pf0-aux", "control none - - -"),
     ("octeon_ep", "eth0-q2", "combined queue 2 eth0 -"),
     ("octeon_ep", "eth0-epf_mbox_rint0", "control none - eth0 -"),
-    ("sky2", "sky2@pci:0000:02:00.0", "combined shared - - 0000:02:00.0"),
-    ("skge", "skge@pci:0000:05:00.0", "combined shared - - 0000:05:00.0"),
+    (
+        "sky2",
+        "sky2@pci:0000:02:00.0",
+        "combined shared - - 0000:02:00.0",
+    ),
+    (
+        "skge",
+        "skge@pci:0000:05:00.0",
+        "combined shared - - 0000:05:00.0",
+    ),
     ("nfp", "eth0-rxtx-0", "combined queue 0 eth0 -"),
     ("nfp", "eth0-lsc", "control none - eth0 -"),
     ("nfp", "eth0-exn", "control none - eth0 -"),
@@ -176,8 +328,16 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("ionic", "pds_core-0-adminq", "control none - - -"),
     ("funeth", "eth0-rx-0", "rx queue 0 eth0 -"),
     ("funeth", "eth0-tx-0", "tx queue 0 eth0 -"),
-    ("funeth", "0000:01:00.0-adminq", "control none - - 0000:01:00.0"),
-    ("funeth", "0000:01:00.0-q[2]", "control none - - 0000:01:00.0"),
+    (
+        "funeth",
+        "0000:01:00.0-adminq",
+        "control none - - 0000:01:00.0",
+    ),
+    (
+        "funeth",
+        "0000:01:00.0-q[2]",
+        "control none - - 0000:01:00.0",
+    ),
     ("fsl_enetc", "eth0-rxtx0", "combined queue 0 eth0 -"),
     ("fsl_enetc", "eth0-vfmsg", "control none - eth0 -"),
     ("fsl_dpaa2_eth", "dpio.7", "control none - - -"),
@@ -220,18 +380,29 @@ const NAMES: &[(&str, &str, &str)] = &[
 ];
 
 fn words(named: Option<ActionName>) -> String {
-    let Some(named) = named else { return "unknown".to_owned() };
+    let Some(named) = named else {
+        return "unknown".to_owned();
+    };
     let mut text = format!("{:?} {:?} ", named.role, named.numbering).to_lowercase();
     match named.number {
         Some(number) => write!(text, "{number}").unwrap(),
         None => text.push('-'),
     }
-    write!(text, " {} {}", named.interface.unwrap_or("-"), named.address.unwrap_or("-")).unwrap();
+    write!(
+        text,
+        " {} {}",
+        named.interface.unwrap_or("-"),
+        named.address.unwrap_or("-")
+    )
+    .unwrap();
     text
 }
 
 fn read(driver: &str, action: &str) -> String {
-    words(classify(Some(driver).filter(|driver| !driver.is_empty()), action))
+    words(classify(
+        Some(driver).filter(|driver| !driver.is_empty()),
+        action,
+    ))
 }
 
 #[track_caller]
@@ -250,25 +421,49 @@ fn names_read_as_their_drivers_mean_them() {
 fn every_row_is_hit_by_a_name() {
     let hit = |row: &Row| {
         NAMES.iter().any(|(driver, action, _)| {
-            Dialect::of(Some(driver)).pick(action).is_some_and(|(picked, _)| std::ptr::eq(picked, row))
+            Dialect::of(Some(driver))
+                .pick(action)
+                .is_some_and(|(picked, _)| std::ptr::eq(picked, row))
         })
     };
     let missed: Vec<&Row> = TABLE.iter().filter(|row| !hit(row)).collect();
-    assert!(missed.is_empty(), "rows without a name in the tests: {missed:#?}");
+    assert!(
+        missed.is_empty(),
+        "rows without a name in the tests: {missed:#?}"
+    );
 }
 
 #[test]
 fn rows_are_well_formed() {
     for row in TABLE {
-        let places: Vec<&str> =
-            row.text.split('{').skip(1).map(|place| place.split('}').next().unwrap()).collect();
+        let places: Vec<&str> = row
+            .text
+            .split('{')
+            .skip(1)
+            .map(|place| place.split('}').next().unwrap())
+            .collect();
         let count = |name| places.iter().filter(|place| **place == name).count();
-        assert!(places.iter().all(|place| ["if", "n", "pci", "h", "ctl", "x"].contains(place)), "{row:?}");
-        assert!(row.text.is_ascii() && count("if") <= 1 && count("pci") <= 1, "{row:?}");
+        assert!(
+            places
+                .iter()
+                .all(|place| ["if", "n", "pci", "h", "ctl", "x"].contains(place)),
+            "{row:?}"
+        );
+        assert!(
+            row.text.is_ascii() && count("if") <= 1 && count("pci") <= 1,
+            "{row:?}"
+        );
         let numbered = matches!(row.numbering, Numbering::Queue | Rank | Halves | Tg3 | Mlx4);
         assert_eq!(count("n"), usize::from(numbered), "{row:?}");
-        assert_eq!(row.role == Role::Control, row.numbering == Numbering::None, "{row:?}");
-        assert!(!row.drivers.contains("  ") && row.drivers.trim() == row.drivers, "{row:?}");
+        assert_eq!(
+            row.role == Role::Control,
+            row.numbering == Numbering::None,
+            "{row:?}"
+        );
+        assert!(
+            !row.drivers.contains("  ") && row.drivers.trim() == row.drivers,
+            "{row:?}"
+        );
     }
 }
 
@@ -291,18 +486,50 @@ fn no_two_rows_fit_equally_well() {
 #[test]
 fn control_vectors_that_look_like_queues() {
     expect(&[
-        ("i40e", "i40e-0000:01:00.0:fdir-TxRx-0", "control none - - 0000:01:00.0"),
-        ("ice", "ice-0000:82:00.0:ctrl-TxRx-0", "control none - - 0000:82:00.0"),
+        (
+            "i40e",
+            "i40e-0000:01:00.0:fdir-TxRx-0",
+            "control none - - 0000:01:00.0",
+        ),
+        (
+            "ice",
+            "ice-0000:82:00.0:ctrl-TxRx-0",
+            "control none - - 0000:82:00.0",
+        ),
         ("i40e", "irdma-0000:3b:00.0-AEQ", "control none - - -"),
-        ("mlx5_core", "mlx5_async@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
-        ("mlx5_core", "mlx5_async0@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
-        ("mlx5_core", "mlx5_cmd_eq@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
-        ("mlx5_core", "mlx5_async_eq@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
-        ("mlx5_core", "mlx5_sf_ctrl0@pci:0000:19:00.0", "control none - - 0000:19:00.0"),
+        (
+            "mlx5_core",
+            "mlx5_async@pci:0000:19:00.0",
+            "control none - - 0000:19:00.0",
+        ),
+        (
+            "mlx5_core",
+            "mlx5_async0@pci:0000:19:00.0",
+            "control none - - 0000:19:00.0",
+        ),
+        (
+            "mlx5_core",
+            "mlx5_cmd_eq@pci:0000:19:00.0",
+            "control none - - 0000:19:00.0",
+        ),
+        (
+            "mlx5_core",
+            "mlx5_async_eq@pci:0000:19:00.0",
+            "control none - - 0000:19:00.0",
+        ),
+        (
+            "mlx5_core",
+            "mlx5_sf_ctrl0@pci:0000:19:00.0",
+            "control none - - 0000:19:00.0",
+        ),
         ("nicvf", "eth0-qset-err-1", "control none - eth0 -"),
         ("rvu_nicpf", "RVUPF1_FLR0", "control none - - -"),
         ("rvu_nicvf", "RVUVFAF Mbox", "control none - - -"),
-        ("a-driver-to-come", "new-0000:01:00.0:fdir-TxRx-0", "control none - - -"),
+        (
+            "a-driver-to-come",
+            "new-0000:01:00.0:fdir-TxRx-0",
+            "control none - - -",
+        ),
         ("a-driver-to-come", "eth0-ctrl-rx-0", "control none - - -"),
         ("dwc-eth-dwmac", "eth0:safety-ce", "control none - - -"),
     ]);
@@ -321,7 +548,11 @@ fn names_of_other_devices_are_unknown_and_telling_names_are_not() {
         ("gve", "gve-ntfy-blk@pci:0000:00:04.0", "unknown"),
         ("igb", "PCIe PME", "unknown"),
         ("", "PCIe PME", "unknown"),
-        ("", "mlx5_comp0@pci:0000:82:00.0", "combined queue 0 - 0000:82:00.0"),
+        (
+            "",
+            "mlx5_comp0@pci:0000:82:00.0",
+            "combined queue 0 - 0000:82:00.0",
+        ),
         ("", "", "unknown"),
         ("igb", "", "unknown"),
     ]);
@@ -352,12 +583,27 @@ fn an_interface_is_captured_whole_and_as_written() {
             let action = format!("{prefix}{interface}-TxRx-3");
             assert_eq!(captured(driver, &action), Some(interface), "{action}");
         }
-        assert_eq!(captured(Some("vmxnet3"), &format!("{interface}-rx-12")), Some(interface));
-        assert_eq!(captured(Some("ena"), &format!("{interface}-Tx-Rx-0")), Some(interface));
+        assert_eq!(
+            captured(Some("vmxnet3"), &format!("{interface}-rx-12")),
+            Some(interface)
+        );
+        assert_eq!(
+            captured(Some("ena"), &format!("{interface}-Tx-Rx-0")),
+            Some(interface)
+        );
         assert_eq!(captured(Some("r8169"), interface), Some(interface));
     }
-    for odd in ["sixteen-bytes-16-TxRx-0", "eth/0-TxRx-0", "eth 0-TxRx-0", "-TxRx-0"] {
-        assert_eq!(classify(Some("ixgbevf"), odd).filter(|named| named.number.is_some()), None, "{odd}");
+    for odd in [
+        "sixteen-bytes-16-TxRx-0",
+        "eth/0-TxRx-0",
+        "eth 0-TxRx-0",
+        "-TxRx-0",
+    ] {
+        assert_eq!(
+            classify(Some("ixgbevf"), odd).filter(|named| named.number.is_some()),
+            None,
+            "{odd}"
+        );
     }
 }
 
@@ -366,7 +612,11 @@ fn numbers_are_decimal_and_fit() {
     expect(&[
         ("igb", "eth0-TxRx-0", "combined queue 0 eth0 -"),
         ("igb", "eth0-TxRx-10", "combined queue 10 eth0 -"),
-        ("i40e", "i40e-eth0-TxRx-4294967295", "combined queue 4294967295 eth0 -"),
+        (
+            "i40e",
+            "i40e-eth0-TxRx-4294967295",
+            "combined queue 4294967295 eth0 -",
+        ),
         ("i40e", "i40e-eth0-TxRx-4294967296", "unknown"),
         ("i40e", "i40e-eth0-TxRx-1a", "unknown"),
         ("i40e", "i40e-eth0-TxRx--1", "unknown"),
@@ -377,38 +627,88 @@ fn numbers_are_decimal_and_fit() {
 #[test]
 fn names_that_their_driver_cut_off_have_no_number() {
     expect(&[
-        ("bnxt_en", "eno12399np0-TxRx-", "combined queue - eno12399np0 -"),
-        ("bnxt_en", "enp65s0f0np0-TxRx", "combined queue - enp65s0f0np0 -"),
-        ("bnxt_en", "enp129s0f0np0-TxR", "combined queue - enp129s0f0np0 -"),
-        ("bnxt_en", "enp129s0f0np0-TxRx-14", "combined queue 14 enp129s0f0np0 -"),
-        ("bnxt_en", "ens10f0np0-TxRx-0", "combined queue 0 ens10f0np0 -"),
+        (
+            "bnxt_en",
+            "eno12399np0-TxRx-",
+            "combined queue - eno12399np0 -",
+        ),
+        (
+            "bnxt_en",
+            "enp65s0f0np0-TxRx",
+            "combined queue - enp65s0f0np0 -",
+        ),
+        (
+            "bnxt_en",
+            "enp129s0f0np0-TxR",
+            "combined queue - enp129s0f0np0 -",
+        ),
+        (
+            "bnxt_en",
+            "enp129s0f0np0-TxRx-14",
+            "combined queue 14 enp129s0f0np0 -",
+        ),
+        (
+            "bnxt_en",
+            "ens10f0np0-TxRx-0",
+            "combined queue 0 ens10f0np0 -",
+        ),
         ("bnxt_en", "eth0-TxRx-", "unknown"),
         ("tg3", "enp2s0f0np0-rx-", "rx rank - enp2s0f0np0 -"),
         ("tg3", "enp130s0f0-txrx", "combined rank - enp130s0f0 -"),
         ("tg3", "enp130s0f0-rx-1", "rx rank 1 enp130s0f0 -"),
-        ("tg3", "enx001122334455", "combined plain - enx001122334455 -"),
-        ("gve", "gve-ntfy-blk100@pci:0000:00:04.", "combined halves 100 - 0000:00:04."),
+        (
+            "tg3",
+            "enx001122334455",
+            "combined plain - enx001122334455 -",
+        ),
+        (
+            "gve",
+            "gve-ntfy-blk100@pci:0000:00:04.",
+            "combined halves 100 - 0000:00:04.",
+        ),
     ]);
 }
 
 #[test]
 fn roles_are_written_in_lower_case() {
-    for role in [Role::Combined, Role::Rx, Role::Tx, Role::Rdma, Role::Control] {
+    for role in [
+        Role::Combined,
+        Role::Rx,
+        Role::Tx,
+        Role::Rdma,
+        Role::Control,
+    ] {
         assert_eq!(serde_json::to_value(role).unwrap(), role.name());
-        assert_eq!(serde_json::from_value::<Role>(role.name().into()).unwrap(), role);
+        assert_eq!(
+            serde_json::from_value::<Role>(role.name().into()).unwrap(),
+            role
+        );
     }
 }
 
 #[test]
 fn odd_text_neither_panics_nor_leaves_the_name() {
-    let odd = ["", "-", "{if}", "é", "\0", ":", "-TxRx-", "99999999999999999999"];
+    let odd = [
+        "",
+        "-",
+        "{if}",
+        "é",
+        "\0",
+        ":",
+        "-TxRx-",
+        "99999999999999999999",
+    ];
     for (driver, action, _) in NAMES {
         for at in (0..=action.len()).step_by(2) {
             for text in odd {
                 let action = format!("{}{text}{}", &action[..at], &action[at..]);
                 for driver in [driver, ""] {
                     if let Some(named) = classify(Some(driver), &action) {
-                        assert!(named.interface.is_none_or(|name| action.contains(name) && name.len() <= 15));
+                        assert!(
+                            named
+                                .interface
+                                .is_none_or(|name| action.contains(name) && name.len() <= 15)
+                        );
                         assert!(named.address.is_none_or(|address| action.contains(address)));
                     }
                 }

@@ -18,11 +18,21 @@ const LISTEN: u32 = 10;
 /// The names that are `wanted`, as `/proc/net/unix` has them: `@` for each NUL.
 pub(crate) fn listening(root: &Root, wanted: fn(&str) -> bool) -> Vec<String> {
     if !root.is_real() {
-        let text = root.read_opt(UNIX_SOCKETS).ok().flatten().unwrap_or_default();
-        return text.lines().filter_map(name).filter(|name| wanted(name)).map(str::to_owned).collect();
+        let text = root
+            .read_opt(UNIX_SOCKETS)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        return text
+            .lines()
+            .filter_map(name)
+            .filter(|name| wanted(name))
+            .map(str::to_owned)
+            .collect();
     }
     // A kernel may be built without the answer.
-    let names = dump(wanted).or_else(|_| root.read_in_parts(UNIX_SOCKETS, |file| listed(file, wanted)));
+    let names =
+        dump(wanted).or_else(|_| root.read_in_parts(UNIX_SOCKETS, |file| listed(file, wanted)));
     let names = names.unwrap_or_default();
     root.remember(UNIX_SOCKETS, || names.join("\n"));
     names

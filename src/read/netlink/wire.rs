@@ -16,8 +16,8 @@ use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use nix::libc::{NLMSG_DONE, NLMSG_ERROR, NLMSG_MIN_TYPE};
 use nix::sys::socket::sockopt::ReceiveTimeout;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, connect, recv, send, setsockopt,
-    socket,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, connect, recv, send,
+    setsockopt, socket,
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
@@ -55,7 +55,11 @@ impl Client {
         connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         // The kernel answers at once; anything else must not make nicpin wait.
         setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
-        Ok(Self { socket, family: 0, sequence: 0 })
+        Ok(Self {
+            socket,
+            family: 0,
+            sequence: 0,
+        })
     }
 
     /// The number of a multicast group of a family of generic netlink; it differs from boot to boot.
@@ -67,9 +71,13 @@ impl Client {
         let mut client = Self::connect(SockProtocol::NetlinkGeneric)?;
         let groups = client.request(&request, |reply| {
             let mut groups = reply.get_mcast_groups().ok()?;
-            groups.find_map(|group| (group.get_name().ok()? == name).then(|| group.get_id().ok())?)
+            groups
+                .find_map(|group| (group.get_name().ok()? == name).then(|| group.get_id().ok())?)
         })?;
-        groups.first().copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        groups
+            .first()
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
@@ -80,8 +88,12 @@ impl Client {
         let mut napis = netdev::Request::new().op_napi_get_dump();
         napis.encode().push_ifindex(ifindex);
         Netdev {
-            queues: self.request(&queues, |reply| queue(&reply, ifindex)).unwrap_or_default(),
-            napis: self.request(&napis, |reply| napi(&reply, ifindex, threaded)).unwrap_or_default(),
+            queues: self
+                .request(&queues, |reply| queue(&reply, ifindex))
+                .unwrap_or_default(),
+            napis: self
+                .request(&napis, |reply| napi(&reply, ifindex, threaded))
+                .unwrap_or_default(),
         }
     }
 
@@ -107,7 +119,9 @@ impl Client {
         loop {
             let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC)?;
             let bytes = buffer.get(..length).ok_or_else(torn)?;
-            if take(bytes, self.sequence, |payload| facts.extend(read(R::decode_reply(payload))))? {
+            if take(bytes, self.sequence, |payload| {
+                facts.extend(read(R::decode_reply(payload)))
+            })? {
                 return Ok(facts);
             }
         }
@@ -117,7 +131,13 @@ impl Client {
 /// A message of netlink (`struct nlmsghdr` and what follows), as it is sent.
 fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX);
-    let header = Nlmsghdr { len, r#type: kind, flags, seq: sequence, pid: 0 };
+    let header = Nlmsghdr {
+        len,
+        r#type: kind,
+        flags,
+        seq: sequence,
+        pid: 0,
+    };
     [header.as_slice(), payload].concat()
 }
 
@@ -148,11 +168,17 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlm
     std::iter::from_fn(move || {
         let rest = std::mem::take(&mut bytes);
         let Some(header) = rest.first_chunk() else {
-            return if rest.is_empty() { None } else { Some(Err(torn())) };
+            return if rest.is_empty() {
+                None
+            } else {
+                Some(Err(torn()))
+            };
         };
         let header = Nlmsghdr::new_from_array(*header);
         let length = header.len as usize;
-        let Some(payload) = rest.get(Nlmsghdr::len()..length) else { return Some(Err(torn())) };
+        let Some(payload) = rest.get(Nlmsghdr::len()..length) else {
+            return Some(Err(torn()));
+        };
         bytes = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(Ok((header, payload)))
     })
@@ -167,14 +193,20 @@ fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
         QueueType::Rx => Direction::Rx,
         QueueType::Tx => Direction::Tx,
     };
-    let queue = NetdevQueue { direction, id: reply.get_id().ok()?, napi: reply.get_napi_id().ok() };
+    let queue = NetdevQueue {
+        direction,
+        id: reply.get_id().ok()?,
+        napi: reply.get_napi_id().ok(),
+    };
     (reply.get_ifindex().ok()? == ifindex).then_some(queue)
 }
 
 fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Napi> {
     // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later ones report for each
     // instance whether it is.
-    let threaded = reply.get_threaded().map_or(threaded, |threaded| threaded != 0);
+    let threaded = reply
+        .get_threaded()
+        .map_or(threaded, |threaded| threaded != 0);
     let pid = reply.get_pid().ok().filter(|_| threaded);
     let napi = Napi::new(reply.get_id().ok()?, reply.get_irq().ok(), pid);
     (reply.get_ifindex().ok()? == ifindex).then_some(napi)
@@ -197,7 +229,12 @@ mod tests {
     }
 
     fn end(kind: i32, sequence: u32, code: i32) -> Vec<u8> {
-        message(u16::try_from(kind).unwrap(), 0, sequence, &code.to_ne_bytes())
+        message(
+            u16::try_from(kind).unwrap(),
+            0,
+            sequence,
+            &code.to_ne_bytes(),
+        )
     }
 
     /// The queues of interface 7 in a datagram, and whether the answer ends with it.
@@ -213,13 +250,25 @@ mod tests {
         let rx = reply(5, &[(1, 3), (2, 7), (3, 0), (4, 8193)]);
         let tx = reply(5, &[(1, 0), (2, 7), (3, 1)]);
         let expected = [
-            NetdevQueue { direction: Direction::Rx, id: 3, napi: Some(8193) },
-            NetdevQueue { direction: Direction::Tx, id: 0, napi: None },
+            NetdevQueue {
+                direction: Direction::Rx,
+                id: 3,
+                napi: Some(8193),
+            },
+            NetdevQueue {
+                direction: Direction::Tx,
+                id: 0,
+                napi: None,
+            },
         ];
         let datagram = [rx, tx].concat();
         assert_eq!(queues(&datagram).unwrap(), (expected.to_vec(), false));
         for kind in [NLMSG_DONE, NLMSG_ERROR] {
-            assert!(queues(&[datagram.clone(), end(kind, 5, 0)].concat()).unwrap().1);
+            assert!(
+                queues(&[datagram.clone(), end(kind, 5, 0)].concat())
+                    .unwrap()
+                    .1
+            );
         }
         let strange = [
             reply(4, &[(1, 3), (2, 7), (3, 0)]),
@@ -238,7 +287,10 @@ mod tests {
     #[test]
     fn refusals_and_torn_messages_are_errors() {
         for (kind, errno) in [(NLMSG_ERROR, 95), (NLMSG_DONE, 19)] {
-            assert_eq!(queues(&end(kind, 5, -errno)).unwrap_err().raw_os_error(), Some(errno));
+            assert_eq!(
+                queues(&end(kind, 5, -errno)).unwrap_err().raw_os_error(),
+                Some(errno)
+            );
         }
         let whole = reply(5, &[(1, 3), (2, 7), (3, 0)]);
         for end in 1..whole.len() {
@@ -246,7 +298,10 @@ mod tests {
         }
         // Shorter than their own header, and ends without a code.
         for length in 0..16_u32 {
-            assert!(queues(&[&length.to_ne_bytes(), &whole[4..]].concat()).is_err(), "{length}");
+            assert!(
+                queues(&[&length.to_ne_bytes(), &whole[4..]].concat()).is_err(),
+                "{length}"
+            );
         }
         assert!(queues(&message(3, 0, 5, &[0; 3])).is_err());
     }
@@ -254,15 +309,24 @@ mod tests {
     /// Interface 7, NAPI 2, process 612; whether it is threaded (attribute 8), where the kernel reports that.
     #[test]
     fn a_thread_that_polls_no_more_is_none() {
-        for (of_instance, of_interface, pid) in
-            [(None, true, Some(612)), (None, false, None), (Some(0), true, None), (Some(1), false, Some(612))]
-        {
+        for (of_instance, of_interface, pid) in [
+            (None, true, Some(612)),
+            (None, false, None),
+            (Some(0), true, None),
+            (Some(1), false, Some(612)),
+        ] {
             let threaded = of_instance.map(|threaded| (8, threaded));
-            let attributes: Vec<(u16, u32)> =
-                [(1, 7), (2, 2), (4, 612)].into_iter().chain(threaded).collect();
+            let attributes: Vec<(u16, u32)> = [(1, 7), (2, 2), (4, 612)]
+                .into_iter()
+                .chain(threaded)
+                .collect();
             let message = reply(5, &attributes);
             let reply = netdev::OpNapiGetDump::decode_request(&message[Nlmsghdr::len()..]);
-            assert_eq!(napi(&reply, 7, of_interface).unwrap().pid, pid, "{attributes:?}");
+            assert_eq!(
+                napi(&reply, 7, of_interface).unwrap().pid,
+                pid,
+                "{attributes:?}"
+            );
         }
     }
 

@@ -13,13 +13,20 @@ pub(super) struct Cgroups(BTreeMap<String, String>);
 impl Cgroups {
     /// Of a tree. The order of names stays, so that the capture of a capture is the same.
     pub(super) fn of(tree: &Tree) -> Self {
-        let directories = tree.iter().filter(|(_, entry)| matches!(entry, Entry::Directory(_)));
-        let names: BTreeSet<&str> =
-            directories.filter_map(|(path, _)| below(path)).flat_map(|path| path.split('/')).collect();
-        let services = tree.iter().filter_map(|(path, _)| below(path)?.strip_suffix("/cgroup.procs"));
+        let directories = tree
+            .iter()
+            .filter(|(_, entry)| matches!(entry, Entry::Directory(_)));
+        let names: BTreeSet<&str> = directories
+            .filter_map(|(path, _)| below(path))
+            .flat_map(|path| path.split('/'))
+            .collect();
+        let services = tree
+            .iter()
+            .filter_map(|(path, _)| below(path)?.strip_suffix("/cgroup.procs"));
         let kept: BTreeSet<&str> = services.flat_map(|path| path.split('/')).collect();
         let names = names.difference(&kept);
-        let number = |(number, name): (usize, &&str)| ((*name).to_owned(), format!("cgroup{number:04}"));
+        let number =
+            |(number, name): (usize, &&str)| ((*name).to_owned(), format!("cgroup{number:04}"));
         Self((1..).zip(names).map(number).collect())
     }
 
@@ -34,9 +41,17 @@ impl Cgroups {
     }
 
     pub(super) fn in_path(&self, path: &str) -> String {
-        let Some(below) = below(path) else { return path.to_owned() };
-        let names = below.split('/').map(|name| self.0.get(name).map_or(name, String::as_str));
-        [CGROUPS].into_iter().chain(names).collect::<Vec<_>>().join("/")
+        let Some(below) = below(path) else {
+            return path.to_owned();
+        };
+        let names = below
+            .split('/')
+            .map(|name| self.0.get(name).map_or(name, String::as_str));
+        [CGROUPS]
+            .into_iter()
+            .chain(names)
+            .collect::<Vec<_>>()
+            .join("/")
     }
 }
 

@@ -32,8 +32,11 @@ enum Found<'a> {
 impl StandIns {
     /// Of everything that the texts have, and of these hardware addresses.
     pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>, addresses: &[String]) -> Self {
-        let mut found: BTreeSet<String> =
-            addresses.iter().map(|address| bare(address)).filter(|digits| is_mixed(digits)).collect();
+        let mut found: BTreeSet<String> = addresses
+            .iter()
+            .map(|address| bare(address))
+            .filter(|digits| is_mixed(digits))
+            .collect();
         for text in texts {
             scan(
                 text,
@@ -79,7 +82,11 @@ impl StandIns {
                 Place::Found(Found::Address(address) | Found::Guid(address)) => {
                     let mut digits = self.stand_in(address).into_bytes().into_iter();
                     let digit = |c: char| {
-                        if c.is_ascii_hexdigit() { digits.next().map_or('0', char::from) } else { c }
+                        if c.is_ascii_hexdigit() {
+                            digits.next().map_or('0', char::from)
+                        } else {
+                            c
+                        }
                     };
                     hidden.extend(address.chars().map(digit));
                 }
@@ -101,12 +108,17 @@ impl StandIns {
 
 /// The hex digits in lower case.
 fn bare(text: &str) -> String {
-    text.chars().filter(char::is_ascii_hexdigit).map(|c| c.to_ascii_lowercase()).collect()
+    text.chars()
+        .filter(char::is_ascii_hexdigit)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }
 
 /// Whether the digits are not all the same, as those of no address and of the broadcast address are.
 fn is_mixed(digits: &str) -> bool {
-    digits.bytes().any(|digit| Some(&digit) != digits.as_bytes().first())
+    digits
+        .bytes()
+        .any(|digit| Some(&digit) != digits.as_bytes().first())
 }
 
 /// A part of a text.
@@ -120,8 +132,15 @@ fn scan<'a>(text: &'a str, known: impl Fn(&str) -> bool, mut each: impl FnMut(Pl
     let (mut plain, mut at) = (0, 0);
     while at < text.len() {
         let rest = &text[at..];
-        let word = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).len();
-        let found = if word > 0 || rest.starts_with("::") { find(rest, word, &known) } else { None };
+        let word = rest.len()
+            - rest
+                .trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+                .len();
+        let found = if word > 0 || rest.starts_with("::") {
+            find(rest, word, &known)
+        } else {
+            None
+        };
         let length = match &found {
             Some(Found::Digits(before, digits)) => before.len() + digits.len(),
             Some(Found::Address(text) | Found::Guid(text)) => text.len(),
@@ -156,12 +175,18 @@ fn find<'a>(text: &'a str, word: usize, known: &impl Fn(&str) -> bool) -> Option
     if let (4, length) = groups(text, 4, ':') {
         return Some(Found::Other(length, zeros(&text[..length])));
     }
-    let run = text.find(|c: char| !c.is_ascii_alphanumeric() && c != ':' && c != '.').unwrap_or(text.len());
+    let run = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != ':' && c != '.')
+        .unwrap_or(text.len());
     let address = text[..run].trim_end_matches(['.', ':']);
     if address.parse::<Ipv4Addr>().is_ok() {
         return Some(Found::Other(address.len(), "0.0.0.0".to_owned()));
     }
-    let address = if address.parse::<Ipv6Addr>().is_ok() { address } else { &text[..run] };
+    let address = if address.parse::<Ipv6Addr>().is_ok() {
+        address
+    } else {
+        &text[..run]
+    };
     if address != "::" && address.parse::<Ipv6Addr>().is_ok() {
         return Some(Found::Other(address.len(), "::".to_owned()));
     }
@@ -173,7 +198,8 @@ fn find<'a>(text: &'a str, word: usize, known: &impl Fn(&str) -> bool) -> Option
         }
     }
     let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-    let is_address = hex(word).len() == word.len() && [12, 16, 32].contains(&word.len()) && is_mixed(word);
+    let is_address =
+        hex(word).len() == word.len() && [12, 16, 32].contains(&word.len()) && is_mixed(word);
     (is_address && (!is_number || known(word))).then_some(Found::Digits("", word))
 }
 
@@ -181,13 +207,19 @@ fn find<'a>(text: &'a str, word: usize, known: &impl Fn(&str) -> bool) -> Option
 fn prefix(word: &str) -> Option<usize> {
     let letters = word.find(|c: char| !c.is_ascii_lowercase() || c == 'x')?;
     let end = letters + usize::from(word[letters..].starts_with('x'));
-    let least = if PREFIXES.contains(&&word[..end]) { CUT } else { 12 };
+    let least = if PREFIXES.contains(&&word[..end]) {
+        CUT
+    } else {
+        12
+    };
     (end > 1 && end > letters && hex(&word[end..]).len() >= least).then_some(end)
 }
 
 /// The hex digits at the start of a text.
 fn hex(text: &str) -> &str {
-    &text[..text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len())]
+    &text[..text
+        .find(|c: char| !c.is_ascii_hexdigit())
+        .unwrap_or(text.len())]
 }
 
 /// How many groups of so many hex digits a text begins with, and how long they are.
@@ -195,8 +227,13 @@ fn groups(text: &str, digits: usize, separator: char) -> (usize, usize) {
     let (mut count, mut end) = (0, 0);
     loop {
         let start = if count == 0 { 0 } else { end + 1 };
-        let Some(rest) = text.get(start..) else { return (count, end) };
-        let group = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        let Some(rest) = text.get(start..) else {
+            return (count, end);
+        };
+        let group = rest.len()
+            - rest
+                .trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+                .len();
         if group != digits || hex(rest).len() < digits {
             return (count, end);
         }
@@ -245,9 +282,15 @@ mod tests {
             ("x 00-0D-3A-6E-4D-4B y", "x 0a-00-00-00-00-01 y"),
             ("mlx5_000d3a6e4d4b", "mlx5_0a0000000001"),
             // Of other devices, by the order of their digits.
-            ("ibx98039ba1b2c9-0 ibx98039ba1b2ca", "ibx0a0000000002-0 ibx0a0000000003"),
+            (
+                "ibx98039ba1b2c9-0 ibx98039ba1b2ca",
+                "ibx0a0000000002-0 ibx0a0000000003",
+            ),
             ("rocex98039b0300a1b2c9", "rocex0a00000000000001"),
-            ("f8b3781a-1e82-4818-a1c3-63d806ec15bb/net", "0a000000-0000-0000-0000-000000000001/net"),
+            (
+                "f8b3781a-1e82-4818-a1c3-63d806ec15bb/net",
+                "0a000000-0000-0000-0000-000000000001/net",
+            ),
         ] {
             assert_eq!(hidden(text), expected, "{text}");
         }

@@ -26,13 +26,23 @@ impl Names {
     pub(super) fn of(tree: &Tree, root: &Root) -> Result<Self, FileError> {
         let mut names = tree.list(NET).unwrap_or_default();
         names.sort_by_key(|name| natural(name));
-        let interfaces = (0..).zip(names).map(|(number, name): (u32, _)| (name, format!("if{number}")));
-        let host = root.read_opt("/proc/sys/kernel/hostname")?.unwrap_or_default();
+        let interfaces = (0..)
+            .zip(names)
+            .map(|(number, name): (u32, _)| (name, format!("if{number}")));
+        let host = root
+            .read_opt("/proc/sys/kernel/hostname")?
+            .unwrap_or_default();
         let host = host.trim().to_owned();
         let short = host.split('.').next().unwrap_or_default().to_owned();
         // A name of one or two letters is in other words, too.
-        let host = [host, short].into_iter().filter(|name| name.len() > 2).collect();
-        Ok(Self { interfaces: interfaces.collect(), host })
+        let host = [host, short]
+            .into_iter()
+            .filter(|name| name.len() > 2)
+            .collect();
+        Ok(Self {
+            interfaces: interfaces.collect(),
+            host,
+        })
     }
 
     /// A path, or the target of a link.
@@ -41,7 +51,9 @@ impl Names {
         let mut above = "";
         for (at, name) in path.split('/').enumerate() {
             let of_interfaces = above == "net" || BY_INTERFACE.contains(&&*done);
-            let relation = ["lower_", "upper_"].into_iter().find(|relation| name.starts_with(relation));
+            let relation = ["lower_", "upper_"]
+                .into_iter()
+                .find(|relation| name.starts_with(relation));
             let (before, own) = name.split_at(relation.map_or(0, str::len));
             let wanted = of_interfaces || relation.is_some();
             let other = self.interfaces.get(own).filter(|_| wanted);
@@ -78,7 +90,8 @@ impl Names {
         }
         let mut done = String::new();
         for line in policy.split_inclusive('\n') {
-            let Some((key, value)) = line.split_once('=').filter(|(key, _)| key.trim() == "name") else {
+            let Some((key, value)) = line.split_once('=').filter(|(key, _)| key.trim() == "name")
+            else {
                 if line.contains("name") {
                     return None;
                 }
@@ -98,13 +111,16 @@ impl Names {
         while at < text.len() {
             let rest = &text[at..];
             let is_start = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
-            let ends = (1..=MAX_NAME.min(rest.len())).rev().filter(|&end| rest.is_char_boundary(end));
+            let ends = (1..=MAX_NAME.min(rest.len()))
+                .rev()
+                .filter(|&end| rest.is_char_boundary(end));
             let named = ends.filter(|_| is_start).find_map(|end| {
                 let is_end = !rest[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
                 Some((end, self.interfaces.get(&rest[..end]).filter(|_| is_end)?))
             });
             let length = rest.chars().next().map_or(1, char::len_utf8);
-            let (length, shown) = named.map_or((length, &rest[..length]), |(end, other)| (end, other));
+            let (length, shown) =
+                named.map_or((length, &rest[..length]), |(end, other)| (end, other));
             done.push_str(shown);
             at += length;
         }
@@ -112,6 +128,9 @@ impl Names {
     }
 
     fn without_host(&self, text: &str) -> String {
-        self.host.iter().rev().fold(text.to_owned(), |text, host| text.replace(host, "host"))
+        self.host
+            .iter()
+            .rev()
+            .fold(text.to_owned(), |text, host| text.replace(host, "host"))
     }
 }

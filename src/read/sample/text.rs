@@ -12,11 +12,19 @@ pub(super) fn times(stat: &str) -> BTreeMap<u32, Times> {
     let line = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
         // `cpu` alone is the sum of all.
-        let cpu = line.as_bytes().get(3)?.is_ascii_digit().then(|| words.next())??;
+        let cpu = line
+            .as_bytes()
+            .get(3)?
+            .is_ascii_digit()
+            .then(|| words.next())??;
         let cpu = numbered(cpu, "", MAX_CPUS)?;
         let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-        let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else { return None };
-        let busy = [user, nice, system, irq, softirq].into_iter().fold(0, u64::saturating_add);
+        let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else {
+            return None;
+        };
+        let busy = [user, nice, system, irq, softirq]
+            .into_iter()
+            .fold(0, u64::saturating_add);
         Some((cpu, Times { busy, irq, softirq }))
     };
     stat.lines().filter_map(line).collect()
@@ -24,13 +32,19 @@ pub(super) fn times(stat: &str) -> BTreeMap<u32, Times> {
 
 pub(super) fn softirqs(text: &str) -> BTreeMap<u32, Softirqs> {
     let row = |name: &str| -> Vec<u32> {
-        let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
-        line.unwrap_or_default().split_ascii_whitespace().map_while(|word| word.parse().ok()).collect()
+        let line = text
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_default()
+            .split_ascii_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect()
     };
     let (rx, tx) = (row("NET_RX"), row("NET_TX"));
     // A column for each possible CPU, online or not.
     let both = columns(text).zip(rx.into_iter().zip(tx));
-    both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx })).collect()
+    both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx }))
+        .collect()
 }
 
 /// `online` gives the CPU of each line on kernels before 5.10, which do not print it.
@@ -38,9 +52,23 @@ pub(super) fn softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
     let line = |(at, line): (usize, &str)| {
         let hex = |word| u32::from_str_radix(word, 16).ok();
         let words: Vec<u32> = line.split_ascii_whitespace().map_while(hex).collect();
-        let [processed, dropped, squeezed, ..] = words[..] else { return None };
-        let cpu = words.get(12).or_else(|| online.get(at)).copied().filter(|cpu| *cpu < MAX_CPUS)?;
-        Some((cpu, Softnet { processed, dropped, squeezed, rps: words.get(9).copied().unwrap_or(0) }))
+        let [processed, dropped, squeezed, ..] = words[..] else {
+            return None;
+        };
+        let cpu = words
+            .get(12)
+            .or_else(|| online.get(at))
+            .copied()
+            .filter(|cpu| *cpu < MAX_CPUS)?;
+        Some((
+            cpu,
+            Softnet {
+                processed,
+                dropped,
+                squeezed,
+                rps: words.get(9).copied().unwrap_or(0),
+            },
+        ))
     };
     text.lines().enumerate().filter_map(line).collect()
 }
@@ -55,16 +83,46 @@ mod tests {
     fn time_by_cpu() {
         let text = "cpu  10 20 30 40 50 60 70 80 0 0\ncpu0 1 2 3 400 5 6 7 8 1 0\ncpu12 1 1 1 1 1 1 1\n\
                     cpu13 1 2 3\ncpux 1 1 1 1 1 1 1\nintr 9 9\nctxt 5\n";
-        let expected =
-            [(0, Times { busy: 19, irq: 6, softirq: 7 }), (12, Times { busy: 5, irq: 1, softirq: 1 })];
+        let expected = [
+            (
+                0,
+                Times {
+                    busy: 19,
+                    irq: 6,
+                    softirq: 7,
+                },
+            ),
+            (
+                12,
+                Times {
+                    busy: 5,
+                    irq: 1,
+                    softirq: 1,
+                },
+            ),
+        ];
         assert_eq!(times(text), BTreeMap::from(expected));
     }
 
     #[test]
     fn softirqs_by_cpu() {
         let text = "                    CPU0       CPU1       \n          HI:          0          1\n      NET_TX:          3          4\n      NET_RX: 4294967295          6\n";
-        let expected =
-            [(0, Softirqs { net_rx: u32::MAX, net_tx: 3 }), (1, Softirqs { net_rx: 6, net_tx: 4 })];
+        let expected = [
+            (
+                0,
+                Softirqs {
+                    net_rx: u32::MAX,
+                    net_tx: 3,
+                },
+            ),
+            (
+                1,
+                Softirqs {
+                    net_rx: 6,
+                    net_tx: 4,
+                },
+            ),
+        ];
         assert_eq!(softirqs(text), BTreeMap::from(expected));
         assert_eq!(softirqs(""), BTreeMap::new());
     }
@@ -73,8 +131,16 @@ mod tests {
     fn backlogs_by_cpu_in_both_dialects() {
         let new = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000 00000000 00000000 0 0\n\
                    ffffffff 00000000 00000000 0 0 0 0 0 0 00000000 00000000 00000000 00000007 0 0\n";
-        let one = Softnet { processed: 10, dropped: 1, squeezed: 2, rps: 4 };
-        let two = Softnet { processed: u32::MAX, ..Softnet::default() };
+        let one = Softnet {
+            processed: 10,
+            dropped: 1,
+            squeezed: 2,
+            rps: 4,
+        };
+        let two = Softnet {
+            processed: u32::MAX,
+            ..Softnet::default()
+        };
         assert_eq!(softnet(new, &[0, 1]), BTreeMap::from([(0, one), (7, two)]));
         let old = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000\nffffffff 00000000 00000000 0 0 0 0 0 0 0 0\n";
         assert_eq!(softnet(old, &[0, 5]), BTreeMap::from([(0, one), (5, two)]));

@@ -59,7 +59,9 @@ pub(crate) fn version(root: &Root) -> Option<String> {
     PROGRAMS.iter().find_map(|path| {
         let program = glance(root, path)?;
         let (_, after) = program.split_once("irqbalance version ")?;
-        let version = after.split(|c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c)).next()?;
+        let version = after
+            .split(|c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c))
+            .next()?;
         (!version.is_empty() && version.len() <= LONGEST_VERSION).then(|| version.to_owned())
     })
 }
@@ -74,7 +76,11 @@ pub(crate) fn started(root: &Root, pid: i32) -> Option<u64> {
 
 /// The process id in the name of a socket. That of one without a file begins with NUL, for which the kernel prints `@`.
 pub(super) fn pid_of_socket(name: &str) -> Option<i32> {
-    name.trim_matches('@').strip_prefix(NAME)?.strip_suffix(".sock")?.parse().ok()
+    name.trim_matches('@')
+        .strip_prefix(NAME)?
+        .strip_suffix(".sock")?
+        .parse()
+        .ok()
 }
 
 /// Whether a name is all NUL, as irqbalance's since 1.5 where it cannot make a file.
@@ -83,12 +89,25 @@ fn is_empty(name: &str) -> bool {
 }
 
 pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
-    let mut irqbalance = Irqbalance { pid, arguments: None, asks_nicpin: false, policy_script: None };
+    let mut irqbalance = Irqbalance {
+        pid,
+        arguments: None,
+        asks_nicpin: false,
+        policy_script: None,
+    };
     for (file, usual) in FILES {
-        let Some(text) = glance(root, file) else { continue };
+        let Some(text) = glance(root, file) else {
+            continue;
+        };
         let variable = variable(&text).unwrap_or(usual);
-        irqbalance.policy_script = text.lines().rev().find_map(|line| policy_script(line, variable));
-        irqbalance.arguments = Some(Arguments { file: file.to_owned(), variable: variable.to_owned() });
+        irqbalance.policy_script = text
+            .lines()
+            .rev()
+            .find_map(|line| policy_script(line, variable));
+        irqbalance.arguments = Some(Arguments {
+            file: file.to_owned(),
+            variable: variable.to_owned(),
+        });
         break;
     }
     irqbalance.asks_nicpin = irqbalance.policy_script.as_ref().is_some_and(|script| {
@@ -100,9 +119,15 @@ pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
 
 /// The variable for arguments in a file: one that is set, else one in a comment.
 fn variable(text: &str) -> Option<&'static str> {
-    let set = |line: &str| VARIABLES.into_iter().find(|name| assigned(line, name).is_some());
+    let set = |line: &str| {
+        VARIABLES
+            .into_iter()
+            .find(|name| assigned(line, name).is_some())
+    };
     let shown = |line: &str| set(line.trim_start_matches(['#', ' ']));
-    text.lines().find_map(set).or_else(|| text.lines().find_map(shown))
+    text.lines()
+        .find_map(set)
+        .or_else(|| text.lines().find_map(shown))
 }
 
 /// The value that a line gives a variable.
@@ -114,17 +139,23 @@ fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 
 /// The policy script in the arguments of a line.
 fn policy_script(line: &str, variable: &str) -> Option<String> {
-    let mut words = assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+    let mut words =
+        assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
     let mut script = None;
     while let Some(word) = words.next() {
-        script = match word.strip_prefix("--policyscript=").or_else(|| word.strip_prefix("-l")) {
+        script = match word
+            .strip_prefix("--policyscript=")
+            .or_else(|| word.strip_prefix("-l"))
+        {
             Some("") => words.next(),
             Some(path) => Some(path),
             None if word == "--policyscript" => words.next(),
             None => script,
         };
     }
-    script.filter(|path| path.starts_with('/')).map(str::to_owned)
+    script
+        .filter(|path| path.starts_with('/'))
+        .map(str::to_owned)
 }
 
 /// The part of a line that is read; the rest is dropped.
@@ -136,20 +167,30 @@ pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
             (pid_of_socket(name).is_some() || is_empty(name)).then(|| name.to_owned())
         });
     }
-    FILES.iter().any(|(file, _)| *file == path).then_some(|line| {
-        let comment = line.trim_start().starts_with('#');
-        let line = line.trim_start_matches(['#', ' ']);
-        let name = VARIABLES.into_iter().find(|name| assigned(line, name).is_some())?;
-        let script = policy_script(line, name).map(|path| format!("--policyscript={path}"));
-        let sign = if comment { "#" } else { "" };
-        Some(format!("{sign}{name}=\"{}\"", script.filter(|_| !comment).unwrap_or_default()))
-    })
+    FILES
+        .iter()
+        .any(|(file, _)| *file == path)
+        .then_some(|line| {
+            let comment = line.trim_start().starts_with('#');
+            let line = line.trim_start_matches(['#', ' ']);
+            let name = VARIABLES
+                .into_iter()
+                .find(|name| assigned(line, name).is_some())?;
+            let script = policy_script(line, name).map(|path| format!("--policyscript={path}"));
+            let sign = if comment { "#" } else { "" };
+            Some(format!(
+                "{sign}{name}=\"{}\"",
+                script.filter(|_| !comment).unwrap_or_default()
+            ))
+        })
 }
 
 /// The policy script in a line of a capture's file.
 #[cfg(feature = "cli")]
 pub(crate) fn bare_script(line: &str) -> Option<String> {
-    VARIABLES.into_iter().find_map(|name| policy_script(line, name))
+    VARIABLES
+        .into_iter()
+        .find_map(|name| policy_script(line, name))
 }
 
 #[cfg(test)]
@@ -160,7 +201,10 @@ mod tests {
     fn the_variable_is_the_one_that_the_file_has() {
         for (text, expected) in [
             ("IRQBALANCE_ARGS=\"\"\n", Some("IRQBALANCE_ARGS")),
-            ("# see man irqbalance\n#IRQBALANCE_ARGS=\n", Some("IRQBALANCE_ARGS")),
+            (
+                "# see man irqbalance\n#IRQBALANCE_ARGS=\n",
+                Some("IRQBALANCE_ARGS"),
+            ),
             ("ENABLED=\"1\"\nOPTIONS=\"--banirq=3\"\n", Some("OPTIONS")),
             ("# OPTIONS=\nIRQBALANCE_OPTS=''\n", Some("IRQBALANCE_OPTS")),
             ("#IRQBALANCE_BANNED_CPULIST=\n", None),
@@ -184,15 +228,23 @@ mod tests {
             ("", None),
         ] {
             let line = format!("IRQBALANCE_ARGS={arguments}");
-            assert_eq!(policy_script(&line, "IRQBALANCE_ARGS").as_deref(), expected, "{line}");
+            assert_eq!(
+                policy_script(&line, "IRQBALANCE_ARGS").as_deref(),
+                expected,
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn a_capture_has_the_variable_and_the_script_and_nothing_else() {
-        let text = "# call Jo, 555-0199\nIRQBALANCE_ARGS=\"--banirq=7 -l /a/b\"\n#OPTIONS='x'\nSECRET=1\n";
+        let text =
+            "# call Jo, 555-0199\nIRQBALANCE_ARGS=\"--banirq=7 -l /a/b\"\n#OPTIONS='x'\nSECRET=1\n";
         let bare = super::super::bare("/etc/default/irqbalance", text).unwrap();
-        assert_eq!(bare, "IRQBALANCE_ARGS=\"--policyscript=/a/b\"\n#OPTIONS=\"\"\n");
+        assert_eq!(
+            bare,
+            "IRQBALANCE_ARGS=\"--policyscript=/a/b\"\n#OPTIONS=\"\"\n"
+        );
         assert_eq!(variable(&bare), variable(text));
         assert_eq!(super::super::bare("/etc/nicpin.toml", text), None);
     }

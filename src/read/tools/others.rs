@@ -10,10 +10,22 @@ use crate::root::Root;
 
 /// Scripts that cloud images run at boot, and what they write.
 const SCRIPTS: [(&str, &str); 4] = [
-    ("/usr/bin/google_set_multiqueue", "vectors and XPS of Google's interfaces"),
-    ("/usr/sbin/google_set_multiqueue", "vectors and XPS of Google's interfaces"),
-    ("/usr/bin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio interfaces"),
-    ("/usr/sbin/ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio interfaces"),
+    (
+        "/usr/bin/google_set_multiqueue",
+        "vectors and XPS of Google's interfaces",
+    ),
+    (
+        "/usr/sbin/google_set_multiqueue",
+        "vectors and XPS of Google's interfaces",
+    ),
+    (
+        "/usr/bin/ecs_mq_rps_rfs",
+        "RPS, RFS and XPS of virtio interfaces",
+    ),
+    (
+        "/usr/sbin/ecs_mq_rps_rfs",
+        "RPS, RFS and XPS of virtio interfaces",
+    ),
 ];
 
 /// Where systemd-udevd looks for `.link` files; a name in an earlier one hides it in the later ones.
@@ -25,8 +37,12 @@ const LINK_DIRECTORIES: [&str; 4] = [
 ];
 
 /// Where tuned looks for its profiles: its own since 2.24, and before.
-const PROFILES: [&str; 4] =
-    ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
+const PROFILES: [&str; 4] = [
+    "/etc/tuned/profiles",
+    "/etc/tuned",
+    "/usr/lib/tuned/profiles",
+    "/usr/lib/tuned",
+];
 const TUNED_PID_FILE: &str = "/run/tuned/tuned.pid";
 const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 
@@ -35,7 +51,10 @@ pub(super) fn read(root: &Root) -> Vec<OtherTool> {
     tools.extend(links(root));
     for (path, writes) in SCRIPTS {
         if root.exists(path) {
-            tools.push(OtherTool::CloudScript { path: path.to_owned(), writes: writes.to_owned() });
+            tools.push(OtherTool::CloudScript {
+                path: path.to_owned(),
+                writes: writes.to_owned(),
+            });
         }
     }
     tools
@@ -55,24 +74,37 @@ fn tuned(root: &Root) -> Option<OtherTool> {
         if profile.contains('/') || !seen.insert(profile.clone()) {
             continue;
         }
-        let Some(text) = profile_text(root, &profile) else { continue };
+        let Some(text) = profile_text(root, &profile) else {
+            continue;
+        };
         if let Some(what) = moves_interrupts(&text) {
             let (active, setting) = (name_in(&active).to_owned(), what.to_owned());
-            return Some(OtherTool::Tuned { active, profile, setting });
+            return Some(OtherTool::Tuned {
+                active,
+                profile,
+                setting,
+            });
         }
         let included = text.lines().filter_map(|line| setting(line, "include"));
-        left.extend(included.flat_map(|value| value.split([' ', ',', ';'])).map(str::to_owned));
+        left.extend(
+            included
+                .flat_map(|value| value.split([' ', ',', ';']))
+                .map(str::to_owned),
+        );
     }
     None
 }
 
 fn profile_text(root: &Root, profile: &str) -> Option<String> {
-    PROFILES.iter().find_map(|directory| glance(root, &format!("{directory}/{profile}/tuned.conf")))
+    PROFILES
+        .iter()
+        .find_map(|directory| glance(root, &format!("{directory}/{profile}/tuned.conf")))
 }
 
 /// The setting of a profile that moves interrupts: the plugin `irq`, or `isolated_cores` of the plugin `scheduler`.
 fn moves_interrupts(text: &str) -> Option<&'static str> {
-    let isolates = |line: &str| setting(line, "isolated_cores").is_some_and(|value| !value.is_empty());
+    let isolates =
+        |line: &str| setting(line, "isolated_cores").is_some_and(|value| !value.is_empty());
     let irq = |line: &str| line.trim() == "[irq]" || setting(line, "type") == Some("irq");
     if text.lines().any(isolates) {
         Some("isolated_cores")
@@ -94,7 +126,9 @@ fn links(root: &Root) -> Vec<OtherTool> {
         for name in names(root, directory) {
             let files = if name.strip_suffix(".link.d").is_some() {
                 let added = names(root, &format!("{directory}/{name}"));
-                let added = added.into_iter().filter(|added| added.strip_suffix(".conf").is_some());
+                let added = added
+                    .into_iter()
+                    .filter(|added| added.strip_suffix(".conf").is_some());
                 added.map(|added| format!("{name}/{added}")).collect()
             } else if name.strip_suffix(".link").is_some() {
                 vec![name]
@@ -106,7 +140,10 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 let text = glance(root, &path).unwrap_or_default();
                 let policy = text.lines().filter_map(affinity_policy).next_back();
                 if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
-                    links.push(OtherTool::LinkFile { path, policy: policy.to_owned() });
+                    links.push(OtherTool::LinkFile {
+                        path,
+                        policy: policy.to_owned(),
+                    });
                 }
             }
         }
@@ -116,7 +153,8 @@ fn links(root: &Root) -> Vec<OtherTool> {
 
 /// The value of `IRQAffinityPolicy=`, a word; what follows it is somebody's comment.
 fn affinity_policy(line: &str) -> Option<&str> {
-    setting(line, "IRQAffinityPolicy").map(|value| value.split_ascii_whitespace().next().unwrap_or_default())
+    setting(line, "IRQAffinityPolicy")
+        .map(|value| value.split_ascii_whitespace().next().unwrap_or_default())
 }
 
 fn names(root: &Root, directory: &str) -> Vec<String> {
@@ -129,7 +167,10 @@ pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name == "tuned.conf" {
         return Some(|line| match setting(line, "include") {
-            Some(value) => Some(format!("include={}", value.split(['#', ';']).next().unwrap_or_default())),
+            Some(value) => Some(format!(
+                "include={}",
+                value.split(['#', ';']).next().unwrap_or_default()
+            )),
             None if setting(line, "type") == Some("irq") => Some("type=irq".to_owned()),
             None if setting(line, "isolated_cores").is_some_and(|value| !value.is_empty()) => {
                 Some("isolated_cores=(left out)".to_owned())
@@ -137,6 +178,8 @@ pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
             None => (line.trim() == "[irq]").then(|| line.trim().to_owned()),
         });
     }
-    let link = LINK_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
+    let link = LINK_DIRECTORIES
+        .iter()
+        .any(|directory| path.starts_with(directory));
     link.then_some(|line| Some(format!("IRQAffinityPolicy={}", affinity_policy(line)?)))
 }

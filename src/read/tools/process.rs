@@ -97,10 +97,18 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce() -> Vec<i32>) -
 }
 
 fn in_service(root: &Root, name: &str) -> Vec<i32> {
-    let lists = SLICES
-        .iter()
-        .filter_map(|slice| root.read_opt(&format!("{slice}/{name}.service/cgroup.procs")).ok().flatten());
-    lists.flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>()).collect()
+    let lists = SLICES.iter().filter_map(|slice| {
+        root.read_opt(&format!("{slice}/{name}.service/cgroup.procs"))
+            .ok()
+            .flatten()
+    });
+    lists
+        .flat_map(|text| {
+            text.lines()
+                .filter_map(|line| line.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The oldest process of root with this name among all of `/proc`.
@@ -127,9 +135,12 @@ fn of_path(path: &str) -> Option<(&str, &str)> {
 /// processes could be seen. `stat` returns the text of a file.
 #[cfg(feature = "cli")]
 pub(crate) fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
-    let Some((pid, _)) = of_path(path) else { return false };
-    let is_tool =
-        |stat: &str| Stat::from_read(stat.as_bytes()).is_ok_and(|stat| NAMES.contains(&&*stat.comm));
+    let Some((pid, _)) = of_path(path) else {
+        return false;
+    };
+    let is_tool = |stat: &str| {
+        Stat::from_read(stat.as_bytes()).is_ok_and(|stat| NAMES.contains(&&*stat.comm))
+    };
     pid != "1" && !stat(&format!("/proc/{pid}/stat")).is_some_and(is_tool)
 }
 
@@ -138,13 +149,23 @@ pub(crate) fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>
 pub(super) fn bare(path: &str, text: &str) -> Option<String> {
     let (pid, file) = of_path(path)?;
     if file == "status" {
-        let ids = text.lines().find(|line| line.starts_with("Uid:")).unwrap_or_default();
+        let ids = text
+            .lines()
+            .find(|line| line.starts_with("Uid:"))
+            .unwrap_or_default();
         return Some(format!("{ids}\n"));
     }
     let (who, rest) = text.rsplit_once(") ").unwrap_or_default();
-    let name = who.split_once('(').map(|(_, name)| name).filter(|name| NAMES.contains(name));
+    let name = who
+        .split_once('(')
+        .map(|(_, name)| name)
+        .filter(|name| NAMES.contains(name));
     let fields = rest.split_ascii_whitespace().count().saturating_sub(1);
-    Some(format!("{pid} ({}) S{}\n", name.unwrap_or("other"), " 0".repeat(fields)))
+    Some(format!(
+        "{pid} ({}) S{}\n",
+        name.unwrap_or("other"),
+        " 0".repeat(fields)
+    ))
 }
 
 /// The tools that are found by their processes.
@@ -164,8 +185,16 @@ mod tests {
             assert_eq!(bare("/proc/812/stat", &text), Some(expected));
         }
         let status = "Name:\tsecretd\nUid:\t0\t0\t0\t0\nGid:\t7\t7\t7\t7\n";
-        assert_eq!(bare("/proc/1/status", status).as_deref(), Some("Uid:\t0\t0\t0\t0\n"));
-        for path in ["/proc/interrupts", "/proc", "/proc/self/status", "/proc/irq/7/smp_affinity"] {
+        assert_eq!(
+            bare("/proc/1/status", status).as_deref(),
+            Some("Uid:\t0\t0\t0\t0\n")
+        );
+        for path in [
+            "/proc/interrupts",
+            "/proc",
+            "/proc/self/status",
+            "/proc/irq/7/smp_affinity",
+        ] {
             assert_eq!(bare(path, "x"), None, "{path}");
         }
     }

@@ -43,7 +43,11 @@ pub(super) struct Rect {
 
 impl Rect {
     fn moved(self, x: i32, y: i32) -> Self {
-        Self { x: self.x + x, y: self.y + y, ..self }
+        Self {
+            x: self.x + x,
+            y: self.y + y,
+            ..self
+        }
     }
 }
 
@@ -90,19 +94,42 @@ pub(super) struct Chip {
 impl Layout {
     pub(super) fn new(picture: &Picture) -> Self {
         let at = |node: Option<u32>| -> Vec<(usize, &InterfacePicture)> {
-            picture.cards.iter().enumerate().filter(|(_, card)| card.node == node).collect()
+            picture
+                .cards
+                .iter()
+                .enumerate()
+                .filter(|(_, card)| card.node == node)
+                .collect()
         };
-        let mut contents: Vec<_> =
-            picture.nodes.iter().map(|node| (node.groups.as_slice(), at(Some(node.id)))).collect();
+        let mut contents: Vec<_> = picture
+            .nodes
+            .iter()
+            .map(|node| (node.groups.as_slice(), at(Some(node.id))))
+            .collect();
         contents.extend(Some((&[][..], at(None))).filter(|(_, cards)| !cards.is_empty()));
 
-        let columns: Vec<i32> = contents.iter().map(|(groups, _)| widest_row(groups)).collect();
-        let line = picture.nodes.iter().map(|node| node.neighbours.chars().count()).max().unwrap_or(0);
+        let columns: Vec<i32> = contents
+            .iter()
+            .map(|(groups, _)| widest_row(groups))
+            .collect();
+        let line = picture
+            .nodes
+            .iter()
+            .map(|node| node.neighbours.chars().count())
+            .max()
+            .unwrap_or(0);
         let head = PANEL_HEAD + if line > 0 { HEAD_LINE } else { 0 };
         let text = i32::try_from(line).unwrap_or(0) * CHARACTER;
-        let inner = columns.into_iter().max().unwrap_or(0).max(NARROWEST).max(text);
-        let drafts: Vec<Draft> =
-            contents.iter().map(|(groups, cards)| Draft::new(groups, cards, inner, head)).collect();
+        let inner = columns
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+            .max(NARROWEST)
+            .max(text);
+        let drafts: Vec<Draft> = contents
+            .iter()
+            .map(|(groups, cards)| Draft::new(groups, cards, inner, head))
+            .collect();
         Self::arrange(&drafts, inner + 2 * PANEL_PAD)
     }
 
@@ -119,15 +146,49 @@ impl Layout {
                 let at = layout.panels.len();
                 // At the bottom of the panel, so that the interfaces of a row are aligned.
                 let low = y + height - draft.height;
-                let rect = Rect { x, y, w: panel, h: height };
+                let rect = Rect {
+                    x,
+                    y,
+                    w: panel,
+                    h: height,
+                };
                 let (floor, chips) = (y + draft.floor, low + draft.first_chip);
-                layout.panels.push(Panel { rect, column, row, floor, chips });
-                layout.groups.extend(draft.groups.iter().map(|&(rect, is_l3)| (rect.moved(x, y), is_l3)));
-                layout.cores.extend(draft.cores.iter().map(|rect| rect.moved(x, y)));
-                layout.cells.extend(draft.cells.iter().map(|&(cpu, rect)| (cpu, (rect.moved(x, y), at))));
+                layout.panels.push(Panel {
+                    rect,
+                    column,
+                    row,
+                    floor,
+                    chips,
+                });
+                layout.groups.extend(
+                    draft
+                        .groups
+                        .iter()
+                        .map(|&(rect, is_l3)| (rect.moved(x, y), is_l3)),
+                );
+                layout
+                    .cores
+                    .extend(draft.cores.iter().map(|rect| rect.moved(x, y)));
+                layout.cells.extend(
+                    draft
+                        .cells
+                        .iter()
+                        .map(|&(cpu, rect)| (cpu, (rect.moved(x, y), at))),
+                );
                 layout.chips.extend(draft.chips.iter().map(|(card, chip)| {
-                    let dots = chip.dots.iter().map(|(&queue, &(dx, dy))| (queue, (dx + x, dy + low)));
-                    (*card, Chip { rect: chip.rect.moved(x, low), panel: at, dots: dots.collect(), ..*chip })
+                    let dots = chip
+                        .dots
+                        .iter()
+                        .map(|(&queue, &(dx, dy))| (queue, (dx + x, dy + low)));
+                    (
+                        *card,
+                        Chip {
+                            rect: chip.rect.moved(x, low),
+                            panel: at,
+                            dots: dots.collect(),
+                            ..*chip
+                        },
+                    )
                 }));
                 x += panel + MARGIN;
             }
@@ -154,7 +215,12 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(groups: &[CacheGroup], cards: &[(usize, &InterfacePicture)], inner: i32, head: i32) -> Self {
+    fn new(
+        groups: &[CacheGroup],
+        cards: &[(usize, &InterfacePicture)],
+        inner: i32,
+        head: i32,
+    ) -> Self {
         let mut draft = Self::default();
         let (mut x, mut y, mut row_height) = (PANEL_PAD, head, 0);
         for group in groups {
@@ -179,14 +245,24 @@ impl Draft {
         for row in cards.chunks(columns) {
             let x = |at: i32| PANEL_PAD + at * (width + CHIP_GAP);
             let place = |(at, (_, card)): (i32, &(usize, &InterfacePicture))| {
-                chip(card, Rect { x: x(at), y, w: width, h: 0 })
+                chip(
+                    card,
+                    Rect {
+                        x: x(at),
+                        y,
+                        w: width,
+                        h: 0,
+                    },
+                )
             };
             let mut chips: Vec<Chip> = (0_i32..).zip(row).map(place).collect();
             let height = chips.iter().map(|chip| chip.rect.h).max().unwrap_or(0);
             for chip in &mut chips {
                 (chip.rect.h, chip.is_below_others) = (height, y > draft.first_chip);
             }
-            draft.chips.extend(row.iter().map(|(card, _)| *card).zip(chips));
+            draft
+                .chips
+                .extend(row.iter().map(|(card, _)| *card).zip(chips));
             y += height + CHIP_GAP;
         }
         draft.height = y - CHIP_GAP + PANEL_PAD;
@@ -199,11 +275,25 @@ impl Draft {
         for (at, cpus) in (0_i32..).zip(&group.cores) {
             let x = rect.x + GROUP_PAD + at % columns * (core.0 + CORE_GAP);
             let y = rect.y + GROUP_PAD + GROUP_HEAD + at / columns * (core.1 + CORE_GAP);
-            self.cores.push(Rect { x, y, w: core.0, h: height_of(cpus) });
-            self.cells.extend((0_i32..).zip(cpus.iter()).map(|(thread, cpu)| {
-                let y = y + CORE_PAD + thread * CELL.1;
-                (cpu, Rect { x: x + CORE_PAD, y, w: CELL.0, h: CELL.1 })
-            }));
+            self.cores.push(Rect {
+                x,
+                y,
+                w: core.0,
+                h: height_of(cpus),
+            });
+            self.cells
+                .extend((0_i32..).zip(cpus.iter()).map(|(thread, cpu)| {
+                    let y = y + CORE_PAD + thread * CELL.1;
+                    (
+                        cpu,
+                        Rect {
+                            x: x + CORE_PAD,
+                            y,
+                            w: CELL.0,
+                            h: CELL.1,
+                        },
+                    )
+                }));
         }
     }
 }
@@ -218,18 +308,31 @@ fn per_row(count: i32, width: i32, gap: i32, room: i32) -> i32 {
 /// How many interfaces are in a row of a panel, and how wide each is: as many as have room for their text.
 fn chip_columns(cards: &[(usize, &InterfacePicture)], inner: i32) -> (usize, i32) {
     let characters = |card: &InterfacePicture| {
-        card.what.chars().count().max(card.name.chars().count() + card.key.len() + 6)
+        card.what
+            .chars()
+            .count()
+            .max(card.name.chars().count() + card.key.len() + 6)
     };
-    let widest = cards.iter().map(|(_, card)| characters(card)).max().unwrap_or(0);
+    let widest = cards
+        .iter()
+        .map(|(_, card)| characters(card))
+        .max()
+        .unwrap_or(0);
     let least = i32::try_from(widest).unwrap_or(0) * CHARACTER + 2 * GROUP_PAD;
     let count = i32::try_from(cards.len()).unwrap_or(1);
     let columns = per_row(count, least, CHIP_GAP, inner);
-    (usize::try_from(columns).unwrap_or(1), (inner + CHIP_GAP) / columns - CHIP_GAP)
+    (
+        usize::try_from(columns).unwrap_or(1),
+        (inner + CHIP_GAP) / columns - CHIP_GAP,
+    )
 }
 
 /// An interface, high enough for its queues, which are spread over its width.
 fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
-    let (room, count) = (rect.w - 2 * GROUP_PAD, i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1));
+    let (room, count) = (
+        rect.w - 2 * GROUP_PAD,
+        i32::try_from(card.queues.len()).unwrap_or(i32::MAX).max(1),
+    );
     let per_row = per_row(count, DOTS.0, 0, room);
     let rows = (count + per_row - 1) / per_row;
     let step = (room / per_row).clamp(DOTS.0, DOTS.1);
@@ -239,7 +342,14 @@ fn chip(card: &InterfacePicture, rect: Rect) -> Chip {
     });
     let dots: BTreeMap<u32, (i32, i32)> = dots.collect();
     let rows = if dots.is_empty() { 0 } else { rows };
-    Chip { rect: Rect { h: CHIP_HEAD + rows * DOT_ROW + 2, ..rect }, dots, ..Chip::default() }
+    Chip {
+        rect: Rect {
+            h: CHIP_HEAD + rows * DOT_ROW + 2,
+            ..rect
+        },
+        dots,
+        ..Chip::default()
+    }
 }
 
 /// The number of cores in a row: up to 8 in one row, of more a number that fills the rows.
@@ -248,7 +358,10 @@ fn columns(group: &CacheGroup) -> i32 {
     if count <= 8 {
         return count.max(1);
     }
-    (6..=16).rev().find(|columns| count % columns == 0).unwrap_or(12)
+    (6..=16)
+        .rev()
+        .find(|columns| count % columns == 0)
+        .unwrap_or(12)
 }
 
 fn height_of(core: &CpuSet) -> i32 {
@@ -256,14 +369,20 @@ fn height_of(core: &CpuSet) -> i32 {
 }
 
 fn core_size(group: &CacheGroup) -> (i32, i32) {
-    (CELL.0 + 2 * CORE_PAD, group.cores.iter().map(height_of).max().unwrap_or(0))
+    (
+        CELL.0 + 2 * CORE_PAD,
+        group.cores.iter().map(height_of).max().unwrap_or(0),
+    )
 }
 
 fn size(group: &CacheGroup) -> (i32, i32) {
     let (columns, core) = (columns(group), core_size(group));
     let rows = (i32::try_from(group.cores.len()).unwrap_or(0) + columns - 1) / columns;
     let w = columns * (core.0 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD;
-    (w, rows * (core.1 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD + GROUP_HEAD)
+    (
+        w,
+        rows * (core.1 + CORE_GAP) - CORE_GAP + 2 * GROUP_PAD + GROUP_HEAD,
+    )
 }
 
 /// The width of a row of caches: as many as make the node about twice as wide as high.

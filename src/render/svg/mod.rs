@@ -41,11 +41,26 @@ pub fn picture(picture: &Picture) -> String {
     );
     let _ = writeln!(out, "<title>{}</title>", escaped(&picture.title));
     out.push_str(style::STYLE);
-    let _ = writeln!(out, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
-    text_pair(&mut out, (MARGIN, 30), "title", &picture.title, &picture.origin);
+    let _ = writeln!(
+        out,
+        r#"<rect class="paper" width="{width}" height="{height}"/>"#
+    );
+    text_pair(
+        &mut out,
+        (MARGIN, 30),
+        "title",
+        &picture.title,
+        &picture.origin,
+    );
     let mut y = TITLE;
     for scene in &picture.scenes {
-        text_pair(&mut out, (MARGIN, y + 20), "heading", scene.title, &scene.score);
+        text_pair(
+            &mut out,
+            (MARGIN, y + 20),
+            "heading",
+            scene.title,
+            &scene.score,
+        );
         y += HEADING;
         let _ = writeln!(out, r#"<g transform="translate({MARGIN} {y})">"#);
         draw(&mut out, picture, scene, &layout);
@@ -66,9 +81,24 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     for (at, panel) in layout.panels.iter().enumerate() {
         rect(out, panel.rect, "panel", 8);
         let (name, more) = heading(picture, at);
-        text_pair(out, (panel.rect.x + 12, panel.rect.y + 19), "node", &name, &more);
-        if let Some(node) = picture.nodes.get(at).filter(|node| !node.neighbours.is_empty()) {
-            text(out, (panel.rect.x + 12, panel.rect.y + 35), "dim", &node.neighbours);
+        text_pair(
+            out,
+            (panel.rect.x + 12, panel.rect.y + 19),
+            "node",
+            &name,
+            &more,
+        );
+        if let Some(node) = picture
+            .nodes
+            .get(at)
+            .filter(|node| !node.neighbours.is_empty())
+        {
+            text(
+                out,
+                (panel.rect.x + 12, panel.rect.y + 35),
+                "dim",
+                &node.neighbours,
+            );
         }
     }
     for (group, _) in layout.groups.iter().filter(|(_, is_l3)| *is_l3) {
@@ -80,26 +110,40 @@ fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
     }
     let by_cpu = by_cpu(scene);
     // Remote lines are below all CPUs, local ones only below the CPUs that they may end at.
-    let lines =
-        |remote: bool| scene.places.iter().filter(move |place| picture.lines && place.remote == remote);
+    let lines = |remote: bool| {
+        scene
+            .places
+            .iter()
+            .filter(move |place| picture.lines && place.remote == remote)
+    };
     lines(true).for_each(|place| line(out, layout, place));
-    for (&cpu, (cell, _)) in layout.cells.iter().filter(|(cpu, _)| !by_cpu.contains_key(cpu)) {
+    for (&cpu, (cell, _)) in layout
+        .cells
+        .iter()
+        .filter(|(cpu, _)| !by_cpu.contains_key(cpu))
+    {
         self::cell(out, picture, cpu, *cell, &[]);
     }
     lines(false).for_each(|place| line(out, layout, place));
     for (&cpu, places) in &by_cpu {
-        let Some((cell, _)) = layout.cells.get(&cpu) else { continue };
+        let Some((cell, _)) = layout.cells.get(&cpu) else {
+            continue;
+        };
         self::cell(out, picture, cpu, *cell, places);
     }
     for (&at, chip) in &layout.chips {
-        let Some(card) = picture.cards.get(at) else { continue };
+        let Some(card) = picture.cards.get(at) else {
+            continue;
+        };
         self::chip(out, card, at, chip);
     }
 }
 
 /// A panel's name, and more about its node.
 fn heading(picture: &Picture, at: usize) -> (String, String) {
-    let Some(node) = picture.nodes.get(at) else { return ("node unknown".to_owned(), String::new()) };
+    let Some(node) = picture.nodes.get(at) else {
+        return ("node unknown".to_owned(), String::new());
+    };
     let package = node.package.map(|package| format!("package {package}"));
     let memory = match node.memory_kib {
         Some(0) => Some("no memory".to_owned()),
@@ -112,17 +156,26 @@ fn heading(picture: &Picture, at: usize) -> (String, String) {
 
 /// The line from a queue's dot to its CPU.
 fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
-    let Some(chip) = layout.chips.get(&place.card) else { return };
-    let (Some(&dot), Some(&cpu)) = (chip.dots.get(&place.queue), layout.cells.get(&place.cpu)) else {
+    let Some(chip) = layout.chips.get(&place.card) else {
         return;
     };
-    let class = match (place.remote, layout.chips.values().map(|chip| chip.dots.len()).sum()) {
+    let (Some(&dot), Some(&cpu)) = (chip.dots.get(&place.queue), layout.cells.get(&place.cpu))
+    else {
+        return;
+    };
+    let class = match (
+        place.remote,
+        layout.chips.values().map(|chip| chip.dots.len()).sum(),
+    ) {
         (true, 0..=MANY) => "line remote",
         (true, _) => "line remote thin",
         (false, 0..=MANY) => "line",
         (false, _) => "line thin",
     };
-    let (colour, path) = (place.card % COLOURS, route::path(layout, chip, place.card, dot, cpu));
+    let (colour, path) = (
+        place.card % COLOURS,
+        route::path(layout, chip, place.card, dot, cpu),
+    );
     let _ = writeln!(out, r#"<path class="{class} s{colour}" d="{path}"/>"#);
 }
 
@@ -145,24 +198,60 @@ fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&Qu
     let kept_free = picture.kept_free.contains(cpu) || picture.exclusive.contains(cpu);
     let cards = cards_of(places);
     out.push_str("<g>");
-    let _ = write!(out, "<title>{}</title>", escaped(&cell_title(picture, cpu, places)));
+    let _ = write!(
+        out,
+        "<title>{}</title>",
+        escaped(&cell_title(picture, cpu, places))
+    );
     rect(out, cell, if kept_free { "cpu isolated" } else { "cpu" }, 3);
     let share = cell.w / i32::try_from(cards.len().max(1)).unwrap_or(1);
     for (at, card) in cards.iter().enumerate() {
         let x = i32::try_from(at).unwrap_or(0) * share;
         // The last one takes the rest of the width.
-        let w = if at + 1 == cards.len() { cell.w - x } else { share };
-        let part = Rect { x: cell.x + x, w, ..cell };
-        rect(out, part, &format!("k{}", card % COLOURS), if cards.len() == 1 { 3 } else { 0 });
+        let w = if at + 1 == cards.len() {
+            cell.w - x
+        } else {
+            share
+        };
+        let part = Rect {
+            x: cell.x + x,
+            w,
+            ..cell
+        };
+        rect(
+            out,
+            part,
+            &format!("k{}", card % COLOURS),
+            if cards.len() == 1 { 3 } else { 0 },
+        );
     }
     if places.iter().any(|place| place.remote) {
-        rect(out, Rect { x: cell.x + 1, y: cell.y + 1, w: cell.w - 2, h: cell.h - 2 }, "away", 2);
+        rect(
+            out,
+            Rect {
+                x: cell.x + 1,
+                y: cell.y + 1,
+                w: cell.w - 2,
+                h: cell.h - 2,
+            },
+            "away",
+            2,
+        );
     }
     let middle = cell.x + cell.w / 2;
-    let number = if cards.is_empty() { "number" } else { "number on" };
+    let number = if cards.is_empty() {
+        "number"
+    } else {
+        "number on"
+    };
     text(out, (middle, cell.y + 12), number, &cpu.to_string());
     if !cards.is_empty() {
-        text(out, (middle, cell.y + 24), "label on", &short(picture, places));
+        text(
+            out,
+            (middle, cell.y + 24),
+            "label on",
+            &short(picture, places),
+        );
     }
     out.push_str("</g>\n");
 }
@@ -177,10 +266,24 @@ fn short(picture: &Picture, places: &[&QueueMark]) -> String {
         _ => 4,
     };
     let cards = cards_of(places);
-    let key = |card: &usize| picture.cards.get(*card).map_or("", |card| card.key.as_str());
-    let of = |card: usize| labels(places.iter().filter(move |place| place.card == card).copied());
+    let key = |card: &usize| {
+        picture
+            .cards
+            .get(*card)
+            .map_or("", |card| card.key.as_str())
+    };
+    let of = |card: usize| {
+        labels(
+            places
+                .iter()
+                .filter(move |place| place.card == card)
+                .copied(),
+        )
+    };
     let all = || {
-        let words = cards.iter().map(|card| format!("{}{}", key(card), of(*card).join(",")));
+        let words = cards
+            .iter()
+            .map(|card| format!("{}{}", key(card), of(*card).join(",")));
         words.collect::<Vec<_>>().join(" ")
     };
     let counted = || match cards.as_slice() {
@@ -188,7 +291,10 @@ fn short(picture: &Picture, places: &[&QueueMark]) -> String {
         cards => cards.iter().map(key).collect(),
     };
     let fits = |text: &String| text.chars().map(width).sum::<usize>() <= ROOM;
-    [all(), counted()].into_iter().find(fits).unwrap_or_else(|| format!("{} if", cards.len()))
+    [all(), counted()]
+        .into_iter()
+        .find(fits)
+        .unwrap_or_else(|| format!("{} if", cards.len()))
 }
 
 /// The title of a CPU, which viewers show when the pointer is over it.
@@ -201,8 +307,14 @@ fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
         words.push_str(", exclusive to a cgroup");
     }
     for same in places.chunk_by(|a, b| a.card == b.card) {
-        let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) else { continue };
-        words.push_str(&format!("; {} queues {}", card.name, labels(same.iter().copied()).join(", ")));
+        let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) else {
+            continue;
+        };
+        words.push_str(&format!(
+            "; {} queues {}",
+            card.name,
+            labels(same.iter().copied()).join(", ")
+        ));
     }
     words
 }
@@ -211,12 +323,20 @@ fn chip(out: &mut String, card: &InterfacePicture, at: usize, chip: &layout::Chi
     let (colour, r) = (at % COLOURS, chip.rect);
     rect(out, r, &format!("chip s{colour}"), 5);
     for &(x, y) in chip.dots.values() {
-        let _ = writeln!(out, r#"<circle class="k{colour}" cx="{x}" cy="{y}" r="3.5"/>"#);
+        let _ = writeln!(
+            out,
+            r#"<circle class="k{colour}" cx="{x}" cy="{y}" r="3.5"/>"#
+        );
     }
     let y = r.y + r.h - 24;
     rect(
         out,
-        Rect { x: r.x + 7, y: y - 11, w: 8 + 8 * i32::try_from(card.key.len()).unwrap_or(1), h: 15 },
+        Rect {
+            x: r.x + 7,
+            y: y - 11,
+            w: 8 + 8 * i32::try_from(card.key.len()).unwrap_or(1),
+            h: 15,
+        },
         &format!("k{colour}"),
         3,
     );
@@ -233,7 +353,12 @@ fn chip(out: &mut String, card: &InterfacePicture, at: usize, chip: &layout::Chi
 /// The signs that the picture holds, with their meaning.
 fn legend(picture: &Picture) -> Vec<(String, String)> {
     let all = || picture.scenes.iter().flat_map(|scene| &scene.places);
-    let cell = Rect { x: 0, y: 0, w: 36, h: 18 };
+    let cell = Rect {
+        x: 0,
+        y: 0,
+        w: 36,
+        h: 18,
+    };
     let sign = |classes: &[&str], word: &str| {
         let mut sign = String::new();
         for class in classes {
@@ -251,16 +376,27 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
     )];
     if picture.lines && all().next().is_some() {
         let dot = r#"<circle class="k0" cx="4" cy="9" r="3.5"/>"#;
-        legend.push((line("") + dot, "from a queue of an interface to the CPU that takes it".to_owned()));
+        legend.push((
+            line("") + dot,
+            "from a queue of an interface to the CPU that takes it".to_owned(),
+        ));
     }
-    let cells = picture.scenes.iter().flat_map(|scene| by_cpu(scene).into_values());
+    let cells = picture
+        .scenes
+        .iter()
+        .flat_map(|scene| by_cpu(scene).into_values());
     let words: Vec<String> = cells.map(|places| short(picture, &places)).collect();
     if words.iter().any(|word| word.contains(['r', 't'])) {
-        legend
-            .push((sign(&["k0"], "A3r"), "only its receive vector; t: only its transmit vector".to_owned()));
+        legend.push((
+            sign(&["k0"], "A3r"),
+            "only its receive vector; t: only its transmit vector".to_owned(),
+        ));
     }
     if words.iter().any(|word| word.contains(',')) {
-        legend.push((sign(&["k0"], "A3,7"), "queues 3 and 7 of interface A".to_owned()));
+        legend.push((
+            sign(&["k0"], "A3,7"),
+            "queues 3 and 7 of interface A".to_owned(),
+        ));
     }
     if words.iter().any(|word| word.ends_with("if")) {
         let words = "queues of nine interfaces; point at the CPU to see which";
@@ -270,24 +406,34 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
         let words = "two queues of interface A; point at the CPU to see which";
         legend.push((sign(&["k0"], "A\u{d7}2"), words.to_owned()));
     }
-    if words.iter().any(|word| word.chars().all(|c| c.is_ascii_uppercase())) {
+    if words
+        .iter()
+        .any(|word| word.chars().all(|c| c.is_ascii_uppercase()))
+    {
         legend.push((
             sign(&["k0"], "AB"),
             "queues of interfaces A and B; point at the CPU to see which".to_owned(),
         ));
     }
     if all().any(|place| place.remote) {
-        legend
-            .push((sign(&["k0", "away"], "A3"), "takes a queue of an interface on another node".to_owned()));
+        legend.push((
+            sign(&["k0", "away"], "A3"),
+            "takes a queue of an interface on another node".to_owned(),
+        ));
         if picture.lines {
-            legend.push((line("remote"), "from a queue to a CPU of another node".to_owned()));
+            legend.push((
+                line("remote"),
+                "from a queue to a CPU of another node".to_owned(),
+            ));
         }
     }
     let words = match (picture.kept_free.is_empty(), picture.exclusive.is_empty()) {
         (true, true) => return legend,
         (false, true) => "isolated or nohz_full",
         (true, false) => "exclusive to a cgroup",
-        (false, false) => "isolated or nohz_full, or exclusive to a cgroup; point at the CPU to see which",
+        (false, false) => {
+            "isolated or nohz_full, or exclusive to a cgroup; point at the CPU to see which"
+        }
     };
     legend.push((sign(&["cpu isolated"], ""), words.to_owned()));
     legend
@@ -295,8 +441,10 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
 
 fn rect(out: &mut String, rect: Rect, class: &str, radius: i32) {
     let Rect { x, y, w, h } = rect;
-    let _ =
-        writeln!(out, r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}"/>"#);
+    let _ = writeln!(
+        out,
+        r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}"/>"#
+    );
 }
 
 /// A text, and a second one after it in a weaker colour.
@@ -309,7 +457,11 @@ fn text_pair(out: &mut String, (x, y): (i32, i32), class: &str, first: &str, the
 }
 
 fn text(out: &mut String, (x, y): (i32, i32), class: &str, text: &str) {
-    let _ = writeln!(out, r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#, escaped(text));
+    let _ = writeln!(
+        out,
+        r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#,
+        escaped(text)
+    );
 }
 
 /// Escapes text for XML: the name of an interface may hold nearly any character.

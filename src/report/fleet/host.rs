@@ -144,11 +144,20 @@ impl Host {
             tx_queues: interface.tx_queues,
         });
         let reasons = check.differs.iter().map(|difference| difference.reason);
-        let causes = causes(reasons, check.channels.len(), check.verdict, &check.other_tools);
+        let causes = causes(
+            reasons,
+            check.channels.len(),
+            check.verdict,
+            &check.other_tools,
+        );
         Self {
             class: check.class.clone(),
             hash: check.hash.clone(),
-            outcome: Outcome { verdict: check.verdict, state: check.state, causes },
+            outcome: Outcome {
+                verdict: check.verdict,
+                state: check.state,
+                causes,
+            },
             shape: shape(check.host.clone(), interfaces),
         }
     }
@@ -164,16 +173,30 @@ fn within(text: &str) -> Result<Vec<ReadHost>, String> {
     }
     let mut found = Vec::new();
     search(&value, None, &mut found);
-    let message =
-        || value.get("msg").and_then(Value::as_str).map_or("it has no schema", |text| text).to_owned();
-    if found.is_empty() { Err(message()) } else { Ok(found) }
+    let message = || {
+        value
+            .get("msg")
+            .and_then(Value::as_str)
+            .map_or("it has no schema", |text| text)
+            .to_owned()
+    };
+    if found.is_empty() {
+        Err(message())
+    } else {
+        Ok(found)
+    }
 }
 
 /// Ansible's results: of one host, or of many with their names below `hosts`. What a command printed is in `stdout`.
 fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
     match value {
         Value::Array(list) => list.iter().for_each(|value| search(value, name, found)),
-        Value::Object(fields) if fields.get("schema").and_then(Value::as_str).is_some_and(is_known) => {
+        Value::Object(fields)
+            if fields
+                .get("schema")
+                .and_then(Value::as_str)
+                .is_some_and(is_known) =>
+        {
             found.push(match Document::deserialize(value) {
                 Ok(document) => {
                     let (named, host) = document.host();
@@ -189,7 +212,9 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
                         for (host, result) in hosts {
                             let before = found.len();
                             search(result, Some(host), found);
-                            let failed = ["unreachable", "failed"].iter().any(|key| result[*key] == true);
+                            let failed = ["unreachable", "failed"]
+                                .iter()
+                                .any(|key| result[*key] == true);
                             if failed && found.len() == before {
                                 let text = result["msg"].as_str().unwrap_or("failed").to_owned();
                                 found.push((Some(host.clone()), Err(text)));
@@ -215,13 +240,18 @@ fn is_known(schema: &str) -> bool {
 
 impl Document {
     fn host(self) -> ReadHost {
-        let verdict = self.verdict.unwrap_or(match (self.writes.0, self.channels.0) {
-            (0, 0) => CheckState::Same,
-            _ => CheckState::Differs,
-        });
+        let verdict = self
+            .verdict
+            .unwrap_or(match (self.writes.0, self.channels.0) {
+                (0, 0) => CheckState::Same,
+                _ => CheckState::Differs,
+            });
         let reasons = self.differs.iter().map(|difference| difference.reason);
         let causes = if self.verdict.is_none() && self.writes.0 > 0 {
-            vec![Cause { reason: "not-known", by: Vec::new() }]
+            vec![Cause {
+                reason: "not-known",
+                by: Vec::new(),
+            }]
         } else {
             causes(reasons, self.channels.0, verdict, &self.other_tools)
         };
@@ -236,9 +266,21 @@ impl Document {
             tx_queues: interface.tx_queues.0,
         });
         let name = self.host.name.clone();
-        let outcome = Outcome { verdict, state: self.state, causes };
+        let outcome = Outcome {
+            verdict,
+            state: self.state,
+            causes,
+        };
         let shape = shape(self.host, interfaces);
-        (name, Ok(Host { class: self.class, hash: self.hash, outcome, shape }))
+        (
+            name,
+            Ok(Host {
+                class: self.class,
+                hash: self.hash,
+                outcome,
+                shape,
+            }),
+        )
     }
 }
 
@@ -250,10 +292,20 @@ fn causes(
     tools: &[String],
 ) -> Vec<Cause> {
     let mut causes = BTreeSet::new();
-    let plain = |reason| Cause { reason, by: Vec::new() };
+    let plain = |reason| Cause {
+        reason,
+        by: Vec::new(),
+    };
     for reason in reasons {
-        let by = if reason == Reason::MovedByOther { tools.to_vec() } else { Vec::new() };
-        causes.insert(Cause { reason: reason.name(), by });
+        let by = if reason == Reason::MovedByOther {
+            tools.to_vec()
+        } else {
+            Vec::new()
+        };
+        causes.insert(Cause {
+            reason: reason.name(),
+            by,
+        });
     }
     if channels > 0 {
         causes.insert(plain("channels-differ"));
@@ -269,5 +321,8 @@ fn causes(
 fn shape(host: HostSummary, interfaces: impl Iterator<Item = ShapeInterface>) -> Shape {
     let mut interfaces: Vec<ShapeInterface> = interfaces.collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-    Shape { host: HostSummary { name: None, ..host }, interfaces }
+    Shape {
+        host: HostSummary { name: None, ..host },
+        interfaces,
+    }
 }

@@ -25,7 +25,12 @@ const MOST_DEVIATIONS: usize = 6;
 
 /// Whether a machine with these deviations is of the same kind: most of the interfaces are the same.
 fn is_alike(machine: &Shape, deviations: &[Deviation]) -> bool {
-    let having = |code| deviations.iter().filter(|deviation| deviation.code == code).count();
+    let having = |code| {
+        deviations
+            .iter()
+            .filter(|deviation| deviation.code == code)
+            .count()
+    };
     let (missing, added) = (having("interface-missing"), having("interface-added"));
     deviations.len() <= MOST_DEVIATIONS && missing + added <= machine.interfaces.len() - added
 }
@@ -58,13 +63,27 @@ pub struct Failed {
 
 impl Tally {
     pub fn add(&mut self, name: &str, host: Host) {
-        let Host { class, hash, outcome, shape } = host;
-        let plan =
-            self.plans.entry((class, hash)).or_insert_with(|| PlanTally { shape, names: BTreeMap::new() });
+        let Host {
+            class,
+            hash,
+            outcome,
+            shape,
+        } = host;
+        let plan = self
+            .plans
+            .entry((class, hash))
+            .or_insert_with(|| PlanTally {
+                shape,
+                names: BTreeMap::new(),
+            });
         let names = &mut plan.names.entry(outcome).or_default().0;
-        names.extend(
-            name.chars().map(|c| if c.is_whitespace() || c.is_control() || c == ',' { '_' } else { c }),
-        );
+        names.extend(name.chars().map(|c| {
+            if c.is_whitespace() || c.is_control() || c == ',' {
+                '_'
+            } else {
+                c
+            }
+        }));
         names.push('\n');
     }
 
@@ -75,7 +94,10 @@ impl Tally {
     pub fn merge(&mut self, other: Self) {
         for (plan, theirs) in other.plans {
             let PlanTally { shape, names } = theirs;
-            let ours = self.plans.entry(plan).or_insert_with(|| PlanTally { shape, names: BTreeMap::new() });
+            let ours = self.plans.entry(plan).or_insert_with(|| PlanTally {
+                shape,
+                names: BTreeMap::new(),
+            });
             for (outcome, names) in names {
                 ours.names.entry(outcome).or_default().0.push_str(&names.0);
             }
@@ -88,11 +110,18 @@ impl Tally {
         for name in self.names() {
             printed.remove(name);
         }
-        self.failed.extend(printed.into_iter().map(|(source, error)| Failed { source, error }));
+        self.failed.extend(
+            printed
+                .into_iter()
+                .map(|(source, error)| Failed { source, error }),
+        );
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.plans.values().flat_map(|plan| plan.names.values()).flat_map(Names::iter)
+        self.plans
+            .values()
+            .flat_map(|plan| plan.names.values())
+            .flat_map(Names::iter)
     }
 }
 
@@ -162,7 +191,8 @@ pub struct PlanGroup<'a> {
 
 impl Tally {
     pub fn report(&self) -> Fleet<'_> {
-        let mut drift: BTreeMap<(Reverse<Option<InterfaceState>>, &Cause), Vec<&str>> = BTreeMap::new();
+        let mut drift: BTreeMap<(Reverse<Option<InterfaceState>>, &Cause), Vec<&str>> =
+            BTreeMap::new();
         let mut by_verdict: BTreeMap<CheckState, usize> = BTreeMap::new();
         let mut by_class: BTreeMap<&str, Vec<(&str, &PlanTally, usize)>> = BTreeMap::new();
         for ((class, hash), plan) in &self.plans {
@@ -172,16 +202,26 @@ impl Tally {
                 count += many;
                 *by_verdict.entry(outcome.verdict).or_default() += many;
                 for cause in &outcome.causes {
-                    drift.entry((Reverse(outcome.state), cause)).or_default().extend(names.iter());
+                    drift
+                        .entry((Reverse(outcome.state), cause))
+                        .or_default()
+                        .extend(names.iter());
                 }
             }
             by_class.entry(class).or_default().push((hash, plan, count));
         }
         let of = |verdict| by_verdict.get(&verdict).copied().unwrap_or_default();
-        let drift = drift.into_iter().map(|((Reverse(state), cause), mut hosts)| {
-            sort(&mut hosts);
-            Drift { state, cause, count: hosts.len(), hosts }
-        });
+        let drift = drift
+            .into_iter()
+            .map(|((Reverse(state), cause), mut hosts)| {
+                sort(&mut hosts);
+                Drift {
+                    state,
+                    cause,
+                    count: hosts.len(),
+                    hosts,
+                }
+            });
         let mut drift: Vec<Drift<'_>> = drift.collect();
         drift.sort_by_key(|group| Reverse((group.state, group.count)));
         let mut failed = self.failed.clone();
@@ -202,21 +242,31 @@ impl Tally {
     fn repeated(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.names().collect();
         names.sort_unstable();
-        let mut repeated: Vec<&str> =
-            names.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]).collect();
+        let mut repeated: Vec<&str> = names
+            .chunk_by(|a, b| a == b)
+            .filter(|same| same.len() > 1)
+            .map(|same| same[0])
+            .collect();
         sort(&mut repeated);
         repeated
     }
 }
 
-fn classes<'a>(by_class: BTreeMap<&'a str, Vec<(&'a str, &'a PlanTally, usize)>>) -> Vec<Class<'a>> {
+fn classes<'a>(
+    by_class: BTreeMap<&'a str, Vec<(&'a str, &'a PlanTally, usize)>>,
+) -> Vec<Class<'a>> {
     let class = |(class, mut plans): (&'a str, Vec<(&'a str, &'a PlanTally, usize)>)| {
         plans.sort_by_key(|(_, _, count)| Reverse(*count));
         let machine = &plans[0].1.shape;
         let plan = |(hash, plan, count): (&'a str, &'a PlanTally, usize)| {
             let mut hosts: Vec<&str> = plan.names.values().flat_map(Names::iter).collect();
             sort(&mut hosts);
-            PlanGroup { hash, count, deviations: plan.shape.deviations(machine), hosts }
+            PlanGroup {
+                hash,
+                count,
+                deviations: plan.shape.deviations(machine),
+                hosts,
+            }
         };
         Class {
             class,
@@ -231,9 +281,12 @@ fn classes<'a>(by_class: BTreeMap<&'a str, Vec<(&'a str, &'a PlanTally, usize)>>
     classes.sort_by_key(|class| Reverse(class.count));
     for at in 1..classes.len() {
         let larger = classes[..at.min(MOST_COMPARED)].iter();
-        let deviations = larger.map(|other| (other.class, classes[at].machine.deviations(other.machine)));
+        let deviations =
+            larger.map(|other| (other.class, classes[at].machine.deviations(other.machine)));
         let nearest = deviations.min_by_key(|(_, deviations)| deviations.len());
-        if let Some((like, deviations)) = nearest.filter(|(_, found)| is_alike(classes[at].machine, found)) {
+        if let Some((like, deviations)) =
+            nearest.filter(|(_, found)| is_alike(classes[at].machine, found))
+        {
             (classes[at].like, classes[at].deviations) = (Some(like), deviations);
         }
     }

@@ -52,16 +52,25 @@ struct Deviations(Vec<Deviation>);
 
 impl Deviations {
     fn add(&mut self, code: &'static str, text: String) {
-        self.0.push(Deviation { code, interface: None, text });
+        self.0.push(Deviation {
+            code,
+            interface: None,
+            text,
+        });
     }
 
     fn of_machine(&mut self, this: &HostSummary, ordinary: &HostSummary) {
         let cpus = (this.online.len(), ordinary.online.len());
         if (this.cores, cpus) != (ordinary.cores, (cpus.0, cpus.0)) {
             let siblings = |cpus: usize, cores: usize| cpus > cores && cores > 0;
-            let smt = (siblings(cpus.0, this.cores), siblings(cpus.1, ordinary.cores));
-            let numbers =
-                format!("{} CPUs on {} cores, not {} on {}", cpus.0, this.cores, cpus.1, ordinary.cores);
+            let smt = (
+                siblings(cpus.0, this.cores),
+                siblings(cpus.1, ordinary.cores),
+            );
+            let numbers = format!(
+                "{} CPUs on {} cores, not {} on {}",
+                cpus.0, this.cores, cpus.1, ordinary.cores
+            );
             match smt {
                 (false, true) => self.add("smt", format!("SMT is off: {numbers}")),
                 (true, false) => self.add("smt", format!("SMT is on: {numbers}")),
@@ -69,20 +78,42 @@ impl Deviations {
             }
         }
         if this.possible != ordinary.possible {
-            self.add("possible", format!("{} possible CPUs, not {}", this.possible, ordinary.possible));
+            self.add(
+                "possible",
+                format!("{} possible CPUs, not {}", this.possible, ordinary.possible),
+            );
         }
         let sets = [
-            ("isolated", "isolated CPUs", &this.isolated, &ordinary.isolated),
-            ("nohz-full", "nohz_full CPUs", &this.nohz_full, &ordinary.nohz_full),
+            (
+                "isolated",
+                "isolated CPUs",
+                &this.isolated,
+                &ordinary.isolated,
+            ),
+            (
+                "nohz-full",
+                "nohz_full CPUs",
+                &this.nohz_full,
+                &ordinary.nohz_full,
+            ),
         ];
-        for (code, what, this, ordinary) in sets.into_iter().filter(|(.., this, ordinary)| this != ordinary) {
-            self.add(code, format!("{what} {}, not {}", list(this), list(ordinary)));
+        for (code, what, this, ordinary) in sets
+            .into_iter()
+            .filter(|(.., this, ordinary)| this != ordinary)
+        {
+            self.add(
+                code,
+                format!("{what} {}, not {}", list(this), list(ordinary)),
+            );
         }
         for there in &ordinary.nodes {
             match this.nodes.iter().find(|node| node.node == there.node) {
                 None => self.add("node-missing", format!("node {} is missing", there.node)),
                 Some(node) if node.without_memory && !there.without_memory => {
-                    self.add("node-without-memory", format!("node {} has no memory", node.node));
+                    self.add(
+                        "node-without-memory",
+                        format!("node {} has no memory", node.node),
+                    );
                 }
                 // Other numbers of CPUs are reported for the whole machine.
                 Some(node) if node.cpus != there.cpus && cpus.0 == cpus.1 => {
@@ -116,7 +147,9 @@ impl Deviations {
         ];
         for same in same {
             missing.retain(|there| {
-                let Some(at) = left.iter().position(|one| same(one, there)) else { return true };
+                let Some(at) = left.iter().position(|one| same(one, there)) else {
+                    return true;
+                };
                 pairs.push((left.remove(at), *there));
                 false
             });
@@ -125,7 +158,11 @@ impl Deviations {
             self.of_interface(interface, there);
         }
         for there in missing {
-            self.add_to(there, "interface-missing", format!("{} ({}) is missing", there.name, what(there)));
+            self.add_to(
+                there,
+                "interface-missing",
+                format!("{} ({}) is missing", there.name, what(there)),
+            );
         }
         for interface in left {
             let text = format!("{} ({}) is additional", interface.name, what(interface));
@@ -134,26 +171,52 @@ impl Deviations {
     }
 
     fn add_to(&mut self, interface: &ShapeInterface, code: &'static str, text: String) {
-        self.0.push(Deviation { code, interface: Some(interface.name.clone()), text });
+        self.0.push(Deviation {
+            code,
+            interface: Some(interface.name.clone()),
+            text,
+        });
     }
 
     fn of_interface(&mut self, this: &ShapeInterface, there: &ShapeInterface) {
         let name = &this.name;
-        let node = |node: Option<u32>| node.map_or("no known node".to_owned(), |node| format!("node {node}"));
+        let node = |node: Option<u32>| {
+            node.map_or("no known node".to_owned(), |node| format!("node {node}"))
+        };
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         let mut differs = |code, differs: bool, text: String| {
             if differs {
                 self.add_to(this, code, format!("{name} {text}"));
             }
         };
-        differs("name", *name != there.name, format!("is named {} elsewhere", there.name));
-        let driver = format!("has driver {}, not {}", text(&this.driver), text(&there.driver));
+        differs(
+            "name",
+            *name != there.name,
+            format!("is named {} elsewhere", there.name),
+        );
+        let driver = format!(
+            "has driver {}, not {}",
+            text(&this.driver),
+            text(&there.driver)
+        );
         differs("driver", this.driver != there.driver, driver);
-        let id = format!("is PCI device {}, not {}", text(&this.pci_id), text(&there.pci_id));
+        let id = format!(
+            "is PCI device {}, not {}",
+            text(&this.pci_id),
+            text(&there.pci_id)
+        );
         differs("pci-id", this.pci_id != there.pci_id, id);
         let moved = this.node != there.node;
-        differs("node", moved, format!("is on {}, not {}", node(this.node), node(there.node)));
-        differs("slot", this.device != there.device, format!("is {}, not {}", this.device, there.device));
+        differs(
+            "node",
+            moved,
+            format!("is on {}, not {}", node(this.node), node(there.node)),
+        );
+        differs(
+            "slot",
+            this.device != there.device,
+            format!("is {}, not {}", this.device, there.device),
+        );
         let queues = (this.rx_queues, this.tx_queues) != (there.rx_queues, there.tx_queues);
         let text = format!(
             "has {} receive and {} transmit queues, not {} and {}",
@@ -162,15 +225,27 @@ impl Deviations {
         differs("queues", queues, text);
         // Those of another node are other CPUs anyway.
         let other = !moved && this.candidates != there.candidates;
-        let text = format!("has candidate CPUs {}, not {}", list(&this.candidates), list(&there.candidates));
+        let text = format!(
+            "has candidate CPUs {}, not {}",
+            list(&this.candidates),
+            list(&there.candidates)
+        );
         differs("candidates", other, text);
     }
 }
 
 fn what(interface: &ShapeInterface) -> String {
-    interface.driver.clone().or_else(|| interface.pci_id.clone()).unwrap_or_else(|| interface.device.clone())
+    interface
+        .driver
+        .clone()
+        .or_else(|| interface.pci_id.clone())
+        .unwrap_or_else(|| interface.device.clone())
 }
 
 fn list(cpus: &CpuSet) -> String {
-    if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
+    if cpus.is_empty() {
+        "none".to_owned()
+    } else {
+        cpus.to_string()
+    }
 }

@@ -41,13 +41,23 @@ pub(super) fn of(
     thread: &PlannedThread,
     watched: Option<&Growth>,
 ) -> ThreadStatus {
-    let own = interface.local_node().map(|node| machine.topology.cpus_near(node));
-    let growth = |watched: &Growth| watched.threads.get(&thread.pid).cloned().unwrap_or_default();
+    let own = interface
+        .local_node()
+        .map(|node| machine.topology.cpus_near(node));
+    let growth = |watched: &Growth| {
+        watched
+            .threads
+            .get(&thread.pid)
+            .cloned()
+            .unwrap_or_default()
+    };
     let ran = watched.map(growth);
     let state = match &thread.cpus {
         None => VectorState::LeftAlone,
         Some(planned) if *planned != thread.affinity => VectorState::Differs,
-        Some(planned) if ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned)) => VectorState::Elsewhere,
+        Some(planned) if ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned)) => {
+            VectorState::Elsewhere
+        }
         Some(_) => VectorState::AsPlanned,
     };
     ThreadStatus {

@@ -75,7 +75,10 @@ pub(super) fn of(
 ) -> VectorStatus {
     let topology = &machine.topology;
     let effective = vector.effective_cpus();
-    let own = vector.node.or(interface.local_node()).map(|node| topology.cpus_near(node));
+    let own = vector
+        .node
+        .or(interface.local_node())
+        .map(|node| topology.cpus_near(node));
     let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
     let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
     let path = affinity_file(vector.irq);
@@ -93,8 +96,11 @@ pub(super) fn of(
         effective: vector.effective.clone(),
         node: node_of(topology, effective),
         local: own.map(|own| effective.is_subset(&own)),
-        on_isolated: vector.effective.is_some() && kept_free.iter().any(|cpus| effective.intersects(cpus)),
-        per_second: growth.zip(watched).map(|(on, watched)| per_second(on, watched)),
+        on_isolated: vector.effective.is_some()
+            && kept_free.iter().any(|cpus| effective.intersects(cpus)),
+        per_second: growth
+            .zip(watched)
+            .map(|(on, watched)| per_second(on, watched)),
         arrived,
         state,
         why,
@@ -109,7 +115,11 @@ fn per_second(on: &BTreeMap<u32, u64>, watched: &Growth) -> f64 {
 /// The node that has all of these CPUs.
 fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     let first = cpus.first().and_then(|cpu| topology.node_of(cpu))?;
-    topology.nodes.get(&first).filter(|node| cpus.is_subset(&node.cpus)).map(|_| first)
+    topology
+        .nodes
+        .get(&first)
+        .filter(|node| cpus.is_subset(&node.cpus))
+        .map(|_| first)
 }
 
 fn judge(
@@ -121,20 +131,47 @@ fn judge(
 ) -> (VectorState, Option<String>) {
     let Some(planned) = &vector.cpus else {
         let left = vector.movable || vector.role == Role::Control;
-        return (if left { VectorState::LeftAlone } else { VectorState::Unmovable }, None);
-    };
-    let wanted = if on_fallback { &vector.affinity } else { planned };
-    if vector.affinity != *wanted {
-        return (VectorState::Differs, Some(difference(topology, vector, planned, kept_free)));
-    }
-    if let Some(effective) = vector.effective.as_ref().filter(|effective| !effective.is_subset(wanted)) {
         return (
-            VectorState::Pending,
-            Some(format!("on CPU {} until its next interrupt", effective.short())),
+            if left {
+                VectorState::LeftAlone
+            } else {
+                VectorState::Unmovable
+            },
+            None,
+        );
+    };
+    let wanted = if on_fallback {
+        &vector.affinity
+    } else {
+        planned
+    };
+    if vector.affinity != *wanted {
+        return (
+            VectorState::Differs,
+            Some(difference(topology, vector, planned, kept_free)),
         );
     }
-    if let Some(other) = arrived.map(|cpus| cpus.difference(wanted)).filter(|other| !other.is_empty()) {
-        return (VectorState::Elsewhere, Some(format!("interrupts arrived on CPU {}", other.short())));
+    if let Some(effective) = vector
+        .effective
+        .as_ref()
+        .filter(|effective| !effective.is_subset(wanted))
+    {
+        return (
+            VectorState::Pending,
+            Some(format!(
+                "on CPU {} until its next interrupt",
+                effective.short()
+            )),
+        );
+    }
+    if let Some(other) = arrived
+        .map(|cpus| cpus.difference(wanted))
+        .filter(|other| !other.is_empty())
+    {
+        return (
+            VectorState::Elsewhere,
+            Some(format!("interrupts arrived on CPU {}", other.short())),
+        );
     }
     (VectorState::AsPlanned, None)
 }
