@@ -37,14 +37,10 @@
 //!
 //! Modules that are not documented here are the program's and its tests', and change without notice.
 
+#![warn(unreachable_pub)]
+
 #[doc(hidden)]
 pub mod apply;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod commands;
 #[doc(hidden)]
 pub mod cpuset;
 #[doc(hidden)]
@@ -55,21 +51,10 @@ pub mod plan;
 pub mod policy;
 #[doc(hidden)]
 pub mod read;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod render;
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]
 pub mod root;
-#[doc(hidden)]
-pub mod sys;
-#[cfg(feature = "testing")]
-#[doc(hidden)]
-pub mod testing;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod watch;
 
 // Files.
 pub use root::{FileError, Root};
@@ -89,7 +74,6 @@ pub use machine::{
 pub use read::{Queues, Wants, machine, read_queue_settings};
 
 // The policy.
-#[cfg(feature = "policy-file")]
 pub use policy::PolicyError;
 pub use policy::{Balancer, ImpossibleCpu, NoEffect, Policy, Rule, SettingError, Settings};
 

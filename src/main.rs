@@ -1,13 +1,21 @@
 //! The nicpin program: parses the command line, runs the command, returns its exit code.
 
+mod capture;
+mod cli;
+mod commands;
+mod draw;
+mod fleet;
+mod screen;
+mod watch;
+
 use std::process::ExitCode;
 
-use nicpin::cli::Cli;
-use nicpin::commands::{self, output};
+use cli::Cli;
+use commands::output;
 use nicpin::report::exit::Exit;
 
 fn main() -> ExitCode {
-    match commands::answered() {
+    match commands::completions::answered() {
         Ok(true) => return Exit::Planned.into(),
         Ok(false) => {}
         // For the script of a shell, which shows no messages.

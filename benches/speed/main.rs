@@ -22,7 +22,7 @@
 )]
 
 mod machines;
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/it/support/mod.rs"]
 mod support;
 mod timing;
 
@@ -237,7 +237,7 @@ impl Tree {
         let value = serde_json::to_value(&plan).unwrap();
         let json = against(
             turns,
-            || drop(black_box(nicpin::render::json(&plan).unwrap())),
+            || drop(black_box(serde_json::to_string_pretty(&plan).unwrap())),
             || drop(black_box(serde_json::to_string_pretty(&value).unwrap())),
         );
         let whole = self.process(turns, &["plan"]);

@@ -5,7 +5,7 @@ use std::io;
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::plan::binding::{Binding, MemoryBinding};
 use crate::root::errno_words;
-use crate::sys::{self, MemoryPolicy};
+use crate::root::sys::{self, MemoryPolicy};
 
 /// The kernel refused a binding.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,6 @@ use crate::root::FileError;
 
 /// Why an apply, restore or confirm ended early.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ApplyError {
     #[error(transparent)]
     Lock(#[from] LockError),

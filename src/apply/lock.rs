@@ -24,7 +24,6 @@ impl Drop for Lock {
 
 /// The lock could not be taken.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum LockError {
     /// The state directory or the lock file could not be created.
     #[error("{}: {}: {}", path.display(), errno_words(answer), fix(answer))]

@@ -3,7 +3,6 @@
 //!
 //! A program that embeds nicpin needs only [`apply()`] and [`restore`].
 
-#[cfg(feature = "cli")]
 mod bind;
 mod channels;
 mod check;
@@ -25,7 +24,6 @@ mod undo;
 mod watch;
 mod write;
 
-#[cfg(feature = "cli")]
 pub use bind::{BindError, bind, memory_policy};
 pub use check::check;
 pub use error::ApplyError;
@@ -34,12 +32,9 @@ pub use proof::Proof;
 pub use reasons::differences;
 pub use record::Record;
 pub use session::{Options, apply, apply_when_safe};
-#[cfg(feature = "cli")]
-pub(crate) use settings::{KernelSetting, planned};
+pub use settings::{KernelSetting, planned};
 pub use state::StateError;
-#[cfg(feature = "cli")]
-pub(crate) use state::{STATE_DIR, StateFile};
-#[cfg(feature = "cli")]
+pub use state::{STATE_DIR, StateFile};
 pub use stop::stop;
 pub use stop::stopped;
 pub use trial::Trial;

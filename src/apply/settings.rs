@@ -16,18 +16,18 @@ pub(crate) type Texts = BTreeMap<String, String>;
 
 /// A setting of the machine as it is now.
 #[derive(Debug)]
-pub(crate) struct KernelSetting<'a> {
+pub struct KernelSetting<'a> {
     /// The key in the record: `DEVICE port N rx-0 rps_cpus`.
-    pub(crate) key: String,
+    pub key: String,
     pub(crate) kind: WriteKind,
-    pub(crate) path: String,
-    pub(crate) text: Arc<str>,
+    pub path: String,
+    pub text: Arc<str>,
     /// `None` for a number.
     pub(crate) width: Option<MaskWidth>,
     /// Empty for a setting of the whole machine.
     pub(crate) interface: &'a str,
     /// `None` for anything but a vector.
-    pub(crate) irq: Option<u32>,
+    pub irq: Option<u32>,
 }
 
 /// The current settings of a plan's interfaces, of the machine where the plan writes them, of the channels that the plan
@@ -70,7 +70,7 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 
 /// The settings that a plan has an opinion about, with the text it plans for each. A setting that differs and whose
 /// write was taken out of the plan is not among them.
-pub(crate) fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
+pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(KernelSetting<'a>, String)> {
     let wanted: BTreeMap<String, PlannedValue<'_>> =
         wanted(plan).map(|(_, path, value)| (path, value)).collect();
     let writes: BTreeMap<&str, &WriteValue> = plan

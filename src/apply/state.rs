@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::root::{FileError, Root, errno_words};
 
 /// Where nicpin keeps its lock and its state files. It is on a tmpfs: after a boot the original settings are back anyway.
-pub(crate) const STATE_DIR: &str = "/run/nicpin";
+pub const STATE_DIR: &str = "/run/nicpin";
 
 /// One state file, and the words for its errors.
-pub(crate) struct StateFile {
+pub struct StateFile {
     /// The file name in the state directory.
-    pub(crate) name: &'static str,
-    pub(crate) schema: &'static str,
+    pub name: &'static str,
+    pub schema: &'static str,
     /// What the file is, in words.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// What was not done because of the error, and why.
-    pub(crate) not_done: &'static str,
+    pub not_done: &'static str,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +36,6 @@ struct Versioned<'a, T> {
 
 /// A state file could not be read or written, so nothing was done.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StateError {
     /// The file could not be read.
     #[error(transparent)]
@@ -70,12 +69,12 @@ impl StateFile {
         format!("{STATE_DIR}/{}", self.name)
     }
 
-    pub(crate) fn exists(&self, root: &Root) -> bool {
+    pub fn exists(&self, root: &Root) -> bool {
         root.exists(&self.path())
     }
 
     /// The file's value; `None` if the file does not exist.
-    pub(crate) fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
+    pub fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
         let path = self.path();
         let Some(text) = root.read_state(&path)? else {
             return Ok(None);
@@ -96,7 +95,7 @@ impl StateFile {
     }
 
     /// Replaces the file; a crash leaves either the old or the new one.
-    pub(crate) fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
+    pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
         let saved = serde_json::to_string_pretty(&Versioned {
             schema: self.schema,
             value,
@@ -107,7 +106,7 @@ impl StateFile {
     }
 
     /// Removes the file, if it exists.
-    pub(crate) fn remove(&self, root: &Root) -> Result<(), StateError> {
+    pub fn remove(&self, root: &Root) -> Result<(), StateError> {
         root.remove_state(&self.path())
             .map_err(|error| self.save_error(error))
     }

@@ -6,7 +6,6 @@ static REQUEST: OnceLock<String> = OnceLock::new();
 
 /// Asks the applies and restores of this process to write nothing more; `why` goes to the reasons of the writes that
 /// are left out, as in `ended by SIGTERM`. An atomic apply restores what it has written.
-#[cfg(feature = "cli")]
 pub fn stop(why: String) {
     let _ = REQUEST.set(why);
 }

@@ -17,9 +17,9 @@ use crate::apply::irqbalance::IrqbalanceRecord;
 use crate::apply::restore_settings::differs;
 use crate::apply::settings::Texts;
 use crate::apply::state::{StateError, StateFile};
+use crate::machine::wording::count;
 use crate::read::{self, Wants};
 use crate::report::outcome::{IrqbalanceOutcome, RestoreOutcome};
-use crate::report::wording::count;
 use crate::root::Root;
 
 const FILE: StateFile = StateFile {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::cli::{PolicyArgs, SelectArgs};
-use crate::report::plugin::Range;
+use nicpin::report::plugin::Range;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -10,8 +10,8 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
-use crate::policy::SETTINGS;
-use crate::policy::example::{CONDITIONS, POLICY, RULES};
+use nicpin::policy::SETTINGS;
+use nicpin::policy::example::{CONDITIONS, POLICY, RULES};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {

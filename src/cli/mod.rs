@@ -16,15 +16,15 @@ pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
 pub use watch::{WatchArgs, arguments_for};
-pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, LockArgs, RestoreArgs};
+pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, RestoreArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
-use crate::cpuset::CpuSet;
-use crate::plan::binding::{BindingRequest, MemoryBinding, NodeChoice};
+use nicpin::cpuset::CpuSet;
+use nicpin::plan::binding::{BindingRequest, MemoryBinding, NodeChoice};
 
 /// The exit codes and first examples, for `nicpin --help`; the manual pages take the exit codes from here.
 const EXIT_CODES: &str = "\

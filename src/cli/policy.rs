@@ -5,7 +5,7 @@ use clap::error::Error;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsStr;
 
-use crate::policy::{Entry, SETTINGS, Settings, Value};
+use nicpin::policy::{Entry, SETTINGS, Settings, Value};
 
 /// Options that override the policy file.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::{PolicyArgs, ReportArgs, SelectArgs};
-use crate::plan::binding::MemoryBinding;
+use nicpin::plan::binding::MemoryBinding;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 
-use crate::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use crate::cli::{ApplyArgs, Cli};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
 use crate::commands::plan::exit;
 use crate::commands::{interrupt, output, watched};
-use crate::machine::Machine;
-use crate::plan::stored::{self, Change, Fitted};
-use crate::plan::{Note, Plan};
-use crate::read::{self, Wants};
-use crate::render;
-use crate::report::applied::{Applied, Watched};
-use crate::report::check::Unplannable;
-use crate::report::exit::Exit;
-use crate::report::outcome::ApplyOutcome;
-use crate::report::proof::VectorProof;
-use crate::root::{FileError, Root};
+use crate::screen;
 use crate::watch::state;
+use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
+use nicpin::machine::Machine;
+use nicpin::plan::stored::{self, Change, Fitted};
+use nicpin::plan::{Note, Plan};
+use nicpin::read::{self, Wants};
+use nicpin::report::applied::{Applied, Watched};
+use nicpin::report::check::Unplannable;
+use nicpin::report::exit::Exit;
+use nicpin::report::outcome::ApplyOutcome;
+use nicpin::report::proof::VectorProof;
+use nicpin::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     if args.watched {
@@ -50,7 +50,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let applied = match done {
         Ok(Done::DryRun(plan)) => {
             out.push_str(&output::report(args.report, &plan, |plan| {
-                render::table::plan(plan, false, cli.verbose)
+                screen::table::plan(plan, false, cli.verbose)
             })?);
             return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
         }
@@ -63,7 +63,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     out.push_str(&output::report(
         args.report,
         &applied,
-        render::applied::applied,
+        screen::applied::applied,
     )?);
     Ok(applied.exit(args.detailed_exitcode))
 }

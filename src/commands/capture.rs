@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal as _};
 
 use anyhow::{Result, bail};
 
+use crate::capture::Capture;
 use crate::cli::{CaptureArgs, Cli};
 use crate::commands::inputs::CONFIG;
 use crate::commands::output::{print, say, write_file};
-use crate::policy;
-use crate::read::capture::Capture;
-use crate::report::exit::Exit;
+use nicpin::policy;
+use nicpin::report::exit::Exit;
 
 pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {

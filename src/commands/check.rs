@@ -5,18 +5,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 
-use crate::apply;
 use crate::cli::{CheckArgs, CheckFormat, Cli};
 use crate::commands::inputs::{Purpose, UsageError, as_watched, read_and_plan, require_interfaces};
 use crate::commands::output;
-use crate::read::Wants;
-use crate::render;
-use crate::report::check::{Check, CheckState};
-use crate::report::exit::Exit;
-use crate::report::metrics::Metrics;
-use crate::report::plugin::{Plugin, Thresholds};
-use crate::root::Root;
+use crate::screen;
 use crate::watch::state;
+use nicpin::apply;
+use nicpin::read::Wants;
+use nicpin::report::check::{Check, CheckState};
+use nicpin::report::exit::Exit;
+use nicpin::report::metrics::Metrics;
+use nicpin::report::plugin::{Plugin, Thresholds};
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_some() && args.format() != CheckFormat::Prometheus {
@@ -37,15 +37,15 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
             Ok(check) => Plugin::new(&check, thresholds),
             Err(error) => Plugin::failed(format!("{error:#}")),
         };
-        out.push_str(&render::plugin::line(&plugin));
+        out.push_str(&screen::plugin::line(&plugin));
         return Ok(plugin.status.into());
     }
     let check = checked?;
     match args.format() {
-        CheckFormat::Json => out.push_str(&render::json(&check)?),
+        CheckFormat::Json => out.push_str(&screen::json(&check)?),
         CheckFormat::Prometheus => metrics(cli, &check, args.output.as_deref(), out)?,
         CheckFormat::Table | CheckFormat::Nagios => {
-            out.push_str(&output::screen().fold(&render::check::check(&check, cli.verbose)));
+            out.push_str(&output::screen().fold(&screen::check::check(&check, cli.verbose)));
         }
     }
     Ok(check.exit())
@@ -80,9 +80,9 @@ fn metrics(cli: &Cli, check: &Check, file: Option<&Path>, out: &mut String) -> R
             .map(|time| time.as_secs()),
         _ => file
             .and_then(output::published)
-            .and_then(|text| render::prometheus::last_success(&text)),
+            .and_then(|text| screen::prometheus::last_success(&text)),
     };
-    let text = render::prometheus::metrics(&metrics);
+    let text = screen::prometheus::metrics(&metrics);
     if let Some(file) = file {
         return output::publish(file, text.as_bytes());
     }

@@ -15,8 +15,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::commands::interrupt::Interrupts;
-use crate::root::errno_words;
-use crate::sys;
+use nicpin::root::errno_words;
+use nicpin::root::sys;
 
 pub(super) struct Running<'a> {
     ended: Receiver<(io::Result<ExitStatus>, Duration)>,

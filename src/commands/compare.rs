@@ -6,25 +6,25 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::apply;
 use crate::cli::{Cli, CompareArgs, PolicyArgs};
 use crate::commands::child::{self, CommandError};
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
-use crate::machine::growth::Growth;
-use crate::machine::selection::without_device;
-use crate::machine::{Machine, Selection};
-use crate::plan::Note;
-use crate::plan::binding::{Binding, BindingRequest, NodeChoice};
-use crate::policy::Policy;
-use crate::read::Wants;
-use crate::render;
-use crate::report::compare::{ComparedRun, Comparison, Side};
-use crate::report::exit::Exit;
-use crate::report::measure::{Measure, MeasuredInterface};
-use crate::root::Root;
+use crate::screen;
+use nicpin::apply;
+use nicpin::machine::growth::Growth;
+use nicpin::machine::selection::without_device;
+use nicpin::machine::{Machine, Selection};
+use nicpin::plan::Note;
+use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
+use nicpin::policy::Policy;
+use nicpin::read::Wants;
+use nicpin::report::compare::{ComparedRun, Comparison, Side};
+use nicpin::report::exit::Exit;
+use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -104,19 +104,19 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     let mut comparison = Comparison::new(&args.interface, command, near, far, notes);
     comparison.warmup = args.warmup;
     if let Some(file) = &args.export_json {
-        output::write_file(file, render::json(&comparison)?.as_bytes(), args.force)?;
+        output::write_file(file, screen::json(&comparison)?.as_bytes(), args.force)?;
     }
     if let Some(file) = &args.export_markdown {
         output::write_file(
             file,
-            render::compare::markdown(&comparison).as_bytes(),
+            screen::compare::markdown(&comparison).as_bytes(),
             args.force,
         )?;
     }
     out.push_str(&output::report(
         args.report,
         &comparison,
-        render::compare::compare,
+        screen::compare::compare,
     )?);
     let wanted = usize::from(args.runs);
     if ended != [wanted, wanted] {

@@ -13,11 +13,11 @@ use clap_complete::engine::{
 use clap_complete::env::Shells;
 
 use crate::cli::{Cli, CompletionsArgs};
-use crate::machine::Machine;
-use crate::machine::selection::selectors;
-use crate::read::{self, Wants};
-use crate::report::exit::Exit;
-use crate::root::Root;
+use nicpin::machine::Machine;
+use nicpin::machine::selection::selectors;
+use nicpin::read::{self, Wants};
+use nicpin::report::exit::Exit;
+use nicpin::root::Root;
 
 /// The environment variable that names the shell when its script asks.
 const VARIABLE: &str = "NICPIN_COMPLETE";

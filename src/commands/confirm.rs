@@ -14,15 +14,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-use crate::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, stopped};
 use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal;
 use crate::commands::output::{print, screen};
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::restored::TrialEnd;
-use crate::root::Root;
+use crate::screen;
+use nicpin::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, stopped};
+use nicpin::report::exit::Exit;
+use nicpin::report::restored::TrialEnd;
+use nicpin::root::Root;
 
 /// Interval at which the trial file is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -213,7 +213,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&screen().fold(&render::applied::trial_over(
+    out.push_str(&screen().fold(&screen::applied::trial_over(
         trial.not_restored().as_deref(),
         ended,
     )));

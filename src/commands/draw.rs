@@ -8,11 +8,12 @@ use anyhow::{Result, bail};
 use crate::cli::{Cli, DrawArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
-use crate::read::Wants;
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::picture::Picture;
-use crate::root::Root;
+use crate::draw::picture::Picture;
+use crate::draw::svg;
+use crate::screen;
+use nicpin::read::Wants;
+use nicpin::report::exit::Exit;
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -39,8 +40,8 @@ pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> 
     if args.now || args.planned {
         picture = picture.with_one_scene(args.planned);
     }
-    let svg = render::svg::picture(&picture);
-    let svg = render::printable(&svg);
+    let svg = svg::picture(&picture);
+    let svg = screen::printable(&svg);
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,
         None => out.push_str(&svg),

@@ -7,16 +7,16 @@ use std::thread;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::apply;
 use crate::cli::{Cli, FleetArgs, PolicyArgs, SelectArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_interfaces};
 use crate::commands::output;
-use crate::read::Wants;
-use crate::read::fleet::{Input, inputs};
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::fleet::{Host, Tally};
-use crate::root::Root;
+use crate::fleet::inputs::{Input, inputs};
+use crate::fleet::{Host, report::Tally};
+use crate::screen;
+use nicpin::apply;
+use nicpin::read::Wants;
+use nicpin::report::exit::Exit;
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     if cli.root != Path::new("/") {
@@ -31,9 +31,9 @@ pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit>
     }
     // Not appended, which would copy the names of all hosts.
     *out = if args.report.is_json() {
-        render::json(&fleet)?
+        screen::json(&fleet)?
     } else {
-        render::fleet::fleet(&fleet, cli.verbose)
+        screen::fleet::fleet(&fleet, cli.verbose)
     };
     Ok(fleet.exit())
 }

@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result};
 
 use crate::cli::{Cli, PolicyArgs, SelectArgs};
-use crate::machine::{Interface, Machine, Selection};
-use crate::plan::Plan;
-use crate::policy::{AVOID_EXCLUSIVE, Policy, Value};
-use crate::read::{self, Queues, Wants};
-use crate::report::run::Watcher;
-use crate::root::{FileError, Root};
+use nicpin::machine::{Interface, Machine, Selection};
+use nicpin::plan::Plan;
+use nicpin::policy::{AVOID_EXCLUSIVE, Policy, Value};
+use nicpin::read::{self, Queues, Wants};
+use nicpin::report::run::Watcher;
+use nicpin::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub(super) fn read_and_plan(
     if queues == Queues::Numbers {
         read::read_queue_settings(root, &mut machine, &selection.names)?;
     }
-    let mut plan = crate::plan::plan(&machine, &policy, &selection);
+    let mut plan = nicpin::plan::plan(&machine, &policy, &selection);
     plan.host.name = read::host_name(root)?;
     Ok((machine, plan))
 }
@@ -214,5 +214,5 @@ pub(super) fn plan_beside_all(
 ) -> Result<Plan> {
     let mut all = Selection::new(machine, &[], false)?;
     all.names.extend(names.iter().cloned());
-    Ok(crate::plan::plan(machine, policy, &all))
+    Ok(nicpin::plan::plan(machine, policy, &all))
 }

@@ -6,13 +6,13 @@
 
 use anyhow::Result;
 
-use crate::apply::irqbalance::IrqbalanceRecord;
 use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
 use crate::commands::inputs::{Purpose, read_and_plan};
-use crate::read::Wants;
-use crate::read::interrupts::Handlers;
-use crate::report::exit::Exit;
-use crate::root::Root;
+use nicpin::apply::irqbalance::IrqbalanceRecord;
+use nicpin::read::Wants;
+use nicpin::read::interrupts::Handlers;
+use nicpin::report::exit::Exit;
+use nicpin::root::Root;
 
 const NET: &str = "/sys/class/net";
 const PCI: &str = "/sys/bus/pci/devices/";

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
 
 use crate::commands::output;
-use crate::root::Root;
+use nicpin::root::Root;
 
 /// The socket of syslog and journald.
 const SOCKET: &str = "/dev/log";

@@ -7,7 +7,7 @@ use crate::cli::manual::{POLICY_PAGE, pages, policy_page};
 use crate::cli::{Cli, ManArgs};
 use crate::commands::inputs::UsageError;
 use crate::commands::output;
-use crate::report::exit::Exit;
+use nicpin::report::exit::Exit;
 
 pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
     let pages = pages(Cli::command())?;

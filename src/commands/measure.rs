@@ -11,15 +11,15 @@ use crate::commands::inputs::{Purpose, read_host};
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
-use crate::machine::growth::Growth;
-use crate::machine::selection::without_device;
-use crate::machine::{Machine, Selection};
-use crate::plan::Note;
-use crate::read::Wants;
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::measure::{Measure, MeasuredInterface};
-use crate::root::Root;
+use crate::screen;
+use nicpin::machine::growth::Growth;
+use nicpin::machine::selection::without_device;
+use nicpin::machine::{Machine, Selection};
+use nicpin::plan::Note;
+use nicpin::read::Wants;
+use nicpin::report::exit::Exit;
+use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::root::Root;
 
 const SAMPLE: Duration = Duration::from_secs(1);
 
@@ -79,7 +79,7 @@ fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInter
     }
     let selection = Selection::new(machine, &selectors, select.if_present)?;
     // The plan maps vectors to queues; that does not depend on the policy.
-    let plan = crate::plan::plan(machine, &crate::policy::Policy::default(), &selection);
+    let plan = nicpin::plan::plan(machine, &nicpin::policy::Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
     let notes = plan
         .notes
@@ -110,10 +110,10 @@ impl MeasureSession<'_> {
     fn text(&self, measure: &Measure) -> Result<String> {
         if self.args.report.is_json() {
             // One sample a line.
-            return Ok(render::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
+            return Ok(screen::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
         }
-        let text = screen().fold(&render::measure::measure(measure, self.all));
-        Ok(render::printable(&text).into_owned())
+        let text = screen().fold(&screen::measure::measure(measure, self.all));
+        Ok(screen::printable(&text).into_owned())
     }
 
     fn print(&self, text: &str) -> Result<bool> {

@@ -5,7 +5,7 @@ mod capture;
 mod check;
 mod child;
 mod compare;
-mod completions;
+pub mod completions;
 mod confirm;
 mod draw;
 mod fleet;
@@ -32,13 +32,11 @@ use anyhow::Result;
 use crate::cli::{Cli, Command};
 use crate::commands::child::CommandError;
 use crate::commands::inputs::UsageError;
-use crate::machine::SelectError;
-use crate::plan::binding::BindingError;
-use crate::policy::{ImpossibleCpu, NoEffect};
-use crate::render;
-use crate::report::exit::Exit;
-
-pub use completions::answered;
+use crate::screen;
+use nicpin::machine::SelectError;
+use nicpin::plan::binding::BindingError;
+use nicpin::policy::{ImpossibleCpu, NoEffect};
+use nicpin::report::exit::Exit;
 
 /// Runs a command; its output goes to `out`, made printable.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
@@ -57,7 +55,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
 }
 
 fn make_printable(out: &mut String) {
-    if let Cow::Owned(printable) = render::printable(out) {
+    if let Cow::Owned(printable) = screen::printable(out) {
         *out = printable;
     }
 }

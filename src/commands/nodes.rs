@@ -6,16 +6,16 @@ use crate::cli::{Cli, NodesArgs, PolicyArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_host};
 use crate::commands::output;
 use crate::commands::sampling::Progress;
-use crate::machine::memory::Rate;
-use crate::machine::{Machine, Selection};
-use crate::read::bandwidth::BandwidthTest;
-use crate::read::topology::l3_size;
-use crate::read::{Wants, memory};
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::nodes::Nodes;
-use crate::root::Root;
-use crate::sys;
+use crate::screen;
+use nicpin::machine::memory::Rate;
+use nicpin::machine::{Machine, Selection};
+use nicpin::read::bandwidth::BandwidthTest;
+use nicpin::read::topology::l3_size;
+use nicpin::read::{Wants, memory};
+use nicpin::report::exit::Exit;
+use nicpin::report::nodes::Nodes;
+use nicpin::root::Root;
+use nicpin::root::sys;
 
 pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -36,7 +36,7 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
         .iter()
         .map(|interface| interface.name.clone())
         .collect();
-    let plan = crate::plan::plan(
+    let plan = nicpin::plan::plan(
         &machine,
         &policy,
         &Selection {
@@ -54,7 +54,7 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
     }
     out.push_str(&output::report(args.report, &nodes, |nodes| {
-        render::nodes::nodes(nodes, output::screen().width)
+        screen::nodes::nodes(nodes, output::screen().width)
     })?);
     Ok(Exit::Planned)
 }
@@ -91,6 +91,6 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
         progress.say(&format!(
             "measuring pair {} of {pairs}",
             (done + 1).min(pairs)
-        ))
+        ));
     })?)
 }

@@ -11,9 +11,9 @@ use nix::libc::O_NOFOLLOW;
 use serde::Serialize;
 
 use crate::cli::ReportArgs;
-use crate::render::screen::Screen;
-use crate::render::{self, message, printable};
-use crate::root::errno_words;
+use crate::screen::fold::Screen;
+use crate::screen::{self, message, printable};
+use nicpin::root::errno_words;
 
 /// A report as JSON or as the table that `table` makes.
 pub(super) fn report<T: Serialize>(
@@ -22,7 +22,7 @@ pub(super) fn report<T: Serialize>(
     table: impl FnOnce(&T) -> String,
 ) -> Result<String> {
     if args.is_json() {
-        Ok(render::json(report)?)
+        Ok(screen::json(report)?)
     } else {
         Ok(screen().fold(&table(report)))
     }

@@ -5,12 +5,12 @@ use anyhow::{Result, bail};
 use crate::cli::{Cli, PlanArgs, PlanFormat};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output::screen;
-use crate::plan::Plan;
-use crate::read::Wants;
-use crate::render;
-use crate::report::check::Unplannable;
-use crate::report::exit::Exit;
-use crate::root::Root;
+use crate::screen;
+use nicpin::plan::Plan;
+use nicpin::read::Wants;
+use nicpin::report::check::Unplannable;
+use nicpin::report::exit::Exit;
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -29,11 +29,11 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     }
     require_live_interfaces(&root, &args.select)?;
     *out = match args.format() {
-        PlanFormat::Table if args.explain => screen().fold(&render::explain::plan(&plan)),
-        PlanFormat::Table if args.workers => screen().fold(&render::workers::plan(&machine, &plan)),
-        PlanFormat::Table => screen().fold(&render::table::plan(&plan, args.masks, args.all)),
-        PlanFormat::Json => render::json(&plan)?,
-        PlanFormat::Sh => render::sh::plan(&plan),
+        PlanFormat::Table if args.explain => screen().fold(&screen::explain::plan(&plan)),
+        PlanFormat::Table if args.workers => screen().fold(&screen::workers::plan(&machine, &plan)),
+        PlanFormat::Table => screen().fold(&screen::table::plan(&plan, args.masks, args.all)),
+        PlanFormat::Json => screen::json(&plan)?,
+        PlanFormat::Sh => screen::sh::plan(&plan),
     };
     Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode))
 }

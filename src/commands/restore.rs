@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::{self, restore};
 use crate::cli::{Cli, RestoreArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::{interrupt, output};
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::restored::Restored;
-use crate::root::Root;
+use crate::screen;
 use crate::watch::state;
+use nicpin::apply::{self, restore};
+use nicpin::report::exit::Exit;
+use nicpin::report::restored::Restored;
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
@@ -20,7 +20,7 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
         out.push_str(&output::report(
             args.report,
             &to_restore,
-            render::applied::to_restore,
+            screen::applied::to_restore,
         )?);
         return Ok(Exit::Planned);
     }
@@ -39,7 +39,7 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
     out.push_str(&output::report(
         args.report,
         &restored,
-        render::applied::restored,
+        screen::applied::restored,
     )?);
     Ok(restored.exit())
 }

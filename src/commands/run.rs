@@ -5,18 +5,18 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::apply;
 use crate::cli::{Cli, PolicyArgs, RunArgs};
 use crate::commands::child::CommandError;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::commands::output::{say, screen};
-use crate::machine::Selection;
-use crate::plan::binding::Binding;
-use crate::policy::possible_cpus;
-use crate::read::Wants;
-use crate::render;
-use crate::report::exit::Exit;
-use crate::root::Root;
+use crate::screen;
+use nicpin::apply;
+use nicpin::machine::Selection;
+use nicpin::plan::binding::Binding;
+use nicpin::policy::possible_cpus;
+use nicpin::read::Wants;
+use nicpin::report::exit::Exit;
+use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -44,7 +44,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         } else {
             None
         };
-        out.push_str(&screen().fold(&render::binding::binding(
+        out.push_str(&screen().fold(&screen::binding::binding(
             &args.interface,
             &binding,
             left.as_ref(),
@@ -55,7 +55,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         bail!("no command to run")
     };
     let left = apply::bind(&binding)?;
-    for note in render::binding::notes(&binding, Some(&left))
+    for note in screen::binding::notes(&binding, Some(&left))
         .iter()
         .filter(|_| !cli.quiet)
     {

@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use crate::commands::output::progress;
-use crate::machine::growth::Growth;
-use crate::machine::sample::{CounterSelection, Sample};
-use crate::read::sample;
-use crate::root::{FileError, Root};
+use nicpin::machine::growth::Growth;
+use nicpin::machine::sample::{CounterSelection, Sample};
+use nicpin::read::sample;
+use nicpin::root::{FileError, Root};
 
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub(super) const STEP: Duration = Duration::from_secs(1);

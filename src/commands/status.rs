@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::{Record, differences, irqbalance};
 use crate::cli::{Cli, StatusArgs};
 use crate::commands::inputs::{
     Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
 };
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
-use crate::machine::SelectError;
-use crate::machine::sample::CounterSelection;
-use crate::plan::Note;
-use crate::read::Wants;
-use crate::render;
-use crate::render::screen::Screen;
-use crate::render::status::Detail;
-use crate::report::check::Unplannable;
-use crate::report::exit::Exit;
-use crate::report::status::Status;
-use crate::root::Root;
+use crate::screen;
+use crate::screen::fold::Screen;
+use crate::screen::status::Detail;
 use crate::watch;
+use nicpin::apply::{Record, differences, irqbalance};
+use nicpin::machine::SelectError;
+use nicpin::machine::sample::CounterSelection;
+use nicpin::plan::Note;
+use nicpin::read::Wants;
+use nicpin::report::check::Unplannable;
+use nicpin::report::exit::Exit;
+use nicpin::report::status::Status;
+use nicpin::root::Root;
 
 /// How long interrupts are watched by default: a queue in use has some in this time.
 const WATCH_TIME: Duration = Duration::from_secs(1);
@@ -96,21 +96,21 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         (false, false) => Detail::Summary,
     };
     let table = |status: &Status| {
-        let show = |screen: Screen| screen.fold(&render::status::status(status, detail, screen));
+        let show = |screen: Screen| screen.fold(&screen::status::status(status, detail, screen));
         let bare = show(Screen {
             colour: false,
             ..output::screen()
         });
         // No character is left that could be a colour of somebody else.
-        if matches!(render::printable(&bare), Cow::Borrowed(_)) {
+        if matches!(screen::printable(&bare), Cow::Borrowed(_)) {
             show(output::screen())
         } else {
-            render::printable(&bare).into_owned()
+            screen::printable(&bare).into_owned()
         }
     };
     let text = output::report(args.report, &status, table)?;
     out.push_str(&if args.report.is_json() {
-        render::printable(&text).into_owned()
+        screen::printable(&text).into_owned()
     } else {
         text
     });

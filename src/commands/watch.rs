@@ -14,13 +14,13 @@ use crate::cli::{Cli, WatchArgs, arguments_for};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal::{self, Priority};
 use crate::commands::watch::policy::ValidPolicy;
-use crate::render;
-use crate::report::exit::Exit;
-use crate::report::run::{RunReport, WaitsFor, Watcher, WatcherRun};
-use crate::root::Root;
-use crate::sys;
+use crate::screen;
 use crate::watch::state::{self, Lock};
 use crate::watch::{Child, Demand, Ended, Event, Events, Fights, Kind, Manager, Schedule, Sources};
+use nicpin::report::exit::Exit;
+use nicpin::report::run::{RunReport, WaitsFor, Watcher, WatcherRun};
+use nicpin::root::Root;
+use nicpin::root::sys;
 
 /// A run that takes longer is ended: first it is asked to stop before its next write.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
@@ -384,7 +384,7 @@ impl<'a> Watching<'a> {
             return;
         }
         self.state.waits_for = Some(why);
-        let text = render::watch::waits_for(why);
+        let text = screen::watch::waits_for(why);
         journal::log(self.root, Priority::Notice, text, &[]);
         self.show();
     }
@@ -419,7 +419,7 @@ impl<'a> Watching<'a> {
             .next_check()
             .saturating_sub(self.now())
             .as_secs();
-        self.manager.ready(&render::watch::line(
+        self.manager.ready(&screen::watch::line(
             &self.state,
             self.interfaces,
             wall() + next,

@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::apply::{self, Options, apply_when_safe, planned};
 use crate::cli::{ApplyArgs, Cli};
 use crate::commands::inputs::open_to_write;
 use crate::commands::interrupt;
-use crate::machine::Machine;
-use crate::machine::paths::shown;
-use crate::machine::tools::{OtherTool, OtherTools};
-use crate::plan::Plan;
-use crate::render;
-use crate::report::applied::Applied;
-use crate::report::check::Unplannable;
-use crate::report::exit::Exit;
-use crate::report::outcome::ApplyOutcome;
-use crate::report::run::{ChangedSetting, RunReport};
-use crate::root::Root;
+use crate::screen;
 use crate::watch::state::is_paused;
+use nicpin::apply::{self, Options, apply_when_safe, planned};
+use nicpin::machine::Machine;
+use nicpin::machine::paths::shown;
+use nicpin::machine::tools::{OtherTool, OtherTools};
+use nicpin::plan::Plan;
+use nicpin::report::applied::Applied;
+use nicpin::report::check::Unplannable;
+use nicpin::report::exit::Exit;
+use nicpin::report::outcome::ApplyOutcome;
+use nicpin::report::run::{ChangedSetting, RunReport};
+use nicpin::root::Root;
 
 /// Reasons of failures that are reported.
 const MOST_FAILURES: usize = 3;
@@ -72,7 +72,7 @@ pub(super) fn run(
         ),
         Err(error) => return Err(error),
     };
-    out.push_str(&render::json(&report)?);
+    out.push_str(&screen::json(&report)?);
     Ok(exit)
 }
 

@@ -208,7 +208,7 @@ impl CpuSet {
     }
 
     /// The CPUs of all sets.
-    pub(crate) fn union_of(sets: impl IntoIterator<Item = impl Borrow<Self>>) -> Self {
+    pub fn union_of(sets: impl IntoIterator<Item = impl Borrow<Self>>) -> Self {
         let mut words = [0; MAX_WORDS];
         for set in sets {
             set.borrow()

@@ -7,7 +7,6 @@ use crate::cpuset::{CpuSet, MAX_CPUS};
 /// A text that is neither a CPU list nor a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}: {reason}")]
-#[non_exhaustive]
 pub struct CpuSetError {
     /// The text, cut after 60 characters.
     pub text: String,

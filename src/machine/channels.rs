@@ -7,7 +7,6 @@ pub(crate) const MAX_QUEUES: u32 = 1 << 16;
 
 /// `struct ethtool_channels`: a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Channels {
     /// Maximum number of receive-only channels.
     pub max_rx: u32,

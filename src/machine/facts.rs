@@ -12,7 +12,6 @@ use crate::machine::topology::Topology;
 
 /// A machine as it was when it was read.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Machine {
     /// CPUs, cores, caches, nodes.
     pub topology: Topology,

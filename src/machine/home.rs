@@ -9,7 +9,6 @@ use crate::machine::topology::Topology;
 /// How an interface's node was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum NodeSource {
     /// The device's `numa_node`.
     NumaNode,
@@ -28,7 +27,6 @@ pub enum NodeSource {
 
 /// The node of a device, and the CPUs near it.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Home {
     /// Usually one. Several that are equally near to the device's own node, which has no usable CPU; none where the
     /// node is unknown, or `local_cpulist` spans several.

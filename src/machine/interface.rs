@@ -16,7 +16,6 @@ use crate::machine::vector::{Role, UnknownVector, Vector};
 
 /// A network interface with a device behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Interface {
     pub name: String,
     /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
@@ -75,7 +74,6 @@ pub struct Interface {
 
 /// An interface whose vectors are listed under another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Sharer {
     pub name: String,
     /// The number of receive queues in use.
@@ -86,7 +84,6 @@ pub struct Sharer {
 
 /// The device on a bus that an interface belongs to.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Device {
     /// The name on the bus: `0000:82:00.0` on PCI.
     pub address: String,
@@ -110,7 +107,6 @@ pub struct Device {
 
 /// A receive queue.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct RxQueue {
     /// N of `rx-N`.
     pub index: u32,
@@ -122,7 +118,6 @@ pub struct RxQueue {
 
 /// A transmit queue.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct TxQueue {
     /// N of `tx-N`.
     pub index: u32,
@@ -135,7 +130,6 @@ pub struct TxQueue {
 
 /// A `VMBus` channel, through which Hyper-V delivers a device's packets to one CPU; it has no IRQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct VmbusChannel {
     /// N of `channels/N`.
     pub id: u32,
@@ -145,7 +139,6 @@ pub struct VmbusChannel {
 
 /// An interface above others: a bond, team, VLAN or bridge, or a Hyper-V device above its virtual function.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Stacked {
     pub name: String,
     /// The interfaces directly below it (`lower_*`).
@@ -190,7 +183,7 @@ pub(crate) fn is_pci_address(name: &str) -> bool {
 }
 
 /// A key that sorts `eth2` before `eth10`.
-pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
+pub fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// What a link can do, or does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct PcieLink {
     /// MT/s of each lane.
     pub mtps: u64,

@@ -6,7 +6,6 @@ use crate::cpuset::{CpuSet, CpuSetError, MaskWidth};
 
 /// The text of a mask file, the CPUs in it and its width.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct MaskFile {
     /// The text without white space at the ends. It is shared with the plan, since it is long on large machines.
     pub text: Arc<str>,

@@ -16,10 +16,11 @@ pub mod polling;
 pub mod rss;
 pub mod sample;
 pub mod selection;
-pub(crate) mod shell;
+pub mod shell;
 pub mod tools;
 pub mod topology;
 pub mod vector;
+pub mod wording;
 
 mod facts;
 

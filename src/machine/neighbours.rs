@@ -4,7 +4,6 @@ use serde::Serialize;
 
 /// A device beside the interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Neighbour {
     pub kind: NeighbourKind,
     /// The PCI address; the name of an RDMA device.
@@ -18,7 +17,6 @@ pub struct Neighbour {
 /// The kinds of neighbours, in the order in which they are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum NeighbourKind {
     /// PCI class 03, without the displays of management controllers.
     Gpu,

@@ -19,7 +19,6 @@ use crate::machine::channels::MAX_QUEUES;
 
 /// The kernel's answer about one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Netdev {
     /// The queues, without transmit queues for XDP.
     pub queues: Vec<NetdevQueue>,
@@ -28,7 +27,6 @@ pub struct Netdev {
 
 /// A queue and the NAPI instance that polls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub struct NetdevQueue {
     pub direction: Direction,
     /// N of `rx-N` or `tx-N`.
@@ -38,7 +36,6 @@ pub struct NetdevQueue {
 
 /// The direction of a queue's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Direction {
     Rx,
     Tx,
@@ -46,7 +43,6 @@ pub enum Direction {
 
 /// A NAPI instance: what polls queues after an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub struct Napi {
     /// The kernel's number, which is valid within this answer only.
     pub id: u32,

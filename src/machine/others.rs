@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// All that a selector can name beside interfaces with a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Others {
     /// Interfaces without a device that stand on no other.
     pub virtuals: Vec<Virtual>,
@@ -17,7 +16,6 @@ pub struct Others {
 
 /// A virtual interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Virtual {
     pub name: String,
     /// What it is, to follow "it is": `a bridge without ports`.
@@ -26,7 +24,6 @@ pub struct Virtual {
 
 /// An RDMA device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Rdma {
     /// `mlx5_0`.
     pub name: String,
@@ -36,7 +33,6 @@ pub struct Rdma {
 
 /// A network card without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct UnusedFunction {
     /// The PCI address.
     pub address: String,

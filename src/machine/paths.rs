@@ -1,9 +1,7 @@
 //! Paths of the kernel files that hold settings.
 
-#[cfg(feature = "cli")]
 use std::borrow::Cow;
 
-#[cfg(feature = "cli")]
 use crate::machine::shell::word;
 
 /// The size of the global RFS table.
@@ -13,7 +11,7 @@ pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 pub(crate) const IRQ_FILES: &str = "/proc/irq";
 
 /// A vector's `smp_affinity`.
-pub(crate) fn affinity_file(irq: u32) -> String {
+pub fn affinity_file(irq: u32) -> String {
     [IRQ_FILES, "/", &irq.to_string(), "/smp_affinity"].concat()
 }
 
@@ -21,8 +19,7 @@ pub(crate) fn affinity_file(irq: u32) -> String {
 pub(crate) const ETHTOOL: &str = "/nicpin/ethtool";
 
 /// What a person acts on for a setting: its file, or in words or by a command what has no file.
-#[cfg(feature = "cli")]
-pub(crate) fn shown(path: &str) -> Cow<'_, str> {
+pub fn shown(path: &str) -> Cow<'_, str> {
     let answer = path
         .strip_prefix(ETHTOOL)
         .and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
@@ -37,7 +34,7 @@ pub(crate) fn shown(path: &str) -> Cow<'_, str> {
 }
 
 /// The id in the directory of a thread.
-pub(crate) fn thread_of(directory: &str) -> Option<u32> {
+pub fn thread_of(directory: &str) -> Option<u32> {
     directory.strip_prefix("/proc/")?.parse().ok()
 }
 
@@ -52,7 +49,7 @@ pub(crate) fn features_file(interface: &str) -> String {
 }
 
 /// A feature as ethtool writes it.
-pub(crate) fn on_or_off(on: bool) -> &'static str {
+pub fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 

@@ -8,7 +8,6 @@ use crate::machine::vector::Source;
 
 /// How an interface's queues are polled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Polling {
     /// Whether each queue is polled by a kernel thread of its own (`threaded`).
     pub threaded: bool,
@@ -28,7 +27,6 @@ impl Polling {
 /// A kernel thread that polls an interface's queues where NAPI is threaded. The interrupt only wakes it; the packets are
 /// processed on the CPU on which it runs.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct NapiThread {
     /// Its process id, which changes whenever the kernel creates it again.
     pub pid: u32,

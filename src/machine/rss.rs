@@ -26,7 +26,6 @@ const FUNCTIONS: [(u8, &str); 3] = [(1, "toeplitz"), (2, "xor"), (4, "crc32")];
 
 /// An indirection table, and the hash function that selects its entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Rss {
     /// The receive queue of each entry.
     pub table: Vec<u32>,
@@ -55,14 +54,14 @@ impl Rss {
                     rss.function = named.or_else(|| rest.parse().ok())?;
                 }
                 "queues" => {
-                    rss.queues = rest.parse().ok().filter(|queues| *queues <= MAX_QUEUES)?
+                    rss.queues = rest.parse().ok().filter(|queues| *queues <= MAX_QUEUES)?;
                 }
                 "entries" => {
                     entries = Some(
                         rest.parse()
                             .ok()
                             .filter(|n| (1..=MAX_ENTRIES).contains(n))?,
-                    )
+                    );
                 }
                 "table" => {
                     for run in rest.split_ascii_whitespace() {

@@ -9,7 +9,6 @@ use crate::machine::interface::is_pci_address;
 
 /// Which interfaces a command is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Selection {
     /// Names of interfaces with a device behind them.
     pub names: BTreeSet<String>,
@@ -25,7 +24,6 @@ pub struct Selection {
 
 /// A selector without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum SelectError {
     /// The syntax is wrong.
     #[error("`{selector}` is not a selector: {reason}")]
@@ -241,8 +239,7 @@ fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
 }
 
 /// What an interface without a device is, to follow "it is"; `None` for any other name.
-#[cfg(feature = "cli")]
-pub(crate) fn without_device(machine: &Machine, name: &str) -> Option<String> {
+pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
     if let Some(known) = machine
         .others
         .virtuals
@@ -270,7 +267,7 @@ fn explain(machine: &Machine, selector: &str) -> Option<String> {
 
 /// Selectors of one kind, each of which matches an interface: `pci`, `driver`, `node`, or, as an empty string, names of
 /// interfaces and of what stands for them.
-pub(crate) fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
+pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     let of = |i: &crate::machine::Interface| match kind {
         "pci" => vec![format!("pci:{}", i.device.address)],
         "driver" => i

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The text as a shell takes it for one word: an interface may be named with nearly any character.
-pub(crate) fn word(text: &str) -> Cow<'_, str> {
+pub fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         Cow::Borrowed(text)

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// The tools found on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct OtherTools {
     /// irqbalance, while it runs.
     pub irqbalance: Option<Irqbalance>,
@@ -16,7 +15,6 @@ pub struct OtherTools {
 
 /// A tool that sets affinity at certain moments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum OtherTool {
     /// A cloud provider's script that runs at boot: its path and what it writes.
     CloudScript { path: String, writes: String },
@@ -32,7 +30,6 @@ pub enum OtherTool {
 
 /// A running irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Irqbalance {
     /// The process id.
     pub pid: i32,
@@ -46,7 +43,6 @@ pub struct Irqbalance {
 
 /// The place of irqbalance's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Arguments {
     pub file: String,
     pub variable: String,

@@ -7,7 +7,6 @@ use crate::cpuset::CpuSet;
 
 /// CPUs, cores, caches and nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Topology {
     /// The online CPUs.
     pub online: CpuSet,
@@ -41,7 +40,6 @@ pub struct Topology {
 
 /// A NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Node {
     /// The online CPUs; empty for a node with memory only.
     pub cpus: CpuSet,

@@ -7,7 +7,6 @@ use crate::machine::mask::MaskFile;
 
 /// One IRQ of an interface's device, with a known role.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Vector {
     /// The IRQ number, which may change at each boot.
     pub irq: u32,
@@ -32,7 +31,6 @@ pub struct Vector {
 /// What a vector does for an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Role {
     /// Receives and sends.
     Combined,
@@ -49,7 +47,6 @@ pub enum Role {
 /// The source of a vector's role and queue, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Source {
     /// The kernel's `netdev` family.
     Netlink,
@@ -61,7 +58,6 @@ pub enum Source {
 
 /// An IRQ with a handler whose name does not show its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct UnknownVector {
     pub irq: u32,
     /// The handlers' names.

@@ -17,7 +17,6 @@ pub const SCHEMA: &str = "nicpin.plan/1";
 
 /// Everything that `apply` would do, with reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Plan {
     /// [`SCHEMA`].
     pub schema: String,
@@ -61,7 +60,6 @@ impl Plan {
 
 /// What apply does about irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct IrqbalancePlan {
     pub pid: i32,
     pub action: Balancer,
@@ -73,7 +71,6 @@ pub struct IrqbalancePlan {
 
 /// A change of an interface's channels (`ethtool -L`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ChannelChange {
     pub interface: String,
     pub current: Channels,
@@ -85,7 +82,6 @@ pub struct ChannelChange {
 
 /// CPUs and nodes of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct HostSummary {
     /// The host name, where the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -106,7 +102,6 @@ pub struct HostSummary {
 
 /// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct NodeSummary {
     pub node: u32,
     /// Online CPUs.
@@ -118,7 +113,6 @@ pub struct NodeSummary {
 
 /// The plan for one interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PlannedInterface {
     pub name: String,
     pub driver: Option<String>,
@@ -176,7 +170,6 @@ pub struct PlannedInterface {
 
 /// Local CPUs that are not candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct LeftOut {
     pub cpus: CpuSet,
     /// The reason.
@@ -185,7 +178,6 @@ pub struct LeftOut {
 
 /// The plan for one vector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PlannedVector {
     pub irq: u32,
     /// The name of its handler, as in `/proc/irq/N/`.
@@ -217,7 +209,6 @@ pub struct PlannedVector {
 
 /// The CPU of a queue, with the state in which it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Placement {
     /// The CPU; with a group of CPUs, the one that the queue counts for.
     pub cpu: u32,
@@ -237,7 +228,6 @@ pub struct Placement {
 /// What decides on a queue's CPU in place of the number of queues on the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum DecidedBy {
     /// The driver's `affinity_hint`.
     Hint,
@@ -249,7 +239,6 @@ pub enum DecidedBy {
 
 /// The plan for one receive queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PlannedRxQueue {
     /// N of `rx-N`.
     pub queue: u32,
@@ -263,7 +252,6 @@ pub struct PlannedRxQueue {
 
 /// The plan for one transmit queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PlannedTxQueue {
     /// N of `tx-N`.
     pub queue: u32,
@@ -278,7 +266,6 @@ pub struct PlannedTxQueue {
 
 /// The plan for an RSS indirection table. Queues are lists such as `0-3`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PlannedRss {
     /// The number of its entries.
     pub entries: usize,
@@ -294,7 +281,6 @@ pub struct PlannedRss {
 
 /// The plan for a thread that polls queues of an interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PlannedThread {
     /// Its process id, which changes whenever the kernel creates it again.
     pub pid: u32,
@@ -316,7 +302,6 @@ pub struct PlannedThread {
 
 /// How well vectors are placed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Score {
     /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
     pub local: Option<f64>,
@@ -337,7 +322,6 @@ pub struct Score {
 
 /// How well RDMA vectors are placed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct RdmaScore {
     /// All of them.
     pub vectors: usize,

@@ -29,6 +29,7 @@ pub(crate) struct WriteList {
 
 impl WriteList {
     /// Adds the settings of an interface. Vectors and queues that it does not have are left out.
+    #[allow(clippy::too_many_lines)] // a table, or a story in one piece
     pub(crate) fn gather(
         &mut self,
         machine: &Machine,

@@ -2,7 +2,6 @@
 //! gives the same plan, whatever its IRQ numbers and link states.
 
 mod assign;
-#[cfg(feature = "cli")]
 pub mod binding;
 mod build;
 mod candidates;

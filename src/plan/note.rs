@@ -1,6 +1,8 @@
 //! Notes of plans and reports. A note holds data: its text and the command that fixes it are made by the renderer;
 //! decisions match on the variant.
 
+pub mod text;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cpuset::{CpuSet, NodeSet};
@@ -13,7 +15,6 @@ use crate::policy::Balancer;
 /// renderer is built in, `text` and optionally `fix`, the command that fixes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Note {
     /// `/sys` shows the interface from another network namespace: ethtool and netlink were not asked about it.
     OtherNamespace,
@@ -278,7 +279,6 @@ pub enum Note {
 /// The purpose for which a policy names CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum UsedFor {
     /// Interrupts.
     Interrupts,
@@ -289,7 +289,6 @@ pub enum UsedFor {
 /// Why an RSS table is left alone although the policy requests one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum RssUnchanged {
     /// The driver reports no table.
     NoTable,
@@ -302,7 +301,6 @@ pub enum RssUnchanged {
 /// Why an interface has no queue vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum NoVectors {
     /// Its device has no vectors of its own.
     OfDevice,
@@ -344,14 +342,6 @@ pub(crate) struct Data<'a>(pub(crate) &'a Note);
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Note::serialize(self.0, serializer)
-    }
-}
-
-/// With the renderer built in, this is `render::note`'s, which adds the text.
-#[cfg(not(feature = "cli"))]
-impl Serialize for Note {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Note::serialize(self, serializer)
     }
 }
 

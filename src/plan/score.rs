@@ -11,7 +11,7 @@ use crate::plan::place::Locations;
 type Counted<'a> = (&'a CpuSet, Option<u32>);
 
 /// The CPUs of a vector under the plan.
-pub(crate) fn planned(vector: &PlannedVector) -> Counted<'_> {
+pub(super) fn planned(vector: &PlannedVector) -> Counted<'_> {
     let Some(cpus) = &vector.cpus else {
         return now(vector);
     };

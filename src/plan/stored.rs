@@ -43,7 +43,6 @@ pub enum StoredError {
 
 /// Something that has changed since the plan was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Change {
     /// A fixed identifier, for programs.
     pub code: &'static str,

@@ -11,7 +11,6 @@ use crate::machine::paths::on_or_off;
 
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
@@ -27,7 +26,6 @@ pub struct Write {
 
 /// The bytes to write, without a newline; [`fmt::Display`] makes the text, in JSON it is a string.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum WriteValue {
     /// A mask as wide as the current one. Its text is made where it is needed: with 4,096 CPUs it has a kilobyte.
     Mask(CpuSet, MaskWidth),
@@ -78,7 +76,6 @@ impl<'de> Deserialize<'de> for WriteValue {
 /// The kinds of settings, in the order in which they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum WriteKind {
     /// `smp_affinity` of a vector.
     Vector,

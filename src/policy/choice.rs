@@ -4,12 +4,10 @@ use crate::machine::{Interface, Machine};
 use crate::policy::rule::Rule;
 use crate::policy::setting::{NoEffect, Setting};
 use crate::policy::settings::Settings;
-#[cfg(feature = "cli")]
 use crate::policy::table::{AVOID_EXCLUSIVE, RFS, Rfs, SCOPE, Scope};
 
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[cfg_attr(not(feature = "testing"), non_exhaustive)]
 pub struct Policy {
     /// The file's settings for the machine.
     pub machine: Settings,
@@ -43,35 +41,30 @@ pub(crate) struct Choice {
 
 impl Policy {
     /// Whether any scope in it is `hint`.
-    #[cfg(feature = "cli")]
-    pub(crate) fn wants_hints(&self) -> bool {
+    pub fn wants_hints(&self) -> bool {
         self.all()
             .any(|settings| settings.get(&SCOPE) == Some(Scope::Hint))
     }
 
     /// Whether anything in it leaves out CPUs that a cgroup has alone.
-    #[cfg(feature = "cli")]
-    pub(crate) fn wants_exclusive(&self) -> bool {
+    pub fn wants_exclusive(&self) -> bool {
         self.all()
             .any(|settings| settings.get(&AVOID_EXCLUSIVE) == Some(true))
     }
 
     /// Whether anything in it plans RFS, or turns it off.
-    #[cfg(feature = "cli")]
-    pub(crate) fn wants_flow_counts(&self) -> bool {
+    pub fn wants_flow_counts(&self) -> bool {
         self.all()
             .any(|settings| settings.get(&RFS).is_some_and(|rfs| rfs != Rfs::Keep))
     }
 
     /// Whether anything in it says what to do about CPUs that a cgroup has alone.
-    #[cfg(feature = "cli")]
-    pub(crate) fn decides_on_exclusive(&self) -> bool {
+    pub fn decides_on_exclusive(&self) -> bool {
         self.all()
             .any(|settings| settings.get(&AVOID_EXCLUSIVE).is_some())
     }
 
     /// All settings for interfaces.
-    #[cfg(feature = "cli")]
     fn all(&self) -> impl Iterator<Item = &Settings> {
         self.rules
             .iter()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::policy::setting::Entry;
 use crate::policy::table::SETTINGS;
 
-pub(crate) use crate::policy::rule::CONDITIONS;
+pub use crate::policy::rule::CONDITIONS;
 
 const HEAD: &str = "\
 # The policy of nicpin: /etc/nicpin.toml. Every line is a comment or a default, so the unedited file
@@ -14,7 +14,7 @@ const HEAD: &str = "\
 ";
 
 /// How the parts of a policy combine. Paragraphs are separated by empty lines.
-pub(crate) const POLICY: &str = "\
+pub const POLICY: &str = "\
 Settings in [defaults] apply to every interface. Every [[rule]] that matches an interface overrides them, in the order
 of the file. Command-line options override all of them.
 
@@ -22,7 +22,7 @@ In place of a list of CPUs a mask is accepted, as the kernel prints it: { mask =
 ";
 
 /// Example rules.
-pub(crate) const RULES: &str = "\
+pub const RULES: &str = "\
 # [[rule]]
 # match = { driver = \"mlx5_core\", speed = \">=100000\" }
 # set = { irq-cores = 8, rps = \"off\" }

@@ -16,7 +16,6 @@ use crate::policy::table::SETTINGS;
 /// An error in a policy file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
-#[non_exhaustive]
 pub struct PolicyError {
     /// Counted from 1.
     pub line: usize,
@@ -182,7 +181,7 @@ impl<'t> File<'t> {
             let name = key.get_ref().as_ref();
             match named(name) {
                 Some(entry) if entry.is_for_interfaces() => {
-                    settings.set(entry, self.value(entry, item)?)
+                    settings.set(entry, self.value(entry, item)?);
                 }
                 Some(_) => {
                     let text = format!(

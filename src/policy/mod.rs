@@ -5,9 +5,7 @@
 //! in a later place replaces the same setting of an earlier one.
 
 mod choice;
-#[cfg(feature = "cli")]
 pub mod example;
-#[cfg(feature = "policy-file")]
 mod file;
 mod rule;
 mod setting;
@@ -16,7 +14,6 @@ mod table;
 
 pub(crate) use choice::Choice;
 pub use choice::{HighestCpu, Policy};
-#[cfg(feature = "policy-file")]
 pub use file::{PolicyError, without_comments};
 pub use rule::Rule;
 pub use setting::{

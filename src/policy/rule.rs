@@ -1,6 +1,5 @@
 //! Rules of the policy: settings for the interfaces that match.
 
-#[cfg(feature = "policy-file")]
 use std::str::FromStr;
 
 use glob::Pattern;
@@ -16,8 +15,7 @@ pub struct Rule {
 }
 
 /// The keys of `match` in a rule, with their meaning.
-#[cfg(feature = "policy-file")]
-pub(crate) const CONDITIONS: [(&str, &str); 6] = [
+pub const CONDITIONS: [(&str, &str); 6] = [
     (
         "name",
         "the interface's name, a pattern: \"ens*\", \"eth[02]\"",
@@ -85,7 +83,6 @@ impl Speed {
     }
 }
 
-#[cfg(feature = "policy-file")]
 impl FromStr for Speed {
     type Err = String;
 

@@ -101,19 +101,16 @@ pub enum Value {
 /// An unknown key, or a text that is not a value of the setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-#[non_exhaustive]
 pub struct SettingError(pub(crate) String);
 
 /// A setting that has no effect beside another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-#[non_exhaustive]
 pub struct NoEffect(pub(crate) String);
 
 /// A CPU list with a CPU that the machine cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} names CPU {cpu}, and this machine has no CPU above {last}")]
-#[non_exhaustive]
 pub struct ImpossibleCpu {
     /// The setting, or the place in the file.
     pub setting: &'static str,
@@ -226,8 +223,7 @@ impl Entry {
     }
 
     /// The values that it takes, as a line of the file has them, and what each means; the default first.
-    #[cfg(feature = "cli")]
-    pub(crate) fn in_file(&self) -> Vec<(String, String)> {
+    pub fn in_file(&self) -> Vec<(String, String)> {
         let quoted = |word: &str| {
             if self.switch().is_some() {
                 word.to_owned()

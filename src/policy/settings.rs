@@ -35,7 +35,7 @@ impl Settings {
         Ok(settings)
     }
 
-    pub(crate) fn set(&mut self, entry: &Entry, value: Value) {
+    pub fn set(&mut self, entry: &Entry, value: Value) {
         self.0.insert(entry.key, value);
     }
 

@@ -405,7 +405,6 @@ pub static SKIP: Setting<bool> = Setting {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Balancer {
     #[default]
     Ban,

@@ -15,7 +15,7 @@ use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::memory::Rate;
 use crate::machine::{Machine, Topology};
 use crate::root::errno_words;
-use crate::sys;
+use crate::root::sys;
 
 /// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);

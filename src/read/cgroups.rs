@@ -11,8 +11,8 @@ use crate::read::files::read_list;
 use crate::root::{FileError, Root};
 
 /// The root cgroup.
-pub(crate) const CGROUPS: &str = "/sys/fs/cgroup";
-pub(crate) const PARTITION: &str = "cpuset.cpus.partition";
+pub const CGROUPS: &str = "/sys/fs/cgroup";
+pub const PARTITION: &str = "cpuset.cpus.partition";
 pub(crate) const EXCLUSIVE: &str = "cpuset.cpus.exclusive.effective";
 pub(crate) const EFFECTIVE: &str = "cpuset.cpus.effective";
 /// Names that are looked at, files of cgroups among them. A cgroup has about 60 files, and the machine's root a few

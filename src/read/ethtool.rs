@@ -14,8 +14,8 @@ use crate::machine::paths::{ETHTOOL, features_file, on_or_off, rss_file};
 use crate::machine::{Channels, Rss};
 use crate::read::device::device_path;
 use crate::read::files::name_of;
+use crate::root::sys::ethtool as ioctls;
 use crate::root::{FileError, Root};
-use crate::sys::ethtool as ioctls;
 
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.

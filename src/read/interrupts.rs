@@ -22,7 +22,7 @@ pub(super) const IRQS: &str = "/sys/kernel/irq";
 
 /// The handlers of a machine's IRQs, read when they are asked for.
 #[derive(Debug)]
-pub(crate) struct Handlers<'a> {
+pub struct Handlers<'a> {
     root: &'a Root,
     listed: OnceCell<Interrupts>,
 }
@@ -83,7 +83,7 @@ pub enum InterruptsError {
 }
 
 impl<'a> Handlers<'a> {
-    pub(crate) fn new(root: &'a Root) -> Self {
+    pub fn new(root: &'a Root) -> Self {
         Self {
             root,
             listed: OnceCell::new(),
@@ -91,7 +91,7 @@ impl<'a> Handlers<'a> {
     }
 
     /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
-    pub(crate) fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
+    pub fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
         let parse = |names: &str| {
             let names = names
                 .lines()
@@ -314,8 +314,7 @@ fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
 
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
 /// the machine is.
-#[cfg(feature = "cli")]
-pub(crate) fn without_counts(text: &str) -> String {
+pub fn without_counts(text: &str) -> String {
     let mut lines = text.split_inclusive('\n');
     let header = lines.next().unwrap_or_default();
     let cpus = header

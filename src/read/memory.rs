@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Topology;
-#[cfg(feature = "cli")]
 use crate::machine::memory::{NodeUsage, Pages};
 use crate::root::{FileError, Root};
 
@@ -23,8 +22,7 @@ pub(crate) fn totals(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u
 }
 
 /// Reads the usage of a node's memory; empty for a node without memory, and in a capture.
-#[cfg(feature = "cli")]
-pub(crate) fn usage(root: &Root, node: u32) -> Result<NodeUsage, FileError> {
+pub fn usage(root: &Root, node: u32) -> Result<NodeUsage, FileError> {
     let path = format!("{NODE}/node{node}/numastat");
     let pages = match root.read_opt(&path)? {
         Some(text) => Some(Pages::parse(&text).ok_or_else(|| {
@@ -70,16 +68,14 @@ fn name_of(line: &str) -> Option<&str> {
 }
 
 /// The lines of the text that do not change while the machine is the same.
-#[cfg(feature = "cli")]
-pub(crate) fn without_use(text: &str) -> String {
+pub fn without_use(text: &str) -> String {
     text.split_inclusive('\n')
         .filter(|line| name_of(line) == Some("MemTotal"))
         .collect()
 }
 
 /// The node whose `meminfo` a path is.
-#[cfg(feature = "cli")]
-pub(crate) fn is_meminfo(path: &str) -> bool {
+pub fn is_meminfo(path: &str) -> bool {
     path.strip_prefix(NODE)
         .is_some_and(|rest| rest.starts_with("/node") && rest.ends_with("/meminfo"))
 }

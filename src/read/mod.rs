@@ -1,18 +1,11 @@
 //! Reads machine files and kernel answers into facts. Every file is read through the [`Root`](crate::root::Root).
 
-#[cfg(feature = "cli")]
 pub mod bandwidth;
-#[cfg(feature = "cli")]
-pub mod capture;
 pub mod cgroups;
 pub mod counts;
 mod device;
-#[cfg(feature = "cli")]
-pub mod documents;
 pub mod ethtool;
 mod files;
-#[cfg(feature = "cli")]
-pub mod fleet;
 pub mod interfaces;
 pub mod interrupts;
 mod live;
@@ -22,10 +15,8 @@ pub mod names;
 mod neighbours;
 pub mod netlink;
 mod numbering;
-mod others;
+pub mod others;
 mod polling;
-#[cfg(feature = "cli")]
-mod redact;
 pub mod sample;
 mod sources;
 pub(crate) mod threads;

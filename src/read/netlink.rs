@@ -6,12 +6,10 @@
 mod unix;
 mod wire;
 
-#[cfg(feature = "cli")]
 pub(crate) use unix::UNIX_SOCKETS;
 pub(crate) use unix::listening;
-pub(crate) use wire::Client;
-#[cfg(feature = "cli")]
-pub(crate) use wire::messages;
+pub use wire::Client;
+pub use wire::messages;
 
 use crate::machine::netdev::Netdev;
 use crate::root::{FileError, Root};

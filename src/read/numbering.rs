@@ -279,6 +279,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines)] // a table, or a story in one piece
     fn numbers_become_queues_as_each_driver_means_them() {
         for (driver, several_tx, names, expected) in [
             (

@@ -82,8 +82,7 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
 }
 
 /// The line of a `uevent` file that is read, which is what a capture keeps of it. `None` for any other file.
-#[cfg(feature = "cli")]
-pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
+pub fn bare(path: &str, text: &str) -> Option<String> {
     let lines = text
         .split_inclusive('\n')
         .filter(|line| line.starts_with(DEVTYPE));

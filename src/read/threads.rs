@@ -19,8 +19,8 @@ use crate::machine::paths::thread_of;
 use crate::machine::sample::ThreadCounts;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
 use crate::read::files::read_number;
+use crate::root::sys;
 use crate::root::{FileError, Root};
-use crate::sys;
 
 /// Where a tree keeps threads.
 const RECORDED: &str = "/nicpin/threads";

@@ -9,8 +9,7 @@ use crate::machine::OtherTools;
 use crate::root::Root;
 
 pub(crate) use process::Found;
-#[cfg(feature = "cli")]
-pub(crate) use process::is_stranger;
+pub use process::is_stranger;
 
 /// Finds them. Nothing of this ends a command: what cannot be read could not be determined.
 pub(crate) fn read(root: &Root) -> OtherTools {
@@ -28,8 +27,7 @@ pub(crate) fn read(root: &Root) -> OtherTools {
 
 /// The lines of a file that are read here, and nothing else of it: what a capture may keep. `None` for a file that is
 /// none of theirs.
-#[cfg(feature = "cli")]
-pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
+pub fn bare(path: &str, text: &str) -> Option<String> {
     if let Some(text) = process::bare(path, text) {
         return Some(text);
     }
@@ -43,7 +41,6 @@ pub(crate) fn bare(path: &str, text: &str) -> Option<String> {
 }
 
 /// Whether a name in a directory is a fact without being opened.
-#[cfg(feature = "cli")]
-pub(crate) fn is_fact(directory: &str, name: &str) -> bool {
+pub fn is_fact(directory: &str, name: &str) -> bool {
     irqbalance::DIRECTORIES.contains(&directory) && irqbalance::pid_of_socket(name).is_some()
 }

@@ -192,8 +192,7 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
 }
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
-#[cfg(feature = "cli")]
-pub(crate) fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
+pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
     let text = root.read_opt(&format!("{CPU}/cpu{cpu}/cache/index3/size"))?;
     Ok(text
         .and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok())

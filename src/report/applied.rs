@@ -15,7 +15,6 @@ use crate::report::proof::{Evidence, VectorProof};
 
 /// The result of `apply`; its JSON form is `nicpin.apply/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Applied {
     pub schema: &'static str,
     /// The plan's hash.
@@ -68,7 +67,6 @@ pub struct Applied {
 /// What an apply means for a running `nicpin watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Watched {
     /// It writes nothing until the trial is confirmed or has ended.
     WaitsForTrial,
@@ -78,7 +76,6 @@ pub enum Watched {
 
 /// A note and the name of its interface, which is empty for the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct NoteAbout {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub interface: String,

@@ -14,7 +14,6 @@ pub const SCHEMA: &str = "nicpin.check/1";
 
 /// The result of `check`; its JSON form is `nicpin.check/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Check {
     pub schema: &'static str,
     pub verdict: CheckState,
@@ -51,7 +50,6 @@ pub struct Check {
 
 /// The state of an interface, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct CheckedInterface {
     pub name: String,
     pub state: InterfaceState,
@@ -84,7 +82,6 @@ impl CheckedInterface {
 
 /// A vector of a queue that the kernel does not allow to move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct UnmovableVector {
     pub interface: String,
     pub irq: u32,
@@ -114,7 +111,6 @@ impl UnmovableVector {
 
 /// An interface that cannot be planned, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Unplannable {
     pub interface: String,
     #[serde(flatten)]
@@ -178,7 +174,6 @@ impl Unplannable {
 /// The verdicts of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum CheckState {
     /// Everything is as planned.
     Same,

@@ -7,7 +7,6 @@ use crate::plan::Write;
 /// Why a setting differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Reason {
     /// No apply has set it.
     NotApplied,
@@ -60,7 +59,6 @@ impl Reason {
 
 /// A setting that differs from the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Difference {
     /// The write that fixes it.
     #[serde(flatten)]
@@ -73,7 +71,6 @@ pub struct Difference {
 
 /// A vector that apply placed on another CPU, because the planned one had no free interrupt vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Fallback {
     pub path: String,
     /// The planned mask.

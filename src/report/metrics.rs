@@ -10,7 +10,6 @@ use crate::report::state::InterfaceState;
 
 /// Metrics of a machine. Nothing is printed of what is `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Metrics {
     /// The hardware class and the plan's hash.
     pub plan: Option<(String, String)>,
@@ -31,7 +30,6 @@ pub struct Metrics {
 
 /// Metrics of an interface.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct InterfaceMetrics {
     pub state: InterfaceState,
     /// The share of its queue vectors with a local effective CPU, 0 to 1; `None` without any, or when no node is known.

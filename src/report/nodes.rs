@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::memory::{NodeUsage, Rate};
+use crate::machine::wording::count;
 use crate::machine::{Machine, Neighbour};
 use crate::plan::Plan;
-use crate::report::wording::count;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.nodes/1";
@@ -97,7 +97,7 @@ impl Nodes {
 }
 
 /// What else is on a node, or on no known one. Everything is on the only node.
-pub(crate) fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
+pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
     let nodes = &machine.topology.nodes;
     let only = || nodes.keys().next().copied().filter(|_| nodes.len() == 1);
     let home = |one: &Neighbour| {
@@ -123,7 +123,7 @@ pub fn counts(neighbours: &[Neighbour]) -> String {
 }
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
-pub(crate) fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
+pub fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
     let own = machine.interface(name).and_then(|i| i.device.node);
     let planned = || {
         plan.interfaces

@@ -8,7 +8,6 @@ use crate::plan::Plan;
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct WriteResult {
     /// The absolute path, without the root.
     pub path: String,
@@ -34,7 +33,6 @@ pub struct WriteResult {
 /// The outcomes of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Outcome {
     /// Written, and read back as written.
     Changed,
@@ -64,7 +62,6 @@ impl WriteResult {
 
 /// The result of a change of channels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct ChannelOutcome {
     pub interface: String,
     /// The channels as `ethtool -L` takes them.
@@ -75,7 +72,6 @@ pub struct ChannelOutcome {
 
 /// The result of a request to irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct IrqbalanceOutcome {
     /// `None` when it is not running.
     pub pid: Option<i32>,
@@ -91,7 +87,6 @@ pub struct IrqbalanceOutcome {
 /// The possible results of a request to irqbalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum IrqbalanceAction {
     /// It confirmed that it leaves the IRQs alone.
     Banned,
@@ -156,8 +151,7 @@ impl RestoreOutcome {
     }
 
     /// Whether the kernel refused to restore a setting, which may succeed later.
-    #[cfg(feature = "cli")]
-    pub(crate) fn has_refused(&self) -> bool {
+    pub fn has_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 
@@ -190,7 +184,6 @@ impl RestoreOutcome {
 
 /// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct ApplyOutcome {
     /// The machine as it was before the writes, after channels changed.
     pub machine: Machine,

@@ -7,7 +7,6 @@ use crate::machine::Role;
 
 /// The interrupts of one vector after an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct VectorProof {
     pub interface: String,
     pub role: Role,
@@ -26,7 +25,6 @@ pub struct VectorProof {
 /// The evidence for where a vector's interrupts arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Evidence {
     /// Interrupts arrived on the planned CPUs.
     Proven,

@@ -12,7 +12,6 @@ use crate::report::outcome::{
 
 /// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct ToRestore {
     pub schema: &'static str,
     /// Recorded channels that differ from the current ones, as `ethtool -L` takes them, by interface. They are restored
@@ -43,7 +42,6 @@ impl Default for ToRestore {
 
 /// The result of `restore`; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Restored {
     pub schema: &'static str,
     /// Settings restored, channels and irqbalance included.

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// What a run did, as the child reports it to the watcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RunReport {
     /// Whether nothing was written because `restore` has paused the watcher.
     #[serde(default)]
@@ -40,7 +39,6 @@ pub struct ChangedSetting {
 
 /// The state of a watcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Watcher {
     pub pid: i32,
     /// The start of its process in the kernel's ticks since boot, which tells it from a later process of this number.

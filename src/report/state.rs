@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The state of an interface, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum InterfaceState {
     /// As planned, and interrupts arrived where planned.
     Ok,
@@ -65,7 +64,6 @@ impl InterfaceState {
 /// The state of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum VectorState {
     /// Affinity and, if reported, effective affinity are as planned.
     AsPlanned,

@@ -27,7 +27,6 @@ use crate::plan::{
 use crate::policy::Balancer;
 use crate::report::check::Unplannable;
 use crate::report::difference::{Difference, Fallback};
-#[cfg(feature = "cli")]
 use crate::report::run::Watcher;
 use crate::report::state::{InterfaceState, VectorState};
 
@@ -62,7 +61,6 @@ pub struct Status {
     /// Notes about the whole machine.
     pub notes: Vec<Note>,
     /// `nicpin watch`, while it runs.
-    #[cfg(feature = "cli")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watcher: Option<Watcher>,
 }
@@ -238,7 +236,6 @@ impl Status {
             interfaces,
             irqbalance: irqbalance(plan, banned, about_irqbalance.into_iter().next()),
             notes,
-            #[cfg(feature = "cli")]
             watcher: None,
         }
     }
@@ -276,6 +273,7 @@ fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> Irqbal
     }
 }
 
+#[allow(clippy::too_many_lines)] // a table, or a story in one piece
 fn of_interface(
     machine: &Machine,
     plan: &Plan,

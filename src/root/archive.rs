@@ -10,7 +10,7 @@ use tar::{EntryType, Header};
 use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
 
 /// The first line of that file.
-pub(crate) const SCHEMA: &str = "nicpin.capture/1";
+pub const SCHEMA: &str = "nicpin.capture/1";
 /// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a fifth of it.
 const LIMIT: u64 = 128 << 20;
 /// The maximum size of a file that is not UTF-8, in bytes: its text may be three times as large.
@@ -149,7 +149,7 @@ impl Tree {
     }
 
     /// The archive: the same bytes for the same tree.
-    pub(crate) fn pack(&self) -> io::Result<Vec<u8>> {
+    pub fn pack(&self) -> io::Result<Vec<u8>> {
         let gzip = GzBuilder::new()
             .mtime(0)
             .write(Vec::new(), Compression::best());

@@ -7,7 +7,6 @@ use nix::errno::Errno;
 
 /// A file of the machine that could not be read, or does not hold what it should.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum FileError {
     /// The kernel's error, with the path and what to do.
     #[error("{}: {}{}", path.display(), errno_words(answer), fix(path, answer))]

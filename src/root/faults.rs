@@ -67,7 +67,6 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    #[cfg(feature = "testing")]
     pub(super) fn on(answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static) -> Self {
         Self(Some(Box::new(answer)))
     }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-#[cfg(feature = "cli")]
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,13 +15,11 @@ use nix::sys::stat::{self, Mode, SFlag};
 pub(super) use crate::root::error::FileError;
 use crate::root::error::{io_error, is_absent};
 use crate::root::faults::{Faults, FileAction};
-#[cfg(feature = "testing")]
 use crate::root::faults::{FileAccess, InjectedAnswer};
 use crate::root::pin::Pinned;
 pub(super) use crate::root::recorded::Recorded;
 use crate::root::recorded::Recorder;
 use crate::root::regular::{check_readable, read_bytes};
-#[cfg(feature = "cli")]
 use crate::root::tree::Entry;
 use crate::root::tree::{Tree, TreeFile, resolve};
 
@@ -44,14 +41,7 @@ pub struct Root {
 /// What a root reads from.
 #[derive(Debug)]
 enum Backing {
-    Directory {
-        top: OwnedFd,
-        real: bool,
-    },
-    #[cfg_attr(
-        not(feature = "cli"),
-        expect(dead_code, reason = "made by Tree::unpack")
-    )]
+    Directory { top: OwnedFd, real: bool },
     Capture(Tree),
 }
 
@@ -89,7 +79,6 @@ impl Root {
         }
     }
 
-    #[cfg(feature = "cli")]
     fn open_capture(path: &Path) -> Result<Self, FileError> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let file =
@@ -97,17 +86,7 @@ impl Root {
         Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
     }
 
-    #[cfg(not(feature = "cli"))]
-    fn open_capture(path: &Path) -> Result<Self, FileError> {
-        let reason = "not a directory; captures need nicpin's feature `cli`".to_owned();
-        Err(FileError::Content {
-            path: path.to_owned(),
-            reason,
-        })
-    }
-
     /// Reads a capture from any source; errors use `name` as its path.
-    #[cfg(feature = "cli")]
     #[doc(hidden)]
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
         let tree = Tree::unpack(capture).map_err(|error| FileError::Content {
@@ -118,8 +97,7 @@ impl Root {
     }
 
     /// A root in memory; errors use `base` as its path.
-    #[cfg(feature = "cli")]
-    pub(crate) fn of_tree(base: &Path, tree: Tree) -> Self {
+    pub fn of_tree(base: &Path, tree: Tree) -> Self {
         Self::over(base.to_owned(), Backing::Capture(tree))
     }
 
@@ -134,7 +112,6 @@ impl Root {
     }
 
     /// As [`Root::open`], with fault injection: `answer` is called before each file access.
-    #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn open_with_faults(
         path: &Path,
@@ -182,7 +159,7 @@ impl Root {
     }
 
     /// The path outside the root of a path below it.
-    pub(crate) fn outside(&self, path: &str) -> PathBuf {
+    pub fn outside(&self, path: &str) -> PathBuf {
         self.base.join(path.trim_start_matches('/'))
     }
 
@@ -195,7 +172,7 @@ impl Root {
     }
 
     /// An error about a file's content.
-    pub(crate) fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
+    pub fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
         FileError::Content {
             path: self.outside(path),
             reason: reason.into(),
@@ -311,8 +288,7 @@ impl Root {
     }
 
     /// The entry at a path, a directory without its names; links are not followed and nothing is recorded.
-    #[cfg(feature = "cli")]
-    pub(crate) fn look(&self, path: &str) -> Option<Entry> {
+    pub fn look(&self, path: &str) -> Option<Entry> {
         if let Backing::Capture(tree) = &self.backing {
             return tree.entry(path).map(Entry::without_names);
         }

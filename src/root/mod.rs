@@ -4,16 +4,16 @@
 //! is read-only. Paths start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine would follow
 //! them and never lead out of the root. An absent file is `None`, not an error.
 
-#[cfg(feature = "cli")]
-pub(crate) mod archive;
+pub mod archive;
 mod error;
 pub mod faults;
 mod files;
 mod open;
 mod pin;
-pub(crate) mod recorded;
+pub mod recorded;
 mod regular;
-pub(crate) mod tree;
+pub mod sys;
+pub mod tree;
 mod trusted;
 
 pub use error::{FileError, errno_words};

@@ -6,40 +6,31 @@ use std::sync::Arc;
 use nix::errno::Errno;
 
 /// The file that makes a tree a capture.
-pub(crate) const ABOUT: &str = "/nicpin/capture";
+pub const ABOUT: &str = "/nicpin/capture";
 
 /// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs half of it. Whatever is made of a tree of this
 /// size fits into 256 MiB.
-#[cfg(feature = "cli")]
 const MAX_SIZE: usize = 40 << 20;
 /// What an entry needs beside its path and its text, in bytes: the nodes of two maps and two allocations.
-#[cfg(feature = "cli")]
 const ENTRY_SIZE: usize = 256;
 /// The kernel's `NAME_MAX`, in bytes.
-#[cfg(feature = "cli")]
 const MAX_NAME: usize = 255;
 /// The limit of directories above an entry; sysfs has about 20.
-#[cfg(feature = "cli")]
 const MAX_DEPTH: usize = 64;
 /// The limit of names in a path whose links are resolved: up to the top and down again.
 const MAX_NAMES: usize = 4 * 64;
 
 /// Directories, files and links by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tree {
+pub struct Tree {
     entries: BTreeMap<String, Entry>,
     /// The approximate size in memory, in bytes.
-    #[cfg(feature = "cli")]
     size: usize,
 }
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "cli"),
-    expect(dead_code, reason = "made by Tree::unpack")
-)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// The names in a directory.
     Directory(BTreeSet<String>),
     File(TreeFile),
@@ -56,10 +47,10 @@ pub struct TreeFile {
     pub text: Arc<str>,
 }
 
-#[cfg(feature = "cli")]
 impl Entry {
     /// A copy without the names in a directory, which may be thousands.
-    pub(crate) fn without_names(&self) -> Self {
+    #[must_use]
+    pub fn without_names(&self) -> Self {
         match self {
             Self::Directory(_) => Self::Directory(BTreeSet::new()),
             entry => entry.clone(),
@@ -69,12 +60,12 @@ impl Entry {
 
 impl Tree {
     /// The entry at a path; links on the way are not followed.
-    pub(crate) fn entry(&self, path: &str) -> Option<&Entry> {
+    pub fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
     }
 
     /// The target of the link at a path without links before its last name.
-    pub(crate) fn link(&self, path: &str) -> Option<String> {
+    pub fn link(&self, path: &str) -> Option<String> {
         match self.entries.get(path) {
             Some(Entry::Link(target)) => Some(target.clone()),
             _ => None,
@@ -91,7 +82,7 @@ impl Tree {
     }
 
     /// The entry that a path leads to, with the errors of open(2).
-    pub(crate) fn get(&self, path: &str) -> Result<&Entry, Errno> {
+    pub fn get(&self, path: &str) -> Result<&Entry, Errno> {
         let path = resolve(path, |path| self.link(path)).ok_or(Errno::ELOOP)?;
         if let Some(entry) = self.entries.get(&path) {
             return Ok(entry);
@@ -107,7 +98,7 @@ impl Tree {
         })
     }
 
-    pub(crate) fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
+    pub fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
         match self.get(path)? {
             Entry::File(file) => Ok(file),
             Entry::Directory(_) => Err(Errno::EISDIR),
@@ -116,7 +107,7 @@ impl Tree {
     }
 
     /// The names in a directory, sorted.
-    pub(crate) fn list(&self, path: &str) -> Result<Vec<String>, Errno> {
+    pub fn list(&self, path: &str) -> Result<Vec<String>, Errno> {
         match self.get(path)? {
             Entry::Directory(names) => Ok(names.iter().cloned().collect()),
             _ => Err(Errno::ENOTDIR),
@@ -124,7 +115,6 @@ impl Tree {
     }
 }
 
-#[cfg(feature = "cli")]
 impl Default for Tree {
     fn default() -> Self {
         Self {
@@ -135,10 +125,9 @@ impl Default for Tree {
 }
 
 /// How a tree is made.
-#[cfg(feature = "cli")]
 impl Tree {
     /// All entries below the top, directories before their content.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries
             .iter()
             .filter(|(path, _)| !path.is_empty())
@@ -146,7 +135,7 @@ impl Tree {
     }
 
     /// Adds a directory and its parents.
-    pub(crate) fn add_directory(&mut self, path: &str) -> Result<(), &'static str> {
+    pub fn add_directory(&mut self, path: &str) -> Result<(), &'static str> {
         match self.entries.get(path) {
             Some(Entry::Directory(_)) => Ok(()),
             Some(_) => Err("occurs twice"),
@@ -155,7 +144,7 @@ impl Tree {
     }
 
     /// Adds an entry, which must not exist, and its parent directories.
-    pub(crate) fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
+    pub fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
         let Some((above, name)) = path.rsplit_once('/') else {
             return Err("has an empty path");
         };
@@ -197,7 +186,7 @@ impl Tree {
     }
 
     /// Adds to the end of a file, if it exists.
-    pub(crate) fn append(&mut self, path: &str, more: &str) {
+    pub fn append(&mut self, path: &str, more: &str) {
         if let Some(Entry::File(file)) = self.entries.get_mut(path) {
             file.text = format!("{}{more}", file.text).into();
         }
@@ -206,7 +195,7 @@ impl Tree {
 
 /// Resolves links, `.` and `..` of a path, which need not exist; `None` for a loop of links. `link` returns the target
 /// of a link.
-pub(crate) fn resolve(path: &str, link: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub fn resolve(path: &str, link: impl Fn(&str) -> Option<String>) -> Option<String> {
     // The kernel's limit before ELOOP.
     let mut links = 40;
     let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();

@@ -16,8 +16,8 @@ use nix::unistd::{self, UnlinkatFlags};
 use crate::root::faults::FileAction;
 use crate::root::pin::open_component;
 use crate::root::regular::{AT_ONCE, check_writable, kind, read_text};
+use crate::root::sys::{self, AclEntry};
 use crate::root::{FileError, Root};
-use crate::sys::{self, AclEntry};
 
 /// Write permission of the group and of all others.
 const GROUP: u32 = 0o020;
@@ -62,7 +62,7 @@ impl Root {
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
-    pub(crate) fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
+    pub fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
         let io = |error: io::Error| self.io_error(path, error);
         for end in path
             .match_indices('/')
@@ -85,7 +85,7 @@ impl Root {
     }
 
     /// Opens a state file, creating it if needed, with mode 0600.
-    pub(crate) fn open_state(&self, path: &str) -> Result<File, FileError> {
+    pub fn open_state(&self, path: &str) -> Result<File, FileError> {
         let io = |error: io::Error| self.io_error(path, error);
         self.faults()
             .ask(FileAction::WriteState, path)
@@ -104,7 +104,7 @@ impl Root {
 
     /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a new
     /// file beside it, syncs and renames it, and syncs the directory.
-    pub(crate) fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
+    pub fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
         let io = |error: io::Error| self.io_error(path, error);
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let beside = format!(".{name}.{:016x}", RandomState::new().hash_one(path));

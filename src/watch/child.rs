@@ -13,8 +13,8 @@ use nix::unistd::Pid;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::report::run::RunReport;
-use crate::sys;
+use nicpin::report::run::RunReport;
+use nicpin::root::sys;
 
 /// Bytes of a report and of error messages that are read. 65,536 changed settings need 8 MiB.
 const MOST_OUTPUT: usize = 16 << 20;

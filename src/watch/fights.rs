@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::report::run::ChangedSetting;
+use nicpin::report::run::ChangedSetting;
 
 /// So many restores in this time, without an event of the kernel in between, are a fight.
 const RESTORES: usize = 3;

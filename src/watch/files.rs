@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
-use crate::apply::STATE_DIR;
-use crate::cpuset::CpuSet;
-use crate::machine::paths::affinity_file;
-use crate::root::Root;
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::state::RELEASES;
+use nicpin::apply::STATE_DIR;
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::paths::affinity_file;
+use nicpin::root::Root;
 
 /// Where irqbalance makes its socket. The directory comes and goes with the service.
 const RUN: &str = "/run";

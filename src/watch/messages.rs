@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::read::netlink::messages;
+use nicpin::read::netlink::messages;
 
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
 const LINK_MESSAGES: [u16; 2] = [16, 17];

@@ -14,8 +14,8 @@ mod schedule;
 mod sources;
 pub mod state;
 
-pub use child::{Child, ChildError, Ended};
-pub use event::{Event, Events, Kind, Woken};
+pub use child::{Child, Ended};
+pub use event::{Event, Events, Kind};
 pub use fights::{Fight, Fights};
 pub use notify::Manager;
 pub use schedule::{Demand, Schedule};

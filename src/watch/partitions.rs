@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
-use crate::cpuset::CpuSet;
-use crate::read::cgroups::{self, Partitions};
-use crate::root::Root;
 use crate::watch::event::{Event, Kind, Woken};
+use nicpin::cpuset::CpuSet;
+use nicpin::read::cgroups::{self, Partitions};
+use nicpin::root::Root;
 
 /// The files of a cgroup that decide on its partition.
-const FILES: [&str; 3] = [cgroups::PARTITION, "cpuset.cpus", "cpuset.cpus.exclusive"];
+pub const FILES: [&str; 3] = [cgroups::PARTITION, "cpuset.cpus", "cpuset.cpus.exclusive"];
 /// Its write gives cpusets to the children of a cgroup, which makes their files without an event.
 const CONTROLLERS: &str = "cgroup.subtree_control";
 /// Cgroups that come and go.

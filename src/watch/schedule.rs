@@ -90,11 +90,6 @@ impl Schedule {
         self.at_once = true;
     }
 
-    /// Whether events wait for a run.
-    pub fn has_events(&self) -> bool {
-        self.events.is_some()
-    }
-
     /// The time of the periodic check.
     pub fn next_check(&self) -> Duration {
         self.check_at
@@ -303,7 +298,7 @@ mod tests {
         assert_eq!(schedule.begin(ms(6000)), None);
         schedule.at_once(ms(6000));
         assert_eq!(schedule.begin(ms(6000)), Some(Demand::Events));
-        assert!(!schedule.has_events());
+        assert!(schedule.events.is_none());
     }
 
     #[test]

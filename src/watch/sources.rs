@@ -14,13 +14,13 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeSpec, TimeValLike as _};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use crate::read::netlink::Client;
-use crate::root::{Root, errno_words};
-use crate::sys;
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages::{self, Uevent};
 use crate::watch::partitions::PartitionWatch;
+use nicpin::read::netlink::Client;
+use nicpin::root::sys;
+use nicpin::root::{Root, errno_words};
 
 /// Group of rtnetlink with all changes of links (`RTNLGRP_LINK`), and the kernel's own group of uevents.
 const LINK_GROUP: u32 = 1;
@@ -78,7 +78,7 @@ impl Sources {
             match root.is_real().then(|| group.open()) {
                 Some(Ok(opened)) => netlink.push((group, opened)),
                 Some(Err(error)) => {
-                    missing.push(format!("{}: {}", group.words(), errno_words(&error)))
+                    missing.push(format!("{}: {}", group.words(), errno_words(&error)));
                 }
                 None => {}
             }

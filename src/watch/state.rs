@@ -9,9 +9,9 @@ use procfs::FromRead as _;
 use procfs::process::Stat;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialWatch};
-use crate::report::run::{WaitsFor, Watcher};
-use crate::root::{FileError, Root};
+use nicpin::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialWatch};
+use nicpin::report::run::{WaitsFor, Watcher};
+use nicpin::root::{FileError, Root};
 
 const WATCHER: StateFile = StateFile {
     name: "watch.json",

@@ -4,6 +4,29 @@
 #![no_main]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+// The program's rooms, which no library exports.
+#[path = "../../src/capture/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod capture;
+#[path = "../../src/cli/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod cli;
+#[path = "../../src/commands/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod commands;
+#[path = "../../src/draw/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod draw;
+#[path = "../../src/fleet/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod fleet;
+#[path = "../../src/screen/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod screen;
+#[path = "../../src/watch/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod watch;
+
 #[path = "hostile.rs"]
 mod hostile;
 #[path = "seeds.rs"]

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::cli::Cli;
+use crate::commands;
+use crate::screen;
 use clap::Parser as _;
-use nicpin::cli::Cli;
-use nicpin::commands;
 use nicpin::machine::growth::Growth;
 use nicpin::machine::sample::CounterSelection;
 use nicpin::read::sample::sample;
-use nicpin::render;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -218,13 +218,13 @@ fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
             _ = machine.insert(
                 path,
                 bytes.of(&STRANGE).repeat(bytes.below(4096)).into_bytes(),
-            )
+            );
         }
         4 => {
             _ = machine.insert(
                 path,
                 renumbered(&words, bytes.next(), bytes.of(&NUMBERS)).into_bytes(),
-            )
+            );
         }
         5 => {
             machine.remove(&path);
@@ -330,7 +330,7 @@ pub(crate) fn run(data: &[u8]) {
         let result = commands::run(&cli, &mut out);
         let error = result
             .err()
-            .map(|error| render::message(&format!("{error:#}")))
+            .map(|error| screen::message(&format!("{error:#}")))
             .unwrap_or_default();
         assert!(
             error.lines().count() <= 1 && error.chars().count() <= 4003,
@@ -338,7 +338,7 @@ pub(crate) fn run(data: &[u8]) {
         );
         for text in [&out, &error] {
             assert!(
-                matches!(render::printable(text), std::borrow::Cow::Borrowed(_)),
+                matches!(screen::printable(text), std::borrow::Cow::Borrowed(_)),
                 "{command:?}: {text:?}"
             );
             assert!(
@@ -398,6 +398,6 @@ fn measure(file: &str) {
     for (from, to) in [(&from, &to), (&to, &from), (&to, &to)] {
         let mut growth = Growth::between(from, to);
         growth.add(&growth.clone());
-        render::measure::measure(&Measure::new(&host.topology, &subjects, &growth), true);
+        screen::measure::measure(&Measure::new(&host.topology, &subjects, &growth), true);
     }
 }

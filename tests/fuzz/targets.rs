@@ -5,6 +5,9 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use crate::fleet::documents::{Documents, Printed};
+use crate::fleet::{Host, report::Tally};
+use crate::screen;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nicpin::apply::irqbalance::Setup;
@@ -14,11 +17,8 @@ use nicpin::machine::netdev::Netdev;
 use nicpin::machine::{Channels, Machine, MaskFile};
 use nicpin::plan::{Plan, WriteKind, stored};
 use nicpin::policy::Policy;
-use nicpin::read::documents::{Documents, Printed};
 use nicpin::read::interrupts::InterruptRow;
 use nicpin::read::interrupts::Interrupts;
-use nicpin::render;
-use nicpin::report::fleet::{Host, Tally};
 use nicpin::root::Root;
 
 /// A parser and its properties.
@@ -233,17 +233,17 @@ fn plan(data: &[u8]) {
     let Ok(plan) = serde_json::from_slice::<Plan>(data) else {
         return;
     };
-    let printed = render::json(&plan).expect("a plan can be printed");
+    let printed = screen::json(&plan).expect("a plan can be printed");
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
-    assert_eq!(render::json(&back).expect("a plan can be printed"), printed);
+    assert_eq!(screen::json(&back).expect("a plan can be printed"), printed);
     let texts = [
-        render::table::plan(&plan, true, true),
-        render::explain::plan(&plan),
-        render::sh::plan(&plan),
+        screen::table::plan(&plan, true, true),
+        screen::explain::plan(&plan),
+        screen::sh::plan(&plan),
     ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
     assert!(
-        render::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty()
+        screen::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty()
     );
 }
 
@@ -276,9 +276,9 @@ fn fleet(text: &str) {
         names.iter().all(|name| !name.contains([',', '\n', ' '])),
         "{names:?}"
     );
-    let printed = render::json(&fleet).expect("a report can be printed");
+    let printed = screen::json(&fleet).expect("a report can be printed");
     serde_json::from_str::<serde_json::Value>(&printed).expect("a printed report is JSON");
-    assert!(render::fleet::fleet(&fleet, true).ends_with('\n'));
+    assert!(screen::fleet::fleet(&fleet, true).ends_with('\n'));
 }
 
 /// A recorded answer is read back as it was printed.
@@ -359,7 +359,7 @@ fn read_and_plan(capture: &[u8]) {
                 .iter()
                 .filter(|write| write.kind != WriteKind::NapiThread);
             assert!(files.all(|write| root.exists(&write.path)));
-            let script = render::sh::plan(&planned);
+            let script = screen::sh::plan(&planned);
             let known = |line: &str| {
                 ["#", "echo ", "ethtool -", "taskset -p "]
                     .iter()
@@ -367,7 +367,7 @@ fn read_and_plan(capture: &[u8]) {
             };
             assert!(script.lines().all(known), "{script}");
             plan(
-                render::json(&planned)
+                screen::json(&planned)
                     .expect("a plan can be printed")
                     .as_bytes(),
             );

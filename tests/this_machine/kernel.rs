@@ -1,8 +1,11 @@
 //! System calls and netlink on the running kernel.
 
 use nicpin::cpuset::{CpuSet, NodeSet};
-use nicpin::testing::sys::{self, MemoryPolicy};
-use nicpin::testing::{BandwidthTest, ask_netdev, node_of, pages_of};
+use nicpin::machine::netdev::Netdev;
+use nicpin::read::bandwidth::BandwidthTest;
+use nicpin::read::netlink::Client;
+use nicpin::root::sys::{self, MemoryPolicy};
+use nicpin::root::sys::{node_of, pages_of};
 
 /// `EINVAL`.
 const INVALID: Option<i32> = Some(22);
@@ -63,4 +66,9 @@ pub fn a_rate_is_measured() {
     );
     assert!(rates[0].bytes_per_second > 1_000_000, "{rates:?}");
     assert_eq!(calls, [0, 0]);
+}
+
+/// The answer of the kernel's `netdev` family about an interface by its index; an error without this family.
+pub fn ask_netdev(ifindex: u32) -> std::io::Result<Netdev> {
+    Ok(Client::open()?.ask(ifindex, false))
 }

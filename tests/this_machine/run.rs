@@ -3,14 +3,15 @@
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output};
 
+use nicpin::apply::{bind, memory_policy};
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::Machine;
 use nicpin::machine::Selection;
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::plan::plan;
 use nicpin::policy::Policy;
 use nicpin::root::Root;
-use nicpin::testing::sys::{self, MemoryPolicy};
-use nicpin::testing::{Binding, BindingRequest, MemoryBinding, NodeChoice, bind, memory_policy};
+use nicpin::root::sys::{self, MemoryPolicy};
 
 use crate::support::run::{copied_binary, is_root};
 

@@ -27,7 +27,7 @@ fn with_small_run(machine: &Copy, script: &str) {
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
 
-pub fn a_full_run() {
+pub fn a_full_run_keeps_nothing_from_being_restored() {
     let machine = Copy::of("two-node");
     let before = machine.texts();
     let script =

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::cli::arguments_for;
 use crate::commands::journal::{self, Priority};
 use crate::commands::watch::{LAST_RUNS, Watching, wall};
-use crate::machine::paths::{affinity_file, shown};
-use crate::render;
-use crate::report::run::{LeftAlone, RunReport, WaitsFor, WatcherRun};
+use crate::screen;
 use crate::watch::{Child, Ended, Events, Fight, Kind};
+use nicpin::machine::paths::{affinity_file, shown};
+use nicpin::report::run::{LeftAlone, RunReport, WaitsFor, WatcherRun};
 
 impl Watching<'_> {
     /// Decides about the events during a run. Those that it may have caused itself allow one further run.
@@ -82,8 +82,8 @@ impl Watching<'_> {
 
     fn log_run(&self, run: &WatcherRun, report: &RunReport) {
         let observe = self.args.observe;
-        let cause = render::watch::cause(run);
-        let mut text = format!("{cause}: {}", render::watch::result(run, observe));
+        let cause = screen::watch::cause(run);
+        let mut text = format!("{cause}: {}", screen::watch::result(run, observe));
         if observe && run.changed > 0 {
             text.push_str("; nicpin apply would change them");
         }

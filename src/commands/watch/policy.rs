@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 use crate::cli::{Cli, WatchArgs};
 use crate::commands::inputs::{CONFIG, Purpose, read_policy};
 use crate::commands::journal::{self, Priority};
-use crate::read::topology;
-use crate::root::Root;
 use crate::watch::state::keep_policy;
+use nicpin::read::topology;
+use nicpin::root::Root;
 
 pub(super) struct ValidPolicy<'a> {
     cli: &'a Cli,

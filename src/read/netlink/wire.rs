@@ -4,7 +4,6 @@
 //! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
 //! The socket is here because it has a timeout, and because no answer, whatever is in it, may end the program.
 
-#[cfg(feature = "cli")]
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -30,7 +29,7 @@ const REQUEST: u16 = 1 | 4;
 
 /// A socket to the kernel, and where it has the `netdev` family.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     socket: OwnedFd,
     family: u16,
     sequence: u32,
@@ -38,7 +37,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Fails where there is no generic netlink, and before Linux 6.3, which has no such family.
-    pub(crate) fn open() -> io::Result<Self> {
+    pub fn open() -> io::Result<Self> {
         let mut client = Self::connect(SockProtocol::NetlinkGeneric)?;
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name(netdev::PROTONAME_CSTR);
@@ -63,8 +62,7 @@ impl Client {
     }
 
     /// The number of a multicast group of a family of generic netlink; it differs from boot to boot.
-    #[cfg(feature = "cli")]
-    pub(crate) fn group(family: &CStr, name: &CStr) -> io::Result<u32> {
+    pub fn group(family: &CStr, name: &CStr) -> io::Result<u32> {
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name(family);
         // The family of families has a fixed number, which `request` takes from 0.
@@ -82,7 +80,7 @@ impl Client {
 
     /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
     /// `threaded`: whether `/sys` reports that its NAPI is.
-    pub(crate) fn ask(&mut self, ifindex: u32, threaded: bool) -> Netdev {
+    pub fn ask(&mut self, ifindex: u32, threaded: bool) -> Netdev {
         let mut queues = netdev::Request::new().op_queue_get_dump();
         queues.encode().push_ifindex(ifindex);
         let mut napis = netdev::Request::new().op_napi_get_dump();
@@ -120,7 +118,7 @@ impl Client {
             let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC)?;
             let bytes = buffer.get(..length).ok_or_else(torn)?;
             if take(bytes, self.sequence, |payload| {
-                facts.extend(read(R::decode_reply(payload)))
+                facts.extend(read(R::decode_reply(payload)));
             })? {
                 return Ok(facts);
             }
@@ -164,7 +162,7 @@ fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<
 }
 
 /// The messages of a datagram, each with its header; an error after the last one that is whole.
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
+pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
     std::iter::from_fn(move || {
         let rest = std::mem::take(&mut bytes);
         let Some(header) = rest.first_chunk() else {

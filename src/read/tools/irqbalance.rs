@@ -3,7 +3,6 @@
 
 use crate::machine::tools::{Arguments, Irqbalance};
 use crate::read::files::glance;
-#[cfg(feature = "cli")]
 use crate::read::netlink::UNIX_SOCKETS;
 use crate::read::netlink::listening;
 use crate::read::tools::process::{self, Found, Process};
@@ -14,7 +13,7 @@ pub const SCRIPT: &str = "nicpin-irqbalance-policy";
 
 /// The files, each with the variable that it has where it names none: Debian and Ubuntu; Fedora, RHEL and SUSE;
 /// Gentoo.
-pub(crate) const FILES: [(&str, &str); 3] = [
+pub const FILES: [(&str, &str); 3] = [
     ("/etc/default/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/sysconfig/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/conf.d/irqbalance", "IRQBALANCE_OPTS"),
@@ -159,7 +158,6 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
 }
 
 /// The part of a line that is read; the rest is dropped.
-#[cfg(feature = "cli")]
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     if path == UNIX_SOCKETS {
         return Some(|line| {
@@ -186,8 +184,7 @@ pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
 }
 
 /// The policy script in a line of a capture's file.
-#[cfg(feature = "cli")]
-pub(crate) fn bare_script(line: &str) -> Option<String> {
+pub fn bare_script(line: &str) -> Option<String> {
     VARIABLES
         .into_iter()
         .find_map(|name| policy_script(line, name))

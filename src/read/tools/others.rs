@@ -162,7 +162,6 @@ fn names(root: &Root, directory: &str) -> Vec<String> {
 }
 
 /// The part of a line that is read; the rest is dropped.
-#[cfg(feature = "cli")]
 pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name == "tuned.conf" {

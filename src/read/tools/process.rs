@@ -125,7 +125,6 @@ pub(super) fn in_file(root: &Root, path: &str) -> Option<i32> {
 }
 
 /// The process that a path of /proc is about.
-#[cfg(feature = "cli")]
 fn of_path(path: &str) -> Option<(&str, &str)> {
     let (pid, file) = path.strip_prefix("/proc/")?.split_once('/')?;
     pid.parse::<u32>().ok().map(|_| (pid, file))
@@ -133,8 +132,7 @@ fn of_path(path: &str) -> Option<(&str, &str)> {
 
 /// Whether a path is about a process that is no tool's: a capture leaves it out, but for the first one, which shows that
 /// processes could be seen. `stat` returns the text of a file.
-#[cfg(feature = "cli")]
-pub(crate) fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
+pub fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
     let Some((pid, _)) = of_path(path) else {
         return false;
     };
@@ -145,7 +143,6 @@ pub(crate) fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>
 }
 
 /// What a capture keeps of a process: its id, its user ids, and its name if it is a tool's.
-#[cfg(feature = "cli")]
 pub(super) fn bare(path: &str, text: &str) -> Option<String> {
     let (pid, file) = of_path(path)?;
     if file == "status" {
@@ -169,10 +166,9 @@ pub(super) fn bare(path: &str, text: &str) -> Option<String> {
 }
 
 /// The tools that are found by their processes.
-#[cfg(feature = "cli")]
 const NAMES: [&str; 2] = ["irqbalance", "tuned"];
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

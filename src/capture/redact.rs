@@ -1,0 +1,238 @@
+//! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, and
+//! the places of a site's scripts; on request also the names that a site gives.
+//!
+//! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
+//! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
+
+mod cgroups;
+mod identity;
+mod names;
+
+use std::collections::BTreeSet;
+
+use cgroups::Cgroups;
+use identity::StandIns;
+use names::Names;
+
+use nicpin::read::tools::irqbalance;
+use nicpin::root::tree::{Entry, Tree, TreeFile, resolve};
+use nicpin::root::{FileError, Root};
+
+const NET: &str = "/sys/class/net";
+/// Where a site keeps its policy.
+const POLICY: &str = "/etc/nicpin.toml";
+/// The policy script of irqbalance in a capture.
+const SCRIPT: &str = "/left-out/policyscript";
+
+/// Files that identify a machine, by the last component of their path.
+const IDENTITY: [&str; 20] = [
+    "address",
+    "board_serial",
+    "boot_id",
+    "broadcast",
+    "chassis_serial",
+    "cmdline",
+    "domainname",
+    "hostname",
+    "ifalias",
+    "machine-id",
+    "node_desc",
+    "node_guid",
+    "phys_port_id",
+    "phys_switch_id",
+    "product_serial",
+    "product_uuid",
+    "serial",
+    "serial_number",
+    "sys_image_guid",
+    "vpd",
+];
+
+/// A tree that does not identify its machine.
+#[derive(Debug)]
+pub(super) struct Redacted {
+    pub(super) tree: Tree,
+    /// What was changed, a line each, for the user and not for the capture.
+    pub(super) changes: Vec<String>,
+}
+
+/// Removes from a tree what could identify the machine. `root` is that machine; `without_comments` gives a policy file
+/// without its comments, or `None` if it is not valid; `names`: also the names of interfaces and of the host.
+pub(super) fn redact(
+    tree: &Tree,
+    root: &Root,
+    without_comments: fn(&str) -> Option<String>,
+    names: bool,
+) -> Result<Redacted, FileError> {
+    let mut redacted = Redacted {
+        tree: Tree::default(),
+        changes: Vec::new(),
+    };
+    let moved = without_script(tree, &mut redacted.changes);
+    let tree = moved.as_ref().unwrap_or(tree);
+    let names = if names {
+        Names::of(tree, root)?
+    } else {
+        Names::default()
+    };
+    let cgroups = Cgroups::of(tree);
+    if cgroups.changes() {
+        redacted.changes.push(format!(
+            "cgroups are cgroup0001 to cgroup{:04} in the capture",
+            cgroups.len()
+        ));
+    }
+    let texts = tree.iter().flat_map(|(path, entry)| match entry {
+        Entry::Directory(_) => [path, ""],
+        Entry::Link(target) => [path, target],
+        Entry::File(file) => [path, &file.text],
+    });
+    let own: Vec<String> = addresses(root)?
+        .into_iter()
+        .map(|(_, address)| address)
+        .collect();
+    let stand_ins = StandIns::of(texts, &own);
+    for (path, entry) in tree.iter() {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
+            redacted
+                .changes
+                .push(format!("{path} is left out: it can identify the machine"));
+            continue;
+        }
+        let hidden = match entry {
+            Entry::Directory(_) => entry.without_names(),
+            Entry::Link(target) => Entry::Link(stand_ins.hide(&names.in_path(target))),
+            Entry::File(file) => {
+                let mut text = file.text.clone();
+                if path == POLICY {
+                    let bare = without_comments(&text);
+                    let Some(bare) = bare else {
+                        redacted
+                            .changes
+                            .push(format!("{path} is left out: it is not a policy"));
+                        continue;
+                    };
+                    let Some(bare) = names.in_policy(&bare) else {
+                        redacted
+                            .changes
+                            .push(format!("{path} is left out: it has patterns of names"));
+                        continue;
+                    };
+                    text = bare.into();
+                }
+                let shown = names.in_text(path, &text);
+                let hidden = stand_ins.hide(&shown);
+                if *hidden != *shown {
+                    redacted.changes.push(format!(
+                        "{path} has addresses in it; the capture has others"
+                    ));
+                }
+                let text = if *hidden == *text {
+                    text
+                } else {
+                    hidden.into()
+                };
+                Entry::File(TreeFile { text, ..*file })
+            }
+        };
+        let renamed = names.in_path(&cgroups.in_path(path));
+        let place = stand_ins.hide(&renamed);
+        if place != renamed && path.rsplit_once('/').is_some_and(|(above, _)| above == NET) {
+            let new = place.rsplit('/').next().unwrap_or_default();
+            redacted.changes.push(format!(
+                "{name} has a hardware address in its name; the capture calls it {new}, and so does its plan"
+            ));
+        }
+        redacted.tree.add(&place, hidden).map_err(|reason| {
+            root.content_error(path, format!("{reason} when renamed; fix: use --identify"))
+        })?;
+    }
+    Ok(redacted)
+}
+
+/// The hardware address of each interface that has one.
+pub(super) fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
+    let mut addresses = Vec::new();
+    for name in root.list(NET)?.unwrap_or_default() {
+        if let Some(address) = root.read_opt(&format!("{NET}/{name}/address"))?
+            && is_hardware_address(address.trim())
+        {
+            addresses.push((name, address.trim().to_owned()));
+        }
+    }
+    Ok(addresses)
+}
+
+/// Six or more pairs of hex digits.
+fn is_hardware_address(text: &str) -> bool {
+    let pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    text.split(':').count() >= 6 && text.split(':').all(pair)
+}
+
+/// The tree with irqbalance's policy script in another place, if it is in one that a site chose; what it answers to
+/// whether the script asks nicpin stays.
+fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
+    let texts = || {
+        irqbalance::FILES
+            .iter()
+            .filter_map(|(path, _)| Some((*path, tree.file(path).ok()?)))
+    };
+    let script =
+        texts().find_map(|(_, file)| file.text.lines().find_map(irqbalance::bare_script))?;
+    if script.starts_with("/usr/") {
+        return None;
+    }
+    let below = format!("{script}/{}", irqbalance::SCRIPT);
+    let is_nicpin = script.rsplit('/').next() == Some(irqbalance::SCRIPT);
+    let place = if is_nicpin {
+        format!("{SCRIPT}/{}", irqbalance::SCRIPT)
+    } else {
+        SCRIPT.to_owned()
+    };
+    // Whatever is on the way to it.
+    let on_the_way = std::cell::RefCell::new(BTreeSet::new());
+    for path in [&*script, &below] {
+        let target = resolve(path, |path| {
+            on_the_way.borrow_mut().insert(path.to_owned());
+            tree.link(path)
+        });
+        on_the_way.borrow_mut().extend(target);
+    }
+    let on_the_way = on_the_way.into_inner();
+    let mut moved = Tree::default();
+    for (path, entry) in tree.iter().filter(|(path, _)| !on_the_way.contains(*path)) {
+        let entry = match entry {
+            Entry::File(file) if texts().any(|(of, _)| of == path) => {
+                let text = file.text.replace(&script, &place);
+                Entry::File(TreeFile {
+                    text: text.into(),
+                    ..*file
+                })
+            }
+            entry => entry.without_names(),
+        };
+        // A tree with fewer entries has room for each.
+        moved.add(path, entry).ok()?;
+    }
+    for (old, new) in [
+        (script.clone(), place.clone()),
+        (below, format!("{place}/{}", irqbalance::SCRIPT)),
+    ] {
+        if let Ok(Entry::File(file)) = tree.get(&old) {
+            moved
+                .add(
+                    &new,
+                    Entry::File(TreeFile {
+                        mode: file.mode,
+                        ..TreeFile::default()
+                    }),
+                )
+                .ok()?;
+        }
+    }
+    changes.push(format!(
+        "irqbalance's policy script is {place} in the capture"
+    ));
+    Some(moved)
+}

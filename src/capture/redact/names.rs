@@ -1,0 +1,136 @@
+//! Replaces the names that a site gives its interfaces and its host: the same name everywhere, in the same order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nicpin::machine::interface::natural;
+use nicpin::read::interrupts::INTERRUPTS;
+use nicpin::root::tree::Tree;
+use nicpin::root::{FileError, Root};
+
+/// The directories that hold a file or directory for each interface, beside those named `net`.
+const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
+const NET: &str = "/sys/class/net";
+/// The kernel's `IFNAMSIZ`, without the NUL.
+const MAX_NAME: usize = 15;
+
+/// Names and what replaces them; none if names stay.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    interfaces: BTreeMap<String, String>,
+    /// The host's name, and what it begins with before the domain.
+    host: BTreeSet<String>,
+}
+
+impl Names {
+    /// Of a machine.
+    pub(super) fn of(tree: &Tree, root: &Root) -> Result<Self, FileError> {
+        let mut names = tree.list(NET).unwrap_or_default();
+        names.sort_by_key(|name| natural(name));
+        let interfaces = (0..)
+            .zip(names)
+            .map(|(number, name): (u32, _)| (name, format!("if{number}")));
+        let host = root
+            .read_opt("/proc/sys/kernel/hostname")?
+            .unwrap_or_default();
+        let host = host.trim().to_owned();
+        let short = host.split('.').next().unwrap_or_default().to_owned();
+        // A name of one or two letters is in other words, too.
+        let host = [host, short]
+            .into_iter()
+            .filter(|name| name.len() > 2)
+            .collect();
+        Ok(Self {
+            interfaces: interfaces.collect(),
+            host,
+        })
+    }
+
+    /// A path, or the target of a link.
+    pub(super) fn in_path(&self, path: &str) -> String {
+        let mut done = String::with_capacity(path.len());
+        let mut above = "";
+        for (at, name) in path.split('/').enumerate() {
+            let of_interfaces = above == "net" || BY_INTERFACE.contains(&&*done);
+            let relation = ["lower_", "upper_"]
+                .into_iter()
+                .find(|relation| name.starts_with(relation));
+            let (before, own) = name.split_at(relation.map_or(0, str::len));
+            let wanted = of_interfaces || relation.is_some();
+            let other = self.interfaces.get(own).filter(|_| wanted);
+            let shown = other.map_or_else(|| self.without_host(own), Clone::clone);
+            done = done + if at > 0 { "/" } else { "" } + before + &shown;
+            above = name;
+        }
+        done
+    }
+
+    /// The text of a file: handlers have the names of their interfaces.
+    pub(super) fn in_text(&self, path: &str, text: &str) -> String {
+        if self.interfaces.is_empty() {
+            return text.to_owned();
+        }
+        match path {
+            INTERRUPTS => {
+                let line = |line: &str| match line.rsplit_once("  ") {
+                    Some((counts, names)) => format!("{counts}  {}", self.in_words(names)),
+                    None => line.to_owned(),
+                };
+                text.split_inclusive('\n').map(line).collect()
+            }
+            _ if path.ends_with("/actions") => self.in_words(text),
+            _ if path.starts_with("/etc/") => self.without_host(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// A policy without comments; `None` if it has a pattern for names, which would match none of the others.
+    pub(super) fn in_policy(&self, policy: &str) -> Option<String> {
+        if self.interfaces.is_empty() {
+            return Some(policy.to_owned());
+        }
+        let mut done = String::new();
+        for line in policy.split_inclusive('\n') {
+            let Some((key, value)) = line.split_once('=').filter(|(key, _)| key.trim() == "name")
+            else {
+                if line.contains("name") {
+                    return None;
+                }
+                done.push_str(line);
+                continue;
+            };
+            let other = self.interfaces.get(value.trim().trim_matches('"'))?;
+            done.push_str(&format!("{key}= \"{other}\"\n"));
+        }
+        Some(done)
+    }
+
+    /// Replaces each interface that is a word, or the part of one before or after a hyphen or the like.
+    fn in_words(&self, text: &str) -> String {
+        let mut done = String::with_capacity(text.len());
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let is_start = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+            let ends = (1..=MAX_NAME.min(rest.len()))
+                .rev()
+                .filter(|&end| rest.is_char_boundary(end));
+            let named = ends.filter(|_| is_start).find_map(|end| {
+                let is_end = !rest[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
+                Some((end, self.interfaces.get(&rest[..end]).filter(|_| is_end)?))
+            });
+            let length = rest.chars().next().map_or(1, char::len_utf8);
+            let (length, shown) =
+                named.map_or((length, &rest[..length]), |(end, other)| (end, other));
+            done.push_str(shown);
+            at += length;
+        }
+        done
+    }
+
+    fn without_host(&self, text: &str) -> String {
+        self.host
+            .iter()
+            .rev()
+            .fold(text.to_owned(), |text, host| text.replace(host, "host"))
+    }
+}

@@ -1,0 +1,4 @@
+//! `nicpin draw`: a machine as a picture.
+
+pub mod picture;
+pub mod svg;

@@ -1,0 +1,348 @@
+//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, netlink's groups, and ethtool. The only module
+//! with unsafe code; it knows numbers and structures, not their use.
+#![allow(unsafe_code)]
+
+pub(crate) mod ethtool;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _};
+
+use memmap2::MmapMut;
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_ulong};
+
+use crate::cpuset::{CpuSet, MAX_CPUS, NodeSet};
+
+/// Bits of a node mask: the most nodes that a kernel can be built for (`CONFIG_NODES_SHIFT` is 10 at most).
+const NODE_BITS: u32 = 1024;
+
+/// The memory policy of a thread (`set_mempolicy(2)`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// The system's default policy, which is the same as [`MemoryPolicy::Local`].
+    Default,
+    /// The node that the thread runs on; others if it is full.
+    Local,
+    /// These nodes; others if they are full.
+    Preferred(NodeSet),
+    /// Only these nodes.
+    Bind(NodeSet),
+    /// Another policy, by its number in `linux/mempolicy.h`.
+    Other(i32, NodeSet),
+}
+
+/// Bytes of the largest page of a supported kernel.
+const PAGE: usize = 64 << 10;
+
+const MPOL_DEFAULT: c_int = 0;
+const MPOL_PREFERRED: c_int = 1;
+const MPOL_BIND: c_int = 2;
+const MPOL_LOCAL: c_int = 4;
+const MPOL_PREFERRED_MANY: c_int = 5;
+const MPOL_F_NODE: c_ulong = 1;
+const MPOL_F_ADDR: c_ulong = 2;
+const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
+
+/// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
+/// fewer; [`affinity`] returns the result.
+pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
+    set_affinity_of(0, cpus)
+}
+
+/// Restricts a thread to these CPUs, by its id; 0 is the calling thread.
+pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
+    let mask = words(cpus, MAX_CPUS);
+    let size = size_of_val(&*mask);
+    // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size, mask.as_ptr()) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+/// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
+/// let a signal end this process at that moment.
+pub fn unblock_signals(command: &mut std::process::Command) {
+    let unblock = || Ok(nix::sys::signal::SigSet::empty().thread_set_mask()?);
+    // SAFETY: it only calls sigemptyset(3) and pthread_sigmask(3), which allocate nothing and take no lock.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(command, unblock) };
+}
+
+/// Unmaps the pages of this program's file that nobody can have written: its code and constants. They stay in the page
+/// cache, from which the kernel maps each again when it is needed (`MADV_DONTNEED` in `madvise(2)`). For a process that
+/// sleeps for minutes.
+pub fn unmap_program() {
+    unsafe extern "C" fn unmap(
+        program: *mut libc::dl_phdr_info,
+        _size: usize,
+        _data: *mut libc::c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr(3) passes a valid structure, whose segments are those of a loaded file.
+        let (base, segments) = unsafe {
+            let program = &*program;
+            (
+                program.dlpi_addr,
+                std::slice::from_raw_parts(program.dlpi_phdr, program.dlpi_phnum.into()),
+            )
+        };
+        for segment in segments {
+            if segment.p_type != libc::PT_LOAD || segment.p_flags & libc::PF_W != 0 {
+                continue;
+            }
+            let (Ok(start), Ok(length)) = (
+                usize::try_from(base + segment.p_vaddr),
+                usize::try_from(segment.p_memsz),
+            ) else {
+                continue;
+            };
+            let end = (start + length) / PAGE * PAGE;
+            let start = start.next_multiple_of(PAGE);
+            // Otherwise 2 MiB may come back at once.
+            for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTNEED] {
+                // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
+                // same when they are mapped again. The first and the last page may belong to another segment, too.
+                let _ =
+                    unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), advice) };
+            }
+        }
+        1 // The program is the first one; no library.
+    }
+    // SAFETY: `unmap` takes no data, and allocates nothing.
+    unsafe { libc::dl_iterate_phdr(Some(unmap), std::ptr::null_mut()) };
+}
+
+/// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
+pub fn affinity() -> io::Result<CpuSet> {
+    let mut mask = words(&CpuSet::new(), MAX_CPUS);
+    // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            size_of_val(&*mask),
+            mask.as_mut_ptr(),
+        )
+    };
+    Errno::result(done)?;
+    Ok(set(&mask))
+}
+
+/// Sets the memory policy of the calling thread and its later children.
+pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
+    let none = NodeSet::new();
+    let (mode, nodes) = match policy {
+        MemoryPolicy::Default => (MPOL_DEFAULT, &none),
+        MemoryPolicy::Local => (MPOL_LOCAL, &none),
+        // MPOL_PREFERRED_MANY is new in 5.15.
+        MemoryPolicy::Preferred(nodes) if nodes.len() == 1 => (MPOL_PREFERRED, nodes),
+        MemoryPolicy::Preferred(nodes) => (MPOL_PREFERRED_MANY, nodes),
+        MemoryPolicy::Bind(nodes) => (MPOL_BIND, nodes),
+        MemoryPolicy::Other(mode, nodes) => (*mode, nodes),
+    };
+    let mask = words(nodes, NODE_BITS);
+    let pointer = if nodes.is_empty() {
+        std::ptr::null()
+    } else {
+        mask.as_ptr()
+    };
+    // The kernel uses one bit less than this number.
+    let bits = if nodes.is_empty() {
+        0
+    } else {
+        c_ulong::from(NODE_BITS) + 1
+    };
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them, or nothing.
+    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+/// The memory policy of the calling thread (`get_mempolicy(2)`).
+pub fn memory_policy() -> io::Result<MemoryPolicy> {
+    let (mode, nodes) = get_mempolicy(0)?;
+    Ok(match mode {
+        MPOL_DEFAULT => MemoryPolicy::Default,
+        MPOL_LOCAL => MemoryPolicy::Local,
+        // Kernels before 5.13 report a local policy like this.
+        MPOL_PREFERRED if nodes.is_empty() => MemoryPolicy::Local,
+        MPOL_PREFERRED | MPOL_PREFERRED_MANY => MemoryPolicy::Preferred(nodes),
+        MPOL_BIND => MemoryPolicy::Bind(nodes),
+        other => MemoryPolicy::Other(other, nodes),
+    })
+}
+
+/// The nodes that the calling thread's cpuset allows memory of.
+pub fn allowed_nodes() -> io::Result<NodeSet> {
+    Ok(get_mempolicy(MPOL_F_MEMS_ALLOWED)?.1)
+}
+
+fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
+    let mut mask = words(&NodeSet::new(), NODE_BITS);
+    let mut mode: c_int = 0;
+    let bits = c_ulong::from(NODE_BITS) + 1;
+    let mode_at = if flags == 0 {
+        &raw mut mode
+    } else {
+        std::ptr::null_mut()
+    };
+    // SAFETY: the kernel writes an int at `mode_at`, if anything, and at most `NODE_BITS` bits into `mask`. With these
+    // flags it looks at no address.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            mode_at,
+            mask.as_mut_ptr(),
+            bits,
+            0_u64,
+            flags,
+        )
+    };
+    Errno::result(done)?;
+    Ok((mode, set(&mask)))
+}
+
+/// Allocates and touches pages on one node and no other (`mbind(2)`).
+///
+/// The policy is set for the pages, not for a thread: an allocator may return pages of another node, and
+/// `kernel.numa_balancing` moves pages without a policy to the node that reads them.
+pub fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
+    let mut pages = MmapMut::map_anon(bytes)?;
+    let mask = words(&NodeSet::single(node), NODE_BITS);
+    let bits = c_ulong::from(NODE_BITS) + 1;
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the pages.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            pages.as_ptr(),
+            bytes,
+            MPOL_BIND,
+            mask.as_ptr(),
+            bits,
+            0_u32,
+        )
+    };
+    Errno::result(done)?;
+    // The kernel allocates the pages at the first write.
+    pages.fill(1);
+    Ok(pages)
+}
+
+/// The node of the page that holds a value.
+pub fn node_of<T>(value: &T) -> io::Result<u32> {
+    let mut node: c_int = 0;
+    let (no_mask, at) = (std::ptr::null::<c_ulong>(), std::ptr::from_ref(value));
+    let flags = MPOL_F_NODE | MPOL_F_ADDR;
+    // SAFETY: the kernel writes an int to `node`, and looks up the page of an address that is borrowed.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            no_mask,
+            0_u64,
+            at,
+            flags,
+        )
+    };
+    Errno::result(done)?;
+    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// A set in the kernel's format, an array of words.
+fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
+    let mut words = vec![0; (bits / c_ulong::BITS) as usize];
+    for number in numbers.iter().filter(|&number| number < bits) {
+        words[(number / c_ulong::BITS) as usize] |= 1 << (number % c_ulong::BITS);
+    }
+    words
+}
+
+fn set(words: &[c_ulong]) -> CpuSet {
+    let bits = (0_u32..).zip(words).flat_map(|(index, &word)| {
+        (0..c_ulong::BITS)
+            .filter(move |bit| word >> bit & 1 == 1)
+            .map(move |bit| index * c_ulong::BITS + bit)
+    });
+    bits.collect()
+}
+
+/// An entry of a POSIX ACL (`struct posix_acl_xattr_entry`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AclEntry {
+    /// Whom it is about: [`AclEntry::USER`], [`AclEntry::GROUP`], or others without an id.
+    pub(crate) tag: u16,
+    pub(crate) permissions: u16,
+    /// The user or group.
+    pub(crate) id: u32,
+}
+
+impl AclEntry {
+    pub(crate) const USER: u16 = 0x02;
+    pub(crate) const GROUP: u16 = 0x08;
+    /// The permission to write.
+    pub(crate) const WRITE: u16 = 0x02;
+}
+
+/// The POSIX ACL of an open file; empty where it has none (`include/uapi/linux/posix_acl_xattr.h`).
+pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
+    // XATTR_SIZE_MAX.
+    let mut bytes = vec![0_u8; 1 << 16];
+    let (file, name) = (file.as_fd().as_raw_fd(), c"system.posix_acl_access");
+    // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the size argument says, which
+    // are all.
+    let length =
+        unsafe { libc::fgetxattr(file, name.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    let length = match Errno::result(length) {
+        Err(Errno::ENODATA | Errno::EOPNOTSUPP) => return Ok(Vec::new()),
+        length => usize::try_from(length?).unwrap_or_default(),
+    };
+    // After a version of four bytes.
+    let (entries, _) = bytes.get(4..length).unwrap_or_default().as_chunks();
+    let entry = |&[t0, t1, p0, p1, i0, i1, i2, i3]: &[u8; 8]| AclEntry {
+        tag: u16::from_le_bytes([t0, t1]),
+        permissions: u16::from_le_bytes([p0, p1]),
+        id: u32::from_le_bytes([i0, i1, i2, i3]),
+    };
+    Ok(entries.iter().map(entry).collect())
+}
+
+/// Joins a multicast group of netlink (`NETLINK_ADD_MEMBERSHIP`): a number that an address has no bit for, if above 32.
+pub fn join_netlink_group(socket: &impl AsFd, group: u32) -> io::Result<()> {
+    let (socket, size) = (
+        socket.as_fd().as_raw_fd(),
+        libc::socklen_t::try_from(size_of::<u32>()).unwrap_or_default(),
+    );
+    let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
+    // SAFETY: the kernel reads as many bytes of `group` as the size argument says, which are all.
+    let done = unsafe { libc::setsockopt(socket, level, option, (&raw const group).cast(), size) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_survive_the_kernels_form() {
+        for list in ["", "0", "63-64", "0-1,1023", "5,64,1000"] {
+            let given = CpuSet::parse_list(list).unwrap();
+            assert_eq!(set(&words(&given, NODE_BITS)), given);
+        }
+        assert_eq!(
+            words(&CpuSet::single(5000), NODE_BITS),
+            words(&CpuSet::new(), NODE_BITS)
+        );
+    }
+
+    /// In a thread, so that no other test is bound.
+    #[test]
+    fn a_thread_is_bound_and_reports_it() {
+        let bound = std::thread::spawn(|| {
+            let cpu = CpuSet::single(affinity().unwrap().last().unwrap());
+            set_affinity(&cpu).unwrap();
+            (cpu, affinity().unwrap())
+        });
+        let (requested, got) = bound.join().unwrap();
+        assert_eq!(requested, got);
+        assert_eq!(
+            set_affinity(&CpuSet::new()).unwrap_err().raw_os_error(),
+            Some(libc::EINVAL)
+        );
+    }
+}

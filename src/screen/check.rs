@@ -1,0 +1,218 @@
+//! The result of `check` as text.
+
+use std::collections::BTreeMap;
+
+use crate::screen::note::text;
+use crate::screen::text::{columns, count, cpus, wrap};
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::Rss;
+use nicpin::machine::paths::shown;
+use nicpin::plan::{HostSummary, Write, WriteKind};
+use nicpin::report::check::{Check, CheckState, CheckedInterface, Unplannable};
+use nicpin::report::difference::{Difference, Fallback, Reason};
+
+/// Settings of a kind that are listed for an interface.
+const MOST_ALIKE: usize = 3;
+
+/// `all`: every setting.
+#[allow(clippy::too_many_lines)] // a table, or a story in one piece
+pub fn check(check: &Check, all: bool) -> String {
+    let mut out = String::new();
+    let mut reasons: BTreeMap<(&str, Reason), (usize, Option<&str>)> = BTreeMap::new();
+    let mut alike: BTreeMap<(&str, WriteKind), usize> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for Difference {
+        write,
+        reason,
+        detail,
+    } in &check.differs
+    {
+        let listed = alike.entry((&write.interface, write.kind)).or_default();
+        *listed += 1;
+        if all || *listed <= MOST_ALIKE {
+            rows.push(vec![
+                write.interface.to_string(),
+                setting(write),
+                difference(&check.host, write),
+            ]);
+        }
+        let (many, first) = reasons
+            .entry((&write.interface, *reason))
+            .or_insert((0, detail.as_deref()));
+        *many += 1;
+        *first = (*first).filter(|first| Some(*first) == detail.as_deref());
+    }
+    out.push_str(&columns(0, &rows));
+    let hidden: usize = if all {
+        0
+    } else {
+        alike.values().map(|n| n.saturating_sub(MOST_ALIKE)).sum()
+    };
+    if hidden > 0 {
+        out.push_str(&format!("+{hidden} more, -v\n"));
+    }
+    for ((interface, reason), (many, detail)) in reasons {
+        let name = if interface.is_empty() {
+            "machine"
+        } else {
+            interface
+        };
+        let found = check
+            .interfaces
+            .iter()
+            .find(|found| found.name == interface);
+        let state = found.map(|CheckedInterface { state, .. }| format!(" ({})", state.name()));
+        let detail = detail
+            .map(|detail| format!("; {detail}"))
+            .unwrap_or_default();
+        let state = state.unwrap_or_default();
+        let text = format!(
+            "{name}{state}: {}: {}: {}{detail}",
+            count(many, "setting"),
+            reason.name(),
+            meaning(reason)
+        );
+        out.push_str(&wrap("because  ", &text));
+    }
+    for Fallback {
+        path,
+        planned,
+        holds,
+    } in &check.fallbacks
+    {
+        let text = format!(
+            "{path}: {holds}, planned {planned}: the planned CPU had no free interrupt vector"
+        );
+        out.push_str(&wrap("fallback  ", &text));
+    }
+    let mut unmovable: BTreeMap<&str, CpuSet> = BTreeMap::new();
+    for vector in &check.unmovable {
+        unmovable
+            .entry(&vector.interface)
+            .or_default()
+            .insert(vector.irq);
+    }
+    for (interface, irqs) in unmovable {
+        out.push_str(&wrap(
+            "cannot be moved  ",
+            &format!("{interface}: IRQs {irqs}, which the kernel manages"),
+        ));
+    }
+    for change in &check.channels {
+        out.push_str(&wrap(
+            &format!("{}  channels, planned  ", change.interface),
+            &change.command,
+        ));
+    }
+    for Unplannable { interface, note } in &check.unknown {
+        out.push_str(&wrap(
+            "could not be determined  ",
+            &format!("{interface}: {} ({})", text(note), note.code()),
+        ));
+    }
+    for note in &check.notes {
+        out.push_str(&wrap("note  ", &text(note)));
+    }
+    for Unplannable { interface, note } in &check.left_alone {
+        out.push_str(&wrap(
+            "left alone  ",
+            &format!("{interface}: {}", text(note)),
+        ));
+    }
+    let differs = check.differs.len() + check.channels.len();
+    let worst = check
+        .state
+        .map(|worst| format!(", the worst interface is {}", worst.name()))
+        .unwrap_or_default();
+    let refused = check
+        .differs
+        .iter()
+        .all(|difference| difference.reason == Reason::KernelRefused);
+    let (word, text) = match check.verdict {
+        CheckState::Same => (
+            "same: ",
+            format!("{} as planned", count(check.same, "setting")),
+        ),
+        CheckState::Differs if differs == 0 => {
+            let unmovable = count(check.unmovable.len(), "vector");
+            (
+                "differs: ",
+                format!(
+                    "{unmovable} cannot be moved; {} as planned",
+                    count(check.same, "setting")
+                ),
+            )
+        }
+        CheckState::Differs => {
+            let fix = if refused && check.channels.is_empty() {
+                "the kernel refused what apply wrote"
+            } else {
+                "fix: nicpin apply"
+            };
+            (
+                "differs: ",
+                format!(
+                    "{differs} of {} settings{worst}; {fix}",
+                    check.same + differs
+                ),
+            )
+        }
+        CheckState::CouldNotBeDetermined => (
+            "could not be determined: ",
+            "not every requested interface can be planned".to_owned(),
+        ),
+    };
+    out + &wrap(word, &text)
+}
+
+/// The file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
+fn setting(write: &Write) -> String {
+    let parts: Vec<&str> = write.path.rsplitn(3, '/').collect();
+    match (write.kind, parts.as_slice()) {
+        (WriteKind::Vector, [file, irq, ..]) => format!("IRQ {irq} {file}"),
+        (
+            WriteKind::Rps | WriteKind::RpsFlow | WriteKind::Xps | WriteKind::XpsRxqs,
+            [file, queue, ..],
+        ) => {
+            format!("{queue} {file}")
+        }
+        _ => shown(&write.path).into_owned(),
+    }
+}
+
+/// A setting as it is and as it is planned: CPUs as lists.
+fn difference(host: &HostSummary, write: &Write) -> String {
+    let shown = |value: &str| match (CpuSet::parse_kernel_mask(value), Rss::parse(value)) {
+        (Ok(set), _) if write.kind.is_cpus() => cpus(host, &set),
+        (Ok(queues), _) if write.kind.is_mask() => format!("rx {queues}"),
+        (_, Some(table)) if write.kind == WriteKind::Rss => {
+            let queues = table.reached();
+            let evenly = if table.is_spread_over(&queues) {
+                "evenly"
+            } else {
+                "unevenly"
+            };
+            format!("flows to queues {queues} {evenly}")
+        }
+        _ => value.to_owned(),
+    };
+    format!(
+        "is {}, planned {}",
+        shown(&write.current),
+        shown(&write.value.to_string())
+    )
+}
+
+fn meaning(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NotApplied => "no apply has set it yet",
+        Reason::MovedByOther => {
+            "changed since the last apply by another program, the driver or the kernel"
+        }
+        Reason::QueueCountChanged => "the number of queues has changed since the last apply",
+        Reason::KernelRefused => "the kernel refused it at the last apply",
+        Reason::CpuOffline => "its CPU went offline",
+        Reason::IrqRecreated => "the driver has allocated its vectors again",
+        Reason::PlanChanged => "the machine or the policy has changed since the last apply",
+    }
+}

@@ -1,0 +1,66 @@
+//! The score of the current and of the planned state.
+
+use nicpin::plan::{RdmaScore, Score};
+
+type Row = (&'static str, String, String);
+
+/// The figures, now and planned. Those that can only look worse under the plan are left out: with more queues than cores
+/// siblings must share a core, and with fewer some cores have none.
+fn rows(now: &Score, planned: &Score) -> Vec<Row> {
+    let local = |score: &Score| {
+        score.local.map_or("?".to_owned(), |local| {
+            format!("{:.0}%", (local * 100.0).floor())
+        })
+    };
+    let row = |what, of: fn(&Score) -> usize| (what, of(now).to_string(), of(planned).to_string());
+    let mut rows = vec![
+        (
+            "queue vectors on the local node",
+            local(now),
+            local(planned),
+        ),
+        row("most queues on a core", |score| score.max_vectors_per_core),
+    ];
+    if planned.min_vectors_per_core > 0 {
+        rows.push(row("fewest queues on a candidate core", |score| {
+            score.min_vectors_per_core
+        }));
+    }
+    if planned.smt_collisions <= now.smt_collisions {
+        rows.push(row("cores with both threads taken", |score| {
+            score.smt_collisions
+        }));
+    }
+    rows.push(row("vectors on isolated CPUs", |score| score.on_isolated));
+    if let (Some(now), Some(planned)) = (&now.rdma, &planned.rdma) {
+        let row = |what, of: fn(&RdmaScore) -> usize| {
+            (what, of(now).to_string(), of(planned).to_string())
+        };
+        rows.push(row("RDMA vectors on the local node", |rdma| rdma.local));
+        rows.push(row("most RDMA vectors on a core", |rdma| rdma.max_per_core));
+    }
+    rows
+}
+
+/// Both scores, side by side.
+pub(crate) fn table(now: &Score, planned: &Score) -> String {
+    let mut out = format!("{:<36}{:>6}{:>9}\n", "score", "now", "planned");
+    for (what, now, planned) in rows(now, planned) {
+        out.push_str(&format!("  {what:<34}{now:>6}{planned:>9}\n"));
+    }
+    out
+}
+
+/// What the plan changes in the score, after a statement on what it changes.
+pub(crate) fn gain(now: &Score, planned: &Score) -> String {
+    let changed = rows(now, planned)
+        .into_iter()
+        .filter(|(_, now, planned)| now != planned);
+    let changed: Vec<String> = changed
+        .map(|(what, now, planned)| format!("{what} {now} to {planned}"))
+        .collect();
+    match changed.as_slice() {
+        [] => "; the score stays as it is".to_owned(),
+        changed => format!(": {}", changed.join(", ")),
+    }
+}

@@ -1,0 +1,75 @@
+//! CPUs for programs that use an interface, in the formats of taskset, numactl and DPDK.
+
+use crate::screen::text::wrap;
+use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::machine::Machine;
+use nicpin::plan::Plan;
+
+/// For each interface, the CPUs that take its interrupts and the node's other CPUs.
+pub fn plan(machine: &Machine, plan: &Plan) -> String {
+    let kept_free = machine.topology.isolated_or_nohz();
+    let mut out = String::new();
+    for interface in &plan.interfaces {
+        let node = interface
+            .node
+            .map_or("node unknown".to_owned(), |node| format!("node {node}"));
+        out.push_str(&format!("{}  {node}\n", interface.name));
+        let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<12}"), text));
+        let steered = interface
+            .rx_queues
+            .iter()
+            .filter_map(|rx| rx.rps_cpus.as_ref());
+        let steered = CpuSet::union_of(steered);
+        for (what, cpus) in [
+            ("interrupts", &interface.irq_cpus),
+            ("workers", &interface.worker_cpus),
+        ] {
+            if cpus.is_empty() {
+                line(what, "none");
+                continue;
+            }
+            line(
+                what,
+                &format!("{}  mask {}", cpus.short(), mask(cpus, plan.host.possible)),
+            );
+        }
+        let workers = &interface.worker_cpus;
+        if !workers.is_empty() {
+            for (cpus, what) in [
+                (&steered, "also take packets by RPS"),
+                (
+                    &kept_free,
+                    "are isolated or nohz_full; the node has no other CPU left",
+                ),
+            ] {
+                let cpus = cpus.intersection(workers);
+                if !cpus.is_empty() {
+                    line("note", &format!("CPUs {} {what}", cpus.short()));
+                }
+            }
+            let mut command =
+                |what: &str, text: &str| out.push_str(&format!("  {what:<12}{text}\n"));
+            command(
+                "taskset",
+                &format!("taskset -c {} COMMAND", workers.short()),
+            );
+            let memory = interface
+                .node
+                .map(|node| format!(" --membind={}", machine.memory_near(node)));
+            let memory = memory.unwrap_or_default();
+            command(
+                "numactl",
+                &format!("numactl --physcpubind={workers}{memory} COMMAND"),
+            );
+            command("dpdk", &format!("-l {workers}"));
+        }
+    }
+    out
+}
+
+/// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.
+fn mask(cpus: &CpuSet, possible: u32) -> String {
+    let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1).min(possible.max(1)));
+    cpus.to_mask(width)
+        .map_or(String::new(), |mask| format!("0x{}", mask.replace(',', "")))
+}

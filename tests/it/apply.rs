@@ -1,0 +1,498 @@
+//! Apply, check and restore on copies of shipped machines: what the files hold afterwards, and the exit codes.
+
+use std::process::{Command, Stdio};
+
+use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+
+#[test]
+fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
+    for name in FIXTURES {
+        let machine = Copy::of(name);
+        let script = machine.nicpin(&["plan", "--format", "sh"]).stdout;
+        assert_eq!(machine.nicpin(&["check", "-q"]).code, 2, "{name}");
+        let first = machine.nicpin(&["apply"]);
+        assert_eq!(
+            (first.code, first.stderr.as_str()),
+            (0, ""),
+            "{name}: {}",
+            first.stdout
+        );
+        let mut lines = 0;
+        for line in script.lines().filter_map(|line| line.strip_prefix("echo ")) {
+            let (value, path) = line.split_once("  #").unwrap().0.split_once(" > ").unwrap();
+            assert_eq!(machine.read(path), value, "{name}{path}");
+            lines += 1;
+        }
+        assert!(
+            first.stdout.contains(&format!("changed={lines} ")),
+            "{name}: {}",
+            first.stdout
+        );
+        let written = machine.snapshot();
+        let second = machine.nicpin(&["apply"]);
+        assert!(
+            second.code == 0 && second.stdout.contains("changed=0 "),
+            "{name}: {}",
+            second.stdout
+        );
+        assert_eq!(machine.snapshot(), written, "{name}");
+        let check = machine.nicpin(&["check"]);
+        assert!(
+            check.code == 0 && check.stdout.starts_with("same: "),
+            "{name}: {}",
+            check.stdout
+        );
+    }
+}
+
+#[test]
+fn restore_restores_every_setting_and_is_idempotent() {
+    for name in FIXTURES {
+        let machine = Copy::of(name);
+        let before = machine.snapshot();
+        assert_eq!(machine.nicpin(&["start"]).code, 0);
+        // Later settings do not overwrite the recorded ones.
+        let moved = machine.nicpin(&["apply", "--scope", "all", "--xps", "off"]);
+        assert_eq!(moved.code, 0, "{name}: {}{}", moved.stdout, moved.stderr);
+        let restored = machine.nicpin(&["stop"]);
+        assert_eq!(
+            (restored.code, restored.stderr.as_str()),
+            (0, ""),
+            "{name}: {}",
+            restored.stdout
+        );
+        for (path, entry) in machine.snapshot() {
+            // The kernel prints a newline at the end; a write to a tree has none.
+            let text =
+                |entry: &crate::support::tree::Entry| format!("{entry:?}").replace("\\n", "");
+            assert_eq!(text(&entry), text(&before[&path]), "{name}{path}");
+        }
+        let again = machine.nicpin(&["restore"]);
+        assert_eq!(
+            (again.code, again.stdout.as_str()),
+            (0, "nothing to restore: there is no record of an apply\n")
+        );
+    }
+}
+
+#[test]
+fn only_the_selected_interface_is_touched() {
+    let machine = Copy::of("tg3-and-ixgbe");
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "p6p1"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    let changed: Vec<String> = machine
+        .snapshot()
+        .into_iter()
+        .filter(|(path, entry)| before[path] != *entry)
+        .map(|(path, _)| path)
+        .collect();
+    assert!(!changed.is_empty());
+    for path in changed {
+        let irq = path
+            .strip_prefix("/proc/irq/")
+            .and_then(|rest| rest.split('/').next()?.parse::<u32>().ok());
+        // p6p1 has the IRQs from 53.
+        assert!(
+            path.contains("/p6p1/") || irq.is_some_and(|irq| irq >= 53),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn irq_numbers_may_change_between_apply_and_restore() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    // The driver was loaded again: IRQ 71 is now 171.
+    std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
+    let device = "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs";
+    let device = if machine.path(device).is_dir() {
+        device.to_owned()
+    } else {
+        find_dir(&machine, "0000:82:00.0/msi_irqs")
+    };
+    std::fs::rename(
+        machine.path(&format!("{device}/71")),
+        machine.path(&format!("{device}/171")),
+    )
+    .unwrap();
+    let text = machine
+        .read("/proc/interrupts")
+        .replace("\n  71:", "\n 171:");
+    machine.write("/proc/interrupts", &text);
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.read("/proc/irq/171/smp_affinity").trim(), "fff");
+}
+
+fn find_dir(machine: &Copy, end: &str) -> String {
+    let below = |path: &String| {
+        path.split_once(end)
+            .map(|(above, _)| format!("{above}{end}"))
+    };
+    machine
+        .snapshot()
+        .keys()
+        .find_map(below)
+        .unwrap_or_else(|| panic!("no {end}"))
+}
+
+#[test]
+fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let interrupts = machine.read("/proc/interrupts");
+    // eth0 goes down: its vectors have no handler, so no row.
+    let without: Vec<&str> = interrupts
+        .lines()
+        .filter(|line| !line.contains("eth0"))
+        .collect();
+    machine.write("/proc/interrupts", &(without.join("\n") + "\n"));
+    let run = machine.nicpin(&["restore"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("absent    0000:01:00.0 port 0: 5 settings; kept for the next restore"),
+        "{}",
+        run.stdout
+    );
+    assert_ne!(machine.read("/proc/irq/65/smp_affinity").trim(), "03f");
+    machine.write("/proc/interrupts", &interrupts);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.read("/proc/irq/65/smp_affinity").trim(), "03f");
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+}
+
+/// An invalid recorded setting does not count as restored.
+#[test]
+fn a_record_with_an_invalid_setting_is_refused_and_kept() {
+    for (file, first, bad, expected) in [
+        ("vector combined 0", "fff", "x", "a CPU mask"),
+        (
+            "vector combined 0",
+            "fff",
+            "1fff",
+            "a CPU mask that fits this machine",
+        ),
+        ("rx-0 rps_flow_cnt", "0", "many", "a number"),
+    ] {
+        let machine = Copy::of("two-socket-mlx4");
+        let before = machine.snapshot();
+        assert_eq!(machine.nicpin(&["apply", "eth2", "--rfs", "4096"]).code, 0);
+        let key = format!("0000:82:00.0 port 0 {file}");
+        let record = machine.read("/run/nicpin/state.json");
+        let (good, broken) = (
+            format!("\"{key}\": \"{first}\""),
+            format!("\"{key}\": \"{bad}\""),
+        );
+        assert!(record.contains(&good), "{record}");
+        machine.write(
+            "/run/nicpin/state.json",
+            &record.replacen(&good, &broken, 1),
+        );
+        let run = machine.nicpin(&["restore"]);
+        let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+        assert!(
+            said.contains(&format!(
+                "<- {bad}: recorded for {key}, but not {expected}; "
+            )),
+            "{said}"
+        );
+        assert!(said.contains(" refused=1 absent=0"), "{said}");
+        // The others are restored; with a valid setting in the record, this one is, too.
+        assert_eq!(machine.read("/proc/irq/73/smp_affinity").trim(), "fff");
+        machine.write("/run/nicpin/state.json", &record);
+        assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        for (path, entry) in machine.snapshot() {
+            let text =
+                |entry: &crate::support::tree::Entry| format!("{entry:?}").replace("\\n", "");
+            assert_eq!(text(&entry), text(&before[&path]), "{path}");
+        }
+    }
+}
+
+/// igb names its control vector after the interface, and the name follows.
+#[test]
+fn a_renamed_interface_is_restored_whole() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let renamed = machine.read("/proc/interrupts").replace("eth0", "lan0");
+    machine.write("/proc/interrupts", &renamed);
+    let link = machine.path("/sys/class/net/eth0");
+    let target = std::fs::read_link(&link).unwrap().with_file_name("lan0");
+    let device = machine.path("/sys/devices/pci0000:00/0000:00:1c.0/0000:01:00.0/net");
+    std::fs::remove_file(&link).unwrap();
+    std::fs::rename(device.join("eth0"), device.join("lan0")).unwrap();
+    std::os::unix::fs::symlink(target, machine.path("/sys/class/net/lan0")).unwrap();
+    let run = machine.nicpin(&["restore"]);
+    assert!(
+        run.code == 0 && run.stdout.contains("absent=0"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    assert!(
+        machine
+            .nicpin(&["restore"])
+            .stdout
+            .starts_with("nothing to restore")
+    );
+}
+
+#[test]
+fn the_record_is_written_before_anything_else_and_nothing_without_it() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/run/nicpin/state.json")).unwrap();
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr
+            .contains("run/nicpin/state.json: is a directory (EISDIR)"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(machine.snapshot(), before);
+}
+
+#[test]
+fn a_broken_record_stops_apply_and_restore_before_they_write() {
+    for text in [
+        "",
+        "{",
+        "{\"schema\":\"nicpin.state/9\",\"first_seen\":{}}",
+        "[]",
+    ] {
+        let machine = Copy::of("two-node");
+        std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+        machine.write("/run/nicpin/state.json", text);
+        let before = machine.snapshot();
+        for command in ["apply", "restore"] {
+            let run = machine.nicpin(&[command]);
+            assert_eq!(run.code, 1, "{text}");
+            assert!(
+                run.stderr.contains("not a record of original settings"),
+                "{}",
+                run.stderr
+            );
+            assert_eq!(run.stderr.lines().count(), 1);
+        }
+        assert_eq!(machine.snapshot(), before);
+    }
+}
+
+#[test]
+fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
+    lock.lock().unwrap();
+    machine.write("/run/nicpin/lock", "nicpin apply, process 4711\n");
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "--wait", "0"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr
+            .contains("run/nicpin/lock: locked by nicpin apply, process 4711 for more than 0 s"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(machine.snapshot(), before);
+    // Plan and check only read, and do not wait for the lock.
+    assert_eq!(
+        (
+            machine.nicpin(&["plan"]).code,
+            machine.nicpin(&["check"]).code
+        ),
+        (0, 2)
+    );
+    let waiting = Command::new(env!("CARGO_BIN_EXE_nicpin"))
+        .args(["apply", "--wait", "60", "--root"])
+        .arg(machine.path("/"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(lock);
+    assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+/// The first apply holds the lock before it has written a record.
+#[test]
+fn restore_and_confirm_wait_for_a_first_apply() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
+    lock.lock().unwrap();
+    for command in ["restore", "confirm"] {
+        let run = machine.nicpin(&[command, "--wait", "0"]);
+        assert!(
+            run.code == 1 && run.stderr.contains("run/nicpin/lock: locked by"),
+            "{command}: {run:?}"
+        );
+    }
+    // In the end there is nothing to restore.
+    drop(lock);
+    assert!(
+        machine
+            .nicpin(&["restore"])
+            .stdout
+            .starts_with("nothing to restore")
+    );
+    assert!(
+        machine
+            .nicpin(&["confirm"])
+            .stderr
+            .contains("there is nothing to confirm")
+    );
+}
+
+#[test]
+fn restore_and_confirm_leave_nothing_where_nicpin_never_ran() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+    assert!(!machine.path("/run").exists());
+}
+
+#[test]
+fn a_link_out_of_the_root_is_not_followed() {
+    let machine = Copy::of("two-node");
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("smp_affinity");
+    std::fs::write(&target, "03\n").unwrap();
+    machine.remove("/proc/irq/36/smp_affinity");
+    std::os::unix::fs::symlink(&target, machine.path("/proc/irq/36/smp_affinity")).unwrap();
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "03\n");
+    assert_eq!(machine.read("/proc/irq/37/smp_affinity"), "02");
+}
+
+#[test]
+fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/proc/irq/38/smp_affinity", 0o666);
+    machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
+    let run = machine.nicpin_as_nobody(&["apply"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let refused: Vec<&str> = run
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("refused"))
+        .collect();
+    assert_eq!(refused.len(), 1, "{}", run.stdout);
+    assert!(
+        refused[0]
+            .contains("/sys/class/net/nic0/queues/tx-1/xps_cpus <- 24: permission denied (EACCES)"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("run as root"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("refused=1 vanished=0"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
+    assert_eq!(
+        machine.read("/sys/class/net/nic0/queues/tx-2/xps_cpus"),
+        "48"
+    );
+}
+
+/// Since 6.12 the kernel takes the write bits off vectors that it manages.
+#[test]
+fn a_read_only_vector_is_managed_by_the_kernel_and_not_an_error() {
+    let machine = Copy::of("two-node");
+    machine.set_mode("/proc/irq/38/smp_affinity", 0o444);
+    let run = machine.nicpin(&["apply", "nic0"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout
+            .contains("1 of its queue vectors are managed by the kernel"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.read("/proc/irq/38/smp_affinity").trim(), "0c");
+    assert_eq!(machine.nicpin(&["check", "nic0"]).code, 0);
+}
+
+#[test]
+fn detailed_exit_codes() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["plan", "--detailed-exitcode"]).code, 2);
+    assert_eq!(machine.nicpin(&["apply", "--detailed-exitcode"]).code, 2);
+    assert_eq!(machine.nicpin(&["apply", "--detailed-exitcode"]).code, 0);
+    assert_eq!(machine.nicpin(&["plan", "--detailed-exitcode"]).code, 0);
+}
+
+#[test]
+fn json_reports() {
+    let machine = Copy::of("two-node");
+    let json = |args: &[&str]| -> serde_json::Value {
+        let run = machine.nicpin(args);
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stdout))
+    };
+    let check = json(&["check", "--format", "json"]);
+    assert_eq!(
+        (&check["schema"], &check["verdict"]),
+        (&"nicpin.check/1".into(), &"differs".into())
+    );
+    let writes = check["differs"].as_array().unwrap().len();
+    let apply = json(&["apply", "--format", "json"]);
+    assert_eq!(
+        (&apply["schema"], &apply["changed"]),
+        (&"nicpin.apply/1".into(), &writes.into())
+    );
+    assert_eq!(apply["results"][0]["outcome"], "pending");
+    assert_eq!(json(&["check", "--format", "json"])["verdict"], "same");
+    let restore = json(&["restore", "--format", "json"]);
+    assert_eq!(
+        (&restore["schema"], &restore["changed"]),
+        (&"nicpin.restore/1".into(), &writes.into())
+    );
+}
+
+#[test]
+fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stdout
+            .contains("eth2  IRQ 73 smp_affinity  is 0, planned 8\n"),
+        "{}",
+        run.stdout
+    );
+    let quiet = machine.nicpin(&["check", "--quiet"]);
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (2, "", "")
+    );
+}
+
+#[test]
+fn masks_are_compared_as_sets() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    machine.write("/proc/irq/71/smp_affinity", "00000000,00000040\n");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+#[test]
+fn the_shipped_trees_are_not_written_to() {
+    for name in FIXTURES {
+        assert!(
+            !fixture(name).join("run").exists(),
+            "{name}: apply to a copy, not to the fixture"
+        );
+    }
+    let run = nicpin(&["plan", "--root", fixture("x460").to_str().unwrap()]);
+    assert_eq!(run.code, 0);
+}

@@ -1,0 +1,588 @@
+//! Bad input: an error of one line with the path and the fix, the documented exit code, and nothing written.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use crate::support::run::{Copy, fixture, nicpin};
+use nicpin::root::Root;
+
+#[test]
+fn an_unknown_interface_names_the_nearest() {
+    let machine = Copy::of("dl980");
+    for command in ["plan", "check", "apply"] {
+        machine.fails(
+            &[command, "eth22"],
+            1,
+            &["no interface matches `eth22`", "eth2"],
+        );
+    }
+    machine.fails(&["plan", "driver:mlx4_en"], 1, &["driver:mlx5_core"]);
+    let run = machine.nicpin(&["apply", "--if-present", "eth22"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stdout.contains("no interface matches `eth22`") && run.stdout.contains("changed=0"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_malformed_selector_is_a_usage_error() {
+    let machine = Copy::of("two-node");
+    for selector in ["pci:21", "node:first", "driver:"] {
+        machine.fails(&["plan", selector], 64, &[selector, "is not a selector"]);
+    }
+}
+
+#[test]
+fn other_programs_words_point_to_commands() {
+    let machine = Copy::of("two-node");
+    for (args, command) in [
+        (&["show"][..], "status"),
+        (&["list", "nic0"], "status"),
+        (&["undo"], "restore"),
+        (&["-q", "topology"], "nodes"),
+    ] {
+        let has =
+            format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
+        machine.fails(args, 64, &[&has]);
+    }
+    let named = machine.nicpin(&["plan", "--format", "sh", "0000:21:00.0"]);
+    assert_eq!((named.code, named.stderr.as_str()), (0, ""));
+    assert_eq!(
+        named.stdout,
+        machine
+            .nicpin(&["plan", "--format", "sh", "21:00.0"])
+            .stdout
+    );
+    assert_eq!(
+        named.stdout,
+        machine
+            .nicpin(&["plan", "--format", "sh", "pci:21:00.0"])
+            .stdout
+    );
+    machine.fails(
+        &["plan", "21:00.7"],
+        1,
+        &["no interface matches `21:00.7`", "pci:0000:21:00.0"],
+    );
+}
+
+#[test]
+fn a_dry_run_is_the_plan() {
+    let machine = Copy::of("two-node");
+    let before = machine.snapshot();
+    for format in ["json", "table"] {
+        let (plan, dry) = (
+            machine.nicpin(&["plan", "--format", format, "nic0"]),
+            machine.nicpin(&["apply", "--dry-run", "--format", format, "nic0"]),
+        );
+        assert_eq!(
+            (dry.code, dry.stderr.as_str(), dry.stdout),
+            (0, "", plan.stdout),
+            "{format}"
+        );
+    }
+    assert_eq!(
+        machine
+            .nicpin(&["apply", "--dry-run", "--detailed-exitcode"])
+            .code,
+        2
+    );
+    for effect in [&["--try", "9"][..], &["--prove", "1"], &["--atomic"]] {
+        assert_eq!(
+            machine
+                .nicpin(&[&["apply", "--dry-run"], effect].concat())
+                .code,
+            64,
+            "{effect:?}"
+        );
+    }
+    let stored = machine.path("/plan.json");
+    std::fs::write(&stored, machine.nicpin(&["plan", "-j"]).stdout).unwrap();
+    let before_stored = machine.snapshot();
+    let run = machine.nicpin(&[
+        "apply",
+        "--dry-run",
+        "-j",
+        "--plan",
+        stored.to_str().unwrap(),
+    ]);
+    assert_eq!((run.code, run.stdout), (0, machine.read("/plan.json")));
+    assert_eq!(machine.snapshot(), before_stored);
+    assert_eq!(before_stored.len(), before.len() + 1);
+}
+
+#[test]
+fn an_interface_name_is_exact() {
+    let machine = Copy::of("dl980");
+    machine.fails(&["plan", "eth"], 1, &["no interface matches `eth`"]);
+    machine.fails(&["plan", "eth11"], 1, &["no interface matches `eth11`"]);
+}
+
+#[test]
+fn proc_interrupts_empty_torn_or_missing() {
+    let machine = Copy::of("two-node");
+    let whole = machine.read("/proc/interrupts");
+    machine.write("/proc/interrupts", "");
+    machine.fails(
+        &["apply"],
+        1,
+        &["/proc/interrupts: has no header line", "incomplete copy"],
+    );
+    let torn = whole.find("virtio0-input.2").unwrap() - 80;
+    machine.write("/proc/interrupts", &format!("{}\n", &whole[..torn]));
+    machine.fails(
+        &["apply"],
+        1,
+        &["/proc/interrupts: line ", "counts for 8 CPUs", "run again"],
+    );
+    machine.remove("/proc/interrupts");
+    machine.fails(
+        &["apply"],
+        1,
+        &[
+            "/proc/interrupts: no such file or directory (ENOENT)",
+            "fix: mount /proc and /sys",
+        ],
+    );
+}
+
+/// Every line ends in a newline: a truncated name could be another vector's.
+#[test]
+fn proc_interrupts_cut_at_any_byte() {
+    let machine = Copy::of("two-socket-mlx4");
+    let root = Root::open(&machine.path("/")).unwrap();
+    let whole = machine.read("/proc/interrupts");
+    let header = whole.find('\n').unwrap() + 1;
+    for cut in 0..whole.len() {
+        machine.write("/proc/interrupts", &whole[..cut]);
+        let between_rows = cut > header && whole[..cut].ends_with('\n');
+        let read = nicpin::read::machine(&root, nicpin::read::Wants::default())
+            .map_err(|error| error.to_string());
+        assert_eq!(read.is_ok(), between_rows, "{cut}: {read:?}");
+    }
+    let in_a_name = whole.find("mlx4-3@").unwrap();
+    for (cut, has) in [
+        (
+            header - 9,
+            "/proc/interrupts: ends within line 1; fix: run again",
+        ),
+        (header, "/proc/interrupts: has no row below its header"),
+        (in_a_name + 4, "/proc/interrupts: ends within line "),
+        (whole.len() - 1, "/proc/interrupts: ends within line "),
+    ] {
+        machine.write("/proc/interrupts", &whole[..cut]);
+        for command in ["plan", "apply", "check"] {
+            machine.fails(&[command], 1, &[has]);
+        }
+    }
+}
+
+#[test]
+fn a_vector_without_files_is_named() {
+    let machine = Copy::of("two-socket-mlx4");
+    machine.remove("/proc/irq/73");
+    let run = machine.nicpin(&["plan", "eth2", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let note = &plan["interfaces"][0]["notes"][0];
+    assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
+    let text = note["text"].as_str().unwrap();
+    assert!(
+        text.contains(": 73 (mlx4-3@0000:82:00.0); fix: run again"),
+        "{text}"
+    );
+    // Without any vector nothing can be proven, whether a selector is given or not.
+    for irq in [71, 72, 74, 75, 76] {
+        machine.remove(&format!("/proc/irq/{irq}"));
+    }
+    assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    for args in [&["check"][..], &["check", "eth2"], &["apply"]] {
+        let run = machine.nicpin(args);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(
+            run.stdout
+                .contains("eth2: none of its queue vectors can be read"),
+            "{args:?}: {}",
+            run.stdout
+        );
+    }
+}
+
+#[test]
+fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
+    for (gone, code) in [("/proc", "no-proc"), ("/proc/irq", "no-proc-irq")] {
+        let machine = Copy::of("two-socket-mlx4");
+        machine.remove(gone);
+        let run = machine.nicpin(&["plan", "--format", "json"]);
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((run.code, &plan["notes"][0]["code"]), (0, &code.into()));
+        let table = machine.nicpin(&["plan"]).stdout;
+        assert!(
+            table.contains(&format!(
+                "there is no {gone} below this root, so all vectors are unknown"
+            )),
+            "{table}"
+        );
+        assert!(!table.contains("has requested no queue vector"), "{table}");
+        let run = machine.nicpin(&["check"]);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(
+            run.stdout.contains("could not be determined  eth2: ") && run.stdout.contains(gone),
+            "{}",
+            run.stdout
+        );
+        assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
+        let has = [
+            &*format!("{gone}: no such file or directory (ENOENT)"),
+            "fix: mount /proc and /sys",
+        ];
+        machine.fails(&["apply"], 1, &has);
+        machine.fails(&["apply", "eth2"], 1, &has);
+    }
+}
+
+#[test]
+fn malformed_masks_and_lists() {
+    let wider = format!("{}0\n", "00000000,".repeat(2048));
+    for (path, text, has) in [
+        (
+            "/proc/irq/36/smp_affinity",
+            "zz\n",
+            "`zz` is not a CPU mask",
+        ),
+        ("/proc/irq/36/smp_affinity", "", "it is empty"),
+        (
+            "/proc/irq/36/smp_affinity",
+            ",,,\n",
+            "a group has no digits",
+        ),
+        (
+            "/proc/irq/36/smp_affinity",
+            "000000000f\n",
+            "more than eight digits",
+        ),
+        (
+            "/sys/class/net/nic0/queues/rx-0/rps_cpus",
+            &wider,
+            "wider than any kernel's",
+        ),
+        (
+            "/proc/irq/36/effective_affinity_list",
+            "0-\n",
+            "`0-` is not a CPU list",
+        ),
+        (
+            "/sys/class/net/nic0/queues/rx-0/rps_cpus",
+            "0,000000000\n",
+            "more than eight digits",
+        ),
+        (
+            "/sys/class/net/nic0/queues/tx-0/xps_cpus",
+            "0-3\n",
+            "not a hex digit",
+        ),
+        (
+            "/sys/devices/system/cpu/online",
+            "0-4294967295\n",
+            "`0-4294967295` is not a CPU list",
+        ),
+        (
+            "/sys/devices/system/cpu/online",
+            "\n",
+            "lists no online CPU",
+        ),
+        (
+            "/sys/devices/system/node/node0/distance",
+            "10 far\n",
+            "`far` is not a distance",
+        ),
+        (
+            "/sys/devices/system/cpu/isolated",
+            "x\n",
+            "is not a CPU list",
+        ),
+    ] {
+        let machine = Copy::of("two-node");
+        machine.write(path, text);
+        // The path may be named by the link that led there.
+        let file = path.rsplit('/').next().unwrap();
+        machine.fails(&["apply"], 1, &[file, has]);
+        assert_eq!(machine.nicpin(&["check", "-q"]).code, 1);
+    }
+}
+
+#[test]
+fn flow_counts_are_read_by_what_plans_or_records_them() {
+    let machine = Copy::of("two-node");
+    machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "many\n");
+    for needs in [
+        &["apply"][..],
+        &["plan", "--rfs", "off"],
+        &["check", "--rfs", "64"],
+    ] {
+        machine.fails(needs, 1, &["rps_flow_cnt", "`many` is not a number"]);
+    }
+    assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    std::fs::create_dir(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[defaults]\nrfs = 64\n");
+    machine.fails(&["plan"], 1, &["rps_flow_cnt", "`many` is not a number"]);
+}
+
+#[test]
+fn a_root_that_is_not_a_machine() {
+    let empty = tempfile::tempdir().unwrap();
+    for (root, has) in [
+        (
+            empty.path().to_str().unwrap(),
+            "sys/devices/system/cpu/online: no such file or directory (ENOENT)",
+        ),
+        ("/no/such/root", "/no/such/root: no such file or directory"),
+        (
+            env!("CARGO_BIN_EXE_nicpin"),
+            "not a capture: it is not compressed with gzip",
+        ),
+        ("/dev/null", "name a directory or a capture with --root"),
+    ] {
+        let run = nicpin(&["plan", "--root", root]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{root}");
+        assert!(
+            run.stderr.contains(has) && run.stderr.lines().count() == 1,
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+/// Dumps of topologies have /sys only; those of some programs lack the files of the CPUs.
+#[test]
+fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
+    let machine = Copy::of("two-node");
+    machine.remove("/proc");
+    let run = machine.nicpin(&["plan"]);
+    assert!(
+        run.code == 0 && run.stdout.contains("no /proc below this root"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/devices/system/cpu");
+    machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
+    let run = machine.nicpin(&["plan"]);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("machine  8 CPUs, 2 nodes"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}
+
+#[test]
+fn absent_optional_files_are_not_an_error() {
+    for path in [
+        "/sys/devices/system/cpu/possible",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/node/node1/distance",
+        "/sys/devices/system/cpu/cpu0/topology",
+        "/sys/devices/system/cpu/cpu0/cache",
+        "/proc/irq/36/effective_affinity_list",
+        "/proc/sys/net/core/rps_sock_flow_entries",
+        "/sys/class/net/nic0/queues/rx-0/rps_flow_cnt",
+        "/sys/class/net/nic0/queues/tx-0/xps_cpus",
+        "/sys/class/net/nic0/operstate",
+    ] {
+        let machine = Copy::of("two-node");
+        machine.remove(path);
+        let run = machine.nicpin(&["plan", "nic0"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{path}");
+    }
+}
+
+#[test]
+fn a_vector_or_queue_that_vanishes_leaves_the_others_to_be_planned() {
+    let machine = Copy::of("two-node");
+    machine.remove("/proc/irq/36");
+    let run = machine.nicpin(&["apply", "nic0"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
+}
+
+#[test]
+fn without_numa_files_the_machine_is_one_node() {
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/devices/system/node");
+    let run = machine.nicpin(&["plan"]);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("machine  8 CPUs, 1 node: 0 = 0-7\n"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}
+
+#[test]
+fn vectors_that_are_not_understood_are_named_and_left_alone() {
+    let machine = Copy::of("two-socket-mlx4");
+    let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
+    machine.write("/proc/interrupts", &odd);
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "eth2"]);
+    assert_eq!(run.code, 1, "asked for by name, and cannot be done");
+    assert!(
+        run.stdout
+            .contains("vector names of mlx4_en are not recognized")
+            && run.stdout.contains("acme-1@0000:82:00.0"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.snapshot(), before);
+    // Without a selector it is a note.
+    let run = machine.nicpin(&["apply"]);
+    assert!(
+        run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
+}
+
+#[test]
+fn usage_errors_exit_64_and_help_exits_0() {
+    for args in [
+        &["plan", "--format", "xml"][..],
+        &["--frobnicate"],
+        &["plan", "--scope", "near"],
+        &["plan", "--rfs", "0"],
+        &["plan", "--exclude", "3-1"],
+        &["plan", "--irq-cores", "0"],
+        &["check", "--format", "sh"],
+        &["restore", "eth0"],
+        &["apply", "--wait", "long"],
+    ] {
+        let run = nicpin(args);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (64, ""),
+            "{args:?}: {}",
+            run.stderr
+        );
+        assert!(!run.stderr.is_empty());
+    }
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["plan", "--help"],
+        &["help", "apply"],
+        &["check", "-h"],
+        &["stop", "-h"],
+    ] {
+        let run = nicpin(args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+    }
+    assert!(nicpin(&["--help"]).stdout.contains("64 usage"));
+}
+
+#[test]
+fn a_closed_pipe_is_not_an_error() {
+    let root = fixture("dl980");
+    let script = format!(
+        "'{}' plan --root '{}' | head -n 1",
+        env!("CARGO_BIN_EXE_nicpin"),
+        root.display()
+    );
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.stdout.starts_with(b"machine  128 CPUs"));
+}
+
+/// openat2(2) with `RESOLVE_IN_ROOT` fails with EAGAIN if anything is renamed while it resolves `..` in a link.
+#[test]
+fn renames_elsewhere_do_not_disturb_reading_a_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["a", "b"].map(|name| dir.path().join(name));
+    std::fs::write(&names[0], "").unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                std::fs::rename(&names[0], &names[1]).unwrap();
+                std::fs::rename(&names[1], &names[0]).unwrap();
+            }
+        });
+        let root = nicpin::root::Root::open(&fixture("dl980")).unwrap();
+        let read = (0..20_000).map(|_| root.read("/sys/class/net/eth3/dev_port"));
+        let failed = read
+            .filter_map(Result::err)
+            .map(|error| error.to_string())
+            .next();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(failed, None);
+    });
+}
+
+/// An existing file is replaced as a whole, with its permissions; a link is not followed and stays.
+#[test]
+fn files_for_output() {
+    let (machine, dir) = (Copy::of("two-node"), tempfile::tempdir().unwrap());
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (file, other, link) = (path("file.svg"), path("other"), path("link.svg"));
+    std::fs::write(&file, "before").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::hard_link(&file, &other).unwrap();
+    let draw = |args: &[&str]| machine.nicpin(&[&["draw", "-o"], args].concat());
+    let run = draw(&[&file]);
+    assert!(
+        run.code == 1
+            && run
+                .stderr
+                .contains("file exists; fix: use --force to replace it"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(draw(&[&file, "--force"]).code, 0);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg"));
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
+
+    for target in [&*other, "/dev/full", "/no/such/file"] {
+        symlink(target, &link).unwrap();
+        for args in [
+            &["draw", "-o", &link, "--force"][..],
+            &["capture", "-o", &link, "--force"],
+        ] {
+            let run = machine.nicpin(args);
+            assert!(
+                run.code == 1 && run.stderr.contains("is a symbolic link"),
+                "{target}: {}",
+                run.stderr
+            );
+        }
+        assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(target));
+        std::fs::remove_file(&link).unwrap();
+    }
+    symlink(&other, path("nicpin.8")).unwrap();
+    let run = machine.nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
+    assert!(
+        run.code == 1 && run.stderr.contains("nicpin.8: is a symbolic link"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
+    let left = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    assert!(
+        left.into_iter()
+            .all(|name| !name.to_string_lossy().ends_with(".new"))
+    );
+}

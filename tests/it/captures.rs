@@ -1,0 +1,637 @@
+//! `nicpin capture`, and `--root` on a capture: the same plan as for the machine, and nothing that identifies the
+//! machine.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use crate::support::captured::{Captured, assert_same_plans, plan};
+use crate::support::machine::{Card, MachineSpec, Port};
+use crate::support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
+use crate::support::tree::{Entry, put};
+
+#[test]
+fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
+    for name in FIXTURES {
+        let captured = Captured::of(&fixture(name));
+        assert_eq!(captured.run.stderr, "", "{name}");
+        assert_same_plans(&fixture(name), &captured.file());
+        assert_same_plans(&fixture(name), &captured.unpack());
+    }
+}
+
+#[test]
+fn check_and_selectors_work_on_a_capture() {
+    let machine = Copy::of("four-node");
+    put(&machine.path("/"), "/proc/irq/38/affinity_hint", "0020");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let captured = Captured::of(&machine.path("/"));
+    let capture = captured.file();
+    let root = capture.to_str().unwrap();
+    for args in [
+        &["check"][..],
+        &["plan", "--scope", "hint"],
+        &["plan", "node:1"],
+        &["plan", "driver:igb", "--scope", "all"],
+        &["plan", "no"],
+    ] {
+        let (of_capture, of_machine) = (
+            nicpin(&[args, &["--root", root]].concat()),
+            machine.nicpin(args),
+        );
+        assert_eq!(
+            (of_capture.code, of_capture.stdout),
+            (of_machine.code, of_machine.stdout),
+            "{args:?}"
+        );
+        assert_eq!(of_capture.stderr, of_machine.stderr, "{args:?}");
+    }
+}
+
+#[test]
+fn an_unchanged_machine_gives_the_same_bytes() {
+    let machine = Copy::of("wide");
+    let first = Captured::of(&machine.path("/")).bytes();
+    assert_eq!(first, Captured::of(&machine.path("/")).bytes());
+    // A capture of the capture, too.
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(first, Captured::of(&captured.file()).bytes());
+    // More interrupts change nothing; a moved vector does.
+    let interrupts = machine.read("/proc/interrupts");
+    assert!(interrupts.contains("          1 "), "{interrupts}");
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replace("          1 ", "    4294967 "),
+    );
+    assert_eq!(first, Captured::of(&machine.path("/")).bytes());
+    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "4096\n");
+    assert_ne!(first, Captured::of(&machine.path("/")).bytes());
+}
+
+#[test]
+fn permission_bits_and_empty_directories_are_captured() {
+    let machine = Copy::of("two-node");
+    machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    let queue = "/sys/class/net/nic0/queues/tx-3";
+    machine.remove(&format!("{queue}/xps_cpus"));
+    let captured = Captured::of(&machine.path("/"));
+    let unpacked = captured.unpack();
+    let mode = |path: &str| {
+        std::fs::metadata(unpacked.join(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(
+        (
+            mode("proc/irq/36/smp_affinity"),
+            mode("proc/irq/37/smp_affinity")
+        ),
+        (0o444, 0o644)
+    );
+    assert!(unpacked.join(queue.trim_start_matches('/')).is_dir());
+    assert_same_plans(&machine.path("/"), &captured.file());
+    assert_same_plans(&machine.path("/"), &unpacked);
+    let json = plan(&captured.file(), "json");
+    assert!(json.contains("\"movable\": false"), "{json}");
+}
+
+#[test]
+fn files_that_are_absent_are_absent_in_the_capture() {
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/class/net/nic1/speed");
+    let captured = Captured::of(&machine.path("/"));
+    assert!(!captured.unpack().join("sys/class/net/nic1/speed").exists());
+    assert_same_plans(&machine.path("/"), &captured.file());
+}
+
+#[test]
+fn the_policy_file_is_captured_without_its_comments() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir(machine.path("/etc")).unwrap();
+    let policy = "# rack 12, ask ann@example.org\n[defaults]\nexclude = \"0\" # db7\n\
+                  [[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }\n";
+    machine.write("/etc/nicpin.toml", policy);
+    let captured = Captured::of(&machine.path("/"));
+    assert_same_plans(&machine.path("/"), &captured.file());
+    for word in ["rack", "ann", "db7"] {
+        assert!(!captured.text().contains(word), "{word}");
+    }
+    machine.write("/etc/nicpin.toml", "exclude = \n# db7");
+    let captured = Captured::of(&machine.path("/"));
+    assert!(
+        captured
+            .run
+            .stderr
+            .contains("/etc/nicpin.toml is left out: it is not a policy")
+    );
+    assert!(!captured.text().contains("db7"));
+}
+
+/// A machine with every kind of identity, in the kernel's files.
+fn identified() -> Copy {
+    let machine = Copy::of("two-node");
+    let top = machine.path("/");
+    put(&top, "/sys/class/net/nic0/address", "52:54:00:ab:cd:01");
+    put(&top, "/sys/class/net/nic0/phys_port_id", "525400abcd01");
+    put(&top, "/sys/class/net/nic0/ifalias", "uplink of db7");
+    put(&top, "/sys/class/net/nic1/address", "52:54:00:ab:cd:02");
+    put(&top, "/proc/sys/kernel/hostname", "db7.example.org");
+    put(&top, "/proc/sys/kernel/osrelease", "6.12.43");
+    put(&top, "/etc/hostname", "db7.example.org");
+    put(&top, "/proc/cmdline", "ip=192.0.2.7 root=UUID=5ca1ab1e");
+    put(&top, "/sys/class/dmi/id/product_serial", "CZ1234");
+    put(&top, "/proc/net/arp", "192.0.2.1 0x1 0x2 52:54:00:ab:cd:03");
+    // Processes: one that nicpin reads about, one that it does not.
+    put(
+        &top,
+        "/proc/1/stat",
+        "1 (secretd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 0",
+    );
+    let numbers = ["7"; 49].join(" ");
+    put(
+        &top,
+        "/proc/812/stat",
+        &format!("812 (irqbalance) S {numbers}"),
+    );
+    put(&top, "/run/irqbalance/irqbalance812.sock", "");
+    machine
+}
+
+#[test]
+fn a_capture_does_not_identify_the_machine() {
+    let machine = identified();
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(captured.run.stderr, "");
+    let text = captured.text();
+    let secrets = [
+        "52:54", "525400", "db7", "example", "192.0.2", "5ca1ab1e", "CZ1234", "secretd",
+        "hostname", "dmi",
+    ];
+    for secret in secrets {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    assert!(
+        text.contains("812 (irqbalance) S 0 0 0"),
+        "irqbalance is a fact of the plan"
+    );
+    assert!(text.contains("kernel 6.12.43\n"));
+    assert_same_plans(&machine.path("/"), &captured.file());
+    assert!(plan(&captured.file(), "json").contains("irqbalance-running"));
+}
+
+#[test]
+fn identity_is_captured_on_request() {
+    let machine = identified();
+    let captured = Captured::with(&machine.path("/"), &["--identify"]);
+    let text = captured.text();
+    for expected in [
+        "host db7.example.org\n",
+        "address nic0 52:54:00:ab:cd:01\n",
+        "unix-time ",
+    ] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    assert!(
+        !text.contains("secretd"),
+        "other processes are nobody's business"
+    );
+    assert_same_plans(&machine.path("/"), &captured.file());
+}
+
+/// systemd names USB and other network interfaces after their hardware address.
+#[test]
+fn an_interface_named_after_its_address_is_renamed() {
+    let machine = Copy::of("two-node");
+    let (own, other) = ("enx525400abcd02", "enx0a0000000001");
+    let old = std::fs::canonicalize(machine.path("/sys/class/net/nic1")).unwrap();
+    std::fs::rename(&old, old.with_file_name(own)).unwrap();
+    let link = machine.path("/sys/class/net/nic1");
+    let target = std::fs::read_link(&link).unwrap().with_file_name(own);
+    symlink(target, link.with_file_name(own)).unwrap();
+    machine.remove("/sys/class/net/nic1");
+    let captured = Captured::of(&machine.path("/"));
+    let expected = format!(
+        "nicpin: {own} has a hardware address in its name; the capture calls it {other}, and so does its plan\n"
+    );
+    assert_eq!(captured.run.stderr, expected);
+    assert!(!captured.text().contains("abcd02"));
+    // The hash of the plan depends on the names.
+    let plan_of = |root: &Path| {
+        plan(root, "table")
+            .rsplit_once("\nplan ")
+            .unwrap()
+            .0
+            .to_owned()
+    };
+    assert_eq!(
+        plan_of(&captured.file()),
+        plan_of(&machine.path("/")).replace(own, other)
+    );
+    let kept = Captured::with(&machine.path("/"), &["--identify"]);
+    assert_same_plans(&machine.path("/"), &kept.file());
+}
+
+/// Drivers, buses and sites put addresses, GUIDs and names of people into names and texts.
+#[test]
+fn addresses_within_names_and_the_words_of_a_site_are_replaced() {
+    let machine = Copy::of("two-node");
+    let top = machine.path("/");
+    let interrupts = machine
+        .read("/proc/interrupts")
+        .replace("virtio0-input.0", "enx98039ba1b2c9-TxRx-1");
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replace("virtio0-input.1", "ibx98039b0300a1b2c9-2"),
+    );
+    put(
+        &top,
+        "/sys/class/net/nic1/address",
+        "00:00:10:29:fe:80:00:00:00:00:00:00:98:03:9b:03:00:a1:b2:ca",
+    );
+    let guid = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
+    let device = format!("/sys/devices/VMBUS:00/{guid}");
+    put(&top, &format!("{device}/net/eth9/operstate"), "up");
+    symlink(
+        "../../bus/vmbus",
+        machine.path(&format!("{device}/subsystem")),
+    )
+    .unwrap();
+    symlink("../..", machine.path(&format!("{device}/net/eth9/device"))).unwrap();
+    let target = format!("../..{}/net/eth9", device.trim_start_matches("/sys"));
+    symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
+    let uevent = "/sys/devices/virtual/net/wg-berlin/uevent";
+    put(
+        &top,
+        uevent,
+        "INTERFACE=wg-berlin\nDEVTYPE=wireguard\nSECRET=rack-12",
+    );
+    symlink(
+        "../../devices/virtual/net/wg-berlin",
+        machine.path("/sys/class/net/wg-berlin"),
+    )
+    .unwrap();
+    put(
+        &top,
+        "/proc/812/stat",
+        &format!("812 (irqbalance) S {}", ["7"; 49].join(" ")),
+    );
+    put(&top, "/run/irqbalance/irqbalance812.sock", "");
+    let script = "/home/ann/acme/policy";
+    put(
+        &top,
+        "/etc/default/irqbalance",
+        &format!("IRQBALANCE_ARGS=\"--policyscript={script}\" # ask jo"),
+    );
+    put(
+        &top,
+        &format!("{script}/nicpin-irqbalance-policy"),
+        "#!/bin/sh",
+    );
+    put(
+        &top,
+        "/etc/systemd/network/9.link",
+        "# ask bob\n[Link]\nIRQAffinityPolicy=spread ; bob wants it\n",
+    );
+    let captured = Captured::of(&top);
+    let text = captured.text();
+    for secret in [
+        "98039b",
+        guid,
+        "f8b3781a",
+        "rack-12",
+        "ann/",
+        "acme",
+        "ask jo",
+        "ask bob",
+        "bob wants",
+    ] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    for kept in [
+        "enx0a0000000001-TxRx-1",
+        "DEVTYPE=wireguard",
+        "/left-out/policyscript",
+        "wg-berlin",
+    ] {
+        assert!(text.contains(kept), "{kept}");
+    }
+    assert!(
+        captured
+            .run
+            .stderr
+            .contains("irqbalance's policy script is /left-out/policyscript in the capture")
+    );
+    let of = |root: &Path| plan(root, "json");
+    let hidden = of(&top)
+        .replace(guid, "0a000000-0000-0000-0000-000000000001")
+        .replace(script, "/left-out/policyscript")
+        .replace("98039ba1b2c9", "0a0000000001")
+        .replace("98039b0300a1b2c9", "0a00000000000001");
+    assert_eq!(
+        without_identity(&of(&captured.file())),
+        without_identity(&hidden)
+    );
+    // A capture of the capture has nothing more to replace.
+    assert_eq!(Captured::of(&captured.file()).bytes(), captured.bytes());
+}
+
+/// A plan without its hash, which names count in, and without the name of the host.
+fn without_identity(plan: &str) -> String {
+    plan.lines()
+        .filter(|line| !line.contains("\"hash\"") && !line.starts_with("    \"name\""))
+        .collect()
+}
+
+#[test]
+fn names_are_replaced_on_request() {
+    let machine = identified();
+    let top = machine.path("/");
+    put(
+        &top,
+        "/nicpin/ethtool/nic1/channels",
+        "max_combined 8\ncombined 4",
+    );
+    put(
+        &top,
+        "/nicpin/netlink/nic0",
+        "queue rx 0 napi 1\nnapi 1 irq 36",
+    );
+    put(
+        &top,
+        "/etc/systemd/network/db7.link",
+        "[Link]\nIRQAffinityPolicy=spread",
+    );
+    put(
+        &top,
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }",
+    );
+    let captured = Captured::with(&top, &["--redact-names"]);
+    let text = captured.text();
+    for secret in ["nic0", "nic1", "db7"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let same = |text: &str| {
+        text.replace("nic0", "if0")
+            .replace("nic1", "if1")
+            .replace("db7.link", "host.link")
+    };
+    let json = |root: &Path| without_identity(&plan(root, "json"));
+    assert_eq!(json(&captured.file()), same(&json(&top)));
+    // A pattern would match other names.
+    put(
+        &top,
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic*\" }\nset = { irq-cores = 2 }",
+    );
+    let captured = Captured::with(&top, &["--redact-names"]);
+    assert!(
+        captured
+            .run
+            .stderr
+            .contains("/etc/nicpin.toml is left out: it has patterns of names")
+    );
+    let both = nicpin(&[
+        "capture",
+        "--identify",
+        "--redact-names",
+        "--root",
+        top.to_str().unwrap(),
+    ]);
+    assert_eq!(both.code, 64);
+}
+
+#[test]
+fn a_machine_that_cannot_be_read_is_still_captured() {
+    let machine = Copy::of("two-node");
+    machine.write("/proc/irq/36/smp_affinity", "garbage\n");
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(
+        (captured.run.code, captured.run.stderr.lines().count()),
+        (1, 1),
+        "{}",
+        captured.run.stderr
+    );
+    assert!(
+        captured.run.stderr.contains("/proc/irq/36/smp_affinity"),
+        "{}",
+        captured.run.stderr
+    );
+    let file = captured.dir.path().join("machine.tar.gz");
+    let (of_capture, of_machine) = (
+        nicpin(&["plan", "--root", file.to_str().unwrap()]),
+        machine.nicpin(&["plan"]),
+    );
+    assert_eq!(of_capture.code, 1);
+    let reason = |run: &Run| {
+        run.stderr
+            .split("/proc/irq/36/smp_affinity")
+            .nth(1)
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(reason(&of_capture), reason(&of_machine));
+}
+
+#[test]
+fn unreadable_files_are_left_out_and_named_without_root() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/proc/irq/36/effective_affinity_list", 0o000);
+    // Only root may read affinity_hint.
+    for irq in [36, 37, 38] {
+        put(
+            &machine.path("/"),
+            &format!("/proc/irq/{irq}/affinity_hint"),
+            "02",
+        );
+        machine.set_mode(&format!("/proc/irq/{irq}/affinity_hint"), 0o000);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let file = dir.path().join("x.tar.gz");
+    let run = machine.nicpin_as_nobody(&["capture", "-o", file.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let expected = ["affinity_hint and 2 others are", "effective_affinity_list is"].map(|files| {
+        format!(
+            "nicpin: /proc/irq/36/{files} left out: permission denied; fix: run as root to include them\n"
+        )
+    });
+    assert_eq!(run.stderr, expected.concat());
+    let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    if !is_root() {
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
+
+/// 256 CPUs on 8 nodes with SMT, four cards of 64 queues, and the interrupts of 1,200 other things.
+#[test]
+fn the_capture_of_a_large_machine_is_small() {
+    let nodes: Vec<String> = (0..8)
+        .map(|n| {
+            format!(
+                "{}-{},{}-{}",
+                n * 16,
+                n * 16 + 15,
+                128 + n * 16,
+                143 + n * 16
+            )
+        })
+        .collect();
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let mut machine = MachineSpec::new(&nodes);
+    machine.cores = machine.groups(|cpu| cpu % 128);
+    machine.l3 = machine.groups(|cpu| cpu % 128 / 8);
+    machine.irq_digits = 4;
+    for (number, first) in [(0, 100), (1, 200), (2, 300), (3, 400)] {
+        let name = format!("ens{number}f0np0");
+        let address = format!("0000:{number}1:00.0");
+        let serving: Vec<u32> = (0..64).collect();
+        let actions = (0..64).map(|queue| format!("mlx5_comp{queue}@pci:{address}"));
+        let card = Card::new(
+            "mlx5_core",
+            &format!("pci0000:{number}0/0000:{number}0:01.0"),
+            &address,
+            number * 2,
+            "16.0 GT/s PCIe",
+            16,
+        )
+        .port(Port::new(&name, 100_000, 64, 64).channels([0, 0, 0, 64], [0, 0, 0, 64]))
+        .vectors(first, actions, &[], &serving);
+        machine.cards.push(card);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    machine.write(dir.path());
+    // The counts of a machine with a long uptime.
+    let interrupts = std::fs::read_to_string(dir.path().join("proc/interrupts")).unwrap();
+    let mut seed = 1_u32;
+    let mut other = String::new();
+    for irq in 1000..2200 {
+        other += &format!("{irq}:");
+        for _ in 0..256 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            other += &format!(" {:10}", seed >> 4);
+        }
+        other += &format!(
+            "  IR-PCI-MSIX-0000:{:02x}:00.0   {:3}-edge      nvme{}q{}\n",
+            irq % 200,
+            irq % 128,
+            irq % 24,
+            irq % 128
+        );
+    }
+    let text = interrupts.replacen(" NMI:", &(other + " NMI:"), 1);
+    assert!(text.len() > 3_000_000, "{}", text.len());
+    std::fs::write(dir.path().join("proc/interrupts"), text).unwrap();
+    let captured = Captured::of(dir.path());
+    let size = captured.bytes().len();
+    assert!(size < 250_000, "{size} bytes");
+    assert_same_plans(dir.path(), &captured.file());
+}
+
+#[test]
+fn a_capture_is_read_only() {
+    let captured = Captured::of(&fixture("two-node"));
+    let (file, before) = (captured.file(), captured.bytes());
+    for command in ["apply", "start", "restore", "stop"] {
+        let run = nicpin(&[command, "--root", file.to_str().unwrap()]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{command}");
+        let expected = format!(
+            "nicpin: {}: a capture is read-only; fix: run the command on the machine itself, or on the unpacked tree\n",
+            file.display()
+        );
+        assert_eq!(run.stderr, expected, "{command}");
+    }
+    assert_eq!(captured.bytes(), before);
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_with_force() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.tar.gz");
+    std::fs::write(&file, "mine").unwrap();
+    let root = fixture("two-node");
+    let args = [
+        "capture",
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    let run = nicpin(&args);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert_eq!(
+        run.stderr,
+        format!(
+            "nicpin: {}: file exists; fix: use --force to replace it\n",
+            file.display()
+        )
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    let run = nicpin(&[&args[..], &["--force"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(
+        run.stdout
+            .starts_with(&format!("{}: 2 interfaces, ", file.display())),
+        "{}",
+        run.stdout
+    );
+    assert_same_plans(&root, &file);
+    let run = nicpin(&[
+        "capture",
+        "--root",
+        root.to_str().unwrap(),
+        "-o",
+        "/no/such/folder/x",
+    ]);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (
+            1,
+            "nicpin: /no/such/folder/x: no such file or directory (ENOENT)\n"
+        )
+    );
+}
+
+#[test]
+fn without_a_name_it_goes_to_standard_output() {
+    let captured = Captured::of(&fixture("two-node"));
+    let root = fixture("two-node");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"))
+        .args(["capture", "--root", root.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
+    assert_eq!(output.stdout, captured.bytes());
+}
+
+/// Every file of a capture is read by the planner, so that it can be a fixture as it is.
+#[test]
+fn a_capture_holds_only_what_is_read() {
+    let machine = identified();
+    let captured = Captured::of(&machine.path("/"));
+    let unpacked = captured.unpack();
+    let root = nicpin::root::Root::open_recording(&unpacked).unwrap();
+    nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let asked = root.recorded().paths;
+    for (path, entry) in crate::support::tree::entries(&unpacked) {
+        let real = asked
+            .iter()
+            .any(|asked| *asked == path || root.canonical(asked).as_ref() == Some(&path));
+        let listed = ["/msi_irqs/", "/run/irqbalance/"]
+            .iter()
+            .any(|directory| path.contains(directory));
+        assert!(
+            real || listed || path == "/nicpin/capture",
+            "nothing reads {path}"
+        );
+        if let Entry::Link(target) = entry {
+            assert!(target.is_relative(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Changing the number of channels on request. A tree only holds ethtool's recorded answer; `tests/vm` tests on running
+//! kernels that queues are added and removed.
+
+use crate::support::run::Copy;
+use crate::support::tree::Entry;
+use nicpin::apply::{self, ApplyError, Options};
+use nicpin::machine::Selection;
+use nicpin::policy::{Policy, Settings};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+
+const ETH0: &str = "/nicpin/ethtool/eth0/channels";
+
+#[test]
+fn channels_stay_as_they_are_unless_asked() {
+    let machine = Copy::of("dl980");
+    let before = machine.read(ETH0);
+    assert!(!machine.nicpin(&["plan"]).stdout.contains("channels  "));
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert_eq!(machine.read(ETH0), before);
+}
+
+#[test]
+fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
+    let machine = Copy::of("dl980");
+    let before = machine.read(ETH0);
+    let plan = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
+    assert!(
+        plan.stdout.contains(
+            "channels  ethtool -L eth0 combined 8: a receive queue for each of 8 candidate cores"
+        ),
+        "{}",
+        plan.stdout
+    );
+    assert_eq!(
+        machine
+            .nicpin(&["check", "--channels", "auto", "eth0"])
+            .code,
+        2
+    );
+    let apply = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
+    assert_eq!(apply.code, 0, "{}{}", apply.stdout, apply.stderr);
+    assert!(
+        apply
+            .stdout
+            .contains("changed   eth0: channels set to combined 8\n"),
+        "{}",
+        apply.stdout
+    );
+    assert!(machine.read(ETH0).ends_with("combined 8\n"));
+    let again = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
+    assert!(again.stdout.contains("changed=0 "), "{}", again.stdout);
+    let restore = machine.nicpin(&["restore"]);
+    assert_eq!(restore.code, 0, "{}", restore.stdout);
+    assert!(
+        restore.stdout.contains("channels set to combined 16"),
+        "{}",
+        restore.stdout
+    );
+    assert_eq!(machine.read(ETH0), before);
+}
+
+/// With the channels the IRQ numbers change: a script would write to whatever has them then.
+#[test]
+fn a_plan_that_changes_channels_has_no_script() {
+    let machine = Copy::of("dl980");
+    let script = |channels: &str| {
+        machine.nicpin(&["plan", "--channels", channels, "eth0", "--format", "sh"])
+    };
+    let refused = script("auto");
+    assert_eq!(
+        (refused.code, refused.stdout.as_str()),
+        (64, ""),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    for part in [
+        "the channels of eth0",
+        "the IRQ numbers change",
+        "run `nicpin apply`",
+        "--channels keep",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    for same in ["keep", "16"] {
+        let script = script(same);
+        assert!(
+            script.code == 0 && script.stdout.contains("\necho "),
+            "{same}: {}",
+            script.stderr
+        );
+    }
+}
+
+/// Some drivers do not report channels while the link is down: they do not count as restored.
+#[test]
+fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
+    let machine = Copy::of("dl980");
+    let before = machine.read(ETH0);
+    assert_eq!(
+        machine
+            .nicpin(&["apply", "--channels", "auto", "eth0"])
+            .code,
+        0
+    );
+    let applied = machine.read(ETH0);
+    machine.remove(ETH0);
+    let run = machine.nicpin(&["restore"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout
+            .contains("port 0: channels; kept for the next restore\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("absent=1\n"), "{}", run.stdout);
+    machine.write(ETH0, &applied);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.read(ETH0), before);
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    // A malformed entry of the record is kept.
+    assert_eq!(
+        machine
+            .nicpin(&["apply", "--channels", "auto", "eth0"])
+            .code,
+        0
+    );
+    let record = machine.read("/run/nicpin/state.json");
+    machine.write(
+        "/run/nicpin/state.json",
+        &record.replace("max_rx", "most_rx"),
+    );
+    let run = machine.nicpin(&["restore"]);
+    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(
+        said.contains("port 0 channels, but not a number of channels; correct the record"),
+        "{said}"
+    );
+    machine.write("/run/nicpin/state.json", &record);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.read(ETH0), before);
+}
+
+#[test]
+fn a_number_of_channels_is_limited_by_the_device() {
+    let machine = Copy::of("dl980");
+    let command = |count: &str| {
+        let plan = machine.nicpin(&["plan", "--channels", count, "eth0", "--format", "json"]);
+        let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+        plan["channels"][0]["command"].as_str().map(str::to_owned)
+    };
+    assert_eq!(command("4").as_deref(), Some("ethtool -L eth0 combined 4"));
+    assert_eq!(command("16"), None, "as it is");
+    let most: u32 = machine
+        .read(ETH0)
+        .lines()
+        .find_map(|line| line.strip_prefix("max_combined "))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(
+        command("9999"),
+        Some(format!("ethtool -L eth0 combined {most}"))
+    );
+}
+
+#[test]
+fn channels_can_be_set_in_the_policy_file() {
+    let machine = Copy::of("dl980");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write(
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { driver = 'ixgbe' }\nset = { channels = 8 }\n",
+    );
+    let plan = machine.nicpin(&["plan", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let changed: Vec<&str> = plan["channels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["interface"].as_str().unwrap())
+        .collect();
+    assert_eq!(changed, ["eth0", "eth1"]);
+}
+
+#[test]
+fn channels_that_the_device_does_not_support_are_reported() {
+    let machine = Copy::of("dl980");
+    let run = |args: &[&str]| {
+        machine
+            .nicpin(&[&["plan", "eth0", "--channels"], args].concat())
+            .stdout
+    };
+    let most = "the policy requests 1000 channels; the device can have 63";
+    assert!(run(&["1000"]).contains(most), "{}", run(&["1000"]));
+    assert!(run(&["1000"]).contains("the policy requests 1000, and the device can have 63"));
+    assert!(
+        run(&["8", "--explain"])
+            .contains("  channels    ethtool -L eth0 combined 8: as the policy requests\n")
+    );
+    // A driver that answers without channels.
+    machine.write(ETH0, "");
+    let fixed = "the policy requests 8 channels; the driver does not allow another number";
+    assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
+    assert!(
+        run(&["keep"]).contains("16 queues share 8 candidate cores on node 0"),
+        "{}",
+        run(&["keep"])
+    );
+    assert!(!run(&["keep"]).contains("--channels"), "{}", run(&["keep"]));
+    // A driver without a recorded answer.
+    machine.remove(ETH0);
+    assert!(
+        run(&["8"]).contains("the driver does not report the current number"),
+        "{}",
+        run(&["8"])
+    );
+    assert!(!run(&["keep"]).contains("--channels"), "{}", run(&["keep"]));
+}
+
+#[test]
+fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
+    let machine = Copy::of("dl980");
+    machine.write(
+        ETH0,
+        "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 4\ntx 1\nother 0\ncombined 0\n",
+    );
+    let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
+    assert!(!run.stdout.contains("ethtool -L"), "{}", run.stdout);
+    machine.write(
+        ETH0,
+        "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 2\ntx 1\nother 0\ncombined 0\n",
+    );
+    let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
+    let expected =
+        "ethtool -L eth0 rx 4 tx 4: as many as the device can have, for 8 candidate cores";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+}
+
+/// In many containers the channels can be changed and nothing else: the queues would be new and badly placed.
+#[test]
+fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
+    for read_only in ["/proc/irq/", "/sys/class/net/"] {
+        let machine = Copy::of("dl980");
+        let before = machine.snapshot();
+        let root = Root::open_with_faults(
+            &machine.path("/"),
+            move |FileAccess { action, path, .. }| {
+                let refused = action == FileAction::Write && path.starts_with(read_only);
+                if refused {
+                    InjectedAnswer::Errno(Errno::EROFS as i32)
+                } else {
+                    InjectedAnswer::Done
+                }
+            },
+        );
+        let done = apply::apply(&root.unwrap(), Options::default(), |root| {
+            let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+            let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
+            let options = Settings::of([("channels", "8")]).unwrap();
+            let plan = nicpin::plan::plan(
+                &host,
+                &Policy {
+                    options,
+                    ..Policy::default()
+                },
+                &selection,
+            );
+            Ok::<_, ApplyError>((host, plan))
+        });
+        let done = done.unwrap();
+        let refused = done.channels[0].refused.as_deref().unwrap();
+        let why = format!("not changed, since {read_only}");
+        assert!(
+            refused.starts_with(&why) && refused.contains("(EROFS)"),
+            "{refused}"
+        );
+        assert_eq!(Entry::File(machine.read(ETH0)), before[ETH0], "{read_only}");
+        assert!(done.failed());
+        assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        let text = |entry: &Entry| format!("{entry:?}").replace("\\n", "");
+        let (before, now) = (before.values().map(text), machine.snapshot());
+        assert!(now.values().map(text).eq(before), "{read_only}");
+    }
+}
+
+/// The recorded answers of `ETHTOOL_GDRVINFO`, and the MTU.
+#[test]
+fn versions_of_driver_and_firmware_are_in_the_status() {
+    let machine = Copy::of("dl980");
+    let status = || -> serde_json::Value {
+        let run = machine.nicpin(&["status", "--format", "json", "eth0"]);
+        serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap()["interfaces"][0].clone()
+    };
+    let before = status();
+    for key in ["driver_version", "firmware", "mtu"] {
+        assert!(
+            before[key].is_null() && before.get(key).is_some(),
+            "{key}: {before}"
+        );
+    }
+    machine.write(
+        "/nicpin/ethtool/eth0/driver",
+        "version 6.12.0\nfirmware 22.31.1014 (MT_0000000359)\n",
+    );
+    machine.write("/sys/class/net/eth0/mtu", "9000\n");
+    let after = status();
+    let found = ["driver_version", "firmware", "mtu"].map(|key| after[key].clone());
+    assert_eq!(
+        found,
+        [
+            "6.12.0".into(),
+            "22.31.1014 (MT_0000000359)".into(),
+            serde_json::Value::from(9000)
+        ]
+    );
+    let text = machine.nicpin(&["status", "-v", "eth0"]).stdout;
+    let line = "  driver version 6.12.0, firmware 22.31.1014 (MT_0000000359), MTU 9000\n";
+    assert!(text.contains(line), "{text}");
+    machine.write("/nicpin/ethtool/eth0/driver", "version \nfirmware N/A\n");
+    assert!(status()["firmware"].is_null() && status()["driver_version"].is_null());
+}
+
+/// Where `/sys` is of another network namespace, ethtool and netlink are about another interface of the same name.
+#[test]
+fn an_interface_of_another_namespace_has_no_answers() {
+    let machine = Copy::of("dl980");
+    machine.write("/nicpin/ethtool/eth0/other-namespace", "");
+    let run = machine.nicpin(&["plan", "--channels", "2", "--format", "json", "eth0"]);
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let codes: Vec<&str> = plan["interfaces"][0]["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note["code"].as_str().unwrap())
+        .collect();
+    assert!(
+        codes.contains(&"other-namespace") && codes.contains(&"channels-unchanged"),
+        "{codes:?}"
+    );
+    assert_eq!(plan["interfaces"][0]["channels"], serde_json::Value::Null);
+}

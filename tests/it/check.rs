@@ -1,0 +1,422 @@
+//! `check` reports the reason why a setting is not as planned, and what could not be determined.
+
+use crate::support::machine::MachineSpec;
+use crate::support::run::{Copy, Run};
+use crate::support::tree::put;
+use nicpin::apply::{self, Options};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+use serde_json::Value;
+
+fn applied(name: &str) -> Copy {
+    let machine = Copy::of(name);
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    machine
+}
+
+fn json(machine: &Copy, args: &[&str]) -> Value {
+    serde_json::from_str(
+        &machine
+            .nicpin(&[&["check", "--format", "json"], args].concat())
+            .stdout,
+    )
+    .unwrap()
+}
+
+/// All differences have this reason; the table prints it once per interface.
+fn because(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> Run {
+    let check = json(machine, args);
+    assert_eq!(
+        (&check["schema"], &check["verdict"]),
+        (&"nicpin.check/1".into(), &"differs".into())
+    );
+    let differs = check["differs"].as_array().unwrap();
+    assert!(!differs.is_empty());
+    for difference in differs {
+        assert_eq!(difference["reason"], reason, "{difference}");
+        assert!(
+            difference["detail"]
+                .as_str()
+                .unwrap_or_default()
+                .contains(detail),
+            "{difference}"
+        );
+    }
+    let table = machine.nicpin(&[&["check"], args].concat());
+    let said = table
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        table.code == 2 && said.contains(reason) && said.contains(detail),
+        "{}",
+        table.stdout
+    );
+    let quiet = machine.nicpin(&[&["check", "-q"], args].concat());
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (2, "", "")
+    );
+    table
+}
+
+#[test]
+fn not_applied() {
+    because(&Copy::of("two-node"), &[], "not-applied", "");
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "nic0"]).code, 0);
+    because(&machine, &[], "not-applied", "");
+    // After a restore the settings are not applied.
+    let machine = applied("two-node");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    because(&machine, &[], "not-applied", "");
+}
+
+#[test]
+fn moved_by_another() {
+    let machine = applied("two-socket-mlx4");
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    let table = because(&machine, &[], "moved-by-other", "the last apply set 100");
+    assert!(table.stdout.contains("is 0, planned 8"), "{}", table.stdout);
+    // The record keeps what apply has set, also after another apply.
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
+    because(&machine, &[], "moved-by-other", "the last apply set ");
+}
+
+/// Who may have moved it: the tools on the machine, irqbalance with its version.
+#[test]
+fn other_tools_are_named() {
+    let machine = applied("two-socket-mlx4");
+    put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
+    let stat = "812 (irqbalance) S 1 812 812 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 100 1000000 100 \
+                18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
+    put(&machine.path("/"), "/proc/812/stat", stat);
+    std::fs::create_dir_all(machine.path("/usr/sbin")).unwrap();
+    let program = b"\x7fELF\xff\0usage\0irqbalance version 1.9.4\n\0\xfe";
+    std::fs::write(machine.path("/usr/sbin/irqbalance"), program).unwrap();
+    assert_eq!(
+        json(&machine, &[])["other_tools"],
+        serde_json::json!(["irqbalance"])
+    );
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    assert_eq!(
+        json(&machine, &[])["other_tools"],
+        serde_json::json!(["irqbalance 1.9.4"])
+    );
+    machine.remove("/usr/sbin/irqbalance");
+    assert_eq!(
+        json(&machine, &[])["other_tools"],
+        serde_json::json!(["irqbalance"])
+    );
+}
+
+/// Settings that nicpin restored were not moved by another program.
+#[test]
+fn restored_by_a_restore_or_a_trial_that_was_refused_in_part() {
+    let refused = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
+    let answer = move |FileAccess { action, path, .. }: FileAccess<'_>| match action {
+        FileAction::Write if path == refused => InjectedAnswer::Errno(Errno::EINVAL as i32),
+        _ => InjectedAnswer::Done,
+    };
+    let wait = Options::default().wait;
+    for options in [&["apply"][..], &["apply", "--try", "3600"]] {
+        let machine = Copy::of("two-node");
+        assert_eq!(machine.nicpin(options).code, 0);
+        let planned = machine.read(refused);
+        let root = Root::open_with_faults(&machine.path("/"), answer).unwrap();
+        let undone = match options.len() {
+            1 => apply::restore(&root, wait).unwrap(),
+            _ => apply::end_trial(&root, wait).unwrap(),
+        };
+        assert!(undone.unwrap().failed());
+        let table = because(&machine, &[], "not-applied", "");
+        assert!(!table.stdout.contains(refused), "{}", table.stdout);
+        // And this one was.
+        machine.write(refused, "00\n");
+        let check = json(&machine, &["nic0"]);
+        let differs = check["differs"].as_array().unwrap();
+        let of = differs
+            .iter()
+            .find(|difference| difference["path"] == refused)
+            .unwrap();
+        assert_eq!(of["reason"], "moved-by-other", "{of}");
+        machine.write(refused, &planned);
+        assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        assert!(!machine.path("/run/nicpin/state.json").exists());
+    }
+}
+
+#[test]
+fn another_number_of_queues() {
+    let machine = applied("two-node");
+    machine.remove("/sys/class/net/nic0/queues/rx-3");
+    machine.remove("/sys/class/net/nic0/queues/tx-3");
+    because(
+        &machine,
+        &["nic0"],
+        "queue-count-changed",
+        "4 rx and 4 tx queues at the last apply, 3 and 3 now",
+    );
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+}
+
+#[test]
+fn not_taken_by_the_kernel() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
+    assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 1);
+    // The record belongs to nobody, and is used only by nobody.
+    let check = machine.nicpin_as_nobody(&["check", "--format", "json"]);
+    let check: Value = serde_json::from_str(&check.stdout).unwrap();
+    assert_eq!(check["differs"].as_array().unwrap().len(), 1, "{check:#}");
+    assert_eq!(check["differs"][0]["reason"], "kernel-refused");
+    assert!(
+        check["differs"][0]["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("permission denied (EACCES)")
+    );
+}
+
+#[test]
+fn a_cpu_went_offline() {
+    let machine = applied("two-node");
+    machine.write("/sys/devices/system/cpu/online", "0-6\n");
+    let check = json(&machine, &["nic1"]);
+    let reason = |path: &str, reason: &str| {
+        let differs = check["differs"].as_array().unwrap();
+        let of = differs
+            .iter()
+            .filter(|difference| difference["path"].as_str().unwrap().contains(path));
+        assert!(
+            of.filter(|difference| difference["reason"] == reason)
+                .count()
+                > 0,
+            "{path}: {check:#}"
+        );
+    };
+    reason("smp_affinity", "cpu-offline");
+    reason("xps_cpus", "cpu-offline");
+}
+
+#[test]
+fn vectors_have_other_irqs() {
+    let machine = applied("two-socket-mlx4");
+    std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
+    let irqs = machine.path("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs");
+    std::fs::rename(irqs.join("71"), irqs.join("171")).unwrap();
+    machine.write(
+        "/proc/interrupts",
+        &machine
+            .read("/proc/interrupts")
+            .replace("\n  71:", "\n 171:"),
+    );
+    // As planned by chance: no difference.
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    machine.write("/proc/irq/171/smp_affinity", "fff\n");
+    because(&machine, &[], "irq-recreated", "was IRQ 71, is now IRQ 171");
+}
+
+#[test]
+fn another_plan_is_wanted() {
+    because(
+        &applied("two-node"),
+        &["--scope", "remote"],
+        "plan-changed",
+        "as the last apply set it",
+    );
+}
+
+#[test]
+fn what_could_not_be_determined() {
+    let machine = applied("two-socket-mlx4");
+    let interrupts = machine.read("/proc/interrupts");
+    let without: Vec<&str> = interrupts
+        .lines()
+        .filter(|line| !line.contains("eth0"))
+        .collect();
+    machine.write("/proc/interrupts", &(without.join("\n") + "\n"));
+    for irq in 64..69 {
+        let actions = format!("/sys/kernel/irq/{irq}");
+        if machine.path(&actions).exists() {
+            machine.remove(&actions);
+        }
+    }
+    let check = json(&machine, &["eth0"]);
+    assert_eq!(check["verdict"], "could-not-be-determined");
+    let unknown = &check["unknown"][0];
+    assert_eq!(
+        (&unknown["interface"], &unknown["code"]),
+        (&"eth0".into(), &"no-vectors".into())
+    );
+    let table = machine.nicpin(&["check", "eth0"]);
+    assert_eq!(table.code, 1);
+    assert!(
+        table.stdout.starts_with("could not be determined  eth0: "),
+        "{}",
+        table.stdout
+    );
+    assert!(table.stdout.contains("(no-vectors)"), "{}", table.stdout);
+    let quiet = machine.nicpin(&["check", "-q", "eth0"]);
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (1, "", "")
+    );
+    // Without a selector, absent vectors are reported only if apply had set them.
+    assert_eq!(machine.nicpin(&["check"]).code, 1);
+    machine.remove("/run/nicpin/state.json");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+/// An interface that was not selected is listed, and does not change the exit code.
+#[test]
+fn vectors_that_are_not_understood_are_listed_as_left_alone() {
+    let machine = Copy::of("two-socket-mlx4");
+    machine.write(
+        "/proc/interrupts",
+        &machine.read("/proc/interrupts").replace("mlx4-", "acme-"),
+    );
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    let line = "left alone  eth2: the vector names of mlx4_en are not recognized";
+    assert!(run.stdout.starts_with(line), "{}", run.stdout);
+    let check = json(&machine, &[]);
+    assert_eq!(
+        (&check["verdict"], &check["left_alone"][0]["interface"]),
+        (&"same".into(), &"eth2".into())
+    );
+    let quiet = machine.nicpin(&["check", "-q"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (0, ""));
+    // With a selector, its state could not be determined.
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 1);
+}
+
+/// Differences do not depend on the record. Their reasons do, and a record that others may write gives none.
+#[test]
+fn a_record_that_is_not_trusted_gives_no_reasons() {
+    let machine = applied("two-socket-mlx4");
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    machine.set_mode("/run/nicpin/state.json", 0o666);
+    because(&machine, &[], "not-applied", "");
+    machine.set_mode("/run/nicpin/state.json", 0o644);
+    machine.write("/run/nicpin/state.json", "{");
+    because(&machine, &[], "not-applied", "");
+}
+
+/// Vectors that apply has set and that are absent now are not as planned.
+#[test]
+fn the_state_of_an_interface_that_lost_its_vectors_could_not_be_determined() {
+    let machine = applied("two-socket-mlx4");
+    let kept = machine.read("/proc/interrupts");
+    let kept: Vec<&str> = kept.lines().filter(|line| !line.contains("mlx4")).collect();
+    machine.write("/proc/interrupts", &(kept.join("\n") + "\n"));
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert!(
+        run.stdout.starts_with("could not be determined  eth2: "),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.nicpin(&["check", "eth0"]).code, 0);
+}
+
+#[test]
+fn a_selector_without_an_interface_is_reported() {
+    let machine = applied("two-node");
+    let run = machine.nicpin(&["check", "--if-present", "nic0", "nic7"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(
+        run.stdout
+            .starts_with("note  no interface matches `nic7`\nsame: "),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(
+        json(&machine, &["--if-present", "nic7"])["notes"][0]["code"],
+        "not-present"
+    );
+}
+
+/// A machine of which nothing can be seen is not in the planned state; with `--if-present` that is no error.
+#[test]
+fn nothing_is_as_planned_where_nothing_is_seen() {
+    let empty = Copy::build(&MachineSpec::new(&["0-3"]));
+    let no_interfaces = "no interface has a device";
+    let without = |path: &str| {
+        let machine = Copy::of("two-node");
+        machine.remove(path);
+        machine
+    };
+    let functions = Copy::of("two-node");
+    functions.remove("/sys/class/net");
+    std::fs::create_dir(functions.path("/sys/class/net")).unwrap();
+    for (machine, missing) in [
+        (&empty, no_interfaces),
+        (&functions, no_interfaces),
+        (&without("/sys/class/net"), "/sys/class/net does not exist"),
+        (&without("/proc/irq"), "/proc/irq"),
+    ] {
+        for command in ["check", "apply"] {
+            let run = machine.nicpin(&[command]);
+            let text = run.stdout.clone() + &run.stderr;
+            assert!(
+                run.code == 1 && text.contains(missing),
+                "{command}: {} {text}",
+                run.code
+            );
+        }
+    }
+    for machine in [&empty, &functions, &without("/sys/class/net")] {
+        for command in ["check", "apply"] {
+            let run = machine.nicpin(&[command, "--if-present"]);
+            assert_eq!(
+                (run.code, run.stderr.as_str()),
+                (0, ""),
+                "{command}: {}",
+                run.stdout
+            );
+            assert!(
+                run.stdout
+                    .contains("note  no interface with a device is up"),
+                "{}",
+                run.stdout
+            );
+        }
+        // A plan of a tree without interfaces is empty, and so is its status.
+        assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    }
+}
+
+/// Vectors that the kernel does not allow to move are no differences, unless they are asked for.
+#[test]
+fn vectors_that_cannot_be_moved_are_differences_to_strict() {
+    let machine = Copy::of("two-node");
+    machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    assert_eq!(machine.nicpin(&["apply", "--strict"]).code, 1);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(
+        run.stdout
+            .starts_with("cannot be moved  nic0: IRQs 36, which the kernel manages\nsame: ")
+    );
+    let run = machine.nicpin(&["check", "--strict"]);
+    assert_eq!(run.code, 2, "{}", run.stdout);
+    assert!(
+        run.stdout.contains("\ndiffers: 1 vector cannot be moved; "),
+        "{}",
+        run.stdout
+    );
+    let strict = json(&machine, &["--strict"]);
+    assert_eq!(
+        (&strict["verdict"], &strict["unmovable"][0]["irq"]),
+        (&"differs".into(), &36.into())
+    );
+    assert_eq!(machine.nicpin(&["check", "--strict", "nic1"]).code, 0);
+}

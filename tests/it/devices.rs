@@ -1,0 +1,377 @@
+//! Devices without a list of vectors, devices without an interface, interfaces without a device, and selectors that
+//! stand
+//! for other interfaces; on trees.
+
+use crate::support::host::{codes, cpus as planned, of};
+use crate::support::machine::Port;
+use crate::support::small::{Tree, card, two_nodes, vectors};
+use crate::support::tree::{link, make_dir, put};
+
+// Devices without a list of vectors.
+
+#[test]
+fn hyper_v_channels_are_listed_and_left_alone() {
+    let tree = Tree::of(&two_nodes([]));
+    let guid = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
+    let device = format!("sys/devices/LNXSYSTM:00/ACPI0004:00/VMBUS:00/{guid}");
+    tree.add(&device, "vmbus", "hv_netvsc", "eth0", 2);
+    for (channel, cpu) in [(14, 0), (20, 5)] {
+        put(
+            tree.dir(),
+            &format!("{device}/channels/{channel}/cpu"),
+            &cpu.to_string(),
+        );
+    }
+    let plan = tree.plan(&["eth0"]);
+    let notes = &of(&plan, "eth0").notes;
+    let note = notes
+        .iter()
+        .find(|note| note.code() == "vmbus-channels")
+        .unwrap();
+    assert!(
+        nicpin::plan::note::text::text(note).contains("14 -> 0, 20 -> 5"),
+        "{note:?}"
+    );
+    let fix = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
+    assert_eq!(
+        nicpin::plan::note::text::fix(note).as_deref(),
+        Some(fix.as_str())
+    );
+    assert!(plan.writes.is_empty());
+    assert_eq!(tree.run(&["plan", "eth0"]).code, 0);
+}
+
+/// Accelerated networking: the virtual function below carries the traffic, and is planned once.
+#[test]
+fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
+    let names = [
+        "mlx5_async0@pci:0000:82:00.0",
+        "mlx5_comp0@pci:0000:82:00.0",
+        "mlx5_comp1@pci:0000:82:00.0",
+    ];
+    let tree = Tree::of(&two_nodes([card(
+        "mlx5_core",
+        Port::new("enP1s1", 50_000, 2, 2),
+        30,
+        &names,
+    )]));
+    let device = "sys/devices/VMBUS:00/f8b3781a-1e82-4818-a1c3-63d806ec15bb";
+    tree.add(device, "vmbus", "hv_netvsc", "eth0", 2);
+    link(
+        tree.dir(),
+        &format!("{device}/net/eth0/lower_enP1s1"),
+        "../../../../../class/net/enP1s1",
+    );
+    let plan = tree.plan(&["eth0", "enP1s1"]);
+    let listed: Vec<_> = plan
+        .interfaces
+        .iter()
+        .map(|i| (i.name.as_str(), i.via.join(",")))
+        .collect();
+    assert_eq!(
+        listed,
+        [("enP1s1", "eth0".to_owned()), ("eth0", String::new())]
+    );
+    assert_eq!(planned(of(&plan, "enP1s1")), ["1", "2"]);
+}
+
+#[test]
+fn xen_queues_are_found_by_the_name_of_the_device() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add("sys/devices/vif-0", "xen", "vif", "eth0", 2);
+    tree.add("sys/devices/vif-10", "xen", "vif", "ens4", 1);
+    let names = [
+        "vif0-q0-tx",
+        "vif0-q0-rx",
+        "vif0-q1-tx",
+        "vif0-q1-rx",
+        "vif10-q0-tx",
+        "vif10-q0-rx",
+    ];
+    tree.interrupts(66, "  xen-dyn    -event    ", &names);
+    let host = tree.host();
+    let of = |name: &str| vectors(host.interfaces.iter().find(|i| i.name == name).unwrap());
+    assert_eq!(
+        of("eth0"),
+        [
+            "67=rx 0 name",
+            "66=tx 0 name",
+            "69=rx 1 name",
+            "68=tx 1 name"
+        ]
+    );
+    assert_eq!(of("ens4"), ["71=rx 0 name", "70=tx 0 name"]);
+    // A tree without links.
+    std::fs::remove_file(tree.dir().join("sys/devices/vif-0/driver")).unwrap();
+    assert_eq!(tree.host().interfaces[1].driver, None);
+    put(tree.dir(), "sys/devices/vif-0/modalias", "xen:vif");
+    assert_eq!(
+        vectors(&tree.host().interfaces[1])[..2],
+        ["67=rx 0 name", "66=tx 0 name"]
+    );
+}
+
+#[test]
+fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add("sys/devices/vio/30000003", "vio", "ibmvnic", "env3", 2);
+    tree.add("sys/devices/vio/3000000", "vio", "ibmvnic", "env4", 1);
+    tree.add(
+        "sys/devices/platform/30be0000.ethernet",
+        "platform",
+        "fec",
+        "end0",
+        1,
+    );
+    tree.add(
+        "sys/devices/platform/8000000.ethernet",
+        "platform",
+        "am65-cpsw-nuss",
+        "eth0",
+        1,
+    );
+    tree.add(
+        "sys/devices/platform/1b100000.ethernet",
+        "platform",
+        "mtk_soc_eth",
+        "wan",
+        1,
+    );
+    let names = [
+        "ibmvnic-30000003-tx0",
+        "ibmvnic-30000003-tx1",
+        "ibmvnic-30000003-rx0",
+        "ibmvnic-30000003-rx1",
+        "30be0000.ethernet",
+        "8000000.ethernet-tx0",
+        "8000000.ethernet-rx0",
+        "1b100000.ethernet",
+        "1b100000.ethernet",
+        "18000000.ethernet-rx0",
+    ];
+    tree.interrupts(60, "   GICv3  48 Level    ", &names);
+    let host = tree.host();
+    let of = |name: &str| host.interfaces.iter().find(|i| i.name == name).unwrap();
+    assert_eq!(
+        vectors(of("env3")),
+        [
+            "62=rx 0 name",
+            "60=tx 0 name",
+            "63=rx 1 name",
+            "61=tx 1 name"
+        ]
+    );
+    assert!(vectors(of("env4")).is_empty());
+    assert_eq!(vectors(of("end0")), ["64=combined 0 name"]);
+    assert_eq!(vectors(of("eth0")), ["66=rx 0 name", "65=tx 0 name"]);
+    // Two devices of the same name cannot be distinguished: their vectors are named and left alone.
+    assert_eq!(
+        (of("wan").vectors.len(), of("wan").unknown_vectors.len()),
+        (0, 2)
+    );
+}
+
+#[test]
+fn interfaces_without_a_device_are_named_by_their_kind() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add_virtual("lo", &[("type", "772")]);
+    tree.add_virtual("dummy0", &[]);
+    tree.add_virtual("veth1", &[("iflink", "8")]);
+    tree.add_virtual("tap0", &[("tun_flags", "0x1002")]);
+    tree.add_virtual("vxlan0", &[("uevent", "DEVTYPE=vxlan\nINTERFACE=vxlan0")]);
+    tree.add_virtual("br0", &[("bridge/stp_state", "0")]);
+    for (name, what) in [
+        ("lo", "the loopback interface"),
+        ("dummy0", "a virtual interface (dummy or the like)"),
+        ("veth1", "a veth or a tunnel"),
+        ("tap0", "a TUN/TAP interface"),
+        ("vxlan0", "a virtual interface (vxlan)"),
+        ("br0", "a bridge without ports"),
+    ] {
+        let said = tree.refuses(name);
+        let expected = format!("`{name}` is {what}: it has no device and no vectors");
+        assert!(said.contains(&expected), "{said}");
+    }
+    assert!(tree.plan(&[]).interfaces.is_empty());
+}
+
+#[test]
+fn a_device_without_an_interface_names_its_driver() {
+    let tree = Tree::of(&two_nodes([]));
+    let functions = [
+        ("0000:3b:00.0", "vfio-pci", "0x020000"),
+        ("0000:3b:00.1", "ixgbe", "0x020000"),
+        ("0000:3b:00.2", "", "0x020700"),
+    ];
+    for (address, driver, class) in functions
+        .iter()
+        .chain(&[("0000:01:00.0", "nvme", "0x010802")])
+    {
+        let device = format!("sys/devices/pci0000:3a/{address}");
+        put(tree.dir(), &format!("{device}/class"), class);
+        if !driver.is_empty() {
+            link(
+                tree.dir(),
+                &format!("{device}/driver"),
+                &format!("../../../bus/pci/drivers/{driver}"),
+            );
+        }
+        link(
+            tree.dir(),
+            &format!("sys/bus/pci/devices/{address}"),
+            &format!("../../../devices/pci0000:3a/{address}"),
+        );
+    }
+    for (selector, expected) in [
+        (
+            "pci:0000:3b:00.0",
+            "`pci:0000:3b:00.0` is a network card bound to vfio-pci",
+        ),
+        (
+            "pci:3b:00.1",
+            "ixgbe is bound to it, but has no interface or has it in another network namespace",
+        ),
+        ("pci:3b:00.2", "no driver is bound to it"),
+        ("pci:01:00.0", "no interface matches `pci:01:00.0`"),
+    ] {
+        let said = tree.refuses(selector);
+        assert!(said.contains(expected), "{selector}: {said}");
+    }
+}
+
+// Selectors that stand for other interfaces.
+
+#[test]
+fn rdma_devices_stand_for_the_interfaces_of_their_function() {
+    let names = ["mlx5_comp0@pci:0000:82:00.0", "mlx5_comp1@pci:0000:82:00.0"];
+    let card = card("mlx5_core", Port::new("eth0", 100_000, 2, 2), 30, &names)
+        .port(Port::new("ib0", 100_000, 2, 2));
+    let tree = Tree::of(&two_nodes([card]));
+    for (name, device) in [
+        ("mlx5_0", "0000:00:02.0/0000:82:00.0"),
+        ("mlx5_1", "0000:00:02.0/0000:82:00.7"),
+    ] {
+        make_dir(tree.dir(), &format!("sys/devices/pci0000:00/{device}"));
+        link(
+            tree.dir(),
+            &format!("sys/class/infiniband/{name}/device"),
+            &format!("../../../devices/pci0000:00/{device}"),
+        );
+    }
+    make_dir(tree.dir(), "sys/class/infiniband/rxe0");
+    let plan = tree.plan(&["mlx5_0", "eth0"]);
+    let listed: Vec<_> = plan
+        .interfaces
+        .iter()
+        .map(|i| (i.name.as_str(), i.via.join(",")))
+        .collect();
+    assert_eq!(
+        listed,
+        [("eth0", "mlx5_0".to_owned()), ("ib0", "mlx5_0".to_owned())]
+    );
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2"]);
+    assert_eq!(codes(of(&plan, "ib0")), ["vectors-shared"]);
+    assert_eq!(tree.plan(&["mlx5_?"]).interfaces.len(), 2);
+    let said = tree.refuses("mlx5_1");
+    assert!(
+        said.contains("`mlx5_1` is an RDMA device on 0000:82:00.7, which has no network interface"),
+        "{said}"
+    );
+    assert!(
+        tree.refuses("rxe0")
+            .contains("`rxe0` is a software RDMA device")
+    );
+}
+
+#[test]
+fn bonds_teams_vlans_bridges_and_macvlans_stand_for_the_interfaces_below() {
+    let one = |name: &str, address: &str, first: u32| {
+        let names = [format!("{name}-TxRx-0"), format!("{name}-TxRx-1")];
+        let mut card = card(
+            "ixgbe",
+            Port::new(name, 10_000, 2, 2),
+            first,
+            &names.each_ref().map(String::as_str),
+        );
+        card.address = address.to_owned();
+        card
+    };
+    let mut machine = two_nodes([
+        one("eth0", "0000:82:00.0", 30),
+        one("eth1", "0000:82:00.1", 40),
+    ]);
+    for (upper, lowers) in [
+        ("bond0", &["eth0", "eth1"][..]),
+        ("team0", &["eth1"]),
+        ("bond0.5", &["bond0"]),
+        ("br0", &["bond0.5", "tap0"]),
+        ("macvlan0", &["eth1"]),
+        ("br1", &["tap0"]),
+    ] {
+        machine.stacked.push((
+            upper.to_owned(),
+            lowers.iter().map(|&lower| lower.to_owned()).collect(),
+        ));
+    }
+    let tree = Tree::of(&machine);
+    tree.add_virtual("tap0", &[("tun_flags", "0x1002")]);
+    for (selectors, expected) in [
+        (&["bond0"][..], &[("eth0", "bond0"), ("eth1", "bond0")][..]),
+        (&["team0"], &[("eth1", "team0")]),
+        (&["bond0.5"], &[("eth0", "bond0.5"), ("eth1", "bond0.5")]),
+        (&["br0"], &[("eth0", "br0"), ("eth1", "br0")]),
+        (&["macvlan0"], &[("eth1", "macvlan0")]),
+        (
+            &["eth0", "team0", "br0"],
+            &[("eth0", "br0"), ("eth1", "team0,br0")],
+        ),
+        (&["eth*"], &[("eth0", ""), ("eth1", "")]),
+    ] {
+        let plan = tree.plan(selectors);
+        let listed: Vec<_> = plan
+            .interfaces
+            .iter()
+            .map(|i| (i.name.as_str(), i.via.join(",")))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|&(name, via)| (name, via.to_owned()))
+            .collect();
+        assert_eq!(listed, expected, "{selectors:?}");
+    }
+    let run = tree.run(&["plan", "bond0"]);
+    let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("candidate CPUs: all of node 0 via bond0 "),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        tree.refuses("br1")
+            .contains("it is above tap0, and no interface below it has a device")
+    );
+}
+
+#[test]
+fn a_virtual_function_names_its_parent() {
+    let names = ["iavf-eth0v1-TxRx-0", "iavf-0000:82:02.0:mbx"];
+    let mut vf = card("iavf", Port::new("eth0v1", 10_000, 1, 1), 30, &names);
+    vf.address = "0000:82:02.0".to_owned();
+    let tree = Tree::of(&two_nodes([vf]));
+    let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:02.0";
+    make_dir(
+        tree.dir(),
+        "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0",
+    );
+    link(tree.dir(), &format!("{function}/physfn"), "../0000:82:00.0");
+    assert_eq!(
+        of(&tree.plan(&["eth0v1"]), "eth0v1").parent.as_deref(),
+        Some("0000:82:00.0")
+    );
+    let run = tree.run(&["plan", "eth0v1"]);
+    assert!(
+        run.stdout.contains("0000:82:02.0 (VF of 0000:82:00.0)"),
+        "{}",
+        run.stdout
+    );
+}

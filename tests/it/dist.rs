@@ -1,0 +1,254 @@
+//! The files in `dist/`, for packagers: they work with this binary.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::run::{Copy, nicpin};
+
+fn unit() -> Vec<String> {
+    lines("nicpin.service")
+}
+
+fn lines(unit: &str) -> Vec<String> {
+    let path = format!("{}/dist/systemd/{unit}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+/// With `ProtectKernelTunables=` every write to /proc/irq fails with EROFS; a unit of irqbalance had that once.
+#[test]
+fn the_unit_may_write_proc_irq_and_sees_the_interfaces() {
+    for line in unit().into_iter().chain(lines("nicpin-watch.service")) {
+        for key in [
+            "ProtectKernelTunables",
+            "PrivateNetwork",
+            "ProcSubset",
+            "ReadOnlyPaths",
+            "InaccessiblePaths",
+            "PrivateUsers",
+        ] {
+            assert!(!line.starts_with(key), "{line}");
+        }
+    }
+    for needed in [
+        "Type=oneshot",
+        "RemainAfterExit=yes",
+        "RuntimeDirectory=nicpin",
+    ] {
+        assert!(unit().iter().any(|line| line == needed), "{needed}");
+    }
+}
+
+/// `tests/vm/guest/unit.sh` starts it, and measures its exposure.
+#[test]
+fn the_unit_has_limits_and_ends() {
+    for needed in [
+        "TimeoutStartSec=",
+        "TimeoutStopSec=",
+        "MemoryMax=",
+        "TasksMax=",
+        "UMask=0077",
+        "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_NICE",
+        // Of the threads that poll queues.
+        "SystemCallFilter=sched_setaffinity",
+        "RestrictAddressFamilies=AF_NETLINK AF_UNIX",
+        "SystemCallArchitectures=native",
+        "SystemCallFilter=@system-service",
+        // A system call that the filter does not know must not kill nicpin between two writes.
+        "SystemCallErrorNumber=EPERM",
+    ] {
+        assert!(
+            unit().iter().any(|line| line.starts_with(needed)),
+            "{needed}"
+        );
+    }
+}
+
+/// What nicpin-watch.service needs, and that it is confined as nicpin.service is: the lines from `CapabilityBoundingSet=`
+/// on, but for `PrivateTmp=`, which would make it wait for all file systems.
+#[test]
+fn the_watchers_unit_is_confined_and_early() {
+    let (once, watch) = (unit(), lines("nicpin-watch.service"));
+    for needed in [
+        "Type=notify",
+        "ExecStart=/usr/bin/nicpin watch",
+        "Restart=on-failure",
+        "Before=network-pre.target",
+        "DefaultDependencies=no",
+        "Conflicts=nicpin.service",
+        "RuntimeDirectoryPreserve=yes",
+        // Its own /proc, which `ProtectControlGroups=` brings, shows inotify no write of others.
+        "BindPaths=/proc/irq",
+    ] {
+        assert!(watch.iter().any(|line| line == needed), "{needed}");
+    }
+    assert!(
+        once.iter()
+            .any(|line| line == "Conflicts=nicpin-watch.service")
+    );
+    assert!(
+        !watch.iter().any(|line| line.starts_with("ExecStop")),
+        "the end of the watcher restores nothing"
+    );
+    let confined = |lines: &[String]| -> Vec<String> {
+        let from = lines
+            .iter()
+            .position(|line| line.starts_with("CapabilityBoundingSet="))
+            .unwrap();
+        let to = lines.iter().position(|line| line == "[Install]").unwrap();
+        lines[from..to]
+            .iter()
+            .filter(|line| *line != "PrivateTmp=yes")
+            .cloned()
+            .collect()
+    };
+    assert_eq!(confined(&watch), confined(&once));
+}
+
+#[test]
+fn the_units_commands_apply_and_restore() {
+    let machine = Copy::of("two-node");
+    let before = machine.read("/proc/irq/36/smp_affinity");
+    for (key, expected) in [("ExecStart=", "02"), ("ExecStop=", before.trim())] {
+        let unit = unit();
+        let command = unit.iter().find_map(|line| line.strip_prefix(key)).unwrap();
+        let args: Vec<&str> = command
+            .strip_prefix("/usr/bin/nicpin ")
+            .unwrap()
+            .split(' ')
+            .collect();
+        assert_eq!(machine.nicpin(&args).code, 0, "{command}");
+        assert_eq!(
+            machine.read("/proc/irq/36/smp_affinity").trim(),
+            expected,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn units_name_pages_that_exist() {
+    let pages = tempfile::tempdir().unwrap();
+    assert_eq!(
+        nicpin(&["man", "--into", pages.path().to_str().unwrap()]).code,
+        0
+    );
+    let mut named = 0;
+    for unit in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/dist/systemd")).unwrap() {
+        let unit = std::fs::read_to_string(unit.unwrap().path()).unwrap();
+        let documents = unit
+            .lines()
+            .filter_map(|line| line.strip_prefix("Documentation="));
+        for page in documents
+            .flat_map(str::split_whitespace)
+            .filter_map(|word| word.strip_prefix("man:nicpin"))
+        {
+            let file = format!("nicpin{}", page.replace('(', ".").replace(')', ""));
+            assert!(
+                file == "nicpin.toml.5" || pages.path().join(&file).exists(),
+                "there is no {file}"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 0);
+}
+
+/// irqbalance runs the script with `exec SCRIPT DEVICE IRQ` in a shell; exit code 1 means no policy.
+#[test]
+fn irqbalances_policy_script_asks_nicpin() {
+    let machine = Copy::of("two-node");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/dist/irqbalance/nicpin-irqbalance-policy"
+    );
+    let nicpin = machine.path("/nicpin-here");
+    let root = machine.path("/");
+    let wrapper = format!(
+        "#!/bin/sh\nexec {} \"$@\" --root {}\n",
+        env!("CARGO_BIN_EXE_nicpin"),
+        root.display()
+    );
+    let script = std::fs::read_to_string(path).unwrap();
+    assert!(script.contains("/usr/bin/nicpin "), "{script}");
+    machine.write("/nicpin-here", &wrapper);
+    machine.write(
+        "/policy",
+        &script.replace("/usr/bin/nicpin", &format!("sh {}", nicpin.display())),
+    );
+    let ask = |irq: &str| {
+        let command = format!("exec sh {} /sys {irq}", machine.path("/policy").display());
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    // An IRQ of a queue, a control vector, a machine that cannot be read, and no IRQ: irqbalance takes 2 and more as
+    // errors.
+    assert_eq!(ask("36"), (Some(0), "ban=true\n".to_owned()));
+    assert_eq!(ask("35"), (Some(1), String::new()));
+    assert_eq!(ask("x"), (Some(64), String::new()));
+    machine.write("/proc/interrupts", "");
+    assert_eq!(ask("36"), (Some(1), String::new()));
+    assert_eq!(
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777,
+        0o755
+    );
+}
+
+/// `SNAPSHOTS=overwrite cargo test --test dist` rewrites it.
+#[test]
+fn the_example_policy_is_made_from_the_table_of_settings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
+    let example = nicpin::policy::example::example();
+    if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
+        std::fs::write(path, &example).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), example);
+}
+
+/// As shipped, the example changes nothing; without its comment signs, every line is valid.
+#[test]
+fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
+    let machine = Copy::of("dl980");
+    let plain = machine.nicpin(&["plan"]);
+    let with_example = machine.nicpin(&["plan", "--config", path]);
+    assert_eq!((with_example.code, with_example.stderr.as_str()), (0, ""));
+    assert_eq!(plain.stdout, with_example.stdout);
+    let text = std::fs::read_to_string(path).unwrap();
+    let setting = |line: &str| {
+        let rest = line.strip_prefix("# ")?;
+        let begins = rest.starts_with("[[rule]]")
+            || rest
+                .split_once(" = ")
+                .is_some_and(|(key, _)| !key.contains(' '));
+        begins.then(|| rest.to_owned())
+    };
+    let all: Vec<String> = text
+        .lines()
+        .map(|line| setting(line).unwrap_or_else(|| line.to_owned()))
+        .collect();
+    machine.write("/all.toml", &(all.join("\n") + "\n"));
+    let run = machine.nicpin(&[
+        "plan",
+        "--config",
+        machine.path("/all.toml").to_str().unwrap(),
+        "eth3",
+    ]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(
+        all.iter()
+            .filter(|line| line.starts_with("[[rule]]"))
+            .count(),
+        3
+    );
+    let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("by rule 1"), "{}", run.stdout);
+}

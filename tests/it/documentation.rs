@@ -1,0 +1,407 @@
+//! README.md, SECURITY.md and the pages in `docs/`: what they name exists, and their command lines are valid.
+
+mod page;
+mod shell;
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+
+use self::page::Page;
+use self::shell::commands;
+use crate::cli::Cli;
+use crate::support::run::{Copy, Run, fixture, nicpin};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
+use nicpin::policy::Policy;
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// README.md, SECURITY.md and `docs/*.md`.
+fn pages() -> Vec<Page> {
+    let docs = glob::glob(repository().join("docs/*.md").to_str().unwrap()).unwrap();
+    let top = ["README.md", "SECURITY.md"].map(|name| repository().join(name));
+    top.into_iter()
+        .chain(docs.map(Result::unwrap))
+        .map(|path| read(&path))
+        .collect()
+}
+
+fn read(path: &Path) -> Page {
+    Page {
+        path: path.to_owned(),
+        text: std::fs::read_to_string(path).unwrap(),
+    }
+}
+
+/// Links to files and headings that do not exist.
+fn broken_links(page: &Page) -> Vec<String> {
+    let broken = |link: &&str| {
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        let path = if file.is_empty() {
+            page.path.clone()
+        } else {
+            page.path.with_file_name(file)
+        };
+        let has = |path: &Path| {
+            heading.is_empty() || read(path).headings().iter().any(|one| one == heading)
+        };
+        !(path.exists() && has(&path))
+    };
+    let links = page
+        .links()
+        .into_iter()
+        .filter(|link| !link.contains("://"));
+    links
+        .filter(broken)
+        .map(|link| page.said(&format!("the link {link} leads nowhere")))
+        .collect()
+}
+
+/// Paths in the repository that do not exist.
+fn absent_paths(page: &Page) -> Vec<String> {
+    let is_absent = |path: &&str| {
+        let pattern = repository().join(path);
+        glob::glob(pattern.to_str().unwrap())
+            .unwrap()
+            .next()
+            .is_none()
+    };
+    page.paths()
+        .into_iter()
+        .filter(is_absent)
+        .map(|path| page.said(&format!("there is no {path}")))
+        .collect()
+}
+
+/// Tests that a table names and that do not exist.
+fn absent_tests(page: &Page) -> Vec<String> {
+    let sources = glob::glob(repository().join("tests/**/*.rs").to_str().unwrap()).unwrap();
+    let sources: Vec<String> = sources
+        .map(|path| std::fs::read_to_string(path.unwrap()).unwrap())
+        .collect();
+    let is_absent = |name: &&str| {
+        !sources
+            .iter()
+            .any(|text| text.contains(&format!("fn {name}(")))
+    };
+    page.tests()
+        .into_iter()
+        .filter(is_absent)
+        .map(|name| page.said(&format!("there is no test {name}")))
+        .collect()
+}
+
+/// Policies that nicpin does not accept.
+fn wrong_policies(page: &Page) -> Vec<String> {
+    let said = |text: &String| {
+        Policy::parse(text)
+            .err()
+            .map(|error| page.said(&format!("{error}")))
+    };
+    page.blocks("toml").iter().filter_map(said).collect()
+}
+
+/// Runs of command lines, one after the other on a copy of a machine.
+#[derive(Default)]
+struct Runs {
+    machine: Option<Copy>,
+    count: usize,
+}
+
+/// Command lines that nicpin does not accept: by the definitions of the command line, and those that end by themselves
+/// also by a run.
+fn wrong_commands(page: &Page, runs: &mut Runs) -> Vec<String> {
+    let in_blocks = page.shell_lines().into_iter().map(|line| (line, false));
+    let in_text = page.quoted_commands().into_iter().map(|line| (line, true));
+    let all = in_blocks
+        .chain(in_text)
+        .flat_map(|(line, is_name)| commands(&line).into_iter().map(move |args| (args, is_name)));
+    let all: BTreeSet<(Vec<String>, bool)> = all.collect();
+    let mut why = |args: &[String], is_name| match refused(args) {
+        // In a text `nicpin run` names the command.
+        Err(Refusal::Unfinished(_)) if is_name => None,
+        Err(Refusal::Unfinished(why) | Refusal::Wrong(why)) => Some(why),
+        Ok(()) => fails(args, runs),
+    };
+    let complaints = all
+        .iter()
+        .map(|(args, is_name)| (args, why(args, *is_name)));
+    complaints
+        .filter_map(|(args, why)| Some(page.said(&format!("nicpin {}: {}", args.join(" "), why?))))
+        .collect()
+}
+
+/// Why a command line is not accepted.
+enum Refusal {
+    /// Something is missing.
+    Unfinished(String),
+    Wrong(String),
+}
+
+/// The command line with `status` where it names no command.
+fn completed(args: &[String]) -> Vec<String> {
+    let words = std::iter::once("nicpin".to_owned())
+        .chain(args.iter().cloned())
+        .map(Into::into);
+    Cli::complete(&Cli::command(), words)
+        .into_iter()
+        .map(|word| word.into_string().unwrap())
+        .collect()
+}
+
+/// Whether the definitions of the command line accept it.
+fn refused(args: &[String]) -> Result<(), Refusal> {
+    let words = completed(args);
+    // `nicpin aply` would be the interface `aply`.
+    let names_command = words.len() == args.len() + 1;
+    if let Some(command) = args
+        .iter()
+        .filter(|_| !names_command)
+        .find_map(|word| Cli::nearest_command(word))
+    {
+        return Err(Refusal::Wrong(format!("is {command} meant?")));
+    }
+    let Some(error) = Cli::try_parse_from(words)
+        .err()
+        .filter(clap::Error::use_stderr)
+    else {
+        return Ok(());
+    };
+    let why = error
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let is_missing =
+        error.kind() == ErrorKind::MissingRequiredArgument || why.contains("a value is required");
+    Err(if is_missing {
+        Refusal::Unfinished(why)
+    } else {
+        Refusal::Wrong(why)
+    })
+}
+
+/// Commands that end by themselves and start nothing.
+const RUN: [&str; 8] = [
+    "plan",
+    "apply",
+    "check",
+    "restore",
+    "nodes",
+    "draw",
+    "completions",
+    "status",
+];
+/// Commands with `--if-present`.
+const SELECT: [&str; 5] = ["plan", "apply", "check", "draw", "status"];
+/// Options that need a file of the user's, take their time, or wait for an answer. Nothing is written to `/var`.
+const NOT_RUN: [&str; 6] = [
+    "--plan",
+    "--try",
+    "--prove",
+    "--bandwidth",
+    "--metrics",
+    "--help",
+];
+
+/// What a run of a command line prints, if it fails.
+fn fails(args: &[String], runs: &mut Runs) -> Option<String> {
+    let mut words = completed(args);
+    let command = RUN
+        .into_iter()
+        .find(|name| words.iter().any(|word| word == name))?;
+    if words
+        .iter()
+        .any(|word| NOT_RUN.contains(&word.as_str()) || word.starts_with("/var/"))
+    {
+        return None;
+    }
+    runs.count += 1;
+    let machine = runs.machine.get_or_insert_with(|| Copy::in_memory("dl980"));
+    let root = machine.path("/").to_str().unwrap().to_owned();
+    let here = tempfile::tempdir().unwrap();
+    for name in ["fixtures", "dist"] {
+        symlink(repository().join(name), here.path().join(name)).unwrap();
+    }
+    // The shipped machines are not written to.
+    let writes = ["apply", "restore"].contains(&command);
+    match words.iter().position(|word| word == "--root") {
+        // That of the user does not exist.
+        Some(at) if writes || !here.path().join(&words[at + 1]).exists() => words[at + 1] = root,
+        Some(_) => {}
+        None => words.extend(["--root".to_owned(), root]),
+    }
+    // The machine has not all the interfaces that examples name.
+    if SELECT.contains(&command) && !words.contains(&"--if-present".to_owned()) {
+        words.push("--if-present".to_owned());
+    }
+    let run = Run::of(
+        Process::new(env!("CARGO_BIN_EXE_nicpin"))
+            .args(&words[1..])
+            .current_dir(here.path()),
+    );
+    let good: &[i32] =
+        if command == "check" || words.iter().any(|word| word == "--detailed-exitcode") {
+            &[0, 2]
+        } else {
+            &[0]
+        };
+    (!good.contains(&run.code)).then(|| format!("exit code {}: {}", run.code, run.stderr))
+}
+
+#[test]
+fn links_paths_and_tests_exist() {
+    let all = pages();
+    assert!(all.len() > 8, "{}", all.len());
+    for check in [broken_links, absent_paths, absent_tests, wrong_policies] {
+        let complaints: Vec<String> = all.iter().flat_map(check).collect();
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+}
+
+#[test]
+fn command_lines_are_valid() {
+    let mut runs = Runs::default();
+    let complaints: Vec<String> = pages()
+        .iter()
+        .flat_map(|page| wrong_commands(page, &mut runs))
+        .collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(
+        runs.count > 50,
+        "only {} command lines were run",
+        runs.count
+    );
+}
+
+/// Lines of output in a page are those that the program prints; `...` stands for others.
+#[test]
+fn outputs_are_those_of_the_program() {
+    let machine = fixture("two-socket-mlx4");
+    let root = machine.to_str().unwrap();
+    for (path, args) in [
+        ("README.md", &["plan", "--root", root][..]),
+        ("docs/how-it-decides.md", &["--root", root, "eth2"]),
+    ] {
+        let printed = nicpin(args).stdout;
+        let page = read(&repository().join(path));
+        let shown = page.blocks("text").into_iter().next().unwrap();
+        let lines = shown.lines().filter(|line| line.trim() != "...");
+        let absent: Vec<&str> = lines
+            .filter(|line| !printed.lines().any(|other| other == *line))
+            .collect();
+        assert!(absent.is_empty(), "{path}: {absent:#?}");
+    }
+}
+
+#[test]
+fn the_readme_names_every_page() {
+    let readme = read(&repository().join("README.md"));
+    for page in pages()
+        .iter()
+        .filter(|page| page.path.starts_with(repository().join("docs")))
+    {
+        let link = shown(&page.path);
+        assert!(
+            readme.links().contains(&link.to_str().unwrap()),
+            "README.md does not link {}",
+            link.display()
+        );
+    }
+}
+
+#[test]
+fn the_readme_is_short() {
+    let words = read(&repository().join("README.md"))
+        .text
+        .split_whitespace()
+        .count();
+    assert!(words <= 1500, "{words} words");
+}
+
+/// Every kind of mistake, once.
+#[test]
+fn planted_mistakes_are_found() {
+    let planted = |text: &str| {
+        let page = Page {
+            path: repository().join("docs/planted.md"),
+            text: text.to_owned(),
+        };
+        let mut all = [broken_links, absent_paths, absent_tests, wrong_policies]
+            .map(|check| check(&page))
+            .concat();
+        all.extend(wrong_commands(&page, &mut Runs::default()));
+        all
+    };
+    for (text, complaint) in [
+        (
+            "See [this](nowhere.md).",
+            "the link nowhere.md leads nowhere",
+        ),
+        (
+            "See [this](../SECURITY.md#no-such-heading).",
+            "the link ../SECURITY.md#no-such-heading leads nowhere",
+        ),
+        ("`tests/absent.rs` has it.", "there is no tests/absent.rs"),
+        (
+            "| promise | `tests/it/apply.rs` `a_test_that_is_absent` |",
+            "there is no test a_test_that_is_absent",
+        ),
+        ("```toml\n[defaults]\nirq-core = 4\n```", "irq-core"),
+        (
+            "    nicpin plan --formt json",
+            "nicpin plan --formt json: error: unexpected argument '--formt'",
+        ),
+        (
+            "    sudo nicpin aply eth2",
+            "nicpin aply eth2: is apply meant?",
+        ),
+        (
+            "    x | cargo run -- plan --scope near  # here",
+            "nicpin plan --scope near: error: invalid value 'near'",
+        ),
+        (
+            "```sh\nif nicpin check --strit; then true; fi\n```",
+            "unexpected argument '--strit'",
+        ),
+        (
+            "    ssh host nicpin restore --all",
+            "unexpected argument '--all'",
+        ),
+        (
+            "```ini\nExecStart=/usr/bin/nicpin begin --quit\n```",
+            "unexpected argument '--quit'",
+        ),
+        ("    nicpin plan --irq-cores 2 --scope 0-3", "exit code 64"),
+        ("    nicpin plan --exclude 4000", "exit code 64"),
+        (
+            "| `echo 0` | `sudo nicpin apply --xps none eth1` |",
+            "invalid value 'none'",
+        ),
+    ] {
+        let found = planted(text);
+        assert!(
+            matches!(&found[..], [one] if one.contains(complaint)),
+            "{text}: {found:?}"
+        );
+    }
+    for text in [
+        "[this](../README.md#install) `tests/vm/guest/*.sh` https://host/docs/none.md `fixtures/NAME`",
+        "    sudo install -m 0755 target/release/nicpin /usr/bin/nicpin; systemctl enable --now nicpin",
+        "    for s in remote local; do nicpin plan --scope $s eth2 > out; done  # nicpin nonsense",
+        "```text\nnicpin --nonsense\n```",
+        "`nicpin run` and `nicpin apply --channels` are names, `nicpin` and `nicpin::plan()` too.",
+    ] {
+        assert_eq!(planted(text), [] as [&str; 0], "{text}");
+    }
+}
+
+/// A path, for a message.
+fn shown(path: &Path) -> PathBuf {
+    path.strip_prefix(repository()).unwrap_or(path).to_owned()
+}

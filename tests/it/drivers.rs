@@ -1,0 +1,617 @@
+//! The queue of each vector, driver by driver, read from trees.
+
+use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
+use crate::support::small::{Tree, two_nodes};
+use crate::support::tree::put;
+use nicpin::machine::Selection;
+use nicpin::machine::{Interface, Machine, Role, Source};
+use nicpin::plan::note::text::{fix, text};
+use nicpin::policy::Policy;
+use nicpin::root::Root;
+
+fn read(machine: &MachineSpec) -> Machine {
+    let dir = tempfile::tempdir().unwrap();
+    machine.write(dir.path());
+    nicpin::read::machine(
+        &Root::open(dir.path()).unwrap(),
+        nicpin::read::Wants::default(),
+    )
+    .unwrap()
+}
+
+fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&str]) -> Card {
+    Card::new(
+        driver,
+        "pci0000:00/0000:00:02.0",
+        "0000:82:00.0",
+        0,
+        "8.0 GT/s PCIe",
+        8,
+    )
+    .port(Port::new(name, 10_000, rx, tx))
+    .vectors(first, actions.iter().copied(), &cpus("0-3"), &[0])
+}
+
+/// `irq=role queue` of each vector, in the plan's order.
+fn vectors(interface: &Interface) -> Vec<String> {
+    let text = |v: &nicpin::machine::Vector| match v.queue {
+        Some(queue) => format!("{}={:?} {queue}", v.irq, v.role),
+        None => format!("{}=Control", v.irq),
+    };
+    interface.vectors.iter().map(text).collect()
+}
+
+#[test]
+#[allow(clippy::too_many_lines)] // a table
+fn every_driver_by_its_names() {
+    for (driver, rx, tx, names, expected) in [
+        (
+            "ixgbe",
+            2,
+            2,
+            vec!["e0-TxRx-0", "e0-TxRx-1", "e0"],
+            vec!["98=Combined 0", "99=Combined 1", "100=Control"],
+        ),
+        (
+            "igb",
+            2,
+            2,
+            vec!["e0", "e0-rx-0", "e0-rx-1", "e0-tx-0", "e0-tx-1"],
+            vec!["99=Rx 0", "101=Tx 0", "100=Rx 1", "102=Tx 1", "98=Control"],
+        ),
+        (
+            "i40e",
+            2,
+            2,
+            vec![
+                "i40e-0000:82:00.0:misc",
+                "i40e-e0-TxRx-0",
+                "i40e-e0-TxRx-1",
+                "i40e-0000:82:00.0:fdir-TxRx-0",
+            ],
+            vec![
+                "99=Combined 0",
+                "100=Combined 1",
+                "98=Control",
+                "101=Control",
+            ],
+        ),
+        (
+            "ice",
+            2,
+            2,
+            vec!["ice-0000:82:00.0:misc", "ice-e0-TxRx-0", "ice-e0-TxRx-1"],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "mlx5_core",
+            2,
+            2,
+            vec![
+                "mlx5_async0@pci:0000:82:00.0",
+                "mlx5_comp0@pci:0000:82:00.0",
+                "mlx5_comp1@pci:0000:82:00.0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "mlx5_core",
+            1,
+            1,
+            vec![
+                "mlx5_pages_eq@pci:0000:82:00.0",
+                "mlx5_cmd_eq@pci:0000:82:00.0",
+                "mlx5_comp0@pci:0000:82:00.0",
+            ],
+            vec!["100=Combined 0", "98=Control", "99=Control"],
+        ),
+        (
+            "mlx4_core",
+            2,
+            2,
+            vec![
+                "mlx4-async@pci:0000:82:00.0",
+                "mlx4-1@0000:82:00.0",
+                "mlx4-2@0000:82:00.0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "bnxt_en",
+            2,
+            2,
+            vec!["e0-TxRx-0", "e0-TxRx-1"],
+            vec!["98=Combined 0", "99=Combined 1"],
+        ),
+        (
+            "bnx2",
+            2,
+            2,
+            vec!["e0-0", "e0-1"],
+            vec!["98=Combined 0", "99=Combined 1"],
+        ),
+        (
+            "tg3",
+            2,
+            1,
+            vec!["e0-tx-0", "e0-rx-1", "e0-rx-2"],
+            vec!["99=Rx 0", "98=Tx 0", "100=Rx 1"],
+        ),
+        (
+            "ena",
+            2,
+            2,
+            vec!["ena-mgmnt@pci:0000:82:00.0", "e0-Tx-Rx-0", "e0-Tx-Rx-1"],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "gve",
+            2,
+            2,
+            vec![
+                "gve-ntfy-blk0@pci:0000:82:00.0",
+                "gve-ntfy-blk1@pci:0000:82:00.0",
+                "gve-ntfy-blk2@pci:0000:82:00.0",
+                "gve-ntfy-blk3@pci:0000:82:00.0",
+                "gve-mgmnt@pci:0000:82:00.0",
+            ],
+            vec!["100=Rx 0", "98=Tx 0", "101=Rx 1", "99=Tx 1", "102=Control"],
+        ),
+        (
+            "gve",
+            1,
+            1,
+            vec!["e0-ntfy-block.0", "e0-ntfy-block.1", "e0-mgmnt"],
+            vec!["99=Rx 0", "98=Tx 0", "100=Control"],
+        ),
+        (
+            "vmxnet3",
+            2,
+            2,
+            vec!["e0-rxtx-0", "e0-rxtx-1", "e0-event-2"],
+            vec!["98=Combined 0", "99=Combined 1", "100=Control"],
+        ),
+        (
+            "vmxnet3",
+            2,
+            1,
+            vec!["e0-tx-0", "e0-rx-1", "e0-rx-2", "e0-event-3"],
+            vec!["99=Rx 0", "98=Tx 0", "100=Rx 1", "101=Control"],
+        ),
+        (
+            "e1000e",
+            1,
+            1,
+            vec!["e0-rx-0", "e0-tx-0", "e0"],
+            vec!["98=Rx 0", "99=Tx 0", "100=Control"],
+        ),
+    ] {
+        let mut machine = MachineSpec::new(&["0-3"]);
+        machine.cards.push(card(driver, "e0", rx, tx, 98, &names));
+        let host = read(&machine);
+        assert_eq!(vectors(&host.interfaces[0]), expected, "{driver}");
+        assert!(host.interfaces[0].unknown_vectors.is_empty(), "{driver}");
+    }
+}
+
+#[test]
+fn virtio_through_its_pci_parent() {
+    let mut machine = MachineSpec::new(&["0-1", "2-3"]);
+    let names = [
+        "virtio7-config",
+        "virtio7-input.0",
+        "virtio7-output.0",
+        "virtio7-input.1",
+        "virtio7-output.1",
+    ];
+    let mut virtio = card("virtio_net", "ens3", 2, 2, 40, &names);
+    (virtio.virtio, virtio.node) = (Some(7), 1);
+    machine.cards.push(virtio);
+    let host = read(&machine);
+    let ens3 = &host.interfaces[0];
+    assert_eq!(
+        vectors(ens3),
+        ["41=Rx 0", "42=Tx 0", "43=Rx 1", "44=Tx 1", "40=Control"]
+    );
+    assert_eq!(
+        (ens3.device.address.as_str(), ens3.device.node),
+        ("0000:82:00.0", Some(1))
+    );
+    assert_eq!(ens3.driver.as_deref(), Some("virtio_net"));
+}
+
+/// Other tools look for `eth1` in the text of /proc/interrupts and take eth10's vectors, too.
+#[test]
+fn eth1_is_not_eth10() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    for (at, name) in ["eth1", "eth10", "eth1.5"].into_iter().enumerate() {
+        let at = u32::try_from(at).unwrap();
+        let mut card = card("r8169", name, 1, 1, 50 + at, &[name]);
+        card.address = format!("0000:82:0{at}.0");
+        card.msi = false;
+        machine.cards.push(card);
+    }
+    let host = read(&machine);
+    let all: Vec<_> = host
+        .interfaces
+        .iter()
+        .map(|i| (i.name.as_str(), vectors(i)))
+        .collect();
+    let one = |irq: u32| vec![format!("{irq}=Combined 0")];
+    assert_eq!(
+        all,
+        [("eth1", one(50)), ("eth1.5", one(52)), ("eth10", one(51))]
+    );
+}
+
+#[test]
+fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let mut card = card("e1000", "eth1", 1, 1, 19, &["uhci_hcd:usb5, eth1"]);
+    card.msi = false;
+    machine.cards.push(card);
+    let host = read(&machine);
+    assert_eq!(vectors(&host.interfaces[0]), ["19=Combined 0"]);
+    assert_eq!(host.interfaces[0].vectors[0].action, "eth1");
+}
+
+#[test]
+fn names_from_before_a_rename_belong_to_the_device() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    machine.cards.push(card(
+        "ixgbe",
+        "ens1f0",
+        2,
+        2,
+        30,
+        &["eth4-TxRx-0", "eth4-TxRx-1"],
+    ));
+    assert_eq!(
+        vectors(&read(&machine).interfaces[0]),
+        ["30=Combined 0", "31=Combined 1"]
+    );
+}
+
+#[test]
+fn two_ports_of_one_function() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    // Names without an interface: the vectors belong to the first port, and the second has a note.
+    let names = [
+        "mlx4-async@pci:0000:82:00.0",
+        "mlx4-1@0000:82:00.0",
+        "mlx4-2@0000:82:00.0",
+    ];
+    machine
+        .cards
+        .push(card("mlx4_core", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
+    let host = read(&machine);
+    assert_eq!(vectors(&host.interfaces[0]).len(), 3);
+    assert_eq!(
+        host.interfaces[1].shares_vectors_of.as_deref(),
+        Some("eth0")
+    );
+    // Names with an interface: each port has its own vectors.
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let names = [
+        "eth0",
+        "eth0-Rx0",
+        "eth1-Rx0",
+        "eth0-FWeventq",
+        "eth0-Rx1",
+        "eth1-Rx1",
+    ];
+    machine
+        .cards
+        .push(card("cxgb4", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
+    let host = read(&machine);
+    assert_eq!(
+        vectors(&host.interfaces[0]),
+        ["31=Rx 0", "34=Rx 1", "30=Control", "33=Control"]
+    );
+    assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
+}
+
+/// From names without an interface the port of a vector cannot be determined, and all vectors are in use.
+#[test]
+fn vectors_of_several_ports_are_planned_with_the_first() {
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
+    let names: Vec<String> = (1..=6).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    machine
+        .cards
+        .push(card("mlx4_core", "eth0", 3, 3, 30, &names).port(Port::new("eth'1", 10_000, 3, 3)));
+    let host = read(&machine);
+    let eth0 = &host.interfaces[0];
+    assert!(eth0.vectors.iter().all(|vector| !eth0.is_idle(vector)));
+    let note = |selectors: &[&str], name: &str| {
+        let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
+        let selection = Selection::new(&host, &selectors, false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        let planned = plan
+            .interfaces
+            .into_iter()
+            .find(|planned| planned.name == name)
+            .unwrap();
+        planned
+            .notes
+            .into_iter()
+            .find(|note| note.code().starts_with("vectors-"))
+            .unwrap()
+    };
+    let owners = note(&[], "eth0");
+    assert_eq!(
+        (&*owners.code(), fix(&owners)),
+        ("vectors-of-several", None)
+    );
+    assert!(
+        text(&owners).contains("those of eth'1"),
+        "{}",
+        text(&owners)
+    );
+    let sharers = note(&[], "eth'1");
+    assert_eq!((&*sharers.code(), fix(&sharers)), ("vectors-shared", None));
+    let alone = note(&["eth'1"], "eth'1");
+    assert!(
+        text(&alone).contains("vectors with eth0") && text(&alone).contains("planned there"),
+        "{}",
+        text(&alone)
+    );
+    assert_eq!(fix(&alone).as_deref(), Some("nicpin plan eth0"));
+}
+
+/// Sub-functions share vectors with each other, and not with their parent function.
+#[test]
+fn the_vectors_of_sub_functions_are_the_first_one_s() {
+    let tree = Tree::of(&two_nodes([card(
+        "mlx5_core",
+        "eth0",
+        1,
+        1,
+        30,
+        &[
+            "mlx5_async0@pci:0000:82:00.0",
+            "mlx5_comp0@pci:0000:82:00.0",
+        ],
+    )]));
+    let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0";
+    for n in [2, 3] {
+        tree.add(
+            &format!("{function}/mlx5_core.sf.{n}"),
+            "auxiliary",
+            "mlx5_core.sf",
+            &format!("sf{n}"),
+            1,
+        );
+    }
+    let names = [0, 1].map(|n| format!("mlx5_sf_comp{n}@pci:0000:82:00.0"));
+    tree.interrupts(
+        40,
+        "PCI-MSI 0-edge    ",
+        &names.each_ref().map(String::as_str),
+    );
+    for irq in [40, 41] {
+        put(tree.dir(), &format!("{function}/msi_irqs/{irq}"), "msix");
+    }
+    let host = tree.host();
+    let of = |name: &str| {
+        host.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
+            .unwrap()
+    };
+    assert_eq!(
+        (vectors(of("eth0")).len(), vectors(of("sf2")).len()),
+        (2, 2)
+    );
+    assert_eq!(of("sf3").shares_vectors_of.as_deref(), Some("sf2"));
+    assert!(
+        of("eth0").sharers.is_empty() && of("sf2").vectors.iter().all(|v| !of("sf2").is_idle(v))
+    );
+}
+
+#[test]
+fn vectors_that_are_not_understood_are_listed_by_name() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    machine.cards.push(card(
+        "atlantic",
+        "eth0",
+        4,
+        4,
+        30,
+        &["eth0", "eth0", "eth0"],
+    ));
+    let mut other = card(
+        "newdriver",
+        "eth1",
+        2,
+        2,
+        40,
+        &["newdriver:queue_0", "newdriver:queue_1"],
+    );
+    other.address = "0000:83:00.0".to_owned();
+    machine.cards.push(other);
+    let host = read(&machine);
+    assert!(host.interfaces.iter().all(|i| i.vectors.is_empty()));
+    let names: Vec<&str> = host.interfaces[1]
+        .unknown_vectors
+        .iter()
+        .map(|v| v.action.as_str())
+        .collect();
+    assert_eq!(names, ["newdriver:queue_0", "newdriver:queue_1"]);
+}
+
+#[test]
+fn an_irq_without_a_handler_is_not_a_vector() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    machine
+        .cards
+        .push(card("igb", "eth0", 2, 2, 30, &["", "", ""]));
+    let host = read(&machine);
+    assert!(host.interfaces[0].vectors.is_empty() && host.interfaces[0].unknown_vectors.is_empty());
+}
+
+#[test]
+fn vectors_beyond_the_queues_in_use_are_idle() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let names = [
+        "mlx5_comp0@pci:0000:82:00.0",
+        "mlx5_comp1@pci:0000:82:00.0",
+        "mlx5_comp2@pci:0000:82:00.0",
+    ];
+    machine
+        .cards
+        .push(card("mlx5_core", "eth0", 2, 2, 30, &names));
+    let host = read(&machine);
+    let idle: Vec<bool> = host.interfaces[0]
+        .vectors
+        .iter()
+        .map(|v| host.interfaces[0].is_idle(v))
+        .collect();
+    assert_eq!(idle, [false, false, true]);
+}
+
+#[test]
+fn every_format_of_proc_interrupts_gives_the_same_vectors() {
+    for kernel in [Kernel::V2_6, Kernel::V4_2, Kernel::V6_2, Kernel::V6_14] {
+        let mut machine = MachineSpec::new(&["0-3"]);
+        machine.kernel = kernel;
+        machine.cards.push(card(
+            "ixgbe",
+            "eth0",
+            2,
+            2,
+            30,
+            &["eth0-TxRx-0", "eth0-TxRx-1"],
+        ));
+        let host = read(&machine);
+        assert_eq!(
+            vectors(&host.interfaces[0]),
+            ["30=Combined 0", "31=Combined 1"],
+            "{kernel:?}"
+        );
+        let first = &host.interfaces[0].vectors[0];
+        assert_eq!(
+            (first.role, first.source, first.affinity.cpus.to_string()),
+            (Role::Combined, Source::Name, "0-3".into())
+        );
+    }
+}
+
+/// Dumps often lack the driver's link; some drivers have two names.
+#[test]
+fn the_driver_is_known_from_the_names_of_its_vectors() {
+    for (driver, names, expected) in [
+        (
+            "",
+            vec![
+                "mlx5_async0@pci:0000:82:00.0",
+                "mlx5_comp0@pci:0000:82:00.0",
+                "mlx5_comp1@pci:0000:82:00.0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
+        (
+            "",
+            vec!["virtio1-config", "virtio1-input.0", "virtio1-output.0"],
+            vec!["99=Rx 0", "100=Tx 0", "98=Control"],
+        ),
+        (
+            "gvnic",
+            vec![
+                "gve-ntfy-blk0@pci:0000:82:00.0",
+                "gve-ntfy-blk1@pci:0000:82:00.0",
+            ],
+            vec!["99=Rx 0", "98=Tx 0"],
+        ),
+    ] {
+        let mut machine = MachineSpec::new(&["0-3"]);
+        machine.cards.push(card(driver, "e0", 2, 2, 98, &names));
+        assert_eq!(
+            vectors(&read(&machine).interfaces[0]),
+            expected,
+            "{driver} {names:?}"
+        );
+    }
+}
+
+/// The bandwidth of PCI Express decides which interface chooses first; kernels before 5.7 print whole numbers without a fraction.
+#[test]
+fn pcie_bandwidth_in_every_format() {
+    for (speed, width, expected) in [
+        ("8.0 GT/s PCIe", 8, 64_000),
+        ("8 GT/s", 8, 64_000),
+        ("2.5 GT/s", 1, 2_500),
+        ("Unknown", 8, 0),
+        ("16.0 GT/s PCIe", 255, 0),
+    ] {
+        let mut machine = MachineSpec::new(&["0-3"]);
+        let mut card = card("igb", "eth0", 1, 1, 30, &["eth0"]);
+        card.max_link = Some((speed.to_owned(), width));
+        machine.cards.push(card);
+        assert_eq!(
+            read(&machine).interfaces[0].device.pcie_mtps,
+            expected,
+            "{speed} x{width}"
+        );
+    }
+}
+
+#[test]
+fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut machine = MachineSpec::new(&["0-7"]);
+    machine.isolated = cpus("6");
+    machine.write(dir.path());
+    crate::support::tree::put(dir.path(), "/sys/fs/cgroup/cpuset.cpus.isolated", "2-3");
+    let host = nicpin::read::machine(
+        &Root::open(dir.path()).unwrap(),
+        nicpin::read::Wants::default(),
+    )
+    .unwrap();
+    assert_eq!(host.topology.isolated.to_string(), "2-3,6");
+}
+
+#[test]
+fn kinds_of_cores_by_pmu_and_by_capacity() {
+    let classes = |files: &[(&str, &str)]| -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        MachineSpec::new(&["0-3"]).write(dir.path());
+        for (path, text) in files {
+            crate::support::tree::put(dir.path(), path, text);
+        }
+        let topology = nicpin::read::machine(
+            &Root::open(dir.path()).unwrap(),
+            nicpin::read::Wants::default(),
+        )
+        .unwrap()
+        .topology;
+        topology
+            .speed_classes
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
+    assert_eq!(
+        classes(&[
+            ("/sys/devices/cpu_core/cpus", "0-1"),
+            ("/sys/devices/cpu_atom/cpus", "2-3")
+        ]),
+        ["0-1", "2-3"]
+    );
+    let capacity = |of: [&'static str; 4]| {
+        let path = |cpu: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
+        let files: Vec<(String, &str)> = of
+            .iter()
+            .enumerate()
+            .map(|(cpu, text)| (path(cpu), *text))
+            .collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), *text))
+            .collect();
+        classes(&files)
+    };
+    assert_eq!(capacity(["446", "446", "1024", "871"]), ["2", "3", "0-1"]);
+    assert!(capacity(["1024", "1024", "1024", "1024"]).is_empty());
+    assert!(classes(&[]).is_empty());
+}

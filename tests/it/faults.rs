@@ -1,0 +1,519 @@
+//! Every error of the kernel at every write: what is reported, what the files hold, and that everything can be restored.
+
+use std::cell::{Cell, RefCell};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::support::run::Copy;
+use crate::support::two_node::{at, atomic, machine, on_trial, planned, restored, run, state};
+use nicpin::apply::{self, Options};
+use nicpin::cpuset::CpuSet;
+use nicpin::plan::WriteKind;
+use nicpin::report::applied::Applied;
+use nicpin::report::outcome::Outcome;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+
+fn read(machine: &Copy, path: &str) -> String {
+    machine.read(path).trim().to_owned()
+}
+
+/// A root on which the n-th write of a setting, counted from 0, and all later writes to the same file get this answer.
+fn answering(root: &Path, position: usize, answer: InjectedAnswer) -> Root {
+    let (seen, target) = (Cell::new(0), RefCell::new(None::<String>));
+    Root::open_with_faults(root, move |FileAccess { action, path, .. }| {
+        if action != FileAction::Write {
+            return InjectedAnswer::Done;
+        }
+        if seen.replace(seen.get() + 1) == position {
+            *target.borrow_mut() = Some(path.to_owned());
+        }
+        if target.borrow().as_deref() == Some(path) {
+            answer
+        } else {
+            InjectedAnswer::Done
+        }
+    })
+    .unwrap()
+}
+
+const ERRNOS: [Errno; 15] = [
+    Errno::EPERM,
+    Errno::EIO,
+    Errno::EACCES,
+    Errno::EROFS,
+    Errno::EINVAL,
+    Errno::EOVERFLOW,
+    Errno::ENOSPC,
+    Errno::ENOMEM,
+    Errno::ENOENT,
+    Errno::ENODEV,
+    Errno::ENXIO,
+    Errno::EBUSY,
+    Errno::EAGAIN,
+    Errno::EINTR,
+    Errno::EFAULT,
+];
+
+fn outcome(kind: WriteKind, errno: Errno) -> Outcome {
+    match (kind, errno) {
+        (WriteKind::Vector, Errno::EIO) => Outcome::Managed,
+        (_, Errno::EIO | Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => Outcome::Vanished,
+        _ => Outcome::Refused,
+    }
+}
+
+#[test]
+fn every_errno_at_every_write() {
+    let machine = machine();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let kinds: std::collections::BTreeSet<WriteKind> =
+        plan.writes.iter().map(|write| write.kind).collect();
+    assert_eq!(kinds.len(), 5, "not every kind of write is tried");
+    let before = machine.texts();
+    for errno in ERRNOS {
+        for (position, write) in plan.writes.iter().enumerate() {
+            let what = format!("{errno:?} at write {position}, {}", write.path);
+            let root = answering(&at(&machine), position, InjectedAnswer::Errno(errno as i32));
+            let done = run(&root, Options::default()).unwrap();
+            assert_eq!(done.results.len(), plan.writes.len(), "{what}");
+            for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
+                assert_eq!(result.path, *write.path, "{what}");
+                if position == 0 && [Errno::EROFS, Errno::EACCES, Errno::EPERM].contains(&errno) {
+                    // The file may not be written: so it is for all vectors.
+                    assert_eq!(result.outcome, Outcome::Refused, "{what}");
+                    let detail = result.detail.as_deref().unwrap();
+                    let all = format!(
+                        "; nothing was written after {} was refused; fix: run ",
+                        plan.writes[0].path
+                    );
+                    assert!(
+                        detail.contains(&format!("({errno:?})")) && detail.contains(&all),
+                        "{detail}"
+                    );
+                    assert_eq!(read(&machine, &write.path), *write.current, "{what}");
+                } else if at == position {
+                    assert_eq!(result.outcome, outcome(write.kind, errno), "{what}");
+                    let detail = result.detail.as_deref().unwrap();
+                    assert!(detail.contains(&format!("({errno:?})")), "{what}: {detail}");
+                    assert_eq!(read(&machine, &write.path), *write.current, "{what}");
+                } else {
+                    // A vector whose effective CPU is outside the new affinity waits for its next interrupt.
+                    assert!(
+                        result.changed() && result.detail.is_none(),
+                        "{what}: {result:?}"
+                    );
+                    assert_eq!(
+                        read(&machine, &write.path),
+                        write.value.to_string(),
+                        "{what}"
+                    );
+                }
+            }
+            let failed = outcome(write.kind, errno) != Outcome::Managed;
+            assert_eq!(
+                Applied::new(&done, None, Vec::new()).failed(),
+                failed,
+                "{what}"
+            );
+            let state = state(&machine).unwrap();
+            assert!(state.contains(&format!("({errno:?})")), "{what}: {state}");
+            restored(&machine, &before, &what);
+        }
+    }
+}
+
+#[test]
+fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
+    let machine = machine();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    // Changed after planning, because the plan leaves read-only vectors alone.
+    let (path, first) = (
+        machine.path(&plan.writes[0].path),
+        plan.writes[0].path.clone(),
+    );
+    let root = Root::open_with_faults(
+        &at(&machine),
+        move |FileAccess {
+                  action,
+                  path: touched,
+                  ..
+              }| {
+            if action != FileAction::Write || *touched != *first {
+                return InjectedAnswer::Done;
+            }
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+            InjectedAnswer::Errno(Errno::EPERM as i32)
+        },
+    );
+    let done = run(&root.unwrap(), Options::default()).unwrap();
+    assert_eq!(done.results[0].outcome, Outcome::Managed);
+    assert!(
+        !done.failed()
+            && done.results[1..]
+                .iter()
+                .all(nicpin::report::outcome::WriteResult::changed)
+    );
+}
+
+/// One message for the same error of many settings; the JSON has each setting.
+#[test]
+fn the_same_refusals_are_one_message() {
+    let machine = machine();
+    let root = Root::open_with_faults(&at(&machine), |FileAccess { action, .. }| match action {
+        FileAction::Write => InjectedAnswer::Errno(Errno::EROFS as i32),
+        _ => InjectedAnswer::Done,
+    });
+    let done = run(&root.unwrap(), on_trial()).unwrap();
+    assert!(
+        done.results
+            .iter()
+            .all(|result| result.outcome == Outcome::Refused)
+    );
+    let report = Applied::new(&done, Some(3600), Vec::new());
+    let text = crate::screen::applied::applied(&report);
+    let text = crate::screen::fold::Screen::default().fold(&text);
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("refused"))
+            .count(),
+        1,
+        "{text}"
+    );
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let files = "refused IRQs 27-34,36-43; nic0 rps_cpus of rx 0-3; nic1 rps_cpus of rx 0-3; nic0 rps_flow_cnt of rx 0-3;";
+    assert!(
+        said.contains(files) && said.contains("; /proc/sys/net/core/rps_sock_flow_entries: "),
+        "{text}"
+    );
+    assert!(
+        said.contains(
+            "read-only file system (EROFS): the file is mounted read-only; nothing was written after"
+        ) && said.contains("; fix: run outside the container"),
+        "{text}"
+    );
+    let json = crate::screen::json(&report).unwrap();
+    assert_eq!(
+        json.matches("\"refused\",").count(),
+        done.results.len(),
+        "{json}"
+    );
+    // There is no trial either.
+    assert!(
+        !text.contains("on trial") && !machine.path("/run/nicpin/try.json").exists(),
+        "{text}"
+    );
+}
+
+/// With --atomic nothing stays written, at whichever write the failure comes.
+#[test]
+fn all_or_nothing_at_every_write() {
+    let machine = machine();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let before = machine.texts();
+    for position in 0..plan.writes.len() {
+        for answer in [
+            InjectedAnswer::Errno(Errno::EINVAL as i32),
+            InjectedAnswer::Errno(Errno::ENOENT as i32),
+            InjectedAnswer::Lost,
+        ] {
+            let what = format!("{answer:?} at write {position}");
+            let done = run(&answering(&at(&machine), position, answer), atomic()).unwrap();
+            assert_eq!(done.results.len(), position + 1, "{what}: writing went on");
+            let undone = done.undone.as_ref().unwrap();
+            assert!(undone.complete(), "{what}");
+            let back = undone
+                .results
+                .iter()
+                .filter(|result| result.changed())
+                .map(|result| &result.path);
+            let written: Vec<_> = done.results[..position]
+                .iter()
+                .map(|result| &result.path)
+                .collect();
+            assert_eq!(back.collect::<Vec<_>>(), written, "{what}");
+            assert!(Applied::new(&done, None, Vec::new()).failed(), "{what}");
+            assert_eq!(machine.texts(), before, "{what}");
+            assert_eq!(
+                state(&machine),
+                None,
+                "{what}: a record is left of what is as it was"
+            );
+        }
+    }
+    assert!(
+        run(&Root::open(&at(&machine)).unwrap(), atomic())
+            .unwrap()
+            .undone
+            .is_none()
+    );
+    assert_ne!(machine.texts(), before);
+}
+
+/// --atomic restores what the last apply set, not what the first one found.
+#[test]
+fn all_or_nothing_keeps_an_earlier_apply() {
+    let machine = machine();
+    assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+    let (before, record) = (machine.texts(), state(&machine));
+    let done = run(
+        &answering(
+            &at(&machine),
+            5,
+            InjectedAnswer::Errno(Errno::EINVAL as i32),
+        ),
+        atomic(),
+    )
+    .unwrap();
+    assert!(done.undone.unwrap().complete());
+    assert_eq!((machine.texts(), state(&machine)), (before, record));
+}
+
+#[test]
+fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
+    let machine = machine();
+    let before = machine.texts();
+    let writes = Cell::new(0);
+    // The third write is refused, and so is restoring the first one.
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
+        let refused = action == FileAction::Write
+            && [2, 4]
+                .contains(&writes.replace(writes.get() + usize::from(action == FileAction::Write)));
+        if refused {
+            InjectedAnswer::Errno(Errno::EINVAL as i32)
+        } else {
+            InjectedAnswer::Done
+        }
+    })
+    .unwrap();
+    let done = run(&root, atomic()).unwrap();
+    let undone = done.undone.as_ref().unwrap();
+    assert!(undone.failed() && undone.results.len() == 2, "{undone:?}");
+    assert_ne!(machine.texts(), before);
+    // Restored settings are not recorded as set.
+    let record: serde_json::Value = serde_json::from_str(&state(&machine).unwrap()).unwrap();
+    assert_eq!(record["last_set"].as_object().unwrap().len(), 1, "{record}");
+    restored(&machine, &before, "after a failed undo");
+}
+
+/// From one step on nothing is done, as after kill -9 or a power failure: at whichever step, `restore` finds what it
+/// needs.
+#[test]
+fn a_write_is_repeated_while_the_kernel_is_busy() {
+    for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
+        let machine = machine();
+        let asked = Cell::new(0);
+        let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
+            let busy = action == FileAction::Write && asked.replace(asked.get() + 1) % 4 != 3;
+            if busy {
+                InjectedAnswer::Errno(errno as i32)
+            } else {
+                InjectedAnswer::Done
+            }
+        })
+        .unwrap();
+        let done = run(&root, Options::default()).unwrap();
+        assert!(
+            !done.failed()
+                && done
+                    .results
+                    .iter()
+                    .all(nicpin::report::outcome::WriteResult::changed),
+            "{errno:?}"
+        );
+    }
+}
+
+/// A move that the kernel defers can fail later without an error: the file then holds the old mask.
+#[test]
+fn a_lost_write_is_reported() {
+    let machine = machine();
+    let before = machine.texts();
+    let done = run(
+        &answering(&at(&machine), 0, InjectedAnswer::Lost),
+        Options::default(),
+    )
+    .unwrap();
+    assert_eq!(done.results[0].outcome, Outcome::Refused);
+    let detail = done.results[0].detail.as_deref().unwrap();
+    assert!(
+        detail.starts_with("the kernel accepted the write, but the file holds 03"),
+        "{detail}"
+    );
+    restored(&machine, &before, "a lost write");
+}
+
+/// With `nohz_full=0-3` the kernel lists CPUs 1-3 only, and removes CPU 0 from `rps_cpus` all the same.
+#[test]
+fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
+    let machine = machine();
+    machine.write("/sys/devices/system/cpu/nohz_full", "1-3\n");
+    let before = machine.texts();
+    let top = at(&machine);
+    let root = Root::open_with_faults(&at(&machine), move |access| {
+        if access.action != FileAction::Write || !access.path.ends_with("rps_cpus") {
+            return InjectedAnswer::Done;
+        }
+        std::fs::write(top.join(&access.path[1..]), "f0\n").unwrap();
+        InjectedAnswer::Lost
+    })
+    .unwrap();
+    let done = run(&root, Options::default()).unwrap();
+    let rps: Vec<_> = done
+        .results
+        .iter()
+        .filter(|result| result.path.ends_with("rps_cpus"))
+        .collect();
+    assert!(!done.failed() && !rps.is_empty());
+    for result in rps {
+        assert_eq!(
+            (&*result.value, result.outcome),
+            ("f1", Outcome::Changed),
+            "{result:?}"
+        );
+        assert_eq!(
+            result.detail.as_deref(),
+            Some("the kernel removed CPUs 0: isolated or nohz_full")
+        );
+    }
+    let (_, again) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    assert!(again.writes.is_empty(), "{:?}", again.writes);
+    let notes = again
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.notes);
+    let removed: Vec<String> = notes
+        .filter(|note| note.code() == "rps-filtered")
+        .map(nicpin::plan::note::text::text)
+        .collect();
+    assert!(
+        !removed.is_empty()
+            && removed
+                .iter()
+                .all(|text| text.contains("removes CPUs 0-3 ")),
+        "{removed:?}"
+    );
+    restored(&machine, &before, "a filtered set");
+}
+
+/// Between a read and the write or the read-back, any file may become unreadable or vanish.
+#[test]
+fn files_that_cannot_be_read_back() {
+    let machine = machine();
+    let before = machine.texts();
+    let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    for write in &plan.writes {
+        for (errno, expected) in [
+            (Errno::ENOENT, Outcome::Vanished),
+            (Errno::EACCES, Outcome::Refused),
+        ] {
+            // Read once for the plan, once before the write, once after it.
+            for nth in [2, 3] {
+                let (path, reads) = (write.path.clone(), Cell::new(0));
+                let root = Root::open_with_faults(&at(&machine), move |access| {
+                    let read = access.action == FileAction::Read && access.path == &*path;
+                    reads.set(reads.get() + usize::from(read));
+                    if read && reads.get() == nth {
+                        InjectedAnswer::Errno(errno as i32)
+                    } else {
+                        InjectedAnswer::Done
+                    }
+                })
+                .unwrap();
+                let done = run(&root, Options::default()).unwrap();
+                let result = done
+                    .results
+                    .iter()
+                    .find(|result| *result.path == *write.path)
+                    .unwrap();
+                assert_eq!(
+                    result.outcome, expected,
+                    "{errno:?} at read {nth} of {}",
+                    write.path
+                );
+                assert!(done.failed());
+                restored(&machine, &before, &write.path);
+            }
+        }
+    }
+}
+
+/// CPUs without a free interrupt vector, and where their vectors go: the next core of the L3 domain, then of the
+/// node.
+#[test]
+fn vectors_for_which_there_is_no_room() {
+    // x460: nodes of 16 CPUs in cores of two neighbours, two L3 domains each; eth0 is planned for CPU 2.
+    let cases = [
+        ("2", Some((4, "L3 domain"))),
+        ("2,4,6", Some((0, "L3 domain"))),
+        ("0,2,4,6", Some((3, "L3 domain"))),
+        ("0-7", Some((8, "node"))),
+        ("0-14", Some((15, "node"))),
+        ("0-15", None),
+    ];
+    for (full, expected) in cases {
+        let machine = Copy::in_memory("x460");
+        let before = machine.texts();
+        let full_cpus = CpuSet::parse_list(full).unwrap();
+        let no_room = move |access: FileAccess<'_>| {
+            let vector =
+                access.action == FileAction::Write && access.path == "/proc/irq/177/smp_affinity";
+            let full = vector
+                && CpuSet::parse_mask(access.value)
+                    .unwrap()
+                    .is_subset(&full_cpus);
+            if full {
+                InjectedAnswer::Errno(Errno::ENOSPC as i32)
+            } else {
+                InjectedAnswer::Done
+            }
+        };
+        let root = Root::open_with_faults(&at(&machine), no_room).unwrap();
+        let done = run(&root, Options::default()).unwrap();
+        let result = done
+            .results
+            .iter()
+            .find(|result| result.path.contains("/177/"))
+            .unwrap();
+        let held = CpuSet::parse_mask(&machine.read("/proc/irq/177/smp_affinity")).unwrap();
+        let detail = result.detail.as_deref().unwrap();
+        assert!(detail.contains("(ENOSPC)"), "{detail}");
+        let Some((cpu, domain)) = expected else {
+            assert_eq!(
+                (done.failed(), result.outcome),
+                (true, Outcome::Refused),
+                "{full}"
+            );
+            restored(&machine, &before, full);
+            continue;
+        };
+        assert_eq!(
+            (done.failed(), held),
+            (false, CpuSet::single(cpu)),
+            "{full}: {detail}"
+        );
+        assert!(
+            detail.ends_with(&format!(
+                "CPU {cpu} of the same {domain} is used as a fallback"
+            )),
+            "{full}: {detail}"
+        );
+        // A second apply leaves it there, and check finds no difference.
+        let again = run(&root, Options::default()).unwrap();
+        let result = again
+            .results
+            .iter()
+            .find(|result| result.path.contains("/177/"))
+            .unwrap();
+        assert_eq!(
+            (again.failed(), result.outcome),
+            (false, Outcome::Already),
+            "{full}"
+        );
+        let (host, plan) = planned(&root).unwrap();
+        let (differs, fallbacks) = apply::differences(&root, &host, &plan);
+        assert_eq!((differs, fallbacks.len()), (vec![], 1), "{full}");
+        restored(&machine, &before, full);
+    }
+}

@@ -1,0 +1,550 @@
+//! `nicpin fleet`: many hosts from what they printed, from captures and from trees.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::run::{Copy, Run, fixture, nicpin};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What `check --json` prints of a machine, whatever its exit code.
+fn checked(machine: &Copy) -> Value {
+    serde_json::from_str(&machine.nicpin(&["check", "--json"]).stdout).unwrap()
+}
+
+/// A machine in the planned state.
+fn planned() -> Copy {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    machine
+}
+
+/// A directory with files.
+fn files(files: &[(&str, String)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    dir
+}
+
+fn fleet(paths: &[&Path]) -> Run {
+    let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+    nicpin(&[&["fleet"], &paths[..]].concat())
+}
+
+/// The report as JSON, and the exit code.
+fn report(paths: &[&Path]) -> (Value, i32) {
+    let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+    let run = nicpin(&[&["fleet", "--json"], &paths[..]].concat());
+    (
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stderr)),
+        run.code,
+    )
+}
+
+/// What fleet reports of a stream on standard input.
+fn streamed(args: &[&str], stream: &str) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command.arg("fleet").args(args).arg("-");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let stream = stream.to_owned();
+    let writer = std::thread::spawn(move || input.write_all(stream.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A document in which one value is another.
+fn with(document: &Value, pointer: &str, value: Value) -> Value {
+    let mut document = document.clone();
+    *document.pointer_mut(pointer).unwrap() = value;
+    document
+}
+
+#[test]
+fn hosts_are_grouped_by_state_and_reason_worst_first() {
+    let machine = planned();
+    let good = checked(&machine);
+    machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
+    let moved = checked(&machine);
+    let not_applied = checked(&Copy::of("two-socket-mlx4"));
+    assert_eq!(
+        (&moved["state"], &not_applied["state"]),
+        (&"drifted".into(), &"remote".into())
+    );
+    let mut balanced = moved.clone();
+    balanced["other_tools"] = json!(["irqbalance"]);
+    let mut stream = String::new();
+    for host in 1..=20 {
+        let document = match host {
+            3 | 10 => &balanced,
+            4 => &moved,
+            7 => &not_applied,
+            _ => &good,
+        };
+        stream += &format!("h{host}: {document}\n");
+    }
+    let run = streamed(&[], &stream);
+    assert_eq!((run.code, run.stderr.as_str()), (2, ""), "{}", run.stdout);
+    let expected = "\
+20 hosts, 1 class, 1 plan: 16 as planned; 4 differ from the plan
+
+remote: 1 host, not-applied
+    h7
+drifted: 2 hosts, moved-by-other (irqbalance)
+    h3,h10
+drifted: 1 host, moved-by-other
+    h4
+";
+    assert!(run.stdout.starts_with(expected), "{}", run.stdout);
+    let all: Value = serde_json::from_str(&streamed(&["--json"], &stream).stdout).unwrap();
+    assert_eq!(all["schema"], "nicpin.fleet/1");
+    assert_eq!(
+        (&all["hosts"], &all["planned"], &all["differ"]),
+        (&20.into(), &16.into(), &4.into())
+    );
+    let drift = json!({
+        "state": "drifted", "reason": "moved-by-other", "by": ["irqbalance"], "count": 2, "hosts": ["h3", "h10"],
+    });
+    assert_eq!(all["drift"][1], drift);
+    assert_eq!(
+        all["classes"][0]["plans"][0]["hosts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        20
+    );
+    // And all of them as planned.
+    let run = streamed(&[], &format!("h1: {good}\nh2: {good}\n"));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(
+        run.stdout
+            .starts_with("2 hosts, 1 class, 1 plan: 2 as planned\n"),
+        "{}",
+        run.stdout
+    );
+}
+
+/// Each is a class of its own, with the hosts and what differs from the class with most hosts.
+#[test]
+fn machines_that_differ_from_their_class_are_named_with_what_differs() {
+    let ordinary = Copy::of("dl980");
+    let pci = |address: &str| {
+        let found = glob::glob(
+            ordinary
+                .path("/sys/devices")
+                .join(format!("**/{address}"))
+                .to_str()
+                .unwrap(),
+        );
+        let path = found.unwrap().next().unwrap().unwrap();
+        path.strip_prefix(ordinary.path("/"))
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    let base = checked(&ordinary);
+    let interface = base["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["driver"] == "i40e")
+        .unwrap();
+    let (name, device) = (
+        interface["name"].as_str().unwrap(),
+        interface["device"].as_str().unwrap(),
+    );
+    let node = interface["node"].as_u64().unwrap();
+    let device = format!("/{}", pci(device));
+    let other = |change: &dyn Fn(&Copy)| {
+        let machine = Copy::of("dl980");
+        change(&machine);
+        machine
+    };
+    let riser = other(&|machine| machine.write(&format!("{device}/numa_node"), "0\n"));
+    let smt = other(&|machine| machine.write("/sys/devices/system/cpu/online", "0-63\n"));
+    let memory = other(&|machine| machine.write("/sys/devices/system/node/has_memory", "0-5,7\n"));
+    let node_gone = other(&|machine| machine.remove("/sys/devices/system/node/node7"));
+    let mut stream = String::new();
+    for host in 1..=5 {
+        stream += &format!("h{host}: {base}\n");
+    }
+    let odd = [
+        ("riser", &riser),
+        ("smt", &smt),
+        ("memory", &memory),
+        ("gone", &node_gone),
+    ];
+    for (host, machine) in odd {
+        stream += &format!("{host}: {}\n", checked(machine));
+    }
+    // What a plan depends on and the class does not.
+    stream += &format!(
+        "quiet: {}\n",
+        checked(&other(
+            &|machine| machine.write("/sys/devices/system/cpu/isolated", "8-9\n")
+        ))
+    );
+    let run = streamed(&["--json"], &stream);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let classes = report["classes"].as_array().unwrap();
+    assert_eq!(
+        (classes.len(), &classes[0]["count"], &classes[0]["like"]),
+        (5, &6.into(), &Value::Null),
+        "{report:#}"
+    );
+    let of = |host: &str| {
+        classes
+            .iter()
+            .find(|class| class["plans"][0]["hosts"][0] == host)
+            .unwrap()
+    };
+    for (host, code, text) in [
+        (
+            "riser",
+            "node",
+            format!("{name} is on node 0, not node {node}"),
+        ),
+        (
+            "smt",
+            "smt",
+            "SMT is off: 64 CPUs on 64 cores, not 128 on 64".to_owned(),
+        ),
+        (
+            "memory",
+            "node-without-memory",
+            "node 6 has no memory".to_owned(),
+        ),
+        ("gone", "node-missing", "node 7 is missing".to_owned()),
+    ] {
+        let class = of(host);
+        assert_eq!(class["like"], classes[0]["class"], "{class:#}");
+        let found = class["deviations"].as_array().unwrap();
+        let is_named = |one: &Value| one["code"] == code && one["text"] == *text;
+        assert!(found.iter().any(is_named), "{host}: {found:#?}");
+    }
+    let plans = classes[0]["plans"].as_array().unwrap();
+    assert_eq!((plans.len(), &plans[1]["hosts"]), (2, &json!(["quiet"])));
+    assert_eq!(
+        plans[1]["deviations"][0]["text"],
+        "isolated CPUs 8-9, not none"
+    );
+    let table = streamed(&[], &stream).stdout;
+    let lines: Vec<&str> = table.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.contains("SMT is off"))
+        .unwrap();
+    assert_eq!(lines[at + 1], "    smt", "{table}");
+}
+
+#[test]
+fn another_driver_or_a_missing_interface_is_named() {
+    let good = checked(&planned());
+    let other = |change: &dyn Fn(&mut Value)| {
+        let mut document = with(&good, "/class", "odd".into());
+        change(&mut document);
+        document["hash"] = "odd".into();
+        document
+    };
+    for (document, expected) in [
+        (
+            other(&|one| one["interfaces"][0]["driver"] = "vfio".into()),
+            "has driver vfio, not ",
+        ),
+        (
+            other(&|one| one["interfaces"][0]["rx_queues"] = 3.into()),
+            "has 3 receive and ",
+        ),
+        (
+            other(&|one| one["interfaces"][0]["device"] = "0000:05:00.0".into()),
+            "is 0000:05:00.0, not ",
+        ),
+        (
+            other(&|one| _ = one["interfaces"].as_array_mut().unwrap().remove(0)),
+            ") is missing",
+        ),
+        (
+            other(&|one| one["host"]["possible"] = 512.into()),
+            "512 possible CPUs, not 12",
+        ),
+    ] {
+        let run = streamed(&[], &format!("h1: {good}\nh2: {good}\nodd: {document}\n"));
+        let named = run
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("  unlike class "));
+        assert!(
+            named.is_some_and(|line| line.contains(expected)),
+            "{expected}: {}",
+            run.stdout
+        );
+    }
+}
+
+#[test]
+fn the_class_is_that_of_the_hardware() {
+    let class = |machine: &Copy| checked(machine)["class"].as_str().unwrap().to_owned();
+    let of = class(&Copy::of("two-socket-mlx4"));
+    assert_eq!((of.len(), class(&planned())), (16, of.clone()));
+    let machine = Copy::of("two-socket-mlx4");
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    machine.write("/sys/devices/system/cpu/isolated", "3\n");
+    assert_eq!(class(&machine), of, "settings and isolation");
+    let plan = |machine: &Copy, args: &[&str]| -> Value {
+        serde_json::from_str(&machine.nicpin(&[&["plan", "--json"], args].concat()).stdout).unwrap()
+    };
+    assert_eq!(
+        plan(&machine, &["eth2", "--scope", "all"])["class"],
+        of.as_str(),
+        "policy and selection"
+    );
+    let node = "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/numa_node";
+    machine.write(node, "0\n");
+    assert_ne!(class(&machine), of);
+    let machine = Copy::of("two-socket-mlx4");
+    machine.write("/sys/devices/system/cpu/online", "0-10\n");
+    assert_ne!(class(&machine), of);
+    // A capture renames what identifies a machine, and is of its class.
+    let machine = Copy::of("two-node");
+    let file = machine.path("/c.tar.gz");
+    assert_eq!(
+        machine
+            .nicpin(&["capture", "--redact-names", "-o", file.to_str().unwrap()])
+            .code,
+        0
+    );
+    let captured = nicpin(&["plan", "--json", "--root", file.to_str().unwrap()]);
+    let captured: Value = serde_json::from_str(&captured.stdout).unwrap();
+    assert_eq!(captured["class"], plan(&machine, &[])["class"]);
+    assert_ne!(captured["hash"], plan(&machine, &[])["hash"]);
+}
+
+#[test]
+fn a_bad_file_is_named_and_the_rest_goes_on() {
+    let good = checked(&planned());
+    let dir = files(&[
+        ("a.json", format!("{good:#}\n")),
+        (
+            "b.json",
+            "{\"schema\": \"nicpin.check/1\", \"hash\": 3}".to_owned(),
+        ),
+        ("c.json", format!("{good}\n").split_off(10)),
+        ("d.json", "{\"schema\": \"nicpin.status/1\"}".to_owned()),
+        ("e.tar.gz", "\u{1f}\u{8b} not a capture".to_owned()),
+        ("f.json", String::new()),
+        ("g.json", format!("{good:#}\n").split_at(200).0.to_owned()),
+        ("h.json", good.to_string()),
+    ]);
+    std::fs::write(dir.path().join("e.tar.gz"), b"\x1f\x8b not a capture").unwrap();
+    let (report, code) = report(&[dir.path()]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        (&report["hosts"], &report["planned"]),
+        (&2.into(), &2.into()),
+        "{report:#}"
+    );
+    let failed = report["failed"].as_array().unwrap();
+    let bad: String = failed
+        .iter()
+        .map(|one| one["source"].as_str().unwrap().rsplit_once('/').unwrap().1[..1].to_owned())
+        .collect();
+    assert_eq!(bad, "bcdefg", "{failed:#?}");
+    assert_eq!(report["classes"][0]["plans"][0]["hosts"], json!(["a", "h"]));
+    let run = fleet(&[dir.path(), Path::new("/nowhere.json")]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stdout.contains(": 2 as planned; 7 could not be read\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stderr.contains("nicpin: /nowhere.json: no such file"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.stderr.lines().count(), 7, "{}", run.stderr);
+    // A broken line of a stream takes no other with it.
+    let text = good.to_string();
+    let run = streamed(
+        &[],
+        &format!("h1: {text}\nh2: {}\nh3: {text}\n", &text[..300]),
+    );
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stdout.starts_with("2 hosts, ") && run.stderr.contains("nicpin: h2: "),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn lines_of_hosts_alternate_and_other_lines_are_named_if_no_json_follows() {
+    let good = checked(&planned());
+    let text = format!("{good:#}");
+    let mut stream = "h3: Warning: Permanently added 'h3' to the list of known hosts.\n".to_owned();
+    for line in text.lines() {
+        for host in 1..=3 {
+            stream += &format!("h{host}: {line}\n");
+        }
+    }
+    stream += "h4: ssh: connect to host h4 port 22: Connection refused\nclush: h4: exited with exit code 255\n";
+    stream += "clush: h[1-2] (2): exited with exit code 2\n";
+    let run = streamed(&["--json"], &stream);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(run.code, 1);
+    assert_eq!(
+        report["classes"][0]["plans"][0]["hosts"],
+        json!(["h1", "h2", "h3"])
+    );
+    let failed =
+        json!([{ "source": "h4", "error": "ssh: connect to host h4 port 22: Connection refused" }]);
+    assert_eq!(report["failed"], failed);
+}
+
+#[test]
+fn captures_trees_plans_directories_and_lists_are_read() {
+    let machine = planned();
+    let plan = machine.nicpin(&["plan", "--json"]).stdout;
+    let dir = files(&[
+        ("planned.json", plan),
+        ("two.jsonl", format!("{0}\n{0}\n", checked(&machine))),
+    ]);
+    let capture = dir.path().join("host-7.tar.gz");
+    assert_eq!(
+        machine
+            .nicpin(&["capture", "-o", capture.to_str().unwrap()])
+            .code,
+        0
+    );
+    let tree = fixture("two-socket-mlx4");
+    let list = dir.path().join("list");
+    std::fs::write(
+        &list,
+        format!("# machines\n{}\n\n{}\n", capture.display(), tree.display()),
+    )
+    .unwrap();
+    let at = std::path::PathBuf::from(format!("@{}", list.display()));
+    let (report, code) = report(&[
+        &at,
+        &dir.path().join("planned.json"),
+        &dir.path().join("two.jsonl"),
+    ]);
+    assert_eq!((code, &report["failed"]), (2, &json!([])));
+    let lines = dir.path().join("two.jsonl").display().to_string();
+    let hosts = &report["classes"][0]["plans"][0]["hosts"];
+    assert_eq!(report["classes"].as_array().unwrap().len(), 1);
+    let mut found: Vec<&str> = hosts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| host.as_str().unwrap())
+        .collect();
+    found.sort_unstable();
+    let (first, second) = (format!("{lines}:1"), format!("{lines}:2"));
+    assert_eq!(
+        found,
+        [&*first, &*second, "host-7", "planned", "two-socket-mlx4"]
+    );
+    // A host that is named in its documents, and is read twice.
+    let named = with(
+        &with(
+            &checked(&machine),
+            "/host",
+            checked(&machine)["host"].clone(),
+        ),
+        "/verdict",
+        "same".into(),
+    );
+    let mut named = named;
+    named["host"]["name"] = "db1".into();
+    let run = streamed(&[], &format!("{named}\n{named}\n"));
+    assert!(
+        run.stdout
+            .ends_with("\nread more than once: 1 host\n    db1\n"),
+        "{}",
+        run.stdout
+    );
+}
+
+/// The result of the module or of a command on one host, and the report of a play with many.
+#[test]
+fn what_ansible_returns_is_read() {
+    let good = checked(&planned());
+    let dir = files(&[
+        ("web1", json!({ "changed": false, "check": good }).to_string()),
+        (
+            "web2",
+            json!({ "changed": true, "rc": 2, "stdout": format!("{good:#}"), "stdout_lines": ["{"] })
+                .to_string(),
+        ),
+        ("web3", json!({ "msg": "Failed to connect to the host", "unreachable": true }).to_string()),
+    ]);
+    let run = fleet(&[dir.path()]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stdout
+            .starts_with("2 hosts, 1 class, 1 plan: 2 as planned; 1 could not be read\n"),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr
+            .contains("/web3:1: Failed to connect to the host; expected "),
+        "{}",
+        run.stderr
+    );
+    let hosts = json!({
+        "db1": { "stdout": good.to_string() }, "db2": { "check": good }, "db3": { "unreachable": true, "msg": "no route" },
+    });
+    let play = json!({ "plays": [{ "tasks": [{ "task": { "name": "check" }, "hosts": hosts }] }], "stats": {} });
+    let run = streamed(&["-v"], &format!("{play:#}\n"));
+    assert!(run.stdout.contains("\n    db1,db2\n"), "{}", run.stdout);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (1, "nicpin: db3: no route\n")
+    );
+}
+
+#[test]
+fn exit_codes() {
+    let good = checked(&planned());
+    let undetermined = with(&good, "/verdict", "could-not-be-determined".into());
+    let run = streamed(&[], &format!("h1: {good}\nh2: {undetermined}\n"));
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stdout
+            .contains(": 1 as planned; 1 could not be determined\n"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(streamed(&[], "").code, 1);
+    for args in [
+        &["fleet"][..],
+        &["fleet", "--root", "fixtures/dl980", "x"],
+        &["fleet", "--bad", "x"],
+    ] {
+        assert_eq!(nicpin(args).code, 64, "{args:?}");
+    }
+    let quiet = nicpin(&["fleet", "-q", fixture("dl980").to_str().unwrap()]);
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (2, "", "")
+    );
+    let this = nicpin(&["fleet", "/"]);
+    assert!(
+        this.code == 1 && this.stderr.contains("is this machine"),
+        "{}",
+        this.stderr
+    );
+}

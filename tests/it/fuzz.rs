@@ -1,0 +1,39 @@
+//! Every parser on the seeds of its fuzz target, whole, cut off and with small changes: quick, on any machine.
+//! `fuzz/run.sh` searches for new paths through the code for a given time.
+
+use crate::seeds;
+use crate::targets::TARGETS;
+use proptest::prelude::*;
+
+#[test]
+fn every_seed_passes_every_fuzz_target() {
+    for target in TARGETS {
+        let seeds = seeds::of(target.name);
+        assert!(!seeds.is_empty(), "{}", target.name);
+        for seed in seeds {
+            (target.run)(&seed);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn seeds_that_are_cut_and_changed_a_little(
+        which in any::<prop::sample::Index>(),
+        seed in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), "[0-9a-f,:\\- \\n]|\\PC"), 0..6),
+    ) {
+        let target = which.get(&TARGETS);
+        let seeds: Vec<Vec<u8>> = seeds::of(target.name).into_iter().collect();
+        let mut data = seed.get(&seeds).clone();
+        for (at, text) in changes {
+            let at = at.index(data.len() + 1);
+            data.splice(at..(at + text.len()).min(data.len()), text.bytes());
+        }
+        data.truncate(cut.index(data.len() * 2 + 1));
+        (target.run)(&data);
+    }
+}

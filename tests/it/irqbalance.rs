@@ -1,0 +1,632 @@
+//! irqbalance: notes of the plan, bans by apply and their removal by restore, on copies of shipped machines. In a tree,
+//! `/nicpin/irqbalance` holds irqbalance's answer to `setup`; `tests/vm` runs the real program.
+
+use std::collections::BTreeSet;
+
+use crate::support::run::{Copy, good, words};
+use crate::support::tree::put;
+use nicpin::apply::{self, Options};
+use nicpin::machine::Selection;
+use nicpin::policy::Policy;
+use nicpin::report::outcome::ApplyOutcome;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+
+const PID: u32 = 812;
+const ANSWER: &str = "/nicpin/irqbalance";
+const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
+/// The planned IRQs of the machine `two-node`: the first of the nine vectors of each device is control.
+const PLANNED: [u32; 16] = [
+    27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 38, 39, 40, 41, 42, 43,
+];
+
+/// `two-node` with an irqbalance that was started at this time and has banned these IRQs.
+fn machine(started: u32, banned: &[u32]) -> Copy {
+    let machine = Copy::of("two-node");
+    restart(&machine, started, banned);
+    machine
+}
+
+fn restart(machine: &Copy, started: u32, banned: &[u32]) {
+    let stat = format!(
+        "{PID} (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 {started}"
+    );
+    put(
+        &machine.path("/"),
+        &format!("/proc/{PID}/stat"),
+        &format!("{stat}{}", " 0".repeat(30)),
+    );
+    put(
+        &machine.path("/"),
+        "/proc/1/stat",
+        &format!("1 (init) S{}", " 0".repeat(49)),
+    );
+    put(&machine.path("/"), SOCKET, "");
+    let irqs: String = banned.iter().fold(String::new(), |all, irq| {
+        all + &format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 4 ")
+    });
+    put(
+        &machine.path("/"),
+        ANSWER,
+        &format!("SLEEP 10 {irqs}BANNED 00"),
+    );
+}
+
+fn banned(machine: &Copy) -> BTreeSet<u32> {
+    let text = machine.read(ANSWER);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .windows(2)
+        .filter(|pair| pair[0] == "IRQ")
+        .map(|pair| pair[1].parse().unwrap())
+        .collect()
+}
+
+fn apply_all(root: &Root, options: Options) -> ApplyOutcome {
+    let done = apply::apply(root, options, |root| {
+        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        Ok::<_, apply::ApplyError>((host, plan))
+    });
+    done.unwrap()
+}
+
+fn set(irqs: &[u32]) -> BTreeSet<u32> {
+    irqs.iter().copied().collect()
+}
+
+#[test]
+fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
+    let machine = machine(611, &[9, 31]);
+    let text = good(&machine, &["apply"]);
+    assert!(
+        text.contains("changed irqbalance leaves 16 IRQs alone"),
+        "{text}"
+    );
+    assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
+    let text = good(&machine, &["apply", "--detailed-exitcode"]);
+    assert!(
+        text.contains("already irqbalance leaves 16 IRQs alone") && text.contains("changed=0"),
+        "{text}"
+    );
+    // Bans by others stay when nicpin's are removed.
+    let text = good(&machine, &["restore"]);
+    assert!(
+        text.contains("changed irqbalance may move 15 IRQs again"),
+        "{text}"
+    );
+    assert_eq!(banned(&machine), set(&[9, 31]));
+    assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
+    assert_eq!(
+        good(&machine, &["restore"]),
+        "nothing to restore: there is no record of an apply"
+    );
+}
+
+#[test]
+fn interfaces_that_are_applied_one_by_one_keep_their_bans() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply", "nic0"]);
+    assert_eq!(banned(&machine), set(&PLANNED[8..]));
+    good(&machine, &["apply", "nic1"]);
+    assert_eq!(banned(&machine), set(&PLANNED));
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[]));
+}
+
+#[test]
+fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    // The new one was started with --banirq=36.
+    restart(&machine, 9999, &[36]);
+    let text = good(&machine, &["apply"]);
+    assert!(
+        text.contains("changed irqbalance leaves 16 IRQs alone") && text.contains("changed=1 "),
+        "{text}"
+    );
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[36]));
+    // Restarted between apply and restore: there are no bans to remove.
+    good(&machine, &["apply"]);
+    restart(&machine, 12000, &[36, 37]);
+    let text = good(&machine, &["restore"]);
+    assert!(!text.contains("irqbalance"), "{text}");
+    assert_eq!(banned(&machine), set(&[36, 37]));
+}
+
+/// IRQ 36 now belongs to a disk: irqbalance balances it again.
+#[test]
+fn an_irq_number_that_another_device_has_now_is_no_longer_banned() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/msi_irqs";
+    std::fs::rename(
+        machine.path(&format!("{device}/36")),
+        machine.path(&format!("{device}/136")),
+    )
+    .unwrap();
+    std::fs::rename(machine.path("/proc/irq/36"), machine.path("/proc/irq/136")).unwrap();
+    let text = machine.read("/proc/interrupts");
+    let row = text.lines().find(|row| row.starts_with(" 36:")).unwrap();
+    machine.write(
+        "/proc/interrupts",
+        &(text.clone() + &row.replace(" 36:", "136:") + "\n"),
+    );
+    let moved = machine.read("/proc/interrupts").replacen(
+        row,
+        &row.replace("virtio1-input.0", "nvme0q1"),
+        1,
+    );
+    machine.write("/proc/interrupts", &moved);
+    good(&machine, &["apply"]);
+    assert_eq!(
+        banned(&machine),
+        &(&set(&PLANNED) - &set(&[36])) | &set(&[136])
+    );
+}
+
+#[test]
+fn refuse_writes_nothing() {
+    let machine = machine(611, &[9]);
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "--irqbalance", "refuse"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("irqbalance runs (process 812)")
+            && run.stderr.contains("nothing was written")
+    );
+    assert_eq!(
+        (run.stderr.lines().count(), machine.snapshot()),
+        (1, before)
+    );
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    machine.remove(&format!("/proc/{PID}"));
+    // Without any process in sight it may run.
+    machine.remove("/proc/1");
+    let run = machine.nicpin(&["apply", "--irqbalance", "refuse"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains(
+            "whether irqbalance runs could not be determined, because /proc/812 cannot be read"
+        ),
+        "{}",
+        run.stderr
+    );
+    machine.remove(SOCKET);
+    good(&machine, &["apply", "--irqbalance", "refuse"]);
+}
+
+#[test]
+fn ignore_applies_the_plan_and_reports_what_irqbalance_will_do() {
+    let machine = machine(611, &[9]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(
+        text.contains("is ignored: it will move the 16 planned IRQs, by default every 10 seconds"),
+        "{text}"
+    );
+    assert_eq!(banned(&machine), set(&[9]));
+    assert_eq!(machine.read("/proc/irq/36/smp_affinity"), "02");
+}
+
+/// The bans of an earlier apply are still in effect.
+#[test]
+fn ignore_reports_the_bans_of_an_earlier_apply() {
+    let machine = machine(611, &[9]);
+    good(&machine, &["apply"]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(
+        text.contains(
+            "is ignored: it leaves 16 of the 16 planned IRQs alone since an earlier apply, until it restarts or \
+             restore undoes that"
+        ),
+        "{text}"
+    );
+    assert!(
+        !text.contains("it will move") && !text.contains("--irqbalance ban"),
+        "{text}"
+    );
+    // Only the bans of one interface; after a restart of irqbalance there are none to report.
+    good(&machine, &["restore"]);
+    good(&machine, &["apply", "nic0"]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(
+        text.contains("it leaves 8 of the 16 planned IRQs alone"),
+        "{text}"
+    );
+    assert!(text.contains("it will move the other 8"), "{text}");
+    restart(&machine, 9999, &[]);
+    let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
+    assert!(text.contains("it will move the 16 planned IRQs"), "{text}");
+}
+
+/// A tree has no irqbalance service, and that of the machine on which the test runs is not used.
+#[test]
+fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
+    for action in ["ban", "stop"] {
+        let machine = machine(611, &[]);
+        machine.remove(ANSWER);
+        let text = good(&machine, &["apply", "--irqbalance", action]);
+        assert!(
+            text.contains("skipped irqbalance: this is a copy of a machine"),
+            "{action}: {text}"
+        );
+        assert!(machine.path(&format!("/proc/{PID}/stat")).exists());
+        assert!(good(&machine, &["restore", "--format", "json"]).contains("refused\": 0"));
+    }
+}
+
+#[test]
+fn a_malformed_answer_is_a_refusal_and_the_writes_are_done() {
+    let machine = machine(611, &[]);
+    machine.write(ANSWER, "Permission denied\n");
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1);
+    let text = words(&run);
+    assert!(
+        text.contains(
+            "refused irqbalance: process 812 does not answer as irqbalance does (`Permission denied"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("refused=1 ") && text.contains("changed=24 "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_malformed_record_of_bans_is_reported_and_nothing_is_banned() {
+    let machine = machine(611, &[9]);
+    put(&machine.path("/"), "/run/nicpin/irqbalance.json", "{}");
+    for command in ["apply", "restore"] {
+        let run = machine.nicpin(&[command]);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(
+            words(&run).contains("not a record of bans for irqbalance"),
+            "{}",
+            run.stdout
+        );
+        assert_eq!(banned(&machine), set(&[9]));
+    }
+}
+
+#[test]
+fn the_plan_prints_the_policy_script_line_for_each_distribution() {
+    let script = "--policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy";
+    for (file, text, expected) in [
+        (
+            "/etc/default/irqbalance",
+            "#IRQBALANCE_ARGS=\"\"",
+            "IRQBALANCE_ARGS",
+        ),
+        (
+            "/etc/default/irqbalance",
+            "ENABLED=\"1\"\nOPTIONS=\"\"",
+            "OPTIONS",
+        ),
+        (
+            "/etc/sysconfig/irqbalance",
+            "# nothing said",
+            "IRQBALANCE_ARGS",
+        ),
+        ("/etc/conf.d/irqbalance", "", "IRQBALANCE_OPTS"),
+    ] {
+        let machine = machine(611, &[]);
+        put(&machine.path("/"), file, text);
+        let text = good(&machine, &["plan"]);
+        assert!(
+            text.contains("leave the 16 planned IRQs alone until irqbalance restarts"),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("{expected}=\"{script}\" in {file}")),
+            "{text}"
+        );
+    }
+    let text = good(&machine(611, &[]), &["plan"]);
+    assert!(
+        text.contains(&format!("{script} to the arguments of its service")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_policy_script_that_asks_nicpin_lasts() {
+    let script = "/usr/lib/nicpin/nicpin-irqbalance-policy";
+    for (argument, installed, lasts) in [
+        (script, script, true),
+        (
+            "/etc/irqbalance.d",
+            "/etc/irqbalance.d/nicpin-irqbalance-policy",
+            true,
+        ),
+        (script, "/usr/lib/nicpin/other", false),
+        ("/opt/site/policy", "/opt/site/policy", false),
+    ] {
+        let machine = machine(611, &[]);
+        put(
+            &machine.path("/"),
+            "/etc/default/irqbalance",
+            &format!("IRQBALANCE_ARGS=\"-t 5 --policyscript={argument}\""),
+        );
+        put(&machine.path("/"), installed, "#!/bin/sh");
+        let text = good(&machine, &["plan"]);
+        assert_eq!(
+            text.contains("because its policy script asks nicpin"),
+            lasts,
+            "{argument}: {text}"
+        );
+        let plan: serde_json::Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+        let expected =
+            serde_json::json!({ "pid": 812, "action": "ban", "irqs": PLANNED, "lasts": lasts });
+        assert_eq!(plan["irqbalance"], expected);
+        if lasts {
+            // Then a socket that does not answer is not an error.
+            machine.write(ANSWER, "");
+            assert!(
+                good(&machine, &["apply"])
+                    .contains("its policy script asks nicpin when irqbalance starts")
+            );
+        }
+    }
+}
+
+#[test]
+fn the_policy_file_has_the_same_values_and_options_override_it() {
+    let machine = machine(611, &[]);
+    put(
+        &machine.path("/"),
+        "/etc/nicpin.toml",
+        "irqbalance = \"refuse\"",
+    );
+    assert!(good(&machine, &["plan"]).contains("apply refuses to write while it runs"));
+    assert_eq!(machine.nicpin(&["apply"]).code, 1);
+    good(&machine, &["apply", "--irqbalance", "ignore"]);
+    put(
+        &machine.path("/"),
+        "/etc/nicpin.toml",
+        "irqbalance = \"kill\"",
+    );
+    let run = machine.nicpin(&["plan"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.contains("line 1, column 14") && run.stderr.contains("`kill`"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(machine.nicpin(&["apply", "--irqbalance", "kill"]).code, 64);
+}
+
+fn policy(machine: &Copy, device: &str, irq: u32) -> String {
+    let run = machine.nicpin_as_nobody(&["irqbalance-policy", device, &irq.to_string()]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{device} {irq}");
+    run.stdout
+}
+
+/// Adds `/sys/bus/pci/devices`, whose paths irqbalance passes.
+fn with_pci(machine: &Copy) {
+    for (address, bridge) in [("0000:21:00.0", "20"), ("0000:41:00.0", "40")] {
+        let target = format!("../../../devices/pci0000:{bridge}/0000:{bridge}:00.0/{address}");
+        crate::support::tree::link(
+            &machine.path("/"),
+            &format!("/sys/bus/pci/devices/{address}"),
+            &target,
+        );
+    }
+    put(
+        &machine.path("/"),
+        "/sys/devices/pci0000:60/0000:61:00.0/class",
+        "0x010802",
+    );
+    crate::support::tree::link(
+        &machine.path("/"),
+        "/sys/bus/pci/devices/0000:61:00.0",
+        "../../../devices/pci0000:60/0000:61:00.0",
+    );
+    machine.open_to_all();
+    machine.set_mode("/", 0o755);
+}
+
+const CARD: &str = "/sys/bus/pci/devices/0000:21:00.0";
+
+#[test]
+fn the_policy_script_bans_only_planned_irqs() {
+    let machine = machine(611, &[]);
+    with_pci(&machine);
+    for irq in &PLANNED[8..] {
+        assert_eq!(policy(&machine, CARD, *irq), "ban=true\n", "{irq}");
+    }
+    // The control vector, the IRQ of another device, one without a device, and the path for an unknown device.
+    assert_eq!(policy(&machine, CARD, 35), "");
+    assert_eq!(
+        policy(&machine, "/sys/bus/pci/devices/0000:61:00.0", 36),
+        ""
+    );
+    assert_eq!(policy(&machine, "/sys", 9), "");
+    assert_eq!(policy(&machine, "/sys", 36), "ban=true\n");
+    put(
+        &machine.path("/"),
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic0\" }\nset = { skip = true }",
+    );
+    assert_eq!(policy(&machine, CARD, 36), "");
+}
+
+/// irqbalance's unit runs it in a network namespace of its own, whose /sys has no network interfaces.
+#[test]
+fn without_visible_interfaces_the_policy_script_bans_what_was_applied() {
+    let machine = machine(611, &[]);
+    with_pci(&machine);
+    good(&machine, &["apply"]);
+    for card in ["nic0", "nic1"] {
+        machine.remove(&format!("/sys/class/net/{card}"));
+    }
+    assert_eq!(policy(&machine, CARD, 36), "ban=true\n");
+    assert_eq!(policy(&machine, CARD, 35), "");
+    assert_eq!(
+        policy(&machine, "/sys/bus/pci/devices/0000:61:00.0", 36),
+        "",
+        "its number, another device"
+    );
+    let text = machine.read("/proc/interrupts");
+    machine.write(
+        "/proc/interrupts",
+        &text.replace("virtio1-input.0", "nvme0q1"),
+    );
+    assert_eq!(policy(&machine, CARD, 36), "", "its number, another vector");
+}
+
+/// If the files of other tools may not be read, there are no notes on them.
+#[test]
+fn unreadable_files_of_other_tools_are_not_an_error() {
+    let machine = machine(611, &[]);
+    put(
+        &machine.path("/"),
+        "/etc/default/irqbalance",
+        "IRQBALANCE_ARGS=",
+    );
+    put(
+        &machine.path("/"),
+        "/etc/systemd/network/10-net.link",
+        "[Link]\nIRQAffinityPolicy=spread",
+    );
+    machine.open_to_all();
+    for path in ["/etc/default/irqbalance", "/etc/systemd/network"] {
+        machine.set_mode(path, 0);
+    }
+    let run = machine.nicpin_as_nobody(&["plan"]);
+    for path in ["/etc/default/irqbalance", "/etc/systemd/network"] {
+        machine.set_mode(path, 0o755);
+    }
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(
+        words(&run).contains("to the arguments of its service"),
+        "{}",
+        run.stdout
+    );
+}
+
+/// With --atomic a refused write removes the bans of this apply, and no others.
+#[test]
+fn atomic_removes_the_bans_of_this_apply() {
+    let machine = machine(611, &[9]);
+    good(&machine, &["apply", "nic0"]);
+    assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
+    let options = Options {
+        atomic: true,
+        ..Options::default()
+    };
+    let root = Root::open_with_faults(&machine.path("/"), |access: FileAccess<'_>| {
+        let refused = access.action == FileAction::Write && access.path.ends_with("/xps_cpus");
+        if refused {
+            InjectedAnswer::Errno(nix::libc::EINVAL)
+        } else {
+            InjectedAnswer::Done
+        }
+    });
+    let undone = apply_all(&root.unwrap(), options).undone.unwrap();
+    assert!(undone.complete() && undone.irqbalance.is_some_and(|done| done.irqs == 8));
+    assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[9]));
+}
+
+/// It scans the machine, and answers only after it has moved vectors that were as planned when they were read.
+#[test]
+fn vectors_that_irqbalance_moves_before_it_answers_are_restored() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    let vector = format!("/proc/irq/{}/smp_affinity", PLANNED[0]);
+    let planned = machine.read(&vector);
+    restart(&machine, 700, &[]);
+    let moved = machine.path(&vector);
+    let root = Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
+        if access.action == FileAction::Write && access.path == ANSWER {
+            std::fs::write(&moved, "80\n").unwrap();
+        }
+        InjectedAnswer::Done
+    });
+    let done = apply_all(&root.unwrap(), Options::default());
+    let written: Vec<_> = done.results.iter().map(|result| &*result.path).collect();
+    assert_eq!(written, [&*vector]);
+    assert_eq!(machine.read(&vector), planned);
+    assert_eq!(banned(&machine), set(&PLANNED));
+}
+
+#[test]
+fn atomic_writes_nothing_when_irqbalance_does_not_take_the_bans() {
+    let machine = machine(611, &[]);
+    machine.write(ANSWER, "Permission denied\n");
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply", "--atomic"]);
+    assert_eq!(run.code, 1);
+    assert!(words(&run).contains("refused=1 "), "{}", run.stdout);
+    machine.write(ANSWER, "Permission denied\n");
+    assert_eq!(machine.snapshot(), before);
+}
+
+#[test]
+fn a_trial_that_is_not_confirmed_removes_its_bans() {
+    let machine = machine(611, &[9]);
+    good(&machine, &["apply", "--try", "1"]);
+    assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
+    // Wait until the watcher has ended.
+    std::fs::File::open(machine.path("/run/nicpin/try.lock"))
+        .unwrap()
+        .lock()
+        .unwrap();
+    assert_eq!(banned(&machine), set(&[9]));
+    assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
+}
+
+/// The plan was made when irqbalance had another process id, or did not run.
+#[test]
+fn a_stored_plan_bans_in_the_irqbalance_that_runs_now() {
+    for then in [None, Some("ban"), Some("ignore"), Some("refuse")] {
+        let machine = Copy::of("two-node");
+        if let Some(action) = then {
+            put(
+                &machine.path("/"),
+                "/etc/nicpin.toml",
+                &format!("irqbalance = \"{action}\""),
+            );
+            let stat = format!("700 (irqbalance) S{}", " 1".repeat(49));
+            put(&machine.path("/"), "/proc/700/stat", &stat);
+            put(&machine.path("/"), "/run/irqbalance/irqbalance700.sock", "");
+        }
+        machine.write(
+            "/plan.json",
+            &machine.nicpin(&["plan", "--format", "json"]).stdout,
+        );
+        for gone in ["/proc/700", "/run/irqbalance"] {
+            let _ = std::fs::remove_dir_all(machine.path(gone));
+        }
+        restart(&machine, 611, &[]);
+        let run = machine.nicpin(&[
+            "apply",
+            "--plan",
+            machine.path("/plan.json").to_str().unwrap(),
+        ]);
+        let done = then.is_none_or(|action| action == "ban");
+        assert_eq!(
+            run.code,
+            i32::from(then == Some("refuse")),
+            "{then:?}: {}{}",
+            run.stdout,
+            run.stderr
+        );
+        assert_eq!(
+            banned(&machine),
+            if done { set(&PLANNED) } else { set(&[]) },
+            "{then:?}"
+        );
+        assert!(
+            (run.stdout.clone() + &run.stderr).contains("process 812"),
+            "{then:?}: {}",
+            run.stdout
+        );
+    }
+}

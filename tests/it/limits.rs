@@ -1,0 +1,260 @@
+//! Machines that nobody has: extreme numbers, deep paths, long lists. Reading one costs at most 256 MiB and 10 s of CPU
+//! time, or it is refused with the limit that it broke.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output};
+
+use crate::seeds::SMALL_MACHINE;
+use crate::targets::{compressed, tar};
+
+const DEVICE: &str = "/sys/devices/pci0000:40/0000:41:00.0";
+const CPU: &str = "/sys/devices/system/cpu";
+const NODE: &str = "/sys/devices/system/node";
+
+/// The small machine of the fuzz targets with other files: those at the same paths are replaced.
+fn machine(files: &[(String, String)]) -> Vec<u8> {
+    let is_replaced = |line: &&str| {
+        !files
+            .iter()
+            .any(|(path, _)| line.starts_with(&format!("{path}=")))
+    };
+    let kept = SMALL_MACHINE
+        .lines()
+        .filter(is_replaced)
+        .map(|line| format!("{line}\n"));
+    let others = files
+        .iter()
+        .map(|(path, text)| format!("{path}={}\n", text.replace('\n', "\\n")));
+    compressed(&tar(&kept.chain(others).collect::<String>()))
+}
+
+/// Runs the program on a capture, with limits of 256 MiB of memory and 10 s of CPU time.
+fn run(args: &[&str], capture: &[u8]) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("capture");
+    std::fs::write(&file, capture).unwrap();
+    let limits = "ulimit -v 262144; ulimit -t 10; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", limits, "sh", env!("CARGO_BIN_EXE_nicpin")])
+        .args(args)
+        .arg("--root")
+        .arg(&file);
+    command.output().unwrap()
+}
+
+/// The error line of a machine that is refused.
+fn refused(args: &[&str], capture: &[u8]) -> String {
+    let output = run(args, capture);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), output.stdout.len()),
+        (Some(1), 0),
+        "{args:?}: {error}"
+    );
+    assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
+    error
+}
+
+#[test]
+fn extreme_numbers_are_refused_or_are_nothing_special() {
+    let most = u64::MAX.to_string();
+    let channels =
+        "max_rx 4294967295\nmax_combined 4294967295\nrx 4294967295\ncombined 4294967295\n";
+    let pairs = |files: &[(&str, &str, &str)]| -> Vec<(String, String)> {
+        files
+            .iter()
+            .map(|(above, name, text)| (format!("{above}/{name}"), format!("{text}\n")))
+            .collect()
+    };
+    let queues = format!("{DEVICE}/net/eth0/queues");
+    for files in [
+        pairs(&[
+            (DEVICE, "max_link_speed", &format!("{most} GT/s")),
+            (DEVICE, "max_link_width", "16"),
+        ]),
+        pairs(&[
+            (DEVICE, "max_link_speed", "8.0 GT/s PCIe"),
+            (DEVICE, "max_link_width", &most),
+        ]),
+        pairs(&[(&queues, "rx-4294967295/rps_cpus", "0")]),
+        pairs(&[(&queues, "tx-4294967295/xps_cpus", "0")]),
+        pairs(&[(DEVICE, "numa_node", "4294967295")]),
+        pairs(&[(NODE, "node4294967295/cpulist", "0-1")]),
+        pairs(&[("/proc/irq/24", "effective_affinity_list", "8191")]),
+        pairs(&[(
+            NODE,
+            "node0/meminfo",
+            &format!("Node 0 MemTotal: {most} kB\nNode 0 MemFree: {most} kB"),
+        )]),
+        pairs(&[
+            ("/proc/sys/net/core", "rps_sock_flow_entries", "4294967295"),
+            (&queues, "rx-0/rps_flow_cnt", "4294967295"),
+        ]),
+    ] {
+        let capture = machine(&files);
+        for args in [
+            &["plan"][..],
+            &["plan", "--rfs", "32768"],
+            &["status"],
+            &["check"],
+            &["nodes"],
+            &["draw"],
+        ] {
+            let output = run(args, &capture);
+            let code = output.status.code();
+            assert!(
+                matches!(code, Some(0..=2)),
+                "{args:?} of {files:?}: {output:?}"
+            );
+        }
+    }
+    for (files, reason) in [
+        (
+            pairs(&[("/nicpin/ethtool/eth0", "channels", channels)]),
+            "not a list of channels",
+        ),
+        (
+            pairs(&[(NODE, "node0/distance", "4294967295")]),
+            "numbers up to 255",
+        ),
+        (
+            pairs(&[(CPU, "online", "0-65535")]),
+            "CPU 65535 is beyond any kernel's",
+        ),
+        (
+            pairs(&[
+                (CPU, "online", "0-1"),
+                (
+                    "/proc/irq/24",
+                    "smp_affinity",
+                    &format!("1{}", ",00000000".repeat(256)),
+                ),
+            ]),
+            "wider than any kernel's",
+        ),
+    ] {
+        let error = refused(&["plan"], &machine(&files));
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+/// Without the file `online`, the CPUs are counted by their directories.
+#[test]
+fn a_cpu_beyond_any_kernels_is_ignored() {
+    let text = SMALL_MACHINE
+        .replace("cpu/online=0-1", "cpu/cpu4294967295/online=1")
+        .replace("/cpu/possible", "/cpu/x");
+    let output = run(&["plan"], &compressed(&tar(&text)));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn deep_paths_are_refused() {
+    let mut archive = tar::Builder::new(Vec::new());
+    for number in 0..1400 {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(0);
+        header.set_mode(0o644);
+        archive
+            .append_data(
+                &mut header,
+                format!("{number}/{}x", "x/".repeat(2030)),
+                &b""[..],
+            )
+            .unwrap();
+    }
+    let capture = compressed(&archive.into_inner().unwrap());
+    for command in ["plan", "status", "capture"] {
+        assert!(refused(&[command], &capture).contains("is below more than 64 directories"));
+    }
+}
+
+#[test]
+fn a_list_that_repeats_itself_is_refused() {
+    let online = |text: String| machine(&[(format!("{CPU}/online"), text)]);
+    let error = refused(&["plan"], &online("0-65535:1/2,".repeat(20_000)));
+    assert!(
+        error.contains("beyond any kernel's") && error.len() < 400,
+        "{error}"
+    );
+    for text in ["0-8191:1/2,", "0-8191,", "0,"] {
+        let error = refused(&["plan"], &online(text.repeat(20_000)));
+        assert!(
+            error.contains("no kernel has more than 8192") && error.len() < 400,
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn the_largest_machine_of_any_kernel_is_planned() {
+    let cpus = [
+        ("cpu/online", "0-8191"),
+        ("cpu/possible", "0-8191"),
+        ("node/node0/cpulist", "0-8191"),
+    ];
+    let files =
+        cpus.map(|(name, text)| (format!("/sys/devices/system/{name}"), format!("{text}\n")));
+    let capture = machine(&files);
+    for args in [
+        &["plan"][..],
+        &["plan", "--format", "json"],
+        &["check"],
+        &["status"],
+        &["nodes"],
+        &["draw"],
+    ] {
+        let output = run(args, &capture);
+        assert_eq!(output.status.signal(), None, "{args:?}: {output:?}");
+        assert!(
+            matches!(output.status.code(), Some(0 | 2)),
+            "{args:?}: {output:?}"
+        );
+    }
+}
+
+/// The time grows with the number of files, not with its square.
+#[test]
+fn an_interface_with_thousands_of_queues_is_captured() {
+    let queues = format!("{DEVICE}/net/eth0/queues");
+    let queue = |number: u32| {
+        let file = |name: &str| (format!("{queues}/{name}"), "3\n".to_owned());
+        [
+            file(&format!("rx-{number}/rps_cpus")),
+            file(&format!("tx-{number}/xps_cpus")),
+        ]
+    };
+    let capture = machine(&(0..2500).flat_map(queue).collect::<Vec<_>>());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("again.tar.gz");
+    for args in [
+        &["capture", "-o", file.to_str().unwrap()][..],
+        &["plan"],
+        &["status"],
+        &["check"],
+        &["draw"],
+    ] {
+        let output = run(args, &capture);
+        assert_eq!(output.status.signal(), None, "{args:?}: {output:?}");
+        assert!(
+            matches!(output.status.code(), Some(0 | 2)),
+            "{args:?}: {output:?}"
+        );
+    }
+}
+
+#[test]
+fn a_machine_that_does_not_fit_into_the_limit_is_refused() {
+    let large = "x".repeat(70 << 20);
+    let error = refused(&["plan"], &machine(&[("/proc/large".to_owned(), large)]));
+    assert!(error.contains("exceeds the limit of 40 MiB"), "{error}");
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(0);
+    archive
+        .append_data(&mut header, "x".repeat(60 << 20), &b""[..])
+        .unwrap();
+    let error = refused(&["plan"], &compressed(&archive.into_inner().unwrap()));
+    assert!(error.contains("is longer than a path may be"), "{error}");
+}

@@ -1,0 +1,538 @@
+//! Rates, shares and costs from two samples, and the options of the command. `tests/netns` and `tests/vm` measure real
+//! traffic.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::support::host::{add, machine, plan};
+use crate::support::run::{Copy, fixture, nicpin};
+use nicpin::machine::growth::Growth;
+use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
+use nicpin::machine::sample::{Softirqs, Softnet, Times};
+use nicpin::report::measure::{Measure, MeasuredInterface};
+use nix::libc;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// Two interfaces with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
+/// veth.
+fn measure(from: &Sample, to: &Sample) -> Measure {
+    let mut host = machine(2, 2, 1, 2);
+    add(&mut host, "eth0", Some(0), 2);
+    add(&mut host, "eth1", Some(1), 2);
+    let mut subjects: Vec<MeasuredInterface> = plan(&host)
+        .interfaces
+        .iter()
+        .map(MeasuredInterface::planned)
+        .collect();
+    subjects.push(MeasuredInterface::without_device(
+        "veth0",
+        "a veth or a tunnel",
+    ));
+    Measure::new(&host.topology, &subjects, &Growth::between(from, to))
+}
+
+fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
+    let mut text = "   CPU0 CPU1 CPU2 CPU3\n".to_owned();
+    for (irq, row) in [32, 33, 332, 333].iter().zip(rows) {
+        text += &format!(
+            "{irq}: {} {} {} {} PCI-MSI {irq}-edge  a\n",
+            row[0], row[1], row[2], row[3]
+        );
+    }
+    let values = |times: u64| InterfaceCounts {
+        rx_bytes: bytes * times,
+        rx_packets: bytes * times / 1000,
+        rx_dropped: u64::from(work),
+        ..InterfaceCounts::default()
+    };
+    let ticks = u64::from(work);
+    Sample {
+        at: Duration::from_secs(seconds),
+        interrupts: nicpin::read::counts::parse(&text, &BTreeSet::from([32, 33, 332, 333]))
+            .unwrap(),
+        times: (0..4)
+            .map(|cpu| {
+                (
+                    cpu,
+                    Times {
+                        busy: ticks * 2,
+                        irq: 0,
+                        softirq: ticks,
+                    },
+                )
+            })
+            .collect(),
+        softirqs: (0..4)
+            .map(|cpu| {
+                (
+                    cpu,
+                    Softirqs {
+                        net_rx: work,
+                        net_tx: 0,
+                    },
+                )
+            })
+            .collect(),
+        softnet: (0..4)
+            .map(|cpu| {
+                (
+                    cpu,
+                    Softnet {
+                        processed: work * 10,
+                        dropped: 0,
+                        squeezed: work / 10,
+                        rps: 0,
+                    },
+                )
+            })
+            .collect(),
+        interfaces: ["eth0", "eth1", "veth0"]
+            .into_iter()
+            .zip([1, 2, 0])
+            .map(|(name, times)| {
+                (
+                    name.to_owned(),
+                    Counters {
+                        index: 1,
+                        values: values(times),
+                    },
+                )
+            })
+            .collect(),
+        threads: BTreeMap::new(),
+    }
+}
+
+fn busy() -> Measure {
+    let rows = [
+        [100, 0, 0, 0],
+        [0, 200, 0, 0],
+        [u32::MAX, 0, 0, 0],
+        [0, 0, 0, 5],
+    ];
+    let later = [
+        [300, 0, 0, 0],
+        [0, 200, 0, 0],
+        [299, 0, 100, 0],
+        [0, 0, 0, 5],
+    ];
+    measure(&sample(3, &rows, 0, 0), &sample(5, &later, 50, 250_000_000))
+}
+
+/// The kernel counts loopback's packets with all others; its bytes are no interface's traffic.
+#[test]
+fn loopback_is_named_where_the_cpus_packets_include_it() {
+    let rows = [[0; 4]; 4];
+    let with_loopback = |seconds: u64, packets: u64| {
+        let values = InterfaceCounts {
+            rx_packets: packets,
+            rx_bytes: packets * 1000,
+            ..Default::default()
+        };
+        let mut sample = sample(seconds, &rows, 0, 0);
+        sample
+            .interfaces
+            .insert("lo".to_owned(), Counters { index: 1, values });
+        sample
+    };
+    let measured = measure(&with_loopback(3, 10), &with_loopback(5, 1010));
+    assert_eq!(
+        (
+            measured.machine.loopback_packets_per_second,
+            measured.machine.gbit_per_second
+        ),
+        (500.0, 0.0)
+    );
+    let text = crate::screen::measure::measure(&measured, false);
+    assert!(
+        text.contains("loopback's 500 packets/s are among those of the CPUs\n"),
+        "{text}"
+    );
+    assert!(MeasuredInterface::wanted(&[]).interfaces.contains("lo"));
+    let without = measure(&with_loopback(3, 10), &with_loopback(5, 10));
+    assert!(!crate::screen::measure::measure(&without, false).contains("loopback"));
+}
+
+#[test]
+fn rates_shares_and_costs() {
+    let measure = busy();
+    let [eth0, eth1, veth0] = &measure.interfaces[..] else {
+        panic!()
+    };
+    assert_eq!((eth0.interrupts_per_second, eth0.local), (100.0, Some(1.0)));
+    // 300 on CPU 0, across the wrap at 2^32, and 100 on the local node.
+    assert_eq!(
+        (eth1.interrupts_per_second, eth1.local),
+        (200.0, Some(0.25))
+    );
+    assert_eq!(
+        (veth0.interrupts_per_second, veth0.local, veth0.node),
+        (0.0, None, None)
+    );
+    let on: Vec<_> = eth1.vectors[0]
+        .cpus
+        .iter()
+        .map(|on| (on.cpu, on.node, on.interrupts))
+        .collect();
+    assert_eq!(on, [(0, Some(0), 300), (2, Some(1), 100)]);
+    assert_eq!(
+        (eth1.vectors[1].interrupts, eth1.vectors[1].local),
+        (0, None)
+    );
+    assert!((eth0.traffic.unwrap().rx_gbit_per_second - 1.0).abs() < 1e-9);
+    let machine = measure.machine;
+    assert_eq!(
+        (machine.local_interrupts, machine.remote_interrupts),
+        (300, 300)
+    );
+    // 4 CPUs with 100 ticks each, half of them in softirqs; 6 Gbit.
+    assert_eq!(
+        (machine.busy_cpu_seconds, machine.softirq_cpu_seconds),
+        (4.0, 2.0)
+    );
+    assert!((machine.gbit_per_second - 3.0).abs() < 1e-9);
+    assert!((machine.gbit_per_busy_cpu_second.unwrap() - 1.5).abs() < 1e-9);
+    assert!((machine.gbit_per_softirq_cpu_second.unwrap() - 3.0).abs() < 1e-9);
+    assert_eq!((machine.dropped, machine.squeezed), (150, 20));
+    assert_eq!((measure.cpus[0].busy, measure.cpus[0].softirq), (0.5, 0.25));
+}
+
+#[test]
+fn the_tables() {
+    let expected = "\
+in 2.00 s
+
+eth0  ixgbe; node 0; rx 1.00 Gbit/s 125.0k packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx 0
+  100 interrupts/s, 100% on node 0
+  queue  IRQ  irq/s  local  by CPU
+  0      32   100    100%   0: 100
+
+eth1  ixgbe; node 1; rx 2.00 Gbit/s 250.0k packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx 0
+  200 interrupts/s, 25% on node 1
+  queue  IRQ  irq/s  local  by CPU
+  0      332  200    25%    0: 150  2: 50
+
+veth0  a veth or a tunnel; no node; rx 0 bit/s 0 packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx
+       0
+
+CPU  node  busy  soft  irq/s  rx/s  tx/s  pkt/s  rps/s  dropped  squeeze
+0    0     50%   25%   250    25    0     250    0      0        5
+1    0     50%   25%   0      25    0     250    0      0        5
+2    1     50%   25%   50     25    0     250    0      0        5
+3    1     50%   25%   0      25    0     250    0      0        5
+soft: time in interrupts and softirqs; rx, tx: NET_RX and NET_TX softirqs; pkt: packets taken; rps:
+wakeups by RPS; dropped: packets, because the backlog was full; squeeze: polls that ended with work
+left
+machine  3.00 Gbit/s in total; 2.00 CPUs busy, 1.00 of them in interrupts and softirqs; 1.50 Gbit
+         per CPU second; 3.00 Gbit per softirq CPU second; dropped 150, squeezed 20
+";
+    let table = crate::screen::measure::measure(&busy(), false);
+    assert_eq!(
+        crate::screen::fold::Screen::default().fold(&table),
+        expected
+    );
+}
+
+#[test]
+fn no_time_and_no_counters_give_no_rates() {
+    let nothing = measure(&Sample::default(), &Sample::default());
+    assert!(
+        nothing
+            .interfaces
+            .iter()
+            .all(|interface| interface.traffic.is_none() && interface.local.is_none())
+    );
+    assert_eq!(nothing.machine.gbit_per_busy_cpu_second, None);
+    let json = serde_json::to_string(&nothing).unwrap();
+    assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
+}
+
+#[test]
+fn what_appeared_or_vanished_is_noted() {
+    let (from, mut to) = (
+        sample(0, &[[1; 4]; 4], 0, 0),
+        sample(1, &[[2; 4]; 4], 1, 1000),
+    );
+    to.interfaces.remove("veth0");
+    to.interrupts.rows.remove(&333);
+    to.times.remove(&3);
+    let measure = measure(&from, &to);
+    let notes: BTreeMap<&str, String> = measure
+        .notes
+        .iter()
+        .map(|note| (&*note.code().leak(), nicpin::plan::note::text::text(note)))
+        .collect();
+    assert!(notes["cpus-changed"].contains("CPUs 3 "), "{notes:?}");
+    assert!(notes["vectors-changed"].contains("IRQs 333 "), "{notes:?}");
+    assert!(notes["interfaces-changed"].contains("veth0 "), "{notes:?}");
+    assert_eq!(measure.interfaces[2].traffic, None);
+}
+
+/// The lines of a run, as JSON.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn each_sample_is_a_line_of_json() {
+    let machine = Copy::of("two-node");
+    let run = machine.nicpin(&[
+        "measure",
+        "--seconds",
+        "0.01",
+        "--count",
+        "3",
+        "--format",
+        "json",
+        "nic1",
+    ]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let samples = lines(&run.stdout);
+    assert_eq!(samples.len(), 3);
+    for sample in samples {
+        assert_eq!(sample["schema"], "nicpin.measure/1");
+        assert_eq!(sample["interfaces"][0]["name"], "nic1");
+        assert_eq!(sample["interfaces"][0]["node"], 1);
+        assert_eq!(
+            sample["interfaces"][0]["vectors"].as_array().unwrap().len(),
+            9
+        );
+        assert!(sample["seconds"].as_f64().unwrap() >= 0.01 && sample["whole"] == false);
+    }
+}
+
+#[test]
+fn a_command_is_measured_and_its_failure_is_reported() {
+    let root = fixture("two-node");
+    let measure =
+        |args: &[&str]| nicpin(&[&["--root", root.to_str().unwrap(), "measure"], args].concat());
+    let run = measure(&["--format", "json", "--", "echo", "said"]);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (0, "said\n"),
+        "its output is not in the way of the report"
+    );
+    let samples = lines(&run.stdout);
+    assert_eq!(
+        (samples.len(), &samples[0]["whole"]),
+        (1, &Value::Bool(true))
+    );
+
+    let run = measure(&["--", "sh", "-c", "exit 3"]);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (3, "nicpin: sh: exit status: 3\n")
+    );
+    assert!(
+        run.stdout.contains("nic0") && run.stdout.contains("machine "),
+        "{}",
+        run.stdout
+    );
+    let run = measure(&["--", "sh", "-c", "kill -9 $$"]);
+    assert!(
+        run.code == 128 + 9 && run.stderr.contains("signal: 9"),
+        "{}",
+        run.stderr
+    );
+    for (program, code, error) in [
+        (
+            "/nonexistent/program",
+            127,
+            "no such file or directory (ENOENT)",
+        ),
+        ("nosuch-program", 127, "no such file or directory (ENOENT)"),
+        ("/etc/passwd", 126, "permission denied (EACCES)"),
+        ("/etc", 126, "permission denied (EACCES)"),
+    ] {
+        let run = measure(&["--", program]);
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{program}");
+        assert_eq!(run.stderr, format!("nicpin: {program}: {error}\n"));
+    }
+}
+
+/// Starts a measurement, and returns when it catches signals.
+fn started(args: &[&str]) -> Child {
+    let root = fixture("two-node");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command
+        .args(["measure", "--root", root.to_str().unwrap()])
+        .args(args)
+        .process_group(0);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let blocked = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigBlk:"))
+            .unwrap()
+            .trim()
+            .to_owned();
+        u64::from_str_radix(&mask, 16).unwrap()
+    };
+    while blocked() & (1 << (libc::SIGTERM - 1)) == 0 {
+        std::thread::yield_now();
+    }
+    child
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().try_into().unwrap())
+}
+
+#[test]
+fn an_interrupt_ends_a_measurement_with_the_report() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let child = started(&["--seconds", "3600", "--format", "json"]);
+        kill(pid(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), output.stderr.as_slice()),
+            (Some(0), &b""[..])
+        );
+        let samples = lines(&String::from_utf8(output.stdout).unwrap());
+        assert!(
+            samples.len() == 1 && samples[0]["seconds"].as_f64().unwrap() < 3600.0,
+            "{samples:?}"
+        );
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_command_and_then_comes_the_report() {
+    let script = "echo ready; exec sleep 3600";
+    // As the terminal does it, and to nicpin only.
+    for (signal, to_all, code) in [
+        (Signal::SIGINT, true, 130),
+        (Signal::SIGTERM, false, 143),
+        (Signal::SIGINT, false, 143),
+    ] {
+        let mut child = started(&["--format", "json", "--", "sh", "-c", script]);
+        let mut ready = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap())
+            .read_line(&mut ready)
+            .unwrap();
+        assert_eq!(ready, "ready\n");
+        let sent = if to_all {
+            killpg(pid(&child), signal)
+        } else {
+            kill(pid(&child), signal)
+        };
+        sent.unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{signal} {to_all}");
+        let samples = lines(&String::from_utf8(output.stdout).unwrap());
+        assert!(
+            samples.len() == 1 && samples[0]["whole"] == true,
+            "{samples:?}"
+        );
+    }
+}
+
+/// Nobody has to wait for a command that ignores everything.
+#[test]
+fn the_second_interrupt_ends_nicpin() {
+    let child = started(&["--seconds", "3600", "--watch"]);
+    // The first one only: a second signal may be delivered before this process sees the first.
+    kill(pid(&child), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    let mut child = started(&[
+        "--",
+        "sh",
+        "-c",
+        "trap '' INT TERM; echo ready; exec sleep 3600",
+    ]);
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut String::new())
+        .unwrap();
+    loop {
+        kill(pid(&child), Signal::SIGINT).unwrap();
+        std::thread::yield_now();
+        if let Some(status) = child.try_wait().unwrap() {
+            assert_eq!(status.signal(), Some(libc::SIGINT));
+            break;
+        }
+    }
+    killpg(pid(&child), Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn interfaces_without_a_device_are_measured_when_they_are_named() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/sys/class/net/veth0/statistics")).unwrap();
+    for (file, text) in [
+        ("ifindex", "7\n"),
+        ("iflink", "8\n"),
+        ("statistics/rx_bytes", "1000\n"),
+    ] {
+        machine.write(&format!("/sys/class/net/veth0/{file}"), text);
+    }
+    let args = ["measure", "--seconds", "0.01", "--format", "json"];
+    let named = lines(
+        &machine
+            .nicpin(&[&args[..], &["veth0", "nic0"]].concat())
+            .stdout,
+    );
+    let measured = |sample: &Value| -> Vec<String> {
+        let interfaces = sample["interfaces"].as_array().unwrap().iter();
+        interfaces
+            .map(|interface| interface["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
+    assert_eq!(named[0]["interfaces"][0]["kind"], "a veth or a tunnel");
+    assert_eq!(named[0]["interfaces"][0]["node"], Value::Null);
+    assert_eq!(
+        measured(&lines(&machine.nicpin(&args).stdout)[0]),
+        ["nic0", "nic1"]
+    );
+}
+
+#[test]
+fn what_cannot_be_measured() {
+    let machine = Copy::of("two-node");
+    let run = machine.nicpin(&["measure", "eth7"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("no interface matches `eth7`"),
+        "{}",
+        run.stderr
+    );
+    for args in [
+        &["measure", "--seconds", "0"][..],
+        &["measure", "--count", "0"],
+        &["measure", "--watch", "--", "true"],
+        &["measure", "--count", "2", "--", "true"],
+        &["measure", "--format", "sh"],
+    ] {
+        assert_eq!(machine.nicpin(args).code, 64, "{args:?}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("host.tar.gz");
+    let (root, capture) = (fixture("two-node"), capture.to_str().unwrap());
+    assert_eq!(
+        nicpin(&["capture", "--root", root.to_str().unwrap(), "-o", capture]).code,
+        0
+    );
+    let run = nicpin(&["measure", "--root", capture]);
+    assert!(
+        run.code == 1 && run.stderr.contains("a capture has no counters"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(
+        nicpin(&["status", "--seconds", "5", "--root", capture]).code,
+        0,
+        "nothing to wait for"
+    );
+}

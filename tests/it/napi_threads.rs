@@ -1,0 +1,399 @@
+//! Threads that poll queues, where NAPI is threaded. A tree holds their recorded affinity; `tests/vm` tests that running
+//! kernels' threads move, and that packets are processed where they were moved to.
+
+use std::collections::BTreeSet;
+
+use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
+use crate::support::run::Copy;
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::growth::{Growth, ThreadGrowth};
+use nicpin::machine::{Machine, NapiThread, Selection, Source};
+use nicpin::plan::PlannedThread;
+use nicpin::policy::Policy;
+use nicpin::report::state::VectorState;
+use nicpin::report::status::Status;
+use proptest::prelude::*;
+use serde_json::Value;
+
+const ALL_128: &str = "ffffffff,ffffffff,ffffffff,ffffffff";
+
+/// `dl980` with threads of an interface: process ids and NAPI instances. They may run anywhere.
+fn threaded(interface: &str, threads: &[(u32, u32)]) -> Copy {
+    let machine = Copy::of("dl980");
+    add_threads(&machine, interface, threads, ALL_128);
+    machine
+}
+
+fn add_threads(machine: &Copy, interface: &str, threads: &[(u32, u32)], affinity: &str) {
+    std::fs::write(
+        machine.path(&format!("/sys/class/net/{interface}/threaded")),
+        "1\n",
+    )
+    .unwrap();
+    for (pid, napi) in threads {
+        let path = format!("/nicpin/threads/{interface}/{pid}");
+        std::fs::create_dir_all(machine.path(&path)).unwrap();
+        machine.write(&format!("{path}/affinity"), affinity);
+        machine.write(&format!("{path}/napi"), &napi.to_string());
+    }
+}
+
+/// One for each of eth2's eight queues, in another order than their process ids.
+fn eth2() -> Copy {
+    threaded(
+        "eth2",
+        &[
+            (907, 8200),
+            (906, 8201),
+            (905, 8202),
+            (904, 8203),
+            (903, 8204),
+            (902, 8205),
+            (901, 8206),
+            (900, 8207),
+        ],
+    )
+}
+
+fn affinity(machine: &Copy, pid: u32) -> CpuSet {
+    CpuSet::parse_kernel_mask(&machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")))
+        .unwrap()
+}
+
+#[test]
+fn each_thread_is_set_beside_its_queue_and_restored() {
+    let machine = eth2();
+    let plan = machine.nicpin(&["plan", "eth2"]);
+    assert!(
+        plan.stdout.contains("thread 7") && plan.stdout.contains("on 87 "),
+        "{}",
+        plan.stdout
+    );
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 2);
+    let apply = machine.nicpin(&["apply", "eth2"]);
+    assert_eq!(apply.code, 0, "{}{}", apply.stdout, apply.stderr);
+    // CPUs 16-23 take the queues' interrupts; 80-87 are their siblings.
+    for queue in 0..8 {
+        assert_eq!(
+            affinity(&machine, 907 - queue),
+            CpuSet::single(80 + queue),
+            "queue {queue}"
+        );
+    }
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
+    assert!(
+        machine
+            .nicpin(&["apply", "eth2"])
+            .stdout
+            .contains("changed=0 ")
+    );
+    let restore = machine.nicpin(&["restore"]);
+    assert_eq!(restore.code, 0, "{}{}", restore.stdout, restore.stderr);
+    for pid in 900..908 {
+        assert_eq!(
+            machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")),
+            ALL_128
+        );
+    }
+}
+
+#[test]
+fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
+    let machine = eth2();
+    std::fs::create_dir_all(machine.path("/nicpin/netlink")).unwrap();
+    // Instances against the order of queues; one is known by its queue only, one not at all.
+    let napi = |at: u32| format!("napi {} irq {} pid {}", 8200 + at, 128 - at, 907 - at);
+    let napis = (1..8).map(napi).collect::<Vec<String>>().join("\n");
+    machine.write(
+        "/nicpin/netlink/eth2",
+        &format!("queue rx 7 napi 8200\nnapi 8200 pid 907\n{napis}"),
+    );
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    for at in 0..8 {
+        assert_eq!(affinity(&machine, 907 - at), CpuSet::single(87 - at));
+    }
+    let explain = machine.nicpin(&["plan", "--explain", "eth2"]).stdout;
+    assert!(
+        explain.contains("process 907 (queue 7, by netlink) to CPU 87"),
+        "{explain}"
+    );
+}
+
+/// Such as those of virtio's transmit queues, which have no number.
+#[test]
+fn a_thread_of_an_unknown_queue_stays_with_the_others() {
+    let machine = eth2();
+    add_threads(&machine, "eth2", &[(910, 0), (911, 0)], ALL_128);
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    assert_eq!(affinity(&machine, 900), set("87"));
+    for pid in [910, 911] {
+        assert_eq!(affinity(&machine, pid), set("80-87"));
+    }
+    // Neither by netlink, nor as many as queues.
+    let machine = threaded("eth2", &[(901, 8200), (902, 8201)]);
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    assert_eq!(
+        (affinity(&machine, 901), affinity(&machine, 902)),
+        (set("16-23,80-87"), set("16-23,80-87"))
+    );
+    let explain = machine.nicpin(&["plan", "--explain", "eth2"]).stdout;
+    assert!(explain.contains("process 901 (unknown queue)"), "{explain}");
+}
+
+#[test]
+fn kept_threads_stay_and_are_reported() {
+    let machine = eth2();
+    let before = affinity(&machine, 900);
+    let apply = machine.nicpin(&["apply", "--napi-threads", "keep", "eth2"]);
+    assert_eq!(apply.code, 0, "{}", apply.stderr);
+    assert_eq!(affinity(&machine, 900), before);
+    let status = machine
+        .nicpin(&["status", "--napi-threads", "keep", "eth2"])
+        .stdout;
+    assert!(
+        status.contains("polled by threads (processes 900, 901"),
+        "{status}"
+    );
+    assert!(status.contains("fix: taskset -pc CPU 900"), "{status}");
+}
+
+/// Process ids differ from boot to boot, and from one `threaded` to the next.
+#[test]
+fn settings_are_found_again_under_other_process_ids() {
+    let machine = eth2();
+    let stored = machine.nicpin(&["plan", "eth2", "--format", "json"]).stdout;
+    let hash = |machine: &Copy| {
+        let plan: Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "eth2", "-j"]).stdout).unwrap();
+        plan["hash"].clone()
+    };
+    let first = hash(&machine);
+    std::fs::write(machine.path("/plan.json"), &stored).unwrap();
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    machine.remove("/nicpin/threads/eth2");
+    let threads: Vec<(u32, u32)> = (0..8).map(|at| (2000 + at, 9000 + at)).collect();
+    add_threads(&machine, "eth2", &threads, ALL_128);
+    assert_eq!(hash(&machine), first);
+    let check = machine.nicpin(&["check", "eth2"]);
+    assert_eq!(check.code, 2);
+    assert!(
+        check.stdout.contains("affinity of thread 2000"),
+        "{}",
+        check.stdout
+    );
+    let file = machine.path("/plan.json");
+    let applied = machine.nicpin(&["apply", "--plan", file.to_str().unwrap()]);
+    assert_eq!(applied.code, 0, "{}{}", applied.stdout, applied.stderr);
+    assert_eq!(affinity(&machine, 2003), set("83"));
+    let restored = machine.nicpin(&["restore"]);
+    assert_eq!(restored.code, 0, "{}", restored.stdout);
+    assert_eq!(affinity(&machine, 2003), set("0-127"));
+}
+
+#[test]
+fn a_change_by_another_hand_is_named() {
+    let machine = eth2();
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    machine.write("/nicpin/threads/eth2/904/affinity", "f");
+    let check = machine.nicpin(&["check", "eth2"]);
+    assert_eq!(check.code, 2);
+    for part in [
+        "affinity of thread 904",
+        "is 0-3, planned 83",
+        "moved-by-other",
+    ] {
+        assert!(check.stdout.contains(part), "{part}: {}", check.stdout);
+    }
+    let status = machine.nicpin(&["status", "-v", "eth2"]).stdout;
+    assert!(
+        status.contains("drifted") && status.contains("process 904"),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_script_has_the_command_for_threads() {
+    let machine = eth2();
+    let script = machine.nicpin(&["plan", "--format", "sh", "eth2"]).stdout;
+    assert!(
+        script.contains("\ntaskset -p 00000000,00010000,00000000,00000000 907  # eth2: "),
+        "{script}"
+    );
+    assert!(!script.contains("nicpin/threads"), "{script}");
+}
+
+/// The JSON of machines without threads is as before.
+#[test]
+fn without_threads_nothing_is_said() {
+    let machine = Copy::of("dl980");
+    for command in [&["plan", "-j"], &["status", "-j"]] {
+        let text = machine.nicpin(command).stdout;
+        assert!(!text.contains("\"threads\""), "{text}");
+    }
+    // Its threads could not be found.
+    std::fs::write(machine.path("/sys/class/net/eth2/threaded"), "1\n").unwrap();
+    let plan = machine.nicpin(&["plan", "eth2"]).stdout;
+    assert!(
+        plan.contains("its queues are polled by threads, which the plan leaves"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_capture_has_the_threads() {
+    let machine = eth2();
+    let file = machine.path("/capture.tar.gz");
+    let captured = machine.nicpin(&["capture", "-o", file.to_str().unwrap()]);
+    assert_eq!(captured.code, 0, "{}", captured.stderr);
+    let plan =
+        crate::support::run::nicpin(&["plan", "eth2", "-j", "--root", file.to_str().unwrap()])
+            .stdout;
+    assert_eq!(plan, machine.nicpin(&["plan", "eth2", "-j"]).stdout);
+    assert!(plan.contains("\"napi_thread\""), "{plan}");
+}
+
+/// Threads of all queues of all interfaces; each interface's are numbered in the order of its queues.
+fn with_threads(host: &mut Machine, source: Source) {
+    let everywhere = mask(host, &host.topology.online);
+    let mut pid = 500;
+    for interface in &mut host.interfaces {
+        interface.polling.threaded = true;
+        for vector in &interface.vectors {
+            pid += 1;
+            interface.threads.push(NapiThread {
+                pid,
+                napi: Some(pid + 8000),
+                woken_by: Some((vector.irq, source)),
+                affinity: everywhere.clone(),
+            });
+        }
+    }
+}
+
+fn threads_of(host: &Machine, options: &[(&str, &str)]) -> Vec<PlannedThread> {
+    let plan = plan_with(host, options, &[]);
+    plan.interfaces
+        .iter()
+        .flat_map(|interface| interface.threads.clone())
+        .collect()
+}
+
+#[test]
+fn what_runs_is_proven_by_a_sample() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    with_threads(&mut host, Source::Netlink);
+    let to = of(&plan(&host), "eth0").threads[0].cpus.clone().unwrap();
+    host.interfaces[0].threads[0].affinity = mask(&host, &to);
+    let plan = nicpin::plan::plan(
+        &host,
+        &Policy::default(),
+        &Selection::new(&host, &[], false).unwrap(),
+    );
+    let state = |growth: Option<Growth>| {
+        let status = Status::new(
+            &host,
+            &plan,
+            &Default::default(),
+            &[],
+            growth.as_ref(),
+            true,
+            &BTreeSet::new(),
+        );
+        let thread = status.interfaces[0].threads[0].clone();
+        (thread.state, thread.is_proven())
+    };
+    let ran = |runs, on: &CpuSet| {
+        let mut growth = Growth {
+            elapsed: std::time::Duration::from_secs(1),
+            ..Growth::default()
+        };
+        growth.threads.insert(
+            501,
+            ThreadGrowth {
+                runs,
+                on: on.clone(),
+            },
+        );
+        Some(growth)
+    };
+    assert_eq!(state(None), (VectorState::AsPlanned, false));
+    assert_eq!(
+        state(ran(0, &CpuSet::new())),
+        (VectorState::AsPlanned, false)
+    );
+    assert_eq!(state(ran(7, &to)), (VectorState::AsPlanned, true));
+    assert_eq!(state(ran(7, &set("0"))), (VectorState::Elsewhere, false));
+}
+
+#[test]
+fn the_policy_decides_on_isolated_and_named_cpus() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    with_threads(&mut host, Source::Netlink);
+    // Core 1 is CPUs 1 and 5.
+    let to = |host: &Machine, options: &[(&str, &str)]| {
+        threads_of(host, options)[0]
+            .cpus
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    };
+    assert_eq!(to(&host, &[]), "5");
+    assert_eq!(to(&host, &[("exclude", "5")]), "1");
+    assert_eq!(to(&host, &[("scope", "1")]), "1");
+    assert_eq!(to(&host, &[("scope", "1,5")]), "5");
+    assert_eq!(to(&host, &[("napi-threads", "keep")]), "");
+    host.topology.isolated = set("5");
+
+    assert_ne!(to(&host, &[]), "5");
+    assert_eq!(to(&host, &[("scope", "1,5")]), "5");
+    // A vector that cannot be moved interrupts an isolated CPU.
+    host.topology.isolated = set("0,4");
+    host.interfaces[0].vectors[0].movable = false;
+    assert_eq!(to(&host, &[]), "1-3,5-7");
+}
+
+proptest! {
+    #[test]
+    fn threads_are_beside_their_queues(
+        nodes in 1_u32..3, cores in 1_u32..6, smt in 1_u32..4, queues in prop::collection::vec((0_u32..2, 1_u32..9), 1..4),
+        isolated in prop::collection::btree_set(0_u32..24, 0..6),
+    ) {
+        let mut host = machine(nodes, cores, smt, 2);
+        for (at, (node, queues)) in queues.iter().enumerate() {
+            add(&mut host, &format!("eth{at}"), Some(node % nodes), *queues);
+        }
+        with_threads(&mut host, Source::Order);
+        let isolated: CpuSet = isolated.into_iter().collect();
+        host.topology.isolated = isolated.intersection(&host.topology.online);
+        prop_assume!(host.topology.nodes.values().all(|node| !node.cpus.is_subset(&host.topology.isolated)));
+        let plan = plan(&host);
+        prop_assert_eq!(&plan, &crate::support::host::plan(&host));
+        let busy = plan.interfaces.iter().fold(CpuSet::new(), |all, interface| all.union(&interface.irq_cpus));
+        let mut alone = CpuSet::new();
+        let mut beside_itself = Vec::new();
+        for interface in &plan.interfaces {
+            prop_assert_eq!(interface.threads.len(), interface.vectors.len());
+            for thread in &interface.threads {
+                let to = thread.cpus.as_ref().unwrap();
+                let vector = interface.vectors.iter().find(|vector| Some(vector.irq) == thread.irq).unwrap();
+                let interrupted = vector.cpus.as_ref().unwrap();
+                prop_assert_eq!(to.len(), 1);
+                prop_assert!(to.is_subset(&host.topology.online) && !to.intersects(&host.topology.isolated));
+                let core = host.topology.cores.iter().find(|core| interrupted.is_subset(core)).unwrap();
+                prop_assert!(to.is_subset(core), "{} beside {}", to, interrupted);
+                if to == interrupted {
+                    beside_itself.push(core.clone());
+                } else {
+                    prop_assert!(!to.intersects(&busy) && !to.intersects(&alone), "{} is taken", to);
+                    alone.add(to);
+                }
+            }
+        }
+        // No sibling is left free beside a thread that shares a CPU with its interrupts.
+        for core in beside_itself {
+            prop_assert!(core.difference(&busy).difference(&alone).is_subset(&host.topology.isolated));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test plans`
+//! rewrites the expected plans; read the difference before you commit it.
+
+use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq};
+
+#[test]
+fn every_machine_plans_as_expected() {
+    for name in FIXTURES {
+        for format in ["table", "json", "sh"] {
+            let root = fixture(name);
+            let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--format", format]);
+            assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
+            let ending = if format == "table" { "txt" } else { format };
+            let expected = fixture("expected").join(format!("{name}.{ending}"));
+            assert_data_eq!(
+                Data::text(run.stdout),
+                Data::read_from(&expected, Some(DataFormat::Text)).raw()
+            );
+        }
+    }
+}
+
+/// The eight masks of the published study.
+#[test]
+fn x460_in_groups_gives_the_masks_of_the_study() {
+    let (root, policy) = (fixture("x460"), fixture("policies/x460-group.toml"));
+    let run = nicpin(&[
+        "plan",
+        "--root",
+        root.to_str().unwrap(),
+        "--config",
+        policy.to_str().unwrap(),
+        "--format",
+        "sh",
+    ]);
+    let masks: Vec<&str> = run
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("echo ")?.split(' ').next())
+        .collect();
+    let expected = [
+        "00000000,000000f0",
+        "00000000,0000f000",
+        "00000000,00f00000",
+        "00000000,f0000000",
+        "000000f0,00000000",
+        "0000f000,00000000",
+        "00f00000,00000000",
+        "f0000000,00000000",
+    ];
+    assert_eq!(masks, expected, "{}", run.stdout);
+    for (line, irq) in run
+        .stdout
+        .lines()
+        .skip(2)
+        .zip(["177", "185", "193", "201", "209", "217", "225", "233"])
+    {
+        assert!(
+            line.contains(&format!(" > /proc/irq/{irq}/smp_affinity ")),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn masks_are_shown_on_request() {
+    let root = fixture("two-socket-mlx4");
+    let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--masks", "eth2"]);
+    assert!(
+        run.stdout
+            .contains("\n  /proc/irq/71/smp_affinity  040  (now fff)\n"),
+        "{}",
+        run.stdout
+    );
+}
+
+/// The kernel allows the name `nic0;reboot`; the plan as a script, and a command to paste, must quote it.
+#[test]
+fn shell_characters_in_a_name_are_quoted_in_the_script() {
+    let machine = Copy::of("two-node");
+    let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net";
+    std::fs::rename(
+        machine.path(&format!("{device}/nic0")),
+        machine.path(&format!("{device}/a;b'c")),
+    )
+    .unwrap();
+    machine.remove("/sys/class/net/nic0");
+    let target = format!("../..{}/a;b'c", &device["/sys".len()..]);
+    std::os::unix::fs::symlink(target, machine.path("/sys/class/net/a;b'c")).unwrap();
+    let script = machine.nicpin(&["plan", "--format", "sh"]).stdout;
+    assert!(
+        script.contains("> '/sys/class/net/a;b'\\''c/queues/tx-0/xps_cpus'  #"),
+        "{script}"
+    );
+}
+
+/// A tree can have a name that no kernel allows: it must not become a line of the script.
+#[test]
+fn a_name_that_no_kernel_allows_is_not_an_interface() {
+    let machine = Copy::of("two-node");
+    let expected = machine.nicpin(&["plan", "--format", "sh", "nic1"]).stdout;
+    let odd = "/sys/class/net/a\nreboot";
+    std::os::unix::fs::symlink(
+        std::fs::read_link(machine.path("/sys/class/net/nic0")).unwrap(),
+        machine.path(odd),
+    )
+    .unwrap();
+    machine.remove("/sys/class/net/nic0");
+    assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, expected);
+}
+
+#[test]
+fn flow_steering_is_explained() {
+    let root = fixture("dl980");
+    let root = root.to_str().unwrap();
+    let run = nicpin(&[
+        "plan",
+        "--root",
+        root,
+        "--rfs",
+        "32768",
+        "--explain",
+        "eth0",
+    ]);
+    assert!(
+        run.stdout
+            .contains("RFS for 512 flows: its share of the flow table\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout
+            .contains("\nflow table  32768 entries: one flow table for all interfaces\n")
+    );
+    let run = nicpin(&["plan", "--root", root, "--explain", "eth0"]);
+    assert!(!run.stdout.contains("RFS"), "{}", run.stdout);
+}
+
+/// Interfaces that are not selected take part in the placement; the settings of their queues are not read.
+#[test]
+fn queues_of_other_interfaces_are_not_read() {
+    let machine = Copy::of("dl980");
+    let before = machine.nicpin(&["plan", "eth2"]).stdout;
+    machine.write("/sys/class/net/eth0/queues/tx-0/xps_cpus", "rubbish\n");
+    let run = machine.nicpin(&["plan", "eth2"]);
+    assert_eq!((run.code, run.stdout), (0, before), "{}", run.stderr);
+    assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
+    assert_eq!(machine.nicpin(&["plan"]).code, 1);
+}
+
+#[test]
+fn workers_have_memory_where_a_node_has_memory() {
+    let machine = Copy::of("two-node");
+    machine.write(
+        "/sys/devices/system/node/node1/meminfo",
+        "Node 1 MemTotal:       0 kB\n",
+    );
+    let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "nic1"]);
+    assert!(run.stdout.contains("--membind=0"), "{}", run.stdout);
+    let run = machine.nicpin(&[
+        "plan",
+        "--workers",
+        "--irq-cores",
+        "2",
+        "--rps",
+        "6",
+        "nic1",
+    ]);
+    assert!(
+        run.stdout
+            .contains("  note        CPUs 6 also take packets by RPS\n"),
+        "{}",
+        run.stdout
+    );
+}

@@ -1,0 +1,167 @@
+//! The policy file: its errors, settings without effect, and what overrides what.
+
+use crate::support::run::Copy;
+
+#[test]
+fn a_policy_file_with_an_error_names_line_and_column() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/policy.toml");
+    let at = file.to_str().unwrap().to_owned();
+    for (text, has) in [
+        (
+            "[defaults]\nscope = 'near'\n",
+            "policy.toml: line 2, column 9: `near` is not one of local, all, remote",
+        ),
+        (
+            "[defaults]\n\nscoop = 'all'\n",
+            "line 3, column 1: unknown setting `scoop`; did you mean `scope`?",
+        ),
+        (
+            "\n[[rule]]\nset = {}\n",
+            "line 2, column 1: the rule has no `match`",
+        ),
+        ("defaults = [\n", "line "),
+    ] {
+        machine.write("/policy.toml", text);
+        machine.fails(&["apply", "--config", &at], 1, &[has]);
+    }
+    machine.fails(
+        &["plan", "--config", "/no/such/policy.toml"],
+        1,
+        &["/no/such/policy.toml: no such file"],
+    );
+}
+
+#[test]
+fn cpus_that_the_machine_cannot_have() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/policy.toml");
+    let at = file.to_str().unwrap().to_owned();
+    for (text, has) in [
+        (
+            "[defaults]\nexclude = '6-9'\n",
+            "policy.toml: line 2, column 11: exclude names CPU 9, and this machine has no CPU above 7",
+        ),
+        (
+            "[[rule]]\nmatch = {}\nset = { scope = '0,64' }\n",
+            "line 3, column 17: scope names CPU 64",
+        ),
+        (
+            "[[rule]]\nmatch = {}\nset = { group = { mask = '100' } }\n",
+            "group names CPU 8",
+        ),
+        ("[defaults]\nrps = '8'\n", "rps names CPU 8"),
+    ] {
+        machine.write("/policy.toml", text);
+        machine.fails(&["apply", "--config", &at], 1, &[has]);
+    }
+    for option in ["--scope", "--exclude", "--rps"] {
+        machine.fails(
+            &["plan", option, "0-8"],
+            64,
+            &["names CPU 8, and this machine has no CPU above 7"],
+        );
+    }
+}
+
+#[test]
+fn settings_without_effect_beside_others() {
+    let machine = Copy::of("two-node");
+    for (args, has) in [
+        (
+            &["--scope", "4-7", "--irq-cores", "2"][..],
+            "--irq-cores has no effect beside --scope 4-7; fix: leave one",
+        ),
+        (
+            &["--per", "l3", "--scope", "4-7"],
+            "--per has no effect beside --scope 4-7; fix: leave one",
+        ),
+        (
+            &["--scope", "4-7", "--widen", "package"],
+            "--widen has no effect beside --scope 4-7; fix: leave one",
+        ),
+        (
+            &["--scope", "node:1", "--widen", "package"],
+            "--widen has no effect beside --scope node:1; fix: leave one",
+        ),
+        (
+            &["--scope", "all", "--widen", "package"],
+            "--widen has no effect beside --scope all; fix: leave one",
+        ),
+    ] {
+        machine.fails(&[&["plan"], args].concat(), 64, &[has]);
+    }
+    assert_eq!(
+        machine
+            .nicpin(&["plan", "--scope", "4-7", "--irq-cores", "all"])
+            .code,
+        0
+    );
+    let file = machine.path("/policy.toml");
+    let at = file.to_str().unwrap().to_owned();
+    for (text, has) in [
+        (
+            "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
+            "in [defaults], irq-cores has no effect beside scope 4-7;",
+        ),
+        (
+            "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
+            "in rule 2, scope has no effect beside group 4-7;",
+        ),
+    ] {
+        machine.write("/policy.toml", text);
+        machine.fails(&["apply", "--config", &at], 64, &[has]);
+    }
+    // A rule overrides what holds for others; an option that has an effect on some interface is not refused.
+    machine.write(
+        "/policy.toml",
+        "[defaults]\nirq-cores = 2\n[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '4-7' }\n",
+    );
+    let plan = |args: &[&str]| machine.nicpin(&[&["plan", "--config", &at], args].concat());
+    assert_eq!((plan(&[]).code, plan(&["--irq-cores", "1"]).code), (0, 0));
+    let has =
+        "--irq-cores has no effect on nic1 beside scope 4-7 of the policy file; fix: leave it out";
+    machine.fails(
+        &["plan", "--config", &at, "--irq-cores", "1", "nic1"],
+        64,
+        &[has],
+    );
+}
+
+#[test]
+fn a_rule_that_matches_no_interface_is_named() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    let rules = "[[rule]]\nmatch = { name = 'nic*' }\nset = {}\n\
+                 [[rule]]\nmatch = { driver = \"mlx5*\", node = 1 }\nset = { skip = true }\n";
+    machine.write("/etc/nicpin.toml", rules);
+    let run = machine.nicpin(&["plan"]);
+    let named = "rule 2 of the policy (driver = \"mlx5*\", node = 1) matches no interface";
+    assert!(
+        run.code == 0 && run.stdout.contains(named),
+        "{}",
+        run.stdout
+    );
+    assert!(!run.stdout.contains("rule 1 "), "{}", run.stdout);
+}
+
+#[test]
+fn the_policy_of_the_machine_is_used_and_options_override_it() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write(
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '1,3' }\n",
+    );
+    let cpus = |args: &[&str]| -> Vec<String> {
+        let run = machine.nicpin(&[&["plan", "nic1", "--format", "json"], args].concat());
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let vectors = plan["interfaces"][0]["vectors"].as_array().unwrap().clone();
+        vectors
+            .iter()
+            .filter_map(|vector| Some(vector["cpus"].as_str()?.to_owned()))
+            .collect()
+    };
+    assert_eq!(cpus(&[]), ["1", "1", "3", "3", "1", "1", "3", "3"]);
+    assert_eq!(cpus(&["--scope", "2"]), ["2"; 8]);
+}

@@ -1,0 +1,293 @@
+//! Where interrupts arrived after an apply, by the kernel's counters.
+
+use crate::screen::fold::Screen;
+use crate::support::run::Copy;
+use nicpin::apply::{self, ApplyError, Options, Proof};
+use nicpin::machine::Selection;
+use nicpin::policy::Policy;
+use nicpin::report::applied::Applied;
+use nicpin::report::outcome::ApplyOutcome;
+use nicpin::report::proof::{Evidence, VectorProof};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, InjectedAnswer};
+
+/// An applied machine whose counters can be moved.
+struct MachineSpec {
+    tree: Copy,
+    root: Root,
+    done: ApplyOutcome,
+}
+
+impl MachineSpec {
+    fn new() -> Self {
+        let tree = Copy::of("two-node");
+        let root = Root::open(&tree.path("/")).unwrap();
+        let done = apply::apply(&root, Options::default(), |root| {
+            let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+            let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
+            let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+            Ok::<_, ApplyError>((host, plan))
+        })
+        .unwrap();
+        assert!(!done.failed());
+        Self { tree, root, done }
+    }
+
+    /// The IRQ of a receive queue, and the CPU that is planned for it.
+    fn rx(&self, queue: u32) -> (u32, u32) {
+        let vectors = &self.done.plan.interfaces[0].vectors;
+        let is = |v: &&nicpin::plan::PlannedVector| {
+            v.queue == Some(queue) && v.role == nicpin::machine::Role::Rx
+        };
+        let vector = vectors.iter().find(is).unwrap();
+        (vector.irq, vector.cpus.as_ref().unwrap().first().unwrap())
+    }
+
+    /// Counts interrupts of an IRQ on a CPU.
+    fn fire(&self, irq: u32, cpu: u32, times: u32) {
+        let text = self.tree.read("/proc/interrupts");
+        let label = format!("{irq}:");
+        let row = |row: &str| {
+            if !row.trim_start().starts_with(&label) {
+                return format!("{row}\n");
+            }
+            let (label, rest) = row.split_once(':').unwrap();
+            // The text after the counts stays.
+            let (mut counts, mut tail) = (Vec::new(), rest);
+            for _ in 0..8 {
+                let (count, rest) = tail.trim_start().split_once(' ').unwrap();
+                counts.push(count.parse::<u32>().unwrap());
+                tail = rest;
+            }
+            counts[cpu as usize] = counts[cpu as usize].wrapping_add(times);
+            let counts: Vec<String> = counts.iter().map(|count| format!("{count:>10}")).collect();
+            format!("{label}: {} {tail}\n", counts.join(" "))
+        };
+        self.tree.write(
+            "/proc/interrupts",
+            &text.lines().map(row).collect::<String>(),
+        );
+    }
+
+    fn proof(&self) -> Proof {
+        Proof::begin(&self.root, &self.done).unwrap()
+    }
+
+    fn finish(&self, proof: Proof) -> Vec<VectorProof> {
+        proof.finish(&self.root)
+    }
+}
+
+fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
+    proof.iter().find(|vector| vector.irq == irq).unwrap()
+}
+
+/// `apply` on a screen.
+fn applied(report: &Applied) -> String {
+    Screen::default().fold(&crate::screen::applied::applied(report))
+}
+
+#[test]
+fn every_vector_is_proven_when_each_has_fired_where_it_should() {
+    let machine = MachineSpec::new();
+    let mut proof = machine.proof();
+    assert!(!proof.look(&machine.root).unwrap());
+    for vector in machine.done.plan.interfaces[0]
+        .vectors
+        .iter()
+        .filter(|vector| vector.queue.is_some())
+    {
+        machine.fire(
+            vector.irq,
+            vector.cpus.as_ref().unwrap().first().unwrap(),
+            3,
+        );
+    }
+    assert!(proof.look(&machine.root).unwrap());
+    let proof = machine.finish(proof);
+    assert_eq!(proof.len(), 8);
+    assert!(
+        proof
+            .iter()
+            .all(|v| v.verdict == Evidence::Proven && v.interrupts == 3 && v.others.is_empty())
+    );
+    let text = applied(&Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)));
+    assert!(
+        text.contains("proven    nic0: rx 0-3, tx 0-3: interrupts arrived where planned\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("proof: proven=8 untried=0 disproved=0\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
+    let machine = MachineSpec::new();
+    let mut proof = machine.proof();
+    let (irq, cpu) = machine.rx(1);
+    machine.fire(irq, cpu, 1);
+    assert!(!proof.look(&machine.root).unwrap());
+    let proof = machine.finish(proof);
+    assert_eq!(of(&proof, machine.rx(2).0).verdict, Evidence::NoTraffic);
+    let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
+    assert!(!applied.failed());
+    let text = self::applied(&applied);
+    assert!(
+        text.contains("proven    nic0: rx 1: interrupts arrived where planned\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt arrived\n"),
+        "{text}"
+    );
+}
+
+/// Without interrupt remapping the first interrupt still arrives on the old CPU, and moves the vector.
+#[test]
+fn the_interrupt_that_moves_a_vector_is_not_a_failure() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(0);
+    let effective = format!("/proc/irq/{irq}/effective_affinity_list");
+    // In two samples or in one.
+    for looks in [2, 1] {
+        let mut proof = machine.proof();
+        machine.fire(irq, cpu + 1, 1);
+        if looks == 2 {
+            proof.look(&machine.root).unwrap();
+        }
+        machine.fire(irq, cpu, 5);
+        machine.tree.write(&effective, &format!("{cpu}\n"));
+        proof.look(&machine.root).unwrap();
+        let proof = machine.finish(proof);
+        let vector = of(&proof, irq);
+        assert_eq!((vector.verdict, vector.interrupts), (Evidence::Proven, 5));
+        assert_eq!(vector.others.to_string(), (cpu + 1).to_string());
+    }
+}
+
+#[test]
+fn interrupts_that_arrive_elsewhere_are_a_failure() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(0);
+    let mut proof = machine.proof();
+    machine.fire(irq, cpu, 5);
+    proof.look(&machine.root).unwrap();
+    // It was proven, and then it was moved.
+    machine.fire(irq, 7, 5);
+    proof.look(&machine.root).unwrap();
+    let proof = machine.finish(proof);
+    assert_eq!(of(&proof, irq).verdict, Evidence::Elsewhere);
+    let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
+    assert!(applied.failed());
+    let text = self::applied(&applied);
+    let expected =
+        format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: interrupts arrived on CPU 7\n");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
+fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
+    let machine = MachineSpec::new();
+    let ((moved, cpu), (gone, _)) = (machine.rx(0), machine.rx(1));
+    let mut proof = machine.proof();
+    machine.fire(moved, cpu, 5);
+    machine
+        .tree
+        .write(&format!("/proc/irq/{moved}/smp_affinity"), "80\n");
+    machine.tree.remove(&format!("/proc/irq/{gone}"));
+    proof.look(&machine.root).unwrap();
+    let proof = machine.finish(proof);
+    assert_eq!(of(&proof, moved).verdict, Evidence::MovedAway);
+    assert_eq!(of(&proof, gone).verdict, Evidence::Gone);
+    assert!(
+        Applied::new(&machine.done, None, vec![])
+            .with_proof(Some(proof))
+            .failed()
+    );
+}
+
+#[test]
+fn counters_wrap_at_2_to_the_32() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(0);
+    machine.fire(irq, cpu, u32::MAX - 10);
+    let mut proof = machine.proof();
+    machine.fire(irq, cpu, 100);
+    proof.look(&machine.root).unwrap();
+    assert_eq!(of(&machine.finish(proof), irq).interrupts, 100);
+}
+
+#[test]
+fn the_command_waits_and_reports_what_it_saw() {
+    let tree = Copy::of("two-node");
+    let run = tree.nicpin(&["apply", "--prove", "1"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stdout
+            .contains("proof: proven=0 untried=16 disproved=0\n"),
+        "{}",
+        run.stdout
+    );
+    let json = tree
+        .nicpin(&["apply", "--prove", "1", "--format", "json"])
+        .stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let proof = json["proof"].as_array().unwrap();
+    assert_eq!(
+        (proof.len(), &proof[0]["verdict"]),
+        (16, &"no-traffic".into())
+    );
+    // Nothing is proven after --atomic restored the settings, nor without --prove.
+    assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
+    assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
+}
+
+/// On a large machine `/proc/interrupts` has tens of megabytes; the files of single IRQs have all that is needed.
+#[test]
+fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(1);
+    let set = |irq: u32, name: &str, text: &str| {
+        std::fs::create_dir_all(machine.tree.path(&format!("/sys/kernel/irq/{irq}"))).unwrap();
+        machine.tree.write(
+            &format!("/sys/kernel/irq/{irq}/{name}"),
+            &format!("{text}\n"),
+        );
+    };
+    for vector in &machine.done.plan.interfaces[0].vectors {
+        set(vector.irq, "per_cpu_count", "0,0,0,0,0,0,0,0");
+        set(vector.irq, "actions", &vector.action);
+    }
+    let root = Root::open_with_faults(&machine.tree.path("/"), |FileAccess { path, .. }| {
+        assert_ne!(path, "/proc/interrupts");
+        InjectedAnswer::Done
+    })
+    .unwrap();
+    let mut proof = Proof::begin(&root, &machine.done).unwrap();
+    let counts: Vec<String> = (0..8)
+        .map(|of| if of == cpu { 4 } else { 0 }.to_string())
+        .collect();
+    set(irq, "per_cpu_count", &counts.join(","));
+    let other = machine.rx(2).0;
+    set(other, "per_cpu_count", "0,0,0,0,0,0,0,4");
+    // An IRQ number that belongs to another device by now proves nothing.
+    let reused = machine.rx(3).0;
+    set(reused, "per_cpu_count", "9,9,9,9,9,9,9,9");
+    set(reused, "actions", "other");
+    assert!(!proof.look(&root).unwrap());
+    let proof = proof.finish(&root);
+    assert_eq!(
+        (of(&proof, irq).verdict, of(&proof, irq).interrupts),
+        (Evidence::Proven, 4)
+    );
+    assert_eq!(of(&proof, other).others.to_string(), "7");
+    assert_eq!(of(&proof, reused).verdict, Evidence::NoTraffic);
+    set(irq, "per_cpu_count", "1,2");
+    let error = Proof::begin(&root, &machine.done).unwrap_err().to_string();
+    assert!(
+        error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"),
+        "{error}"
+    );
+}

@@ -1,0 +1,480 @@
+//! RSS, accelerated RFS and `xps_rxqs`: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm` tests on
+//! running kernels that traffic follows.
+
+use std::fs::File;
+
+use crate::support::host;
+use crate::support::run::{Copy, Run};
+use nicpin::apply::{self, ApplyError, Options};
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::{Rss, Selection};
+use nicpin::policy::{Policy, Settings};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+
+const ETH0: &str = "/nicpin/ethtool/eth0/rss";
+/// As igb sets it: in blocks, which is not the kernel's default.
+const BLOCKS: &str = "function toeplitz\nqueues 16\nentries 128\ntable 0*8 1*8 2*8 3*8 4*8 5*8 6*8 7*8 8*8 9*8 10*8 11*8 12*8 13*8 14*8 15*8\n";
+const DEFAULT: &str =
+    "function toeplitz\nqueues 16\nentries 128\ntable 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n";
+
+/// dl980, where eth0 has 16 queues on the 8 cores of node 0, with this table.
+fn machine(table: &str) -> Copy {
+    let machine = Copy::of("dl980");
+    machine.write(ETH0, table);
+    machine
+}
+
+fn ok(run: &Run) -> String {
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn json(run: &Run) -> serde_json::Value {
+    serde_json::from_str(&run.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
+}
+
+#[test]
+fn a_table_stays_as_it_is_unless_asked() {
+    let machine = machine(BLOCKS);
+    let without = Copy::of("dl980");
+    let plan = |machine: &Copy| json(&machine.nicpin(&["plan", "eth0", "--json"]));
+    let (with, without) = (plan(&machine), plan(&without));
+    assert_eq!(
+        (&with["hash"], &with["writes"]),
+        (&without["hash"], &without["writes"])
+    );
+    assert_eq!(without["interfaces"][0].get("rss"), None);
+    let rss = &with["interfaces"][0]["rss"];
+    assert_eq!(
+        (&rss["now"], &rss["queues"]),
+        (&"0-15".into(), &serde_json::Value::Null)
+    );
+    ok(&machine.nicpin(&["apply", "eth0"]));
+    assert!(!machine.read("/run/nicpin/state.json").contains(" rss\""));
+    // Somebody else's table outlives a restore of what nicpin has set.
+    let other = BLOCKS.replace("15*8", "0*8");
+    machine.write(ETH0, &other);
+    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(machine.read(ETH0), other);
+}
+
+#[test]
+fn the_first_queues_take_all_flows_and_restore_undoes_it() {
+    for table in [BLOCKS, DEFAULT] {
+        let machine = machine(table);
+        let args = ["eth0", "--rss", "4"];
+        let run = |command: &str| machine.nicpin(&[&[command], &args[..]].concat());
+        let plan = run("plan").stdout;
+        assert!(plan.contains("rx 0-15  rss to 0-3  "), "{plan}");
+        let script = machine
+            .nicpin(&["plan", "eth0", "--rss", "4", "--format", "sh"])
+            .stdout;
+        assert!(
+            script.contains(
+                "\nethtool -X eth0 equal 4  # eth0: the first queues, as the policy requests"
+            ),
+            "{script}"
+        );
+        assert_eq!(run("check").code, 2);
+        ok(&run("apply"));
+        assert_eq!(
+            machine.read(ETH0),
+            "function toeplitz\nqueues 16\nentries 128\ntable 0 1 2 3\n"
+        );
+        ok(&run("check"));
+        assert!(ok(&run("apply")).contains("changed=0 "));
+        let status = ok(&machine.nicpin(&["status", "eth0", "--rss", "4"]));
+        assert!(
+            status.contains("rss table reaches 4 of 16 queues;"),
+            "{status}"
+        );
+        assert!(
+            machine
+                .read("/run/nicpin/state.json")
+                .contains("0000:0b:00.0 port 0 rss")
+        );
+        ok(&machine.nicpin(&["restore"]));
+        assert_eq!(machine.read(ETH0), table);
+    }
+}
+
+/// More queues than cores: a second queue on a core takes no load off it.
+#[test]
+fn candidates_are_a_queue_on_each_core() {
+    let machine = machine(DEFAULT);
+    let plan = json(&machine.nicpin(&["plan", "eth0", "--rss", "candidates", "--json"]));
+    assert_eq!(plan["interfaces"][0]["rss"]["queues"], "0-7");
+    let codes = |plan: &serde_json::Value| plan["interfaces"][0]["notes"].to_string();
+    assert!(
+        !codes(&plan).contains("queues-exceed-cores"),
+        "{}",
+        codes(&plan)
+    );
+    let few = ["plan", "eth0", "--irq-cores", "2", "--json"];
+    let kept = json(&machine.nicpin(&few));
+    let fix = "nicpin apply --irq-cores 2 --rss candidates eth0";
+    assert!(
+        codes(&kept).contains(fix) && !codes(&kept).contains("takes the link down"),
+        "{}",
+        codes(&kept)
+    );
+    let plan = json(&machine.nicpin(&[&few[..], &["--rss", "candidates"]].concat()));
+    assert_eq!(plan["interfaces"][0]["rss"]["queues"], "0-1");
+    assert!(
+        !codes(&plan).contains("queues-exceed-cores"),
+        "{}",
+        codes(&plan)
+    );
+    // Without a table, advice is about channels.
+    machine.write(ETH0, "");
+    assert!(codes(&json(&machine.nicpin(&few))).contains("--channels "));
+}
+
+#[test]
+fn another_hand_is_named() {
+    let machine = machine(DEFAULT);
+    let args = |command| [command, "eth0", "--rss", "4"];
+    ok(&machine.nicpin(&args("apply")));
+    machine.write(ETH0, &DEFAULT.replace("table 0 1 2 3 ", "table 9 9 9 9 "));
+    let check = machine.nicpin(&args("check"));
+    let said = check
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert_eq!(check.code, 2, "{said}");
+    assert!(
+        said.contains(
+            "ethtool -X eth0 is flows to queues 4-15 unevenly, planned flows to queues 0-3 evenly"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("moved-by-other") && !said.contains("/nicpin/"),
+        "{said}"
+    );
+    ok(&machine.nicpin(&args("apply")));
+    ok(&machine.nicpin(&args("check")));
+}
+
+#[test]
+fn what_cannot_be_set_is_left_alone_with_a_note() {
+    for (table, code, because) in [
+        ("", "rss-unchanged", "no-table"),
+        (
+            "function 8\nqueues 16\nentries 128\ntable 0 1\n",
+            "rss-unchanged",
+            "function",
+        ),
+    ] {
+        let machine = machine(table);
+        let plan = json(&machine.nicpin(&["plan", "eth0", "--rss", "4", "--json"]));
+        let notes = plan["interfaces"][0]["notes"].to_string();
+        assert!(notes.contains(code) && notes.contains(because), "{notes}");
+        ok(&machine.nicpin(&["apply", "eth0", "--rss", "4"]));
+        assert_eq!(machine.read(ETH0), table);
+    }
+    // XOR and CRC32 select an entry as Toeplitz does.
+    let machine = machine(&DEFAULT.replace("toeplitz", "xor"));
+    ok(&machine.nicpin(&["apply", "eth0", "--rss", "2"]));
+    assert_eq!(
+        machine.read(ETH0),
+        "function xor\nqueues 16\nentries 128\ntable 0 1\n"
+    );
+    // More than there are.
+    let plan = ok(&machine.nicpin(&["plan", "eth0", "--rss", "99"]));
+    assert!(
+        plan.contains("rss to 0-15 the policy requests 99 queues, and it can reach 16"),
+        "{plan}"
+    );
+    machine.write(ETH0, "queues 16\nentries 0\ntable 0\n");
+    machine.fails(
+        &["plan", "eth0"],
+        1,
+        &["/nicpin/ethtool/eth0/rss: ", "not an RSS table"],
+    );
+}
+
+/// A default table follows the channels: it is not what it was with other ones.
+#[test]
+fn channels_and_table_are_restored_together() {
+    let machine = machine(DEFAULT);
+    let before = machine.texts();
+    let run = ok(&machine.nicpin(&["apply", "eth0", "--channels", "4", "--rss", "2"]));
+    assert!(run.contains("channels set to combined 4"), "{run}");
+    assert!(machine.read(ETH0).ends_with("table 0 1\n"));
+    // The driver has its own table for the channels.
+    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn a_trial_and_an_atomic_apply_undo_the_table() {
+    let machine = machine(BLOCKS);
+    let (before, errno) = (machine.texts(), Errno::EACCES as i32);
+    ok(&machine.nicpin(&["apply", "eth0", "--rss", "4", "--try", "1"]));
+    File::open(machine.path("/run/nicpin/try.lock"))
+        .unwrap()
+        .lock()
+        .unwrap();
+    assert_eq!(machine.read(ETH0), BLOCKS);
+    // What comes after the table is refused, and then the table itself.
+    for (refused, at) in [
+        (
+            "/sys/class/net/",
+            "/sys/class/net/eth0/queues/tx-0/xps_cpus",
+        ),
+        (ETH0, ETH0),
+    ] {
+        let root =
+            Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
+                match (
+                    access.action,
+                    access.path.starts_with(refused) && !access.value.contains("*8"),
+                ) {
+                    (FileAction::Write, true) => InjectedAnswer::Errno(errno),
+                    _ => InjectedAnswer::Done,
+                }
+            });
+        let done = apply::apply(
+            &root.unwrap(),
+            Options {
+                atomic: true,
+                ..Options::default()
+            },
+            |root| {
+                let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+                let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
+                let options = Settings::of([("rss", "4")]).unwrap();
+                let plan = nicpin::plan::plan(
+                    &host,
+                    &Policy {
+                        options,
+                        ..Policy::default()
+                    },
+                    &selection,
+                );
+                Ok::<_, ApplyError>((host, plan))
+            },
+        );
+        let done = done.unwrap();
+        assert!(done.failed() && done.undone.as_ref().unwrap().complete());
+        let mut refusals = done
+            .results
+            .iter()
+            .filter(|result| result.failed())
+            .map(|result| &*result.path);
+        assert_eq!(refusals.next_back(), Some(at));
+        let now = machine.texts();
+        assert!(
+            before.iter().all(|(path, text)| now[path] == *text),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_stored_plan_fits_the_table_that_is_there() {
+    let machine = machine(DEFAULT);
+    let plan = machine
+        .nicpin(&["plan", "eth0", "--rss", "4", "--json"])
+        .stdout;
+    machine.write("/plan.json", &plan);
+    let stored = machine.path("/plan.json");
+    let apply = |more: &[&str]| {
+        machine.nicpin(&[&["apply", "--plan", stored.to_str().unwrap()], more].concat())
+    };
+    machine.write(ETH0, "queues 2\nentries 128\ntable 0 1\n");
+    let run = apply(&["--force"]);
+    assert!(
+        run.stdout.contains("RSS table was planned for queues 0-3"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    assert_eq!(machine.read(ETH0), "queues 2\nentries 128\ntable 0 1\n");
+    machine.write(ETH0, DEFAULT);
+    ok(&apply(&[]));
+    assert!(machine.read(ETH0).ends_with("table 0 1 2 3\n"));
+    // A value that is not what the plan says of the interface.
+    machine.write(
+        "/plan.json",
+        &plan.replace("table 0 1 2 3\"", "table 0 1 2 9\""),
+    );
+    assert_eq!(apply(&[]).code, 1);
+}
+
+/// A queue whose vector cannot be moved from an isolated or remote CPU gets no flows, and is a finding without `--rss`.
+#[test]
+fn vectors_that_cannot_be_moved_are_left_out() {
+    let mut machine = host::machine(2, 4, 1, 4);
+    host::add(&mut machine, "eth0", Some(0), 4);
+    let eth0 = &mut machine.interfaces[0];
+    eth0.rss = Some(Rss {
+        table: (0..128).map(|at| at % 4).collect(),
+        queues: 4,
+        function: 1,
+    });
+    eth0.vectors[1].movable = false;
+    eth0.vectors[1].effective = Some(CpuSet::single(6));
+    let codes = |options: &[(&str, &str)]| {
+        let plan = host::plan_with(&machine, options, &[]);
+        let eth0 = host::of(&plan, "eth0").clone();
+        let notes: Vec<String> = eth0.notes.iter().map(nicpin::plan::Note::code).collect();
+        (
+            eth0.rss.unwrap().queues.map(|queues| queues.to_string()),
+            notes.contains(&"rss-beyond-candidates".to_owned()),
+        )
+    };
+    assert_eq!(codes(&[]), (None, true));
+    assert_eq!(
+        codes(&[("rss", "candidates")]),
+        (Some("0,2-3".to_owned()), false)
+    );
+    assert_eq!(codes(&[("rss", "4")]), (Some("0-3".to_owned()), true));
+    assert_eq!(codes(&[("rss", "1")]), (Some("0".to_owned()), false));
+    let plan = host::plan_with(&machine, &[("rss", "candidates")], &[]);
+    let script = crate::screen::sh::plan(&plan);
+    assert!(
+        script.contains("ethtool -X eth0 weight 1 0 1 1  #"),
+        "{script}"
+    );
+}
+
+#[test]
+fn a_capture_has_the_table() {
+    let machine = machine(BLOCKS);
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("c.tar.gz");
+    ok(&machine.nicpin(&["capture", "--redact-names", "-o", file.to_str().unwrap()]));
+    let plan = |root: &str| {
+        json(&crate::support::run::nicpin(&[
+            "plan",
+            "--root",
+            root,
+            "--rss",
+            "candidates",
+            "--json",
+        ]))
+    };
+    let (there, here) = (
+        plan(file.to_str().unwrap()),
+        plan(machine.path("/").to_str().unwrap()),
+    );
+    assert_eq!(there["interfaces"][0]["rss"], here["interfaces"][0]["rss"]);
+    assert_eq!(there["interfaces"][0]["rss"]["queues"], "0-7");
+}
+
+/// The switch of accelerated RFS, of drivers that have it and only with RFS.
+#[test]
+fn ntuple_filters_come_with_rfs_and_go_with_restore() {
+    const FEATURES: &str = "/nicpin/ethtool/eth2/features";
+    let machine = Copy::of("two-socket-mlx4");
+    machine.write(FEATURES, "rx-ntuple-filter off\n");
+    let without = ok(&machine.nicpin(&["plan", "eth2"]));
+    assert!(!without.contains("ntuple"), "{without}");
+    let run = |command: &str| machine.nicpin(&[command, "eth2", "--rfs", "32768"]);
+    let plan = ok(&run("plan"));
+    assert!(plan.contains("ntuple on accelerated RFS"), "{plan}");
+    let script = machine
+        .nicpin(&["plan", "eth2", "--rfs", "32768", "--format", "sh"])
+        .stdout;
+    assert!(
+        script.ends_with("\nethtool -K eth2 ntuple on  # eth2: accelerated RFS (now off)\n"),
+        "{script}"
+    );
+    ok(&run("apply"));
+    assert_eq!(machine.read(FEATURES), "rx-ntuple-filter on\n");
+    ok(&run("check"));
+    machine.write(FEATURES, "rx-ntuple-filter off\n");
+    let check = run("check");
+    assert_eq!(check.code, 2);
+    assert!(
+        check
+            .stdout
+            .contains("ethtool -K eth2 ntuple  is off, planned on"),
+        "{}",
+        check.stdout
+    );
+    assert!(check.stdout.contains("moved-by-other"), "{}", check.stdout);
+    ok(&run("apply"));
+    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(machine.read(FEATURES), "rx-ntuple-filter off\n");
+    // Where the driver does not allow it, or it was on before.
+    for text in ["rx-ntuple-filter off fixed\n", "rx-ntuple-filter on\n", ""] {
+        machine.write(FEATURES, text);
+        ok(&run("apply"));
+        ok(&machine.nicpin(&["restore"]));
+        assert_eq!(machine.read(FEATURES), text);
+    }
+    // ixgbe has such filters, and no accelerated RFS.
+    let other = Copy::of("dl980");
+    other.write("/nicpin/ethtool/eth0/features", "rx-ntuple-filter off\n");
+    assert!(!ok(&other.nicpin(&["plan", "eth0", "--rfs", "32768"])).contains("ntuple"));
+}
+
+#[test]
+fn transmit_queues_for_receive_queues() {
+    let machine = Copy::of("dl980");
+    let before = machine.texts();
+    let file = |queue: usize| format!("/sys/class/net/eth0/queues/tx-{queue}/xps_rxqs");
+    let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
+    let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
+    assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
+    let plan = ok(&machine.nicpin(&["plan", "eth0", "--xps", "rxqs", "--all"]));
+    assert!(plan.contains(", flows of rx 15 "), "{plan}");
+    ok(&run("apply"));
+    assert_eq!(
+        (rxqs(0), rxqs(5), rxqs(15)),
+        ("0001".to_owned(), "0020".to_owned(), "8000".to_owned())
+    );
+    ok(&run("check"));
+    assert!(ok(&run("apply")).contains("changed=0 "));
+    machine.write(&file(5), "0100\n");
+    let check = run("check").stdout;
+    assert!(
+        check.contains("tx-5 xps_rxqs  is rx 8, planned rx 5") && check.contains("moved-by-other"),
+        "{check}"
+    );
+    // The same CPUs as without it, and no note that xps_rxqs takes precedence.
+    let json = |xps: &str| json(&machine.nicpin(&["plan", "eth0", "--xps", xps, "--json"]));
+    let (with, without) = (json("rxqs"), json("auto"));
+    assert_ne!(with["hash"], without["hash"]);
+    for (a, b) in with["interfaces"][0]["tx_queues"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(without["interfaces"][0]["tx_queues"].as_array().unwrap())
+    {
+        assert_eq!(a["xps_cpus"], b["xps_cpus"]);
+        assert_eq!(
+            (&a["xps_rxqs"], b.get("xps_rxqs")),
+            (&a["queue"].to_string().into(), None)
+        );
+    }
+    let has_note = |plan: &serde_json::Value| {
+        plan["interfaces"][0]["notes"]
+            .to_string()
+            .contains("xps-rxqs-set")
+    };
+    assert!(!has_note(&with) && has_note(&without));
+    ok(&machine.nicpin(&["restore"]));
+    assert_eq!(machine.texts(), before);
+}
+
+/// Every receive queue has one transmit queue, whichever are more.
+#[test]
+fn receive_queues_are_dealt_to_fewer_transmit_queues() {
+    let mut machine = host::machine(1, 8, 1, 8);
+    host::add(&mut machine, "eth0", Some(0), 6);
+    machine.interfaces[0].tx_queues.truncate(4);
+    let plan = host::plan_with(&machine, &[("xps", "rxqs")], &[]);
+    let rxqs = host::of(&plan, "eth0")
+        .tx_queues
+        .iter()
+        .map(|tx| tx.xps_rxqs.as_ref().unwrap().to_string());
+    assert_eq!(rxqs.collect::<Vec<_>>(), ["0,4", "1,5", "2", "3"]);
+}

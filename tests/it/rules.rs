@@ -1,0 +1,428 @@
+//! The rules of the default policy and the options that override them, each on a minimal machine; rule 6 is in
+//! steering.rs.
+
+use crate::support::host::{
+    add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set, vector,
+};
+use nicpin::machine::{Channels, Role};
+use nicpin::plan::NodeSource;
+
+// Rule 1: candidates.
+
+#[test]
+fn rule_1_candidates_are_the_nodes_online_cpus_without_isolated_nohz_and_excluded() {
+    let mut host = machine(2, 8, 1, 8);
+    add(&mut host, "eth0", Some(1), 2);
+    host.topology.isolated = set("9");
+    host.topology.nohz_full = set("10");
+    let plan = plan_with(&host, &[("exclude", "11")], &[]);
+    assert_eq!(of(&plan, "eth0").candidates, set("8,12-15"));
+    assert_eq!(
+        (of(&plan, "eth0").node, of(&plan, "eth0").node_source),
+        (Some(1), NodeSource::NumaNode)
+    );
+}
+
+#[test]
+fn rule_1_node_unknown_means_the_only_node() {
+    let mut host = machine(1, 4, 1, 4);
+    add(&mut host, "eth0", None, 2);
+    let plan = plan(&host);
+    assert_eq!(
+        (of(&plan, "eth0").node, of(&plan, "eth0").node_source),
+        (Some(0), NodeSource::SingleNode)
+    );
+}
+
+#[test]
+fn rule_1_node_unknown_means_a_smaller_local_cpulist() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", None, 2);
+    host.interfaces[0].device.local_cpus = Some(set("4-7"));
+    let plan = plan(&host);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(
+        (eth0.node, eth0.node_source, &eth0.candidates),
+        (Some(1), NodeSource::LocalCpulist, &set("4-7"))
+    );
+}
+
+#[test]
+fn rule_1_node_unknown_otherwise_means_all_cpus_and_a_note() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", None, 2);
+    // The kernel prints all CPUs if it does not know the node.
+    host.interfaces[0].device.local_cpus = Some(set("0-7"));
+    let plan = plan(&host);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(
+        (eth0.node, eth0.node_source, &eth0.candidates),
+        (None, NodeSource::Unknown, &set("0-7"))
+    );
+    assert_eq!(codes(eth0), ["node-unknown"]);
+    assert_eq!(plan.score.local, None);
+}
+
+#[test]
+fn rule_1_a_node_without_usable_cpus_means_the_nearest() {
+    let mut host = machine(3, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.topology.nodes.get_mut(&1).unwrap().distances = [(0, 21), (1, 10), (2, 12)].into();
+    host.topology.isolated = set("4-7");
+    let plan = plan(&host);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(
+        (eth0.node, eth0.node_source, &eth0.candidates),
+        (Some(2), NodeSource::Nearest, &set("8-11"))
+    );
+    assert_eq!(codes(eth0), ["node-without-cpus"]);
+}
+
+#[test]
+fn rule_1_a_node_that_the_machine_does_not_have_is_unknown() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(9), 2);
+    let plan = plan(&host);
+    assert_eq!(of(&plan, "eth0").node, None);
+    assert_eq!(codes(of(&plan, "eth0")), ["node-missing", "node-unknown"]);
+}
+
+#[test]
+fn rule_1_more_queues_than_cores_stay_local_and_the_fix_is_named() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 6);
+    host.interfaces[0].channels = Some(combined(6, 63));
+    let plan = plan(&host);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(cpus(eth0), ["4", "5", "6", "7", "4", "5"]);
+    assert_eq!(codes(eth0), ["queues-exceed-cores"]);
+    assert_eq!(fix(eth0).as_deref(), Some("nicpin apply --channels 4 eth0"));
+}
+
+#[test]
+fn rule_1_when_no_candidate_is_left_a_note_says_so_and_the_exclusion_is_ignored() {
+    let mut host = machine(1, 6, 1, 6);
+    add(&mut host, "eth0", Some(0), 1);
+    host.topology.isolated = set("0-5");
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth0")), ["1"]);
+    assert_eq!(
+        codes(of(&plan, "eth0")),
+        ["no-usable-cpu", "isolated-cpus-used"]
+    );
+}
+
+// Rule 2: one CPU per vector, or a group.
+
+#[test]
+fn rule_2_a_vector_gets_one_cpu_unless_the_policy_says_a_group() {
+    let mut host = machine(2, 8, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    assert_eq!(cpus(of(&plan(&host), "eth0")), ["8", "12"]);
+    let group = |group| plan_with(&host, &[("group", group)], &[]);
+    assert_eq!(cpus(of(&group("l3"), "eth0")), ["8-11", "12-15"]);
+    assert_eq!(cpus(of(&group("2-3,99"), "eth0")), ["2-3", "2-3"]);
+}
+
+// Rule 3: cores, threads, L3 domains, CPU 0, pairs, idle vectors.
+
+#[test]
+fn rule_3_every_core_gets_one_before_any_gets_two_and_first_threads_go_first() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 8);
+    assert_eq!(
+        cpus(of(&plan(&host), "eth0")),
+        ["1", "2", "3", "0", "5", "6", "7", "4"]
+    );
+}
+
+#[test]
+fn rule_3_siblings_go_by_lists_not_by_numbers() {
+    let mut host = machine(1, 4, 2, 4);
+    host.topology.cores = ["0-1", "2-3", "4-5", "6-7"].map(set).to_vec();
+    add(&mut host, "eth0", Some(0), 4);
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth0")), ["2", "4", "6", "0"]);
+    assert_eq!(
+        (plan.score.max_vectors_per_core, plan.score.smt_collisions),
+        (1, 0)
+    );
+}
+
+#[test]
+fn rule_3_vectors_spread_over_l3_domains() {
+    let mut host = machine(2, 8, 1, 2);
+    add(&mut host, "eth0", Some(1), 4);
+    assert_eq!(cpus(of(&plan(&host), "eth0")), ["8", "10", "12", "14"]);
+}
+
+#[test]
+fn rule_3_the_core_of_cpu_0_is_used_last_unless_the_policy_says_otherwise() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 4);
+    assert_eq!(cpus(of(&plan(&host), "eth0")), ["1", "2", "3", "0"]);
+    let plan = plan_with(&host, &[("avoid-cpu0", "false")], &[]);
+    assert_eq!(cpus(of(&plan, "eth0")), ["0", "1", "2", "3"]);
+}
+
+#[test]
+fn rule_3_a_queues_rx_and_tx_vectors_share_a_cpu() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    let everywhere = mask(&host, &host.topology.online);
+    let pair = |q: u32| {
+        [Role::Rx, Role::Tx].map(|role| {
+            vector(
+                40 + q * 2 + u32::from(role == Role::Tx),
+                role,
+                Some(q),
+                &everywhere,
+            )
+        })
+    };
+    host.interfaces[0].vectors = (0..2).flat_map(pair).collect();
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth0")), ["4", "4", "5", "5"]);
+    assert_eq!(plan.score.max_vectors_per_core, 1);
+}
+
+#[test]
+fn rule_3_idle_vectors_go_last_and_are_not_counted() {
+    let mut host = machine(1, 4, 1, 4);
+    add(&mut host, "eth0", Some(0), 4);
+    add(&mut host, "eth1", Some(0), 2);
+    host.interfaces[0].rx_queues.truncate(2);
+    host.interfaces[0].tx_queues.truncate(2);
+    let plan = plan(&host);
+    let idle: Vec<bool> = of(&plan, "eth0").vectors.iter().map(|v| v.idle).collect();
+    assert_eq!(idle, [false, false, true, true]);
+    // The four active queues of both cards have a core each.
+    assert_eq!(cpus(of(&plan, "eth0"))[..2], ["1", "2"]);
+    assert_eq!(cpus(of(&plan, "eth1")), ["3", "0"]);
+    assert_eq!(
+        (
+            plan.score.max_vectors_per_core,
+            plan.score.min_vectors_per_core
+        ),
+        (1, 1)
+    );
+}
+
+// Rule 4: sharing a node.
+
+#[test]
+fn rule_4_cards_on_a_node_share_it_and_the_one_with_more_pcie_bandwidth_chooses_first() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 3);
+    add(&mut host, "eth1", Some(0), 4);
+    host.interfaces[0].device.pcie_mtps = 8_000;
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth1")), ["1", "2", "3", "4"]);
+    assert_eq!(cpus(of(&plan, "eth0")), ["5", "6", "7"]);
+}
+
+/// An interface without a node gets the cores that the others leave, whatever its bandwidth.
+#[test]
+fn rule_4_a_card_without_a_known_node_chooses_last() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", None, 4);
+    add(&mut host, "eth1", Some(0), 4);
+    host.interfaces[1].device.pcie_mtps = 0;
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth1")), ["1", "2", "3", "0"]);
+    assert_eq!(cpus(of(&plan, "eth0")), ["4", "5", "6", "7"]);
+    assert_eq!(plan.score.max_vectors_per_core, 1);
+}
+
+#[test]
+fn rule_4_link_speed_link_state_and_irq_numbers_do_not_change_the_plan() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 3);
+    add(&mut host, "eth1", Some(0), 4);
+    let before = plan(&host);
+    host.interfaces[0].speed_mbps = None;
+    host.interfaces[0].link = "down".to_owned();
+    for (vector, irq) in host.interfaces[0].vectors.iter_mut().zip([902, 99, 100]) {
+        vector.irq = irq;
+    }
+    let after = plan(&host);
+    assert_eq!(before.hash, after.hash);
+    for name in ["eth0", "eth1"] {
+        assert_eq!(cpus(of(&before, name)), cpus(of(&after, name)));
+    }
+}
+
+#[test]
+fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
+    let mut host = machine(1, 6, 1, 6);
+    add(&mut host, "eth0", Some(0), 2);
+    host.interfaces[0].vectors[1].movable = false;
+    host.interfaces[0].vectors[1].effective = Some(set("1"));
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth0")), ["2", "-"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["kernel-managed"]);
+}
+
+/// Two devices on different nodes share one `INTx` line, which is planned once.
+#[test]
+fn rule_4_a_line_that_two_cards_share_is_planned_once() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    add(&mut host, "eth1", Some(1), 1);
+    host.interfaces[1].vectors[0].irq = host.interfaces[0].vectors[0].irq;
+    let plan = plan(&host);
+    assert_eq!(
+        plan.writes
+            .iter()
+            .filter(|write| write.path.contains("/irq/"))
+            .count(),
+        1
+    );
+    assert_eq!(
+        (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
+        (vec!["1".to_owned()], vec!["-".to_owned()])
+    );
+    assert!(codes(of(&plan, "eth1")).contains(&"line-shared"));
+}
+
+// Rule 5: control vectors.
+
+#[test]
+fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 2);
+    let everywhere = mask(&host, &host.topology.online);
+    let mut control = vector(90, Role::Control, None, &everywhere);
+    control.effective = Some(set("7"));
+    host.interfaces[0].vectors.push(control);
+    let of_control =
+        |host: &nicpin::machine::Machine| plan(host).interfaces[0].vectors[2].cpus.clone();
+    assert_eq!(of_control(&host), None);
+    host.topology.isolated = set("6-7");
+    let moved = of_control(&host).unwrap();
+    assert_eq!(moved, set("0"), "the CPU with the fewest queues");
+    // On a candidate CPU it stays.
+    host.interfaces[0].vectors[2].effective = Some(moved);
+    assert_eq!(of_control(&host), None);
+}
+
+// Rule 7: advice on queues.
+
+#[test]
+fn rule_7_interfaces_share_the_cores_of_a_node_in_the_advice_too() {
+    let mut host = machine(2, 8, 2, 8);
+    for (name, queues) in [("eth0", 16), ("eth1", 16), ("eth2", 2)] {
+        add(&mut host, name, Some(0), queues);
+    }
+    host.interfaces[0].channels = Some(combined(16, 63));
+    host.interfaces[1].channels = Some(Channels {
+        max_rx: 16,
+        max_tx: 16,
+        rx: 16,
+        tx: 16,
+        ..Channels::default()
+    });
+    host.interfaces[2].channels = Some(combined(2, 2));
+    let before = plan(&host);
+    assert_eq!(
+        fix(of(&before, "eth0")).as_deref(),
+        Some("nicpin apply --channels 3 eth0")
+    );
+    assert_eq!(
+        fix(of(&before, "eth1")).as_deref(),
+        Some("nicpin apply --channels 3 eth1")
+    );
+    assert_eq!(fix(of(&before, "eth2")), None);
+    // In the form that the device takes.
+    let wanted = |name: &str| {
+        plan_with(&host, &[("channels", "3")], &[name]).channels[0]
+            .command
+            .clone()
+    };
+    assert_eq!(
+        (wanted("eth0"), wanted("eth1")),
+        (
+            "ethtool -L eth0 combined 3".into(),
+            "ethtool -L eth1 rx 3 tx 3".into()
+        )
+    );
+    // Without a limit that is known there is no number to name.
+    host.interfaces[0].channels = None;
+    assert_eq!(fix(of(&plan(&host), "eth0")), None);
+    let text = nicpin::plan::note::text::text(&of(&before, "eth0").notes[0]);
+    assert!(
+        text.contains("takes the link down") && text.contains("restore undoes it"),
+        "{text}"
+    );
+}
+
+// Rule 7: nothing that was not selected.
+
+#[test]
+fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_among_all() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 3);
+    add(&mut host, "eth1", Some(0), 3);
+    let (all, one) = (plan(&host), plan_with(&host, &[], &["eth1"]));
+    assert!(one.writes.iter().all(|write| &*write.interface == "eth1") && !one.writes.is_empty());
+    assert_eq!(of(&one, "eth1"), of(&all, "eth1"));
+    assert_eq!(one.interfaces.len(), 1);
+}
+
+#[test]
+fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() {
+    let mut host = machine(1, 4, 1, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    host.interfaces[0].vectors[0].effective = Some(set("1"));
+    add(&mut host, "eth1", Some(0), 1);
+    let text = "[[rule]]\nmatch = { name = 'eth0' }\nset = { skip = true }\n";
+    let policy = nicpin::policy::Policy::parse(text).unwrap();
+    let selection = nicpin::machine::Selection::new(&host, &[], false).unwrap();
+    let plan = nicpin::plan::plan(&host, &policy, &selection);
+    assert!(plan.writes.iter().all(|write| &*write.interface == "eth1"));
+    assert_eq!(cpus(of(&plan, "eth1")), ["2"]);
+    assert_eq!(
+        (codes(of(&plan, "eth0")), &of(&plan, "eth0").rules),
+        (vec!["skipped"], &vec![1])
+    );
+}
+
+// Options.
+
+#[test]
+fn scopes() {
+    let mut host = machine(3, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 3);
+    let with = |scope| plan_with(&host, &[("scope", scope)], &[]);
+    assert_eq!(of(&with("local"), "eth0").candidates, set("4-7"));
+    assert_eq!(of(&with("remote"), "eth0").candidates, set("0-3,8-11"));
+    assert_eq!(of(&with("all"), "eth0").candidates, set("0-11"));
+    assert_eq!(cpus(of(&with("all"), "eth0")), ["1", "4", "8"]);
+    assert_eq!(of(&with("2,5"), "eth0").candidates, set("2,5"));
+    assert_eq!(codes(of(&with("40"), "eth0")), ["cpus-unusable"]);
+    assert_eq!(with("remote").score.local, Some(0.0));
+}
+
+#[test]
+fn irq_cores_limits_the_cores_of_a_node_over_its_l3_domains() {
+    let mut host = machine(2, 8, 2, 4);
+    add(&mut host, "eth0", Some(0), 8);
+    let plan = plan_with(&host, &[("irq-cores", "3")], &[]);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(eth0.candidates, set("1-2,4,17-18,20"));
+    assert_eq!(plan.score.max_vectors_per_core, 3);
+}
+
+#[test]
+fn siblings_count_as_cores_on_request() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 6);
+    assert_eq!(codes(of(&plan(&host), "eth0")), ["queues-exceed-cores"]);
+    let plan = plan_with(&host, &[("siblings", "true")], &[]);
+    assert!(codes(of(&plan, "eth0")).is_empty());
+    assert_eq!(
+        rps_of(&plan, "eth0")[0],
+        "",
+        "every free CPU is a sibling of one that takes a queue"
+    );
+}

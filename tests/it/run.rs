@@ -1,0 +1,308 @@
+//! `nicpin run`: the CPUs and the memory that it chooses on every kind of machine.
+// Helpers of tests, and snapshots as the tool writes them.
+
+use crate::support::host::{add, machine, set};
+use crate::support::run::{Copy, FIXTURES, Run, fixture, nicpin};
+use nicpin::cpuset::NodeSet;
+use nicpin::machine::Machine;
+use nicpin::machine::Selection;
+use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
+use nicpin::plan::{Plan, plan};
+use nicpin::policy::Policy;
+use nicpin::read::Wants;
+use nicpin::root::Root;
+use snapbox::{assert_data_eq, str};
+
+fn dry(machine: &str, args: &[&str]) -> Run {
+    let root = fixture(machine);
+    nicpin(
+        &[
+            &["run", "--dry-run", "--root", root.to_str().unwrap()],
+            args,
+        ]
+        .concat(),
+    )
+}
+
+#[test]
+fn near_far_and_elsewhere() {
+    let said = |machine: &str, args: &[&str]| {
+        let run = dry(machine, args);
+        assert_eq!(
+            (run.code, run.stderr.as_str()),
+            (0, ""),
+            "{machine} {args:?}"
+        );
+        run.stdout
+    };
+    assert_data_eq!(
+        said("dl980", &["eth2"]),
+        str![[r"
+node    2, for eth2
+CPUs    80-87 (they take no interrupts, CPUs 16-23 do)
+memory  node 2 only
+
+"]]
+    );
+    assert_data_eq!(
+        said("dl980", &["--far", "--memory", "preferred", "eth2"]),
+        str![[r"
+node    4, for eth2
+CPUs    32-39,96-103 (they take no interrupts)
+memory  node 4 preferred
+
+"]]
+    );
+    assert_data_eq!(
+        said("two-socket-mlx4", &["--memory=local", "eth2"]),
+        str![[r"
+node    1, for eth2
+CPUs    6-11 (CPUs 6-11 of them take interrupts: fewer than half take none)
+memory  the node of the CPU that it runs on
+
+"]]
+    );
+    assert_data_eq!(
+        said("dl980", &["--cpus", "5,70", "--node", "3", "eth2"]),
+        str![[r"
+node    3, for eth2
+CPUs    5,70 (as requested)
+memory  node 3 only
+
+"]]
+    );
+    // On a node without CPUs: near is the nearest node, and far is the node farthest from the device itself.
+    assert_data_eq!(
+        said("four-node", &["--far", "nic4"]),
+        str![[r"
+node    3, for nic4
+CPUs    12-15 (CPUs 12-15 of them take interrupts: fewer than half take none)
+memory  node 3 only
+
+"]]
+    );
+}
+
+#[test]
+fn what_cannot_be_chosen_is_an_error_of_one_line() {
+    for (machine, args, code, has) in [
+        (
+            "four-node",
+            &["nic5"][..],
+            1,
+            "nic5: its node is unknown (numa_node is -1); fix: choose one with --node",
+        ),
+        (
+            "tg3-and-ixgbe",
+            &["--far", "p6p1"],
+            1,
+            "node 0 is the only node with CPUs: no node is remote from p6p1",
+        ),
+        (
+            "four-node",
+            &["--node", "4", "nic0"],
+            1,
+            "node 4 has no online CPU; nodes with CPUs: 0-3",
+        ),
+        (
+            "four-node",
+            &["--node", "9", "nic0"],
+            1,
+            "node 9 does not exist; nodes with CPUs: 0-3",
+        ),
+        ("dl980", &["driver:"], 64, "is not a selector"),
+        ("dl980", &["eth[5-9]"], 1, "no interface matches"),
+        (
+            "dl980",
+            &["eth[1-3]"],
+            1,
+            "stands for interfaces on different nodes (eth1 on node 0, eth2 on node 2, ",
+        ),
+        (
+            "dl980",
+            &["eth*"],
+            1,
+            "`eth*` stands for interfaces on different nodes (eth0 on node 0, eth1 on node 0, ",
+        ),
+        (
+            "dl980",
+            &["--cpus", "128", "eth0"],
+            64,
+            "--cpus names CPU 128, and this machine has no CPU above 127",
+        ),
+        (
+            "dl980",
+            &["--cpus", "", "eth0"],
+            64,
+            "`--cpus` names no CPU",
+        ),
+        (
+            "dl980",
+            &["--near", "--far", "eth0"],
+            64,
+            "cannot be used with",
+        ),
+        (
+            "dl980",
+            &["--memory", "some", "eth0"],
+            64,
+            "[possible values: bind, preferred, local]",
+        ),
+    ] {
+        let run = dry(machine, args);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (code, ""),
+            "{args:?}: {}",
+            run.stderr
+        );
+        assert!(run.stderr.contains(has), "{args:?}: {}", run.stderr);
+    }
+    let offline = Copy::of("two-node");
+    offline.write("/sys/devices/system/cpu/online", "0-2,4-7\n");
+    let run = offline.nicpin(&["run", "--dry-run", "--cpus", "2-3", "nic0"]);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (
+            1,
+            "nicpin: CPUs 3 are not online; online CPUs are 0-2,4-7\n"
+        )
+    );
+}
+
+#[test]
+fn a_command_runs_on_this_machine_only() {
+    let root = fixture("two-node");
+    let run = nicpin(&[
+        "run",
+        "--root",
+        root.to_str().unwrap(),
+        "nic0",
+        "--",
+        "/bin/true",
+    ]);
+    assert_eq!(run.code, 64, "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("not on the one that --root names; --dry-run prints"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(nicpin(&["run", "nic0"]).code, 64);
+}
+
+fn planned(host: &Machine) -> Plan {
+    plan(
+        host,
+        &Policy::default(),
+        &Selection::new(host, &[], false).unwrap(),
+    )
+}
+
+fn bind(host: &Machine, name: &str, wish: &BindingRequest) -> Binding {
+    Binding::new(host, &planned(host), name, &[name.to_owned()], wish).unwrap()
+}
+
+/// The CPUs are those of `plan --workers`, if they are at least half of the node.
+#[test]
+fn workers_are_those_of_the_plan() {
+    let mut seen = [0, 0];
+    for name in FIXTURES {
+        let root = Root::open(&fixture(name)).unwrap();
+        let host = nicpin::read::machine(
+            &root,
+            Wants {
+                memory: true,
+                ..Wants::default()
+            },
+        )
+        .unwrap();
+        for interface in planned(&host).interfaces {
+            let Some(node) = interface.node else { continue };
+            let binding = bind(&host, &interface.name, &BindingRequest::default());
+            let own = &host.topology.nodes[&node].cpus;
+            let enough = interface.worker_cpus.len() * 2 >= own.len();
+            assert_eq!(
+                &binding.cpus,
+                if enough { &interface.worker_cpus } else { own },
+                "{name}"
+            );
+            assert_eq!(binding.nodes, NodeSet::single(node), "{name}");
+            seen[usize::from(enough)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+}
+
+#[test]
+fn isolated_cpus_are_used_only_if_named() {
+    let mut host = machine(2, 8, 1, 8);
+    add(&mut host, "eth0", Some(1), 3);
+    (host.topology.isolated, host.topology.nohz_full) = (set("15"), set("14"));
+    let binding = bind(&host, "eth0", &BindingRequest::default());
+    assert_eq!(binding.cpus, set("11-13"));
+    assert!(
+        binding
+            .why
+            .ends_with("; 14-15 left out: isolated or nohz_full"),
+        "{}",
+        binding.why
+    );
+    let named = BindingRequest {
+        cpus: Some(set("14-15")),
+        ..BindingRequest::default()
+    };
+    assert_eq!(bind(&host, "eth0", &named).cpus, set("14-15"));
+    // All CPUs of the node are isolated, so they are used.
+    host.topology.isolated = set("0-7");
+    assert_eq!(
+        bind(
+            &host,
+            "eth0",
+            &BindingRequest {
+                place: NodeChoice::Far,
+                ..BindingRequest::default()
+            }
+        )
+        .cpus,
+        set("0-7")
+    );
+}
+
+#[test]
+fn a_node_without_memory_uses_that_of_the_nearest() {
+    let mut host = machine(3, 2, 1, 2);
+    add(&mut host, "eth0", Some(1), 1);
+    host.memory = [(0, 1024), (1, 0)].into();
+    host.topology.nodes.get_mut(&1).unwrap().distances = [(0, 30), (1, 10), (2, 20)].into();
+    let binding = bind(&host, "eth0", &BindingRequest::default());
+    assert_eq!(
+        (&binding.nodes, &binding.memory_nodes),
+        (&set("1"), &set("2"))
+    );
+    assert_eq!(
+        binding.notes,
+        ["node 1 has no memory; node 2 is the nearest with memory"]
+    );
+}
+
+#[test]
+fn a_card_near_to_several_nodes_is_near_to_all_of_them() {
+    let mut host = machine(4, 2, 1, 2);
+    add(&mut host, "eth0", None, 1);
+    host.interfaces[0].device.local_cpus = Some(set("4-7"));
+    let binding = bind(&host, "eth0", &BindingRequest::default());
+    assert_eq!((&binding.nodes, &binding.cpus), (&set("2-3"), &set("5-7")));
+    assert_eq!(
+        bind(
+            &host,
+            "eth0",
+            &BindingRequest {
+                place: NodeChoice::Far,
+                ..BindingRequest::default()
+            }
+        )
+        .nodes,
+        set("0")
+    );
+}

@@ -1,0 +1,294 @@
+//! Growth between two samples: counters that wrap; CPUs, vectors and interfaces that appear and vanish.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::growth::{CpuGrowth, Growth};
+use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
+use nicpin::machine::sample::{Softirqs, Softnet, Times};
+use nicpin::machine::{Node, Role, Topology};
+use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
+use proptest::prelude::*;
+
+const ALL: [u32; 3] = [40, 41, 42];
+
+/// A sample with these rows in `/proc/interrupts`, taken after so many seconds.
+fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
+    let text = format!("      {header}\n{}\n", rows.join("\n"));
+    let interrupts = nicpin::read::counts::parse(&text, &ALL.into()).unwrap();
+    Sample {
+        at: Duration::from_secs(seconds),
+        interrupts,
+        ..Sample::default()
+    }
+}
+
+fn on(growth: &Growth, irq: u32) -> Vec<(u32, u64)> {
+    growth.interrupts[&irq]
+        .iter()
+        .map(|(cpu, count)| (*cpu, *count))
+        .collect()
+}
+
+#[test]
+fn interrupts_are_counted_across_a_wrap() {
+    let from = interrupts(
+        5,
+        "CPU0 CPU1",
+        &["40: 4294967290 7 chip  a", "41: 0 0 chip  b"],
+    );
+    let to = interrupts(7, "CPU0 CPU1", &["40: 4 9 chip  a", "41: 0 0 chip  b"]);
+    let growth = Growth::between(&from, &to);
+    assert_eq!(growth.elapsed, Duration::from_secs(2));
+    assert_eq!(on(&growth, 40), [(0, 10), (1, 2)]);
+    assert_eq!(on(&growth, 41), []);
+    assert!(growth.irqs_changed.is_empty() && growth.cpus_changed.is_empty());
+}
+
+#[test]
+fn a_cpu_that_comes_or_goes_is_left_out_and_named() {
+    let from = interrupts(0, "CPU0 CPU1 CPU3", &["40: 10 10 10 chip  a"]);
+    let to = interrupts(1, "CPU0 CPU2 CPU3", &["40: 11 500 13 chip  a"]);
+    let growth = Growth::between(&from, &to);
+    assert_eq!(on(&growth, 40), [(0, 1), (3, 3)]);
+    assert_eq!(growth.cpus_changed.to_string(), "1-2");
+}
+
+#[test]
+fn an_irq_that_was_reused_is_left_out_and_named() {
+    let from = interrupts(
+        0,
+        "CPU0",
+        &["40: 10 chip  a", "41: 10 chip  b", "42: 100 chip  c"],
+    );
+    let to = interrupts(1, "CPU0", &["40: 12 chip  other", "42: 3 chip  c"]);
+    let growth = Growth::between(&from, &to);
+    assert_eq!(growth.irqs_changed, BTreeSet::from(ALL));
+    assert!(growth.interrupts.is_empty(), "{growth:?}");
+}
+
+fn carrying(index: u32, rx_bytes: u64, rx_packets: u64) -> Sample {
+    let values = InterfaceCounts {
+        rx_bytes,
+        rx_packets,
+        ..InterfaceCounts::default()
+    };
+    let interfaces = BTreeMap::from([("veth0".to_owned(), Counters { index, values })]);
+    Sample {
+        interfaces,
+        ..Sample::default()
+    }
+}
+
+#[test]
+fn traffic_of_counters_of_either_size() {
+    let full = u64::from(u32::MAX);
+    for (from, to, expected) in [
+        ((1, 1000, 10), (1, 3000, 15), Some((2000, 5))),
+        // A driver that counts in 32 bits.
+        ((1, full - 9, full), (1, 20, 1), Some((30, 2))),
+        // A counter above 2^32 that decreases was reset, not wrapped. So was one that decreases by little.
+        ((1, full + 1, 0), (1, 20, 1), None),
+        ((1, 5000, 0), (1, 20, 1), None),
+        // Another interface of the same name.
+        ((1, 0, 0), (2, 20, 1), None),
+    ] {
+        let (from, to) = (carrying(from.0, from.1, from.2), carrying(to.0, to.1, to.2));
+        let growth = Growth::between(&from, &to);
+        let traffic = growth
+            .interfaces
+            .get("veth0")
+            .map(|traffic| (traffic.rx_bytes, traffic.rx_packets));
+        assert_eq!(traffic, expected, "{from:?}");
+        assert_eq!(
+            growth.interfaces_changed.len(),
+            usize::from(expected.is_none())
+        );
+    }
+}
+
+#[test]
+fn an_interface_that_is_removed_or_added_is_named() {
+    let (there, gone) = (carrying(1, 1000, 10), Sample::default());
+    for (from, to) in [(&there, &gone), (&gone, &there)] {
+        let growth = Growth::between(from, to);
+        assert!(growth.interfaces.is_empty());
+        assert_eq!(
+            growth.interfaces_changed,
+            BTreeSet::from(["veth0".to_owned()])
+        );
+    }
+}
+
+#[test]
+fn cpus_by_what_they_did() {
+    let sample = |busy, net_rx, processed, cpus: &[u32]| Sample {
+        times: cpus
+            .iter()
+            .map(|&cpu| {
+                (
+                    cpu,
+                    Times {
+                        busy,
+                        irq: 1,
+                        softirq: busy / 2,
+                    },
+                )
+            })
+            .collect(),
+        softirqs: (0..4)
+            .map(|cpu| (cpu, Softirqs { net_rx, net_tx: 2 }))
+            .collect(),
+        softnet: cpus
+            .iter()
+            .map(|&cpu| {
+                (
+                    cpu,
+                    Softnet {
+                        processed,
+                        dropped: 3,
+                        squeezed: processed,
+                        rps: 0,
+                    },
+                )
+            })
+            .collect(),
+        ..Sample::default()
+    };
+    let growth = Growth::between(
+        &sample(100, u32::MAX, u32::MAX - 1, &[0, 1]),
+        &sample(150, 4, 8, &[0, 2]),
+    );
+    let cpus: Vec<u32> = growth.cpus.keys().copied().collect();
+    assert_eq!(
+        cpus,
+        [0],
+        "CPUs that were not there at both ends count for nothing"
+    );
+    let cpu = growth.cpus[&0];
+    assert_eq!((cpu.busy, cpu.irq, cpu.softirq), (50, 0, 25));
+    assert_eq!(
+        (
+            cpu.net_rx,
+            cpu.net_tx,
+            cpu.processed,
+            cpu.dropped,
+            cpu.squeezed
+        ),
+        (5, 0, 10, 0, 10)
+    );
+    assert_eq!(growth.cpus_changed.to_string(), "1-2");
+}
+
+/// Counters of a damaged file, or of a driver that counts wrongly.
+#[test]
+fn counters_that_jump_are_measured() {
+    let most = u64::MAX;
+    let cpu = CpuGrowth {
+        busy: most,
+        irq: most,
+        softirq: most,
+        net_rx: most,
+        dropped: most,
+        squeezed: most,
+        ..CpuGrowth::default()
+    };
+    let traffic = InterfaceCounts {
+        rx_bytes: most,
+        tx_bytes: most,
+        rx_dropped: most,
+        tx_dropped: most,
+        ..InterfaceCounts::default()
+    };
+    let mut growth = Growth {
+        elapsed: Duration::from_secs(1),
+        interrupts: ALL
+            .map(|irq| (irq, BTreeMap::from([(0, most), (1, most)])))
+            .into(),
+        cpus: [(0, cpu), (1, cpu)].into(),
+        interfaces: ["eth0", "eth1"]
+            .map(|name| (name.to_owned(), traffic))
+            .into(),
+        ..Growth::default()
+    };
+    growth.add(&growth.clone());
+    let vector = |irq| MeasuredVector {
+        irq,
+        role: Role::Combined,
+        queue: Some(0),
+        node: Some(0),
+    };
+    let mut subject = MeasuredInterface::without_device("eth0", "none");
+    subject.vectors = ALL.map(vector).to_vec();
+    let node = Node {
+        cpus: CpuSet::single(0),
+        ..Node::default()
+    };
+    let topology = Topology {
+        online: CpuSet::below(2),
+        nodes: [(0, node)].into(),
+        ..Topology::default()
+    };
+    let measure = Measure::new(&topology, &[subject.clone(), subject], &growth);
+    assert_eq!(
+        (measure.machine.dropped, measure.machine.local_interrupts),
+        (most, most)
+    );
+    crate::screen::measure::measure(&measure, true);
+}
+
+/// Random walks of a few counters: how much each grows in each step.
+fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
+    (
+        any::<u32>(),
+        prop::collection::vec(prop::array::uniform3(0..1_u32 << 31), 1..6),
+    )
+}
+
+proptest! {
+    /// The sum over all steps is the total growth, however often counters wrap.
+    #[test]
+    fn steps_add_up((start, steps) in steps()) {
+        let row = |counts: [u32; 3]| format!("40: {} {} {} chip  a", counts[0], counts[1], counts[2]);
+        let mut counts = [start; 3];
+        let mut sum = Growth::default();
+        let mut expected = [0_u64; 3];
+        let mut before = interrupts(0, "CPU0 CPU4 CPU9", &[&row(counts)]);
+        for (seconds, step) in (1..).zip(&steps) {
+            for k in 0..3 {
+                counts[k] = counts[k].wrapping_add(step[k]);
+                expected[k] += u64::from(step[k]);
+            }
+            let after = interrupts(seconds, "CPU0 CPU4 CPU9", &[&row(counts)]);
+            sum.add(&Growth::between(&before, &after));
+            before = after;
+        }
+        let got: BTreeMap<u32, u64> = sum.interrupts[&40].clone();
+        let expected: BTreeMap<u32, u64> =
+            [0, 4, 9].into_iter().zip(expected).filter(|(_, count)| *count > 0).collect();
+        prop_assert_eq!(got, expected);
+        prop_assert_eq!(sum.elapsed, Duration::from_secs(steps.len() as u64));
+    }
+
+    /// Any two samples can be compared, whatever CPUs and rows they have; what is left out is not counted.
+    #[test]
+    fn any_two_samples_compare(
+        cpus in prop::array::uniform2(prop::collection::btree_set(0_u32..8, 1..6)),
+        counts in prop::collection::vec(any::<u32>(), 16),
+        whose in prop::array::uniform2("a|b"),
+    ) {
+        let sample = |k: usize| {
+            let header: Vec<String> = cpus[k].iter().map(|cpu| format!("CPU{cpu}")).collect();
+            let row: Vec<String> = cpus[k].iter().map(|&cpu| counts[k * 8 + cpu as usize].to_string()).collect();
+            interrupts(k as u64, &header.join(" "), &[&format!("40: {} chip  {}", row.join(" "), whose[k])])
+        };
+        let growth = Growth::between(&sample(0), &sample(1));
+        for cpu in growth.interrupts.values().flat_map(BTreeMap::keys) {
+            prop_assert!(cpus[0].contains(cpu) && cpus[1].contains(cpu) && !growth.cpus_changed.contains(*cpu));
+        }
+        let (counted, left_out) = (growth.interrupts.contains_key(&40), growth.irqs_changed.contains(&40));
+        prop_assert!(counted != left_out);
+        prop_assert!(whose[0] == whose[1] || left_out);
+    }
+}

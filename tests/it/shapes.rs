@@ -1,0 +1,422 @@
+//! Placement on unusual machines, and policies for them.
+
+use crate::support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
+use nicpin::machine::Selection;
+use nicpin::machine::{Machine, MaskFile, Role};
+use nicpin::plan::{Plan, Score};
+use nicpin::policy::Policy;
+
+fn with(host: &Machine, options: &[(&str, &str)]) -> Plan {
+    plan_with(host, options, &[])
+}
+
+/// Every queue is local and has a core of its own.
+fn perfect() -> Score {
+    Score {
+        local: Some(1.0),
+        max_vectors_per_core: 1,
+        min_vectors_per_core: 1,
+        smt_collisions: 0,
+        on_isolated: 0,
+        shared_cores: 0,
+        rdma: None,
+    }
+}
+
+#[test]
+fn hybrid_cores_fast_ones_first() {
+    // Eight fast cores with two threads each (0-15), eight slow ones (16-23), as on hybrid x86.
+    let mut host = machine(1, 24, 1, 24);
+    host.topology.cores = (0..8)
+        .map(|n| [2 * n, 2 * n + 1].into_iter().collect())
+        .collect();
+    host.topology
+        .cores
+        .extend((16..24).map(nicpin::cpuset::CpuSet::single));
+    host.topology.speed_classes = vec![set("0-15"), set("16-23")];
+    add(&mut host, "eth0", Some(0), 10);
+    assert_eq!(
+        cpus(of(&plan(&host), "eth0")),
+        ["2", "4", "6", "8", "10", "12", "14", "16", "17", "18"]
+    );
+    let four = with(&host, &[("irq-cores", "4")]);
+    assert_eq!(of(&four, "eth0").candidates, set("2-9"));
+}
+
+/// Two packages of two nodes each (sub-NUMA clustering): 0 and 1 are 12 apart, the other package 21.
+fn clustered() -> Machine {
+    let mut host = machine(4, 4, 1, 4);
+    host.topology.packages = vec![set("0-7"), set("8-15")];
+    for (id, node) in &mut host.topology.nodes {
+        node.distances = (0..4)
+            .map(|to| {
+                (
+                    to,
+                    if to == *id {
+                        10
+                    } else if to / 2 == id / 2 {
+                        12
+                    } else {
+                        21
+                    },
+                )
+            })
+            .collect();
+    }
+    add(&mut host, "eth0", Some(2), 6);
+    host
+}
+
+#[test]
+fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
+    let host = clustered();
+    let narrow = plan(&host);
+    assert_eq!(of(&narrow, "eth0").candidates, set("8-11"));
+    let wide = with(&host, &[("widen", "package")]);
+    assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
+    assert_eq!(
+        (wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))),
+        (1, vec!["widened"])
+    );
+    // Local cores first; and RPS uses none of the added nodes.
+    assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
+    assert!(wide.score.local.unwrap() > 0.66);
+    assert_eq!(
+        &*of(&wide, "eth0").vectors[4].why,
+        "node 3 of the same package: no core of node 2 has fewer queues"
+    );
+    assert!(
+        of(&wide, "eth0")
+            .rx_queues
+            .iter()
+            .all(|rx| rx.rps_cpus == Some(set("")))
+    );
+    let mut small = clustered();
+    small.interfaces[0].vectors.truncate(3);
+    let wide = with(&small, &[("widen", "package")]);
+    assert_eq!(
+        of(&wide, "eth0").candidates,
+        set("8-11"),
+        "only as far as it takes"
+    );
+}
+
+#[test]
+fn one_core_of_each_l3_domain() {
+    let mut host = machine(2, 8, 1, 2);
+    add(&mut host, "eth0", Some(0), 4);
+    let plan = with(&host, &[("per", "l3")]);
+    assert_eq!(of(&plan, "eth0").candidates, set("1-2,4,6"));
+    assert_eq!(of(&plan, "eth0").left_out[0].cpus, set("0,3,5,7"));
+}
+
+#[test]
+fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 3);
+    let irqs: Vec<u32> = host.interfaces[0].vectors.iter().map(|v| v.irq).collect();
+    host.hints = [(irqs[0], set("3")), (irqs[1], set("6-7"))].into();
+    let plan = with(&host, &[("scope", "hint")]);
+    assert_eq!(cpus(of(&plan, "eth0")), ["3", "6", "4"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["no-hint"]);
+    host.hints.insert(irqs[2], set("0"));
+    host.interfaces[0].driver = Some("i40e".to_owned());
+    assert_eq!(
+        codes(of(&with(&host, &[("scope", "hint")]), "eth0")),
+        ["hint-ignores-locality"]
+    );
+    // A hint that cannot be followed is ignored, with a note.
+    let plan = with(&host, &[("scope", "hint"), ("exclude", "3")]);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(cpus(eth0), ["4", "6", "0"]);
+    assert_eq!(
+        (&*eth0.vectors[0].why, &*eth0.vectors[1].why),
+        ("node 1, local to the device", "hinted by the driver")
+    );
+    assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
+}
+
+#[test]
+fn cpus_of_the_policy_that_cannot_be_used_are_named() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.topology.online = host.topology.online.difference(&set("5"));
+    let given = |scope: &str, rps: &str| {
+        let plan = with(&host, &[("scope", scope), ("rps", rps), ("exclude", "7")]);
+        let eth0 = of(&plan, "eth0").clone();
+        let why = eth0.vectors[0].why.to_string();
+        (
+            eth0.candidates,
+            eth0.rx_queues[0].rps_cpus.clone().unwrap(),
+            why,
+            eth0.notes.len(),
+        )
+    };
+    let named = "among the CPUs that the policy names".to_owned();
+    assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), named.clone(), 0));
+    assert_eq!(given("4-6", "5-7"), (set("4,6"), set("6"), named, 2));
+    let own = "node 1, local to the device".to_owned();
+    assert_eq!(given("5", "7"), (set("4,6"), set(""), own, 2));
+}
+
+#[test]
+fn tiny_machines_are_spread_and_not_steered() {
+    for (cores, queues, expected, notes) in [
+        (1, 1, vec!["0"], vec![]),
+        (2, 1, vec!["1"], vec!["tiny-machine"]),
+        (4, 2, vec!["1", "2"], vec!["tiny-machine"]),
+        (4, 4, vec!["1", "2", "3", "0"], vec![]),
+        (1, 4, vec!["0", "0", "0", "0"], vec!["queues-exceed-cores"]),
+    ] {
+        let mut host = machine(1, cores, 1, cores);
+        add(&mut host, "eth0", Some(0), queues);
+        let plan = plan(&host);
+        assert_eq!(cpus(of(&plan, "eth0")), expected, "{cores} cores");
+        assert_eq!(codes(of(&plan, "eth0")), notes, "{cores} cores");
+        assert!(
+            of(&plan, "eth0")
+                .rx_queues
+                .iter()
+                .all(|rx| rx.rps_cpus.as_ref().unwrap().is_empty())
+        );
+        assert_eq!(
+            plan.notes.iter().any(|note| note.code() == "one-cpu"),
+            cores == 1
+        );
+    }
+    let mut host = machine(1, 2, 1, 2);
+    add(&mut host, "eth0", Some(0), 1);
+    let asked = with(&host, &[("rps", "0")]);
+    assert_eq!(of(&asked, "eth0").rx_queues[0].rps_cpus, Some(set("0")));
+}
+
+#[test]
+fn xps_rxqs_that_would_go_first_is_noted() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    host.interfaces[0].tx_queues[3].xps_rxqs = MaskFile::parse("08").ok();
+    let plan = plan(&host);
+    let note = &of(&plan, "eth0").notes[0];
+    assert_eq!(note.code(), "xps-rxqs-set");
+    assert_eq!(
+        nicpin::plan::note::text::fix(note).as_deref(),
+        Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs")
+    );
+    host.interfaces[0].name = "e;0".to_owned();
+    host.interfaces[0].tx_queues[5].xps_rxqs = MaskFile::parse("20").ok();
+    let plan = crate::support::host::plan(&host);
+    let fix = "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
+    assert_eq!(
+        nicpin::plan::note::text::fix(&of(&plan, "e;0").notes[0]).as_deref(),
+        Some(fix)
+    );
+}
+
+#[test]
+fn sixteen_cards_on_eight_nodes() {
+    let mut host = machine(8, 8, 2, 8);
+    for card in 0..16 {
+        add(&mut host, &format!("eth{card}"), Some(card / 2), 4);
+    }
+    let plan = plan(&host);
+    assert_eq!(plan.score, perfect());
+}
+
+#[test]
+fn sparse_nodes_and_a_dual_port_card_with_unlike_links() {
+    let mut host = machine(3, 4, 1, 4);
+    let nodes = std::mem::take(&mut host.topology.nodes);
+    host.topology.nodes = [0, 8, 252].into_iter().zip(nodes.into_values()).collect();
+    add(&mut host, "eth0", Some(252), 2);
+    add(&mut host, "eth1", Some(252), 2);
+    host.interfaces[1].speed_mbps = Some(1000);
+    let plan = plan(&host);
+    assert_eq!(
+        (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
+        (
+            vec!["8".into(), "9".into()],
+            vec!["10".to_owned(), "11".into()]
+        )
+    );
+}
+
+#[test]
+fn what_is_left_out_and_what_is_left_for_workers() {
+    let mut host = machine(2, 8, 1, 8);
+    add(&mut host, "eth0", Some(1), 3);
+    (host.topology.isolated, host.topology.nohz_full) = (set("12"), set("12-13"));
+    let plan = with(&host, &[("exclude", "0-1,15")]);
+    let eth0 = of(&plan, "eth0");
+    let left: Vec<String> = eth0
+        .left_out
+        .iter()
+        .map(|left| format!("{}: {}", left.cpus, left.why))
+        .collect();
+    assert_eq!(left[0], "15: excluded by the policy");
+    assert!(
+        left[1].starts_with("12: isolated") && left[2].starts_with("13: nohz_full"),
+        "{left:?}"
+    );
+    assert_eq!(
+        (&eth0.irq_cpus, &eth0.worker_cpus),
+        (&set("8-10"), &set("11,14-15"))
+    );
+}
+
+#[test]
+fn local_is_the_cards_own_node_even_where_no_cpu_of_it_may_be_used() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.topology.isolated = set("4-7");
+    let there = plan(&host);
+    assert_eq!(
+        (of(&there, "eth0").node, there.score.local),
+        (Some(0), Some(0.0))
+    );
+    // A node without CPUs has no nearer CPUs.
+    host.topology.nodes.get_mut(&1).unwrap().cpus = set("");
+    let there = plan(&host);
+    assert_eq!(
+        (of(&there, "eth0").node, there.score.local),
+        (Some(0), Some(1.0))
+    );
+}
+
+#[test]
+fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    let plan = with(&host, &[("group", "2-5")]);
+    assert_eq!(
+        (
+            plan.score.max_vectors_per_core,
+            plan.score.min_vectors_per_core
+        ),
+        (2, 2)
+    );
+    assert_eq!(
+        &*of(&with(&host, &[("group", "2")]), "eth0").vectors[0].why,
+        "a group of CPUs, by the policy"
+    );
+}
+
+#[test]
+fn flow_tables_are_as_large_as_the_largest_request() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 2);
+    add(&mut host, "eth1", Some(0), 2);
+    host.flow_entries = Some(7);
+    let table = |policy: &str| {
+        let policy = Policy::parse(policy).unwrap();
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &policy, &selection);
+        let write = plan
+            .writes
+            .iter()
+            .find(|write| write.path.ends_with("rps_sock_flow_entries"));
+        write.map(|write| write.value.to_string())
+    };
+    let rule = |name: &str, rfs: &str| {
+        format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n")
+    };
+    for (eth0, eth1, expected) in [
+        ("1000", "40000", Some("65536")),
+        ("40000", "1000", Some("65536")),
+        ("'off'", "1000", Some("1024")),
+        ("'off'", "'off'", Some("0")),
+        ("'off'", "'keep'", None),
+        ("'keep'", "'keep'", None),
+    ] {
+        let found = table(&(rule("eth0", eth0) + &rule("eth1", eth1)));
+        assert_eq!(found.as_deref(), expected, "{eth0} {eth1}");
+    }
+}
+
+#[test]
+fn the_score_counts_what_is_now_and_what_is_planned() {
+    let mut host = machine(2, 4, 2, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    add(&mut host, "eth1", Some(1), 2);
+    host.topology.isolated = set("3");
+    for (interface, cpus) in host
+        .interfaces
+        .clone()
+        .iter()
+        .zip([["3", "11"], ["4", "3"]])
+    {
+        let at = host
+            .interfaces
+            .iter()
+            .position(|i| i.name == interface.name)
+            .unwrap();
+        for (vector, cpu) in host.interfaces[at].vectors.iter_mut().zip(cpus) {
+            vector.effective = Some(set(cpu));
+        }
+    }
+    let plan = plan(&host);
+    let now = Score {
+        local: Some(0.25),
+        max_vectors_per_core: 3,
+        min_vectors_per_core: 0,
+        smt_collisions: 1,
+        on_isolated: 2,
+        shared_cores: 1,
+        rdma: None,
+    };
+    assert_eq!(plan.score_now, now);
+    assert_eq!(plan.score, perfect());
+}
+
+#[test]
+fn rules_match_by_device_id_and_speed() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.interfaces[0].device.pci_id = Some("15b3:1017".to_owned());
+    host.interfaces[0].speed_mbps = Some(25_000);
+    let matches = |host: &Machine, condition: &str| {
+        let rule = format!("[[rule]]\nmatch = {{ {condition} }}\nset = {{ skip = true }}\n");
+        let selection = Selection::new(host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(host, &Policy::parse(&rule).unwrap(), &selection);
+        of(&plan, "eth0").rules == [1]
+    };
+    for (condition, holds) in [
+        ("pci = '15b3:*'", true),
+        ("pci = '8086:*'", false),
+        ("speed = 25000", true),
+        ("speed = '>=25000'", true),
+        ("speed = '>25000'", false),
+        ("speed = '<=10000'", false),
+        ("speed = '<40000'", true),
+        ("pci = '15b3:1017', speed = '<10000'", false),
+    ] {
+        assert_eq!(matches(&host, condition), holds, "{condition}");
+    }
+    host.interfaces[0].speed_mbps = None;
+    assert!(
+        !matches(&host, "speed = '<40000'"),
+        "a speed that is not known matches none"
+    );
+}
+
+#[test]
+fn stale_rps_of_queues_that_are_left_is_cleared() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    let stale = mask(&host, &set("0-7"));
+    for rx in &mut host.interfaces[0].rx_queues {
+        rx.rps_cpus = Some(stale.clone());
+    }
+    let plan = plan(&host);
+    let cleared = plan
+        .writes
+        .iter()
+        .filter(|w| w.path.ends_with("rps_cpus") && w.value.to_string() == "00")
+        .count();
+    assert_eq!(cleared, 8);
+    assert!(
+        of(&plan, "eth0")
+            .vectors
+            .iter()
+            .all(|v| v.role == Role::Combined)
+    );
+}

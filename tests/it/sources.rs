@@ -1,0 +1,500 @@
+//! The queue of each vector, from netlink, from names, from the order of vectors and from the files of the IRQ; on
+//! trees.
+
+use crate::support::host::{codes, cpus as planned, of};
+use crate::support::machine::{Card, Port, cpus};
+use crate::support::run::Copy;
+use crate::support::small::{Tree, card, two_nodes, vectors};
+use crate::support::tree::{make_dir, put};
+use nicpin::machine::Source;
+use nicpin::plan::note::text::text;
+use nicpin::root::Root;
+
+// Netlink.
+
+#[test]
+fn netlink_reports_vectors_whose_names_have_no_queue() {
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&[
+        ("rx", 0, 31),
+        ("tx", 0, 31),
+        ("rx", 1, 30),
+        ("tx", 1, 30),
+    ]);
+    let tree = Tree::of(&two_nodes([card(
+        "newdriver",
+        port,
+        30,
+        &["nd:a", "nd:b", "nd:c"],
+    )]));
+    let eth0 = &tree.host().interfaces[0];
+    assert_eq!(
+        vectors(eth0),
+        ["31=combined 0 netlink", "30=combined 1 netlink"]
+    );
+    assert_eq!(eth0.unknown_vectors.len(), 1);
+    let plan = tree.plan(&["eth0"]);
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["unknown-vectors"]);
+}
+
+#[test]
+fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
+    let reported = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&reported);
+    let tree = Tree::of(&two_nodes([card(
+        "ixgbe",
+        port,
+        30,
+        &["eth0-TxRx-0", "eth0-TxRx-1", "eth0"],
+    )]));
+    let eth0 = &tree.host().interfaces[0];
+    assert_eq!(
+        vectors(eth0),
+        [
+            "31=combined 0 netlink",
+            "30=combined 1 netlink",
+            "32=control"
+        ]
+    );
+    assert_eq!(eth0.contradictions.len(), 2);
+    let plan = tree.plan(&["eth0"]);
+    let notes = &of(&plan, "eth0").notes;
+    let note = notes
+        .iter()
+        .find(|note| note.code() == "sources-disagree")
+        .unwrap();
+    for part in [
+        "IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
+        "IRQ 31",
+    ] {
+        assert!(text(note).contains(part), "{}", text(note));
+    }
+    let run = tree.run(&["plan", "eth0", "--format", "json"]);
+    assert!(
+        run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree")
+    );
+}
+
+/// e1000e gives its receive vector a name for both directions.
+#[test]
+fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
+    let machine = Copy::of("four-node");
+    let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 76";
+    put(&machine.path("/"), "nicpin/netlink/nic3", reported);
+    machine.write("/proc/irq/77/smp_affinity", "0001\n");
+    let host = nicpin::read::machine(
+        &Root::open(&machine.path("/")).unwrap(),
+        nicpin::read::Wants::default(),
+    )
+    .unwrap();
+    let nic3 = host
+        .interfaces
+        .iter()
+        .find(|interface| interface.name == "nic3")
+        .unwrap();
+    assert_eq!(
+        vectors(nic3),
+        ["76=combined 0 netlink", "77=tx 0 name", "78=control"]
+    );
+    assert_eq!(machine.nicpin(&["apply", "nic3"]).code, 0);
+    assert_eq!(
+        machine.read("/proc/irq/77/smp_affinity"),
+        machine.read("/proc/irq/76/smp_affinity")
+    );
+    assert_eq!(machine.nicpin(&["check", "nic3"]).code, 0);
+    machine.write("/proc/irq/77/smp_affinity", "0001\n");
+    let run = machine.nicpin(&["check", "nic3"]);
+    assert!(
+        run.code == 2 && run.stdout.contains("IRQ 77 smp_affinity"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn without_irqs_over_netlink_the_names_are_used() {
+    let mut port = Port::new("eth0", -1, 2, 2);
+    port.netlink = "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0\nqueue tx 1\n\
+                    napi 8193\nnapi 8194"
+        .to_owned();
+    let names = ["config", "input.0", "output.0", "input.1", "output.1"]
+        .map(|what| format!("virtio0-{what}"));
+    let mut card = card(
+        "virtio_net",
+        port,
+        30,
+        &names.each_ref().map(String::as_str),
+    );
+    card.virtio = Some(0);
+    let tree = Tree::of(&two_nodes([card]));
+    let eth0 = &tree.host().interfaces[0];
+    assert_eq!(
+        vectors(eth0),
+        [
+            "31=rx 0 name",
+            "32=tx 0 name",
+            "33=rx 1 name",
+            "34=tx 1 name",
+            "30=control"
+        ]
+    );
+    assert_eq!(eth0.netdev.as_ref().unwrap().queues.len(), 4);
+    assert!(eth0.contradictions.is_empty());
+}
+
+/// Netlink reports each port of an mlx4 card; by their names, all vectors belong to the first.
+#[test]
+fn ports_of_one_function_are_distinguished_by_netlink() {
+    let names = [
+        "mlx4-async@pci:0000:82:00.0",
+        "mlx4-1@0000:82:00.0",
+        "mlx4-2@0000:82:00.0",
+    ];
+    let both = |irq: u32| [("rx", 0, irq), ("tx", 0, irq)];
+    let card = card(
+        "mlx4_core",
+        Port::new("eth0", 10_000, 1, 1).netlink(&both(31)),
+        30,
+        &names,
+    )
+    .port(Port::new("eth1", 10_000, 1, 1).netlink(&both(32)));
+    let host = Tree::of(&two_nodes([card.clone()])).host();
+    assert_eq!(
+        vectors(&host.interfaces[0]),
+        ["31=combined 0 netlink", "30=control"]
+    );
+    assert_eq!(vectors(&host.interfaces[1]), ["32=combined 0 netlink"]);
+    // Both queues of a shared vector are listed.
+    let mut card = card;
+    card.ports[1] = Port::new("eth1", 10_000, 1, 1).netlink(&both(31));
+    let plan = Tree::of(&two_nodes([card])).plan(&[]);
+    assert_eq!(planned(of(&plan, "eth1")), ["-"]);
+    assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
+}
+
+/// One interface over two functions, one on each node: every vector goes to the node of its function.
+#[test]
+fn an_interface_over_two_functions_uses_both_nodes() {
+    let reported: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
+        .iter()
+        .flat_map(|&(q, irq)| [("rx", q, irq), ("tx", q, irq)])
+        .collect();
+    let comp = |n: u32, bus: &str| format!("mlx5_comp{n}@pci:0000:{bus}:00.0");
+    let names = [
+        "mlx5_async0@pci:0000:82:00.0".to_owned(),
+        comp(0, "82"),
+        comp(1, "82"),
+    ];
+    let first = card(
+        "mlx5_core",
+        Port::new("eth0", 100_000, 4, 4).netlink(&reported),
+        30,
+        &names.each_ref().map(String::as_str),
+    );
+    let mut second = Card::new(
+        "mlx5_core",
+        "pci0000:c0/0000:c0:02.0",
+        "0000:c1:00.0",
+        1,
+        "8.0 GT/s PCIe",
+        8,
+    );
+    second = second.vectors(41, [comp(0, "c1"), comp(1, "c1")], &cpus("0-7"), &[0]);
+    let tree = Tree::of(&two_nodes([first, second]));
+    for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
+        put(
+            tree.dir(),
+            &format!("proc/irq/{irq}/node"),
+            &node.to_string(),
+        );
+    }
+    let eth0 = &tree.host().interfaces[0];
+    let nodes: Vec<_> = eth0
+        .vectors
+        .iter()
+        .map(|v| (v.irq, v.queue, v.node))
+        .collect();
+    let expected = [
+        (31, Some(0), None),
+        (41, Some(1), Some(1)),
+        (32, Some(2), None),
+        (42, Some(3), Some(1)),
+    ];
+    assert_eq!(nodes, [&expected[..], &[(30, None, None)]].concat());
+    let plan = tree.plan(&["eth0"]);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(planned(eth0), ["1", "4", "2", "5"]);
+    assert_eq!(
+        (eth0.candidates.to_string(), plan.score.local),
+        ("0-7".to_owned(), Some(1.0))
+    );
+    assert_eq!(&*eth0.vectors[1].why, "node 1, that of the vector's device");
+    assert!(!codes(eth0).contains(&"queues-exceed-cores"));
+}
+
+/// XPS of queues that share a vector follows the CPU where netlink reports that they complete.
+#[test]
+fn queues_beyond_the_vectors_are_where_netlink_says() {
+    let reported = [
+        ("rx", 0, 30),
+        ("tx", 0, 30),
+        ("tx", 1, 30),
+        ("rx", 1, 31),
+        ("tx", 2, 31),
+        ("tx", 3, 31),
+    ];
+    let tree = Tree::of(&two_nodes([card(
+        "newdriver",
+        Port::new("eth0", 10_000, 2, 4).netlink(&reported),
+        30,
+        &["nd:a", "nd:b"],
+    )]));
+    assert_eq!(
+        vectors(&tree.host().interfaces[0]),
+        ["30=combined 0 netlink", "31=rx 1 netlink"]
+    );
+    let plan = tree.plan(&["eth0"]);
+    let xps: Vec<_> = of(&plan, "eth0")
+        .tx_queues
+        .iter()
+        .map(|tx| tx.xps_cpus.clone().unwrap())
+        .collect();
+    let has = |queue: usize| xps[queue].iter().find(|cpu| [1, 2].contains(cpu));
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2"]);
+    assert_eq!([0, 1, 2, 3].map(has).iter().flatten().count(), 2);
+    assert!(
+        has(0).or(has(1)) == Some(1) && has(2).or(has(3)) == Some(2),
+        "{xps:?}"
+    );
+}
+
+#[test]
+fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
+    let port =
+        Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 77)]);
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
+    assert_eq!(
+        vectors(&tree.host().interfaces[0]),
+        ["30=combined 0 netlink"]
+    );
+}
+
+#[test]
+fn a_malformed_recorded_answer_is_reported_with_its_line() {
+    let mut port = Port::new("eth0", 10_000, 1, 1);
+    port.netlink = "queue rx 0 napi 8193\nnapi 8193 irq none".to_owned();
+    let tree = Tree::of(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
+    let run = tree.run(&["plan"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr
+            .contains("/nicpin/netlink/eth0: line 2: `napi 8193 irq none`"),
+        "{}",
+        run.stderr
+    );
+}
+
+// Order.
+
+#[test]
+fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
+    let atlantic = card(
+        "atlantic",
+        Port::new("eth0", 10_000, 4, 4),
+        97,
+        &["eth0"; 5],
+    );
+    let mut lan743x = card(
+        "lan743x",
+        Port::new("eth1", 1000, 4, 1),
+        50,
+        &["lan743x"; 6],
+    );
+    lan743x.address = "0000:83:00.0".to_owned();
+    let tree = Tree::of(&two_nodes([atlantic, lan743x]));
+    let host = tree.host();
+    assert_eq!(
+        vectors(&host.interfaces[0]),
+        [
+            "97=combined 0 order",
+            "98=combined 1 order",
+            "99=combined 2 order",
+            "100=combined 3 order",
+            "101=control"
+        ]
+    );
+    assert_eq!(
+        vectors(&host.interfaces[1]),
+        [
+            "52=rx 0 order",
+            "51=tx 0 order",
+            "53=rx 1 order",
+            "54=rx 2 order",
+            "55=rx 3 order",
+            "50=control"
+        ]
+    );
+    let plan = tree.plan(&["eth0"]);
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2", "3", "0"]);
+}
+
+#[test]
+fn one_vector_too_many_among_those_named_alike_leaves_all_unknown() {
+    let tree = Tree::of(&two_nodes([card(
+        "atlantic",
+        Port::new("eth0", 10_000, 4, 4),
+        97,
+        &["eth0"; 6],
+    )]));
+    let host = tree.host();
+    assert_eq!(
+        (
+            host.interfaces[0].vectors.len(),
+            host.interfaces[0].unknown_vectors.len()
+        ),
+        (0, 6)
+    );
+    let run = tree.run(&["plan", "eth0"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+}
+
+// Names.
+
+#[test]
+fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
+    let names =
+        |name: &str| -> Vec<String> { (0..12).map(|n| format!("{name}-TxRx-{n}")).collect() };
+    let one = |name: &str, address: &str, first: u32| {
+        let names = names(name);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut card = card("ixgbe", Port::new(name, 10_000, 12, 12), first, &names);
+        card.address = address.to_owned();
+        card
+    };
+    let tree = Tree::of(&two_nodes([
+        one("eth1", "0000:82:00.0", 94),
+        one("eth10", "0000:82:00.1", 106),
+    ]));
+    let host = tree.host();
+    for (interface, first) in host.interfaces.iter().zip([94, 106]) {
+        let irqs: Vec<_> = interface
+            .vectors
+            .iter()
+            .map(|v| (v.irq, v.queue, v.source))
+            .collect();
+        let expected: Vec<_> = (0..12)
+            .map(|n| (first + n, Some(n), Source::Name))
+            .collect();
+        assert_eq!(irqs, expected, "{}", interface.name);
+    }
+}
+
+/// After a rename, drivers keep the old name in the names of their vectors; netlink does not depend on it.
+#[test]
+fn a_renamed_interface_keeps_its_vectors() {
+    let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
+    let tree = Tree::of(&two_nodes([card(
+        "ixgbe",
+        Port::new("ens1f0", 10_000, 2, 2),
+        30,
+        &names,
+    )]));
+    assert_eq!(
+        vectors(&tree.host().interfaces[0]),
+        ["30=combined 0 name", "31=combined 1 name"]
+    );
+    let reported = [("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 31), ("tx", 1, 31)];
+    let port = Port::new("ens1f0", 10_000, 2, 2).netlink(&reported);
+    let host = Tree::of(&two_nodes([card("ixgbe", port, 30, &names)])).host();
+    assert_eq!(
+        vectors(&host.interfaces[0]),
+        ["30=combined 0 netlink", "31=combined 1 netlink"]
+    );
+    assert!(host.interfaces[0].contradictions.is_empty());
+}
+
+#[test]
+fn an_interface_that_is_down_has_what_its_driver_still_holds() {
+    let mut port = Port::new("eth0", 10_000, 2, 2);
+    port.state = "down".to_owned();
+    port.speed = None;
+    // Allocated and not requested.
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
+    make_dir(tree.dir(), "proc/irq/0");
+    assert!(tree.host().interfaces[0].vectors.is_empty());
+    let plan = tree.plan(&["eth0"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["no-vectors"]);
+    assert!(tree.plan(&[]).interfaces.is_empty());
+}
+
+#[test]
+fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
+    let port = Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30)]);
+    let mut gone = card(
+        "ixgbe",
+        Port::new("eth1", 10_000, 1, 1),
+        40,
+        &["eth1-TxRx-0"],
+    );
+    gone.address = "0000:83:00.0".to_owned();
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &names), gone]));
+    // /sys/class/net still lists it, as a broken link; a vector of the other interface has lost its directory.
+    std::fs::remove_dir_all(
+        tree.dir()
+            .join("sys/devices/pci0000:00/0000:00:02.0/0000:83:00.0"),
+    )
+    .unwrap();
+    std::fs::remove_dir_all(tree.dir().join("proc/irq/31")).unwrap();
+    let host = tree.host();
+    let names: Vec<&str> = host.interfaces.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["eth0"]);
+    assert_eq!(vectors(&host.interfaces[0]), ["30=combined 0 netlink"]);
+}
+
+// The files of an IRQ.
+
+const TWO_QUEUES: [&str; 2] = ["eth0-TxRx-0", "eth0-TxRx-1"];
+
+#[test]
+fn the_file_of_an_irq_s_handlers_goes_before_the_list_of_all() {
+    let tree = Tree::of(&two_nodes([card(
+        "ixgbe",
+        Port::new("eth0", 10_000, 2, 2),
+        98,
+        &TWO_QUEUES,
+    )]));
+    put(tree.dir(), "proc/interrupts", "not what a kernel prints");
+    for (irq, actions) in [(98, "eth0-TxRx-0"), (99, "PCIe PME,eth0-TxRx-1")] {
+        put(
+            tree.dir(),
+            &format!("sys/kernel/irq/{irq}/actions"),
+            actions,
+        );
+    }
+    assert_eq!(
+        vectors(&tree.host().interfaces[0]),
+        ["98=combined 0 name", "99=combined 1 name"]
+    );
+    put(tree.dir(), "sys/kernel/irq/99/actions", "");
+    assert_eq!(
+        vectors(&tree.host().interfaces[0]),
+        ["98=combined 0 name"],
+        "nobody has requested 99"
+    );
+}
+
+#[test]
+fn an_irq_without_such_a_file_is_looked_up_in_the_list_of_all() {
+    let tree = Tree::of(&two_nodes([card(
+        "ixgbe",
+        Port::new("eth0", 10_000, 2, 2),
+        98,
+        &TWO_QUEUES,
+    )]));
+    put(tree.dir(), "sys/kernel/irq/98/actions", "eth0");
+    assert_eq!(
+        vectors(&tree.host().interfaces[0]),
+        ["99=combined 1 name", "98=control"]
+    );
+}

@@ -1,0 +1,444 @@
+//! The states of interfaces that `nicpin status` reports: what watched interrupts prove, what differs from the plan, and
+//! what stands in the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::screen::fold::Screen;
+use crate::screen::status::Detail;
+use crate::support::host::{add, machine, mask, plan, set};
+use crate::support::run::Copy;
+use crate::support::tree::put;
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::growth::Growth;
+use nicpin::machine::{Machine, Polling};
+use nicpin::report::state::{InterfaceState, VectorState};
+use nicpin::report::status::Status;
+use nicpin::root::Root;
+
+/// An interface on node 1 of two, each vector as planned.
+fn in_planned_state() -> Machine {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth2", Some(1), 4);
+    settle(&mut host);
+    host
+}
+
+fn settle(host: &mut Machine) {
+    let planned = plan(host);
+    let masks: BTreeMap<u32, CpuSet> = planned.interfaces[0]
+        .vectors
+        .iter()
+        .filter_map(|vector| Some((vector.irq, vector.cpus.clone()?)))
+        .collect();
+    let steering: Vec<CpuSet> = planned.interfaces[0]
+        .tx_queues
+        .iter()
+        .filter_map(|tx| tx.xps_cpus.clone())
+        .collect();
+    let masks: BTreeMap<u32, _> = masks
+        .into_iter()
+        .map(|(irq, cpus)| (irq, (mask(host, &cpus), cpus)))
+        .collect();
+    let steering: Vec<_> = steering.iter().map(|cpus| mask(host, cpus)).collect();
+    let interface = &mut host.interfaces[0];
+    for vector in &mut interface.vectors {
+        if let Some((affinity, effective)) = masks.get(&vector.irq) {
+            (vector.affinity, vector.effective) = (affinity.clone(), Some(effective.clone()));
+        }
+    }
+    for (tx, xps) in interface.tx_queues.iter_mut().zip(steering) {
+        tx.xps_cpus = Some(xps);
+    }
+}
+
+/// Interrupts of these IRQs on these CPUs, in two seconds.
+fn seen(counts: &[(u32, u32, u64)]) -> Growth {
+    let mut growth = Growth {
+        elapsed: Duration::from_secs(2),
+        ..Growth::default()
+    };
+    for (irq, cpu, count) in counts {
+        growth
+            .interrupts
+            .entry(*irq)
+            .or_default()
+            .extend((*count > 0).then_some((*cpu, *count)));
+    }
+    growth
+}
+
+fn status(host: &Machine, growth: Option<&Growth>) -> Status {
+    let plan = plan(host);
+    // Without a record: nothing has been applied.
+    let empty = tempfile::tempdir().unwrap();
+    let found = nicpin::apply::differences(&Root::open(empty.path()).unwrap(), host, &plan);
+    Status::new(host, &plan, &found, &[], growth, true, &BTreeSet::new())
+}
+
+fn irqs(host: &Machine) -> Vec<u32> {
+    host.interfaces[0]
+        .vectors
+        .iter()
+        .map(|vector| vector.irq)
+        .collect()
+}
+
+/// The interrupts of all vectors arrive on their effective CPUs.
+fn all_arrive(host: &Machine) -> Growth {
+    let vectors = host.interfaces[0].vectors.iter();
+    let counts: Vec<_> = vectors
+        .map(|v| (v.irq, v.effective.as_ref().unwrap().first().unwrap(), 10))
+        .collect();
+    seen(&counts)
+}
+
+#[test]
+fn proof_is_interrupts_where_planned() {
+    let host = in_planned_state();
+    let text = |status: &Status| {
+        let screen = Screen::default();
+        screen.fold(&crate::screen::status::status(
+            status,
+            Detail::Interfaces,
+            screen,
+        ))
+    };
+    let unwatched = status(&host, None);
+    assert_eq!(unwatched.state, Some(InterfaceState::Unproven));
+    assert_eq!(
+        (unwatched.seconds, unwatched.interfaces[0].per_second),
+        (None, None)
+    );
+
+    let quiet = status(
+        &host,
+        Some(&seen(
+            &irqs(&host)
+                .iter()
+                .map(|&irq| (irq, 0, 0))
+                .collect::<Vec<_>>(),
+        )),
+    );
+    assert_eq!(quiet.state, Some(InterfaceState::Unproven));
+    assert_eq!(
+        (quiet.interfaces[0].per_second, quiet.interfaces[0].proven),
+        (Some(0.0), Some(0))
+    );
+    assert!(
+        text(&quiet).contains("unproven: as planned; 1 of 1 interface had no interrupt in 2.0 s"),
+        "{}",
+        text(&quiet)
+    );
+
+    let busy = status(&host, Some(&all_arrive(&host)));
+    assert_eq!(busy.state, Some(InterfaceState::Ok));
+    let card = &busy.interfaces[0];
+    assert_eq!(
+        (card.per_second, card.proven, card.local),
+        (Some(20.0), Some(4), Some(4))
+    );
+    assert_eq!(
+        (
+            card.max_per_cpu,
+            card.max_per_core,
+            card.on_isolated,
+            card.differ
+        ),
+        (1, 1, 0, 0)
+    );
+    assert!(
+        text(&busy).contains("\nok: as planned, and interrupts arrive there\n"),
+        "{}",
+        text(&busy)
+    );
+    assert!(
+        text(&busy)
+            .contains("4 vectors as planned; interrupts arrived there on 4 of 4 queue vectors")
+    );
+
+    // One queue in use is proven; queues without traffic do not count against it.
+    let irq = irqs(&host)[2];
+    let cpu = host.interfaces[0].vectors[2]
+        .effective
+        .as_ref()
+        .unwrap()
+        .first()
+        .unwrap();
+    let one = status(&host, Some(&seen(&[(irq, cpu, 3)])));
+    assert_eq!(
+        (one.state, one.interfaces[0].proven),
+        (Some(InterfaceState::Ok), Some(1))
+    );
+}
+
+#[test]
+fn interrupts_on_other_cpus_than_planned_are_reported() {
+    let host = in_planned_state();
+    let mut growth = all_arrive(&host);
+    growth
+        .interrupts
+        .get_mut(&irqs(&host)[1])
+        .unwrap()
+        .insert(0, 7);
+    let status = status(&host, Some(&growth));
+    assert_eq!(status.state, Some(InterfaceState::Pending));
+    let row = &status.interfaces[0].vectors[1];
+    assert_eq!(
+        (row.state, row.why.as_deref()),
+        (VectorState::Elsewhere, Some("interrupts arrived on CPU 0"))
+    );
+}
+
+#[test]
+fn differences_are_reported_with_their_fix() {
+    let mut host = in_planned_state();
+    let everywhere = mask(&host, &set("0-7"));
+    let vectors = &mut host.interfaces[0].vectors;
+    let planned = vectors[2].effective.clone();
+    // Moved to the other node; a wider affinity with a local effective CPU; affinity set, and not moved yet.
+    (vectors[0].affinity, vectors[0].effective) = (everywhere.clone(), Some(set("0")));
+    vectors[2].affinity = everywhere;
+    vectors[3].effective = Some(set("1"));
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    let rows: Vec<_> = card
+        .vectors
+        .iter()
+        .map(|row| (row.state, row.why.as_deref()))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (VectorState::Differs, Some("effective CPU is on node 0")),
+            (VectorState::AsPlanned, None),
+            (VectorState::Differs, Some("affinity has other CPUs, too")),
+            (
+                VectorState::Pending,
+                Some("on CPU 1 until its next interrupt")
+            ),
+        ]
+    );
+    assert_eq!(card.vectors[2].effective, planned);
+    assert_eq!(
+        (status.state, card.differ, card.local),
+        (Some(InterfaceState::Remote), 2, Some(2))
+    );
+    assert_eq!(card.fix.as_deref(), Some("nicpin apply eth2"));
+    assert_eq!(status.differ, 2);
+}
+
+#[test]
+fn vectors_that_cannot_be_moved_are_counted_apart() {
+    let mut host = in_planned_state();
+    for vector in &mut host.interfaces[0].vectors {
+        (vector.movable, vector.affinity, vector.effective) = (
+            false,
+            mask(
+                &Machine {
+                    topology: machine(2, 4, 1, 4).topology,
+                    ..Machine::default()
+                },
+                &set("0"),
+            ),
+            Some(set("0")),
+        );
+    }
+    settle(&mut host);
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    assert_eq!(
+        (card.unmovable, card.differ, card.local, &card.fix),
+        (4, 0, Some(0), &None)
+    );
+    assert_eq!(status.state, Some(InterfaceState::Unproven));
+}
+
+#[test]
+fn polling_outside_the_vectors_cpu_is_reported() {
+    let codes = |host: &Machine| -> BTreeSet<String> {
+        let status = status(host, None);
+        let notes = status.interfaces[0].notes.iter().chain(&status.notes);
+        notes.map(nicpin::Note::code).collect()
+    };
+    let mut host = in_planned_state();
+    assert_eq!(codes(&host), BTreeSet::new());
+    let polling = |threaded, gro_flush_timeout, napi_defer_hard_irqs| Polling {
+        threaded,
+        gro_flush_timeout,
+        napi_defer_hard_irqs,
+    };
+    for (set, code) in [
+        (polling(true, 0, 0), Some("threaded-napi")),
+        (polling(false, 200_000, 2), Some("interrupts-deferred")),
+        (polling(false, 200_000, 0), None),
+        (polling(false, 0, 2), None),
+    ] {
+        host.interfaces[0].polling = set;
+        assert_eq!(
+            codes(&host),
+            code.map(str::to_owned).into_iter().collect(),
+            "{set:?}"
+        );
+    }
+    host.sockets_poll = true;
+    assert_eq!(codes(&host), BTreeSet::from(["sockets-poll".to_owned()]));
+}
+
+#[test]
+fn polling_is_read_from_the_tree() {
+    let machine = Copy::of("two-node");
+    let threads = "queue rx 0 napi 8193\nnapi 8193 irq 36 pid 612\n";
+    std::fs::create_dir_all(machine.path("/nicpin/netlink")).unwrap();
+    for (path, text) in [
+        ("/sys/class/net/nic0/threaded", "1\n"),
+        ("/sys/class/net/nic1/gro_flush_timeout", "200000\n"),
+        ("/sys/class/net/nic1/napi_defer_hard_irqs", "2\n"),
+        ("/nicpin/netlink/nic0", threads),
+    ] {
+        machine.write(path, text);
+    }
+    std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
+    machine.write("/proc/sys/net/core/busy_read", "50\n");
+    let screen = machine.nicpin(&["status", "-v"]).stdout;
+    for part in [
+        "polled by threads (processes 612)",
+        "fix: taskset -pc CPU 612",
+        "napi_defer_hard_irqs 2",
+        "busy_read",
+    ] {
+        assert!(screen.contains(part), "no `{part}` in {screen}");
+    }
+}
+
+#[test]
+fn a_running_irqbalance_is_reported() {
+    let machine = Copy::of("two-node");
+    put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
+    put(&machine.path("/"), "/proc/812/stat", &irqbalance_since(100));
+    let screen = machine.nicpin(&["status"]).stdout;
+    assert!(
+        screen.contains("\nirqbalance  runs (process 812)")
+            && screen.contains("by default every 10 s"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("\n            fix: nicpin apply\n"),
+        "{screen}"
+    );
+    // The process cannot be seen, nor any other.
+    machine.remove("/proc/812");
+    let screen = machine
+        .nicpin(&["status"])
+        .stdout
+        .replace("\n            ", " ");
+    assert!(
+        screen.contains("\nirqbalance  whether irqbalance runs could not be determined, because this user may not read /proc/812"),
+        "{screen}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&machine.nicpin(&["status", "--format", "json"]).stdout).unwrap();
+    assert_eq!(json["irqbalance"]["state"], "unknown");
+    assert_eq!(json["irqbalance"]["note"]["fix"], "run as root");
+}
+
+#[test]
+fn bans_that_end_with_irqbalance_are_reported() {
+    let machine = Copy::of("two-node");
+    let plan = machine.nicpin(&["plan", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let vectors = plan["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|i| i["vectors"].as_array().unwrap());
+    let planned: serde_json::Map<String, serde_json::Value> = vectors
+        .filter(|vector| !vector["cpus"].is_null())
+        .map(|vector| {
+            (
+                vector["irq"].to_string(),
+                serde_json::json!({"device": "-", "action": "-"}),
+            )
+        })
+        .collect();
+    put(&machine.path("/"), "/run/irqbalance/irqbalance812.sock", "");
+    std::fs::create_dir_all(machine.path("/proc/812")).unwrap();
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    for (started, state, said) in [
+        (
+            100,
+            "banned",
+            "leaves the 16 planned IRQs alone until it restarts",
+        ),
+        (101, "moves", "by default every 10 s"),
+    ] {
+        machine.write("/proc/812/stat", &irqbalance_since(started));
+        let record = serde_json::json!({
+            "schema": "nicpin.irqbalance/1", "process": [812, 100], "banned": [], "planned": planned, "stopped": false
+        });
+        machine.write("/run/nicpin/irqbalance.json", &record.to_string());
+        let screen = machine
+            .nicpin(&["status"])
+            .stdout
+            .replace("\n            ", " ");
+        assert!(screen.contains(said), "{screen}");
+        let json = machine.nicpin(&["status", "--format", "json"]).stdout;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["irqbalance"]["state"], state);
+    }
+}
+
+/// `/proc/PID/stat` of an irqbalance that was started at this tick.
+fn irqbalance_since(tick: u32) -> String {
+    format!(
+        "812 (irqbalance) S 1 812 812 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 {tick} 1000000 100 \
+         18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    )
+}
+
+#[test]
+fn options_change_the_plan_and_are_noted() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
+    let by_default = machine.nicpin(&["status"]).stdout;
+    assert!(
+        !by_default.contains("\npending: ") && !by_default.contains("the same options"),
+        "{by_default}"
+    );
+    let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
+    assert!(
+        by_options.contains("\npending: ") && by_options.contains("apply needs the same options"),
+        "{by_options}"
+    );
+}
+
+#[test]
+fn other_channels_than_planned_are_a_difference() {
+    let screen = Copy::of("dl980")
+        .nicpin(&["status", "--channels", "auto", "eth4"])
+        .stdout;
+    assert!(
+        screen.contains("its channels are not as planned: ")
+            && screen.contains("nicpin apply --channels 8 eth4"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("4 of 4 queue vectors on another node; 9 settings not as planned"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn vectors_on_isolated_cpus_are_counted() {
+    let mut host = in_planned_state();
+    host.topology.isolated = set("5");
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    assert_eq!(card.on_isolated, 1);
+    let why: Vec<_> = card
+        .vectors
+        .iter()
+        .filter_map(|row| row.why.as_deref())
+        .collect();
+    assert!(why.contains(&"effective CPU 5 is isolated"), "{why:?}");
+}

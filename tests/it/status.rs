@@ -1,0 +1,300 @@
+//! `nicpin status`: every shipped machine before and after an apply, the screen, and what it refuses.
+//! `SNAPSHOTS=overwrite cargo test --test status` rewrites the expected output; read the difference before you commit
+//! it.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq};
+
+fn expect(name: &str, got: String) {
+    let expected = fixture("expected").join(name);
+    assert_data_eq!(
+        Data::text(got),
+        Data::read_from(&expected, Some(DataFormat::Text)).raw()
+    );
+}
+
+#[test]
+fn every_machine_looks_as_expected() {
+    for name in FIXTURES {
+        let machine = Copy::of(name);
+        let found = machine.nicpin(&["status"]);
+        assert_eq!((found.code, found.stderr.as_str()), (0, ""), "{name}");
+        expect(&format!("{name}.status.txt"), found.stdout);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+        let applied = machine.nicpin(&["status"]);
+        assert_eq!((applied.code, applied.stderr.as_str()), (0, ""), "{name}");
+        expect(&format!("{name}.applied.txt"), applied.stdout);
+    }
+}
+
+#[test]
+fn the_json_form_is_as_expected() {
+    let run = nicpin(&[
+        "--root",
+        fixture("two-socket-mlx4").to_str().unwrap(),
+        "status",
+        "--format",
+        "json",
+    ]);
+    expect("two-socket-mlx4.status.json", run.stdout);
+}
+
+/// What comes before a command to be copied.
+const COMMANDS: [&str; 5] = ["fix: ", "try: ", "  taskset ", "  numactl ", "  dpdk "];
+
+/// Every screen of every shipped machine at the width of the terminal. Only commands to be copied may be longer.
+#[test]
+fn screens_fit_the_terminal_and_cut_nothing() {
+    let shipped = FIXTURES.map(|name| (name, Copy::of(name)));
+    let screens = [
+        &["status"][..],
+        &["status", "-v"],
+        &["status", "--all"],
+        &["check"],
+        &["check", "-v"],
+        &["plan"],
+        &["plan", "--all", "--masks"],
+        &["plan", "--explain"],
+        &["plan", "--workers"],
+        &["nodes"],
+    ];
+    for (name, machine) in shipped
+        .iter()
+        .chain(&[("server", Copy::unpacked("server.tar.gz"))])
+    {
+        for args in screens {
+            let widths: &[(u16, usize)] = if *name == "two-socket-mlx4" {
+                &[(80, 80), (20, 60), (250, 200)]
+            } else {
+                &[(80, 80)]
+            };
+            for &(width, fits) in widths {
+                let screen = machine.nicpin_on_terminal(args, width);
+                assert!(
+                    !screen.contains("..") && screen.lines().count() > 3,
+                    "{name} {args:?}: {screen}"
+                );
+                for line in screen.lines().filter(|line| line.chars().count() > fits) {
+                    let is_command = COMMANDS.iter().any(|command| line.contains(command));
+                    assert!(
+                        is_command || width == 20,
+                        "{name} {args:?} at {width}: {line}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// 112 CPUs and ten interfaces.
+#[test]
+fn a_large_server_is_one_screen() {
+    let machine = Copy::unpacked("server.tar.gz");
+    let lines = |args: &[&str]| machine.nicpin(args).stdout.lines().count();
+    let status = machine.nicpin(&["status"]).stdout;
+    assert!(status.lines().count() <= 30, "{status}");
+    expect("server.status.txt", status);
+    expect("server.check.txt", machine.nicpin(&["check"]).stdout);
+    expect("server.txt", machine.nicpin(&["plan"]).stdout);
+    assert!(lines(&["status", "-v"]) > 60 && lines(&["status", "--all"]) > 1000);
+    assert!(lines(&["check"]) <= 110 && lines(&["check", "-v"]) > 500);
+    assert!(lines(&["plan"]) <= 250 && lines(&["plan", "--all"]) > 1000);
+}
+
+/// Nothing is wrong with a machine that was never applied and whose vectors are local.
+#[test]
+fn only_what_apply_has_set_can_drift() {
+    let machine = Copy::of("tg3-and-ixgbe");
+    let states = |machine: &Copy| {
+        let status = machine.nicpin(&["status", "--format", "json"]).stdout;
+        let check = machine.nicpin(&["check", "--format", "json"]).stdout;
+        let of = |text: &str| -> BTreeMap<String, String> {
+            let report: serde_json::Value = serde_json::from_str(text).unwrap();
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            let one = |one: &serde_json::Value| (text(&one["name"]), text(&one["state"]));
+            let each = report["interfaces"].as_array().unwrap().iter().map(one);
+            each.chain([("worst".to_owned(), text(&report["state"]))])
+                .collect()
+        };
+        assert_eq!(of(&status), of(&check));
+        of(&status)
+    };
+    assert!(
+        states(&machine).values().all(|state| state == "crowded"),
+        "{:?}",
+        states(&machine)
+    );
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert!(
+        states(&machine).values().all(|state| state == "pending"),
+        "{:?}",
+        states(&machine)
+    );
+    // XPS of another program: the score stays as it is.
+    machine.write("/sys/class/net/p6p1/queues/tx-3/xps_cpus", "001\n");
+    assert_eq!(states(&machine)["p6p1"], "drifted");
+    let screen = machine.nicpin(&["status"]).stdout;
+    assert!(
+        screen.contains("\np6p1  1 setting not as planned, 1 of them changed since apply"),
+        "{screen}"
+    );
+    machine.remove("/run/nicpin/state.json");
+    assert_eq!(states(&machine)["p6p1"], "untuned");
+    assert_eq!(states(&machine)["em1"], "pending");
+}
+
+#[test]
+fn the_last_line_says_what_applying_gains() {
+    let machine = Copy::of("two-socket-mlx4");
+    let last = |machine: &Copy| {
+        machine
+            .nicpin(&["status"])
+            .stdout
+            .lines()
+            .last()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for (irq, cpu) in effective_cpus(&machine) {
+        machine.write(
+            &format!("/proc/irq/{irq}/effective_affinity_list"),
+            &format!("{cpu}\n"),
+        );
+    }
+    machine.write("/sys/class/net/eth2/queues/tx-3/xps_cpus", "001\n");
+    assert_eq!(
+        last(&machine),
+        "applying changes 1 setting; the score stays as it is"
+    );
+    machine.write("/proc/irq/71/smp_affinity", "001\n");
+    machine.write("/proc/irq/71/effective_affinity_list", "0\n");
+    assert_eq!(
+        last(&machine),
+        "applying changes 2 settings: queue vectors on the local node 90% to 100%"
+    );
+}
+
+#[test]
+fn no_command_means_status() {
+    let machine = Copy::of("two-socket-mlx4");
+    let whole = machine.nicpin(&["status"]);
+    let one = machine.nicpin(&["status", "eth2"]);
+    assert!(
+        whole.stdout != one.stdout && one.stdout.contains("eth2") && !one.stdout.contains("eth0")
+    );
+    assert_eq!(machine.nicpin(&[]).stdout, whole.stdout);
+    assert_eq!(machine.nicpin(&["eth2"]).stdout, one.stdout);
+    let every = machine.nicpin(&["status", "--all"]).stdout;
+    assert_eq!(machine.nicpin(&["--all"]).stdout, every);
+    assert!(
+        every.lines().count() > whole.stdout.lines().count(),
+        "{every}"
+    );
+    let first = nicpin(&[
+        "--root",
+        fixture("two-socket-mlx4").to_str().unwrap(),
+        "eth2",
+    ]);
+    assert_eq!((first.code, first.stdout), (0, one.stdout));
+}
+
+#[test]
+fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
+    let machine = Copy::of("two-socket-mlx4");
+    let run = machine.nicpin(&["chekc"]);
+    assert_eq!((run.code, run.stdout.as_str()), (64, ""));
+    assert!(
+        run.stderr.contains("did you mean `nicpin check`?"),
+        "{}",
+        run.stderr
+    );
+    let run = machine.nicpin(&["eth7"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("no interface matches `eth7`"),
+        "{}",
+        run.stderr
+    );
+    for seconds in ["-1", "1d", "nan", "100000"] {
+        assert_eq!(
+            machine
+                .nicpin(&["status", &format!("--seconds={seconds}")])
+                .code,
+            64,
+            "{seconds}"
+        );
+    }
+}
+
+#[test]
+fn status_needs_no_root_and_writes_nothing() {
+    let machine = Copy::of("dl980");
+    let expected = machine.nicpin(&["status"]).stdout;
+    machine.open_to_all();
+    let before = machine.snapshot();
+    assert_eq!(machine.nicpin_as_nobody(&["status"]).stdout, expected);
+    assert_eq!(machine.snapshot(), before);
+}
+
+#[test]
+fn a_watched_tree_has_no_interrupts() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for (irq, cpu) in effective_cpus(&machine) {
+        machine.write(
+            &format!("/proc/irq/{irq}/effective_affinity_list"),
+            &format!("{cpu}\n"),
+        );
+        machine.write(
+            &format!("/proc/irq/{irq}/effective_affinity"),
+            &format!("{:x}\n", 1 << cpu),
+        );
+    }
+    let not = machine.nicpin(&["status"]).stdout;
+    assert!(
+        not.contains("\nunproven: as planned; no interrupts were watched\n"),
+        "{not}"
+    );
+    let watched = machine.nicpin(&["status", "--seconds", "0.01"]).stdout;
+    assert!(
+        watched.contains("unproven: as planned; 2 of 2 interfaces had no interrupt in 0."),
+        "{watched}"
+    );
+}
+
+/// The planned vectors of a machine in the planned state, and their CPUs.
+fn effective_cpus(machine: &Copy) -> Vec<(u32, u32)> {
+    let json = machine.nicpin(&["plan", "--format", "json"]).stdout;
+    let plan: nicpin::plan::Plan = serde_json::from_str(&json).unwrap();
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
+    vectors
+        .filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?.first()?)))
+        .collect()
+}
+
+#[test]
+fn colour_is_for_terminals() {
+    let root = fixture("two-socket-mlx4");
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        command
+            .arg("--root")
+            .arg(&root)
+            .env_remove("NO_COLOR")
+            .envs(variables.iter().copied());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let plain = run(&[]);
+    assert!(!plain.contains('\x1b'), "{plain}");
+    let coloured = run(&[("CLICOLOR_FORCE", "1")]);
+    assert!(coloured.contains("\x1b["), "{coloured}");
+    assert_eq!(run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
+}

@@ -1,0 +1,211 @@
+//! Rule 6 of the default policy: RPS, XPS and RFS, each on a minimal machine.
+
+use crate::support::host::{
+    add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set,
+};
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::Channels;
+
+#[test]
+fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
+    let mut host = machine(2, 4, 2, 4);
+    add(&mut host, "eth0", Some(1), 4);
+    // Stale masks from an earlier queue count are cleared.
+    host.interfaces[0].rx_queues[0].rps_cpus = Some(mask(&host, &set("0-3")));
+    let plan = plan(&host);
+    assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
+    let write = plan
+        .writes
+        .iter()
+        .find(|write| write.path.ends_with("rps_cpus"))
+        .unwrap();
+    assert_eq!(
+        (&*write.path, write.value.to_string().as_str()),
+        ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0000")
+    );
+}
+
+#[test]
+fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
+    let mut host = machine(2, 8, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    host.interfaces[0].channels = Some(combined(2, 2));
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "eth0")), ["8", "12"]);
+    assert_eq!(
+        rps_of(&plan, "eth0"),
+        ["9-11", "13-15"],
+        "each the free cores of its own L3 domain"
+    );
+    let why = "to 6 free cores: the device has no more queues";
+    assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
+}
+
+/// The first machine that this was made for: four receive queues, twelve cores, no SMT.
+#[test]
+fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
+    let mut host = machine(1, 12, 1, 6);
+    add(&mut host, "em1", Some(0), 4);
+    host.interfaces[0].driver = Some("tg3".to_owned());
+    host.interfaces[0].channels = Some(Channels {
+        max_rx: 4,
+        max_tx: 4,
+        rx: 4,
+        tx: 1,
+        ..Channels::default()
+    });
+    let plan = plan(&host);
+    assert_eq!(cpus(of(&plan, "em1")), ["1", "6", "2", "7"]);
+    assert_eq!(rps_of(&plan, "em1"), ["3,5,11", "8-9", "4,10", ""]);
+    let why = "to 7 free cores (not CPU 0's): the device has no more queues";
+    assert_eq!(&*of(&plan, "em1").rx_queues[0].why, why);
+    assert_eq!(
+        &*of(&plan, "em1").rx_queues[3].why,
+        "off: too few free cores"
+    );
+}
+
+/// A driver without the choice has one queue; the kernel has no `xps_cpus` then.
+#[test]
+fn rule_6_a_driver_with_one_queue_gets_rps() {
+    let mut host = machine(1, 4, 2, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    add(&mut host, "eth1", Some(0), 1);
+    let plan = plan(&host);
+    assert_eq!(
+        (cpus(of(&plan, "eth0")), cpus(of(&plan, "eth1"))),
+        (vec!["1".to_owned()], vec!["2".to_owned()])
+    );
+    for name in ["eth0", "eth1"] {
+        assert_eq!(
+            rps_of(&plan, name),
+            ["3,7"],
+            "the one core that takes no queue, but for that of CPU 0"
+        );
+    }
+    // tg3 has four queues, and one with an INTx line.
+    let everywhere = mask(&host, &host.topology.online);
+    host.interfaces[0].tx_queues[0].xps_cpus = Some(everywhere);
+    assert_eq!(rps_of(&crate::support::host::plan(&host), "eth0"), ["3,7"]);
+    host.interfaces[0].device.irqs = vec![32, 33];
+    assert_eq!(rps_of(&crate::support::host::plan(&host), "eth0"), [""]);
+}
+
+#[test]
+fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() {
+    let mut host = machine(2, 16, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    let why = |host: &nicpin::machine::Machine| {
+        let plan = plan(host);
+        assert_eq!(rps_of(&plan, "eth0"), ["", ""]);
+        of(&plan, "eth0").rx_queues[0].why.to_string()
+    };
+    assert_eq!(
+        why(&host),
+        "off: the number of queues that the device can have is unknown"
+    );
+    host.interfaces[0].channels = Some(combined(2, 2));
+    assert_eq!(
+        rps_of(&plan(&host), "eth0"),
+        ["17-19,24,26,28,30", "21-23,25,27,29,31"]
+    );
+    host.interfaces[0].device.parent = Some("0000:01:00.0".to_owned());
+    assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
+    host.interfaces[0].device.parent = None;
+    host.interfaces[0].driver = Some("iavf".to_owned());
+    assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
+}
+
+/// Two interfaces with four queues each on eight cores: there is no core to spread to.
+#[test]
+fn rule_6_the_cores_of_other_interfaces_are_not_free() {
+    let mut host = machine(1, 8, 2, 8);
+    for name in ["eth0", "eth1"] {
+        add(&mut host, name, Some(0), 4);
+    }
+    for interface in &mut host.interfaces {
+        interface.channels = Some(combined(4, 4));
+    }
+    let plan = plan_with(&host, &[], &["eth0"]);
+    assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
+    assert_eq!(
+        &*of(&plan, "eth0").rx_queues[0].why,
+        "off: every candidate core takes a queue"
+    );
+}
+
+/// 63 queues on 64 cores: the last core does not help 63 queues.
+#[test]
+fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
+    let mut host = machine(1, 64, 2, 8);
+    add(&mut host, "eth0", Some(0), 63);
+    host.interfaces[0].channels = Some(combined(63, 63));
+    let plan = plan(&host);
+    assert!(rps_of(&plan, "eth0").iter().all(String::is_empty));
+    let why = "off: too few free cores: 1 for 63 queues";
+    assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
+}
+
+#[test]
+fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
+    let mut host = machine(2, 8, 1, 8);
+    add(&mut host, "eth0", Some(1), 2);
+    host.interfaces[0].channels = Some(combined(2, 6));
+    let more = plan(&host);
+    assert_eq!(rps_of(&more, "eth0"), ["", ""]);
+    assert_eq!(codes(of(&more, "eth0")), ["more-queues-possible"]);
+    assert_eq!(
+        fix(of(&more, "eth0")).as_deref(),
+        Some("nicpin apply --channels 6 eth0")
+    );
+    host.interfaces[0].channels = Some(combined(2, 2));
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["10,12,14", "11,13,15"]);
+}
+
+#[test]
+fn rule_6_rps_as_requested() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    let with = |rps| rps_of(&plan_with(&host, &[("rps", rps)], &[]), "eth0");
+    assert_eq!(with("off"), ["", ""]);
+    assert_eq!(with("0-1,99"), ["0-1", "0-1"]);
+}
+
+#[test]
+fn rule_6_xps_parts_all_online_cpus_by_nearest_completion() {
+    let mut host = machine(2, 2, 2, 2);
+    add(&mut host, "eth0", Some(1), 2);
+    let xps = |plan: &nicpin::plan::Plan| -> Vec<String> {
+        let text = |cpus: &Option<CpuSet>| cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string);
+        of(plan, "eth0")
+            .tx_queues
+            .iter()
+            .map(|tx| text(&tx.xps_cpus))
+            .collect()
+    };
+    // Node 1 has the cores 2,6 and 3,7; the CPUs of node 0 are divided evenly, by cores.
+    assert_eq!(xps(&plan(&host)), ["0,2,4,6", "1,3,5,7"]);
+    let with = |x| xps(&plan_with(&host, &[("xps", x)], &[]));
+    assert_eq!(with("off"), ["", ""]);
+    assert_eq!(with("keep"), ["-", "-"]);
+}
+
+#[test]
+fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 4);
+    add(&mut host, "eth1", Some(0), 2);
+    host.flow_entries = Some(0);
+    let flows = |plan: &nicpin::plan::Plan| of(plan, "eth0").rx_queues[0].rps_flow_cnt;
+    assert_eq!(flows(&plan(&host)), None);
+    // Six queues share a table of 32,768: 4,096 each is the largest power of two that fits.
+    let rfs = |rfs| plan_with(&host, &[("rfs", rfs)], &["eth0"]);
+    let planned = rfs("30000");
+    assert_eq!(flows(&planned), Some(4096));
+    let table = planned.writes.last().unwrap();
+    assert_eq!(
+        (&*table.path, table.value.to_string().as_str()),
+        ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
+    );
+    assert_eq!(flows(&rfs("off")), Some(0));
+}

@@ -1,0 +1,214 @@
+//! SIGTERM and SIGINT during apply and restore: the current write ends, no other begins, the record is as the machine is,
+//! and the report says so.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::run::Copy;
+use nicpin::apply::{self, Options};
+use nicpin::machine::Selection;
+use nicpin::policy::Policy;
+use nicpin::read::Wants;
+use nicpin::report::outcome::{ApplyOutcome, WriteResult};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAction, InjectedAnswer};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A request holds for the rest of the process: the test of this name runs in one of its own. Whether this is that one.
+fn in_its_own_process(test: &str) -> bool {
+    if std::env::var_os("STOP_TEST").is_some() {
+        return true;
+    }
+    let mut own = Command::new(std::env::current_exe().unwrap());
+    let output = own
+        .args(["--exact", test, "--nocapture"])
+        .env("STOP_TEST", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    false
+}
+
+/// Asks to stop during the third write.
+fn stopping_root(machine: &Copy) -> Root {
+    let writes = AtomicUsize::new(0);
+    Root::open_with_faults(&machine.path("/"), move |access| {
+        if access.action == FileAction::Write && writes.fetch_add(1, Ordering::Relaxed) == 2 {
+            apply::stop("ended by SIGTERM".to_owned());
+        }
+        InjectedAnswer::Done
+    })
+    .unwrap()
+}
+
+fn apply_to(root: &Root, atomic: bool) -> ApplyOutcome {
+    let options = Options {
+        atomic,
+        ..Options::default()
+    };
+    apply::apply(root, options, |root| {
+        let machine =
+            nicpin::read::machine(root, Wants::default()).map_err(apply::ApplyError::from)?;
+        let plan = nicpin::plan::plan(
+            &machine,
+            &Policy::default(),
+            &Selection::new(&machine, &[], false).unwrap(),
+        );
+        Ok::<_, apply::ApplyError>((machine, plan))
+    })
+    .unwrap()
+}
+
+fn changed(results: &[WriteResult]) -> usize {
+    let left_out = results.iter().filter(|result| !result.changed());
+    for result in left_out {
+        assert_eq!(
+            result.detail.as_deref(),
+            Some("not written: ended by SIGTERM; fix: run again")
+        );
+    }
+    results.iter().filter(|result| result.changed()).count()
+}
+
+#[test]
+fn an_apply_ends_after_the_current_write() {
+    if !in_its_own_process("an_apply_ends_after_the_current_write") {
+        return;
+    }
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let done = apply_to(&stopping_root(&machine), false);
+    assert_eq!(
+        (
+            changed(&done.results),
+            done.results.len() > 3,
+            done.failed()
+        ),
+        (3, true, true)
+    );
+    assert_ne!(machine.texts(), before);
+    // The record has all of it.
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn an_atomic_apply_restores_what_it_has_written() {
+    if !in_its_own_process("an_atomic_apply_restores_what_it_has_written") {
+        return;
+    }
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let done = apply_to(&stopping_root(&machine), true);
+    assert_eq!(changed(&done.results), 3);
+    assert!(done.undone.is_some_and(|undone| undone.complete()));
+    assert_eq!(machine.texts(), before);
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+}
+
+#[test]
+fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
+    if !in_its_own_process("a_restore_ends_after_the_current_write_and_can_be_repeated") {
+        return;
+    }
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let restored = apply::restore(&stopping_root(&machine), Duration::from_secs(1))
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (
+            changed(&restored.results),
+            restored.failed(),
+            restored.results.len() > 3
+        ),
+        (3, true, true)
+    );
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+}
+
+/// The program may have written everything when the signal comes: then again.
+#[test]
+fn a_signal_to_the_program_is_such_a_request() {
+    for attempt in 0.. {
+        let machine = Copy::of("wide");
+        let before = machine.texts();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        command
+            .args(["apply", "--atomic", "--root"])
+            .arg(machine.path("/"));
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !machine.path("/run/nicpin/state.json").exists() {
+            std::thread::yield_now();
+        }
+        let pid = Pid::from_raw(child.id().try_into().unwrap());
+        while !catches(pid) {
+            std::thread::yield_now();
+        }
+        kill(pid, Signal::SIGTERM).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        if output.status.code() != Some(1) && attempt < 50 {
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.replace("\n          ", " ")
+                .contains("not written: ended by SIGTERM; fix: run again"),
+            "{said}"
+        );
+        assert_eq!(machine.texts(), before);
+        break;
+    }
+}
+
+/// Whether the process has ended or has blocked SIGTERM to wait for it.
+fn catches(pid: Pid) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return true;
+    };
+    let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:")) else {
+        return true;
+    };
+    status.contains("State:\tZ") || u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << 14) != 0
+}
+
+#[test]
+fn a_restore_that_waits_for_another_nicpin_ends() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let lock = File::options()
+        .write(true)
+        .open(machine.path("/run/nicpin/lock"))
+        .unwrap();
+    lock.lock().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command
+        .args(["restore", "--wait", "3600", "--root"])
+        .arg(machine.path("/"));
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_raw(child.id().try_into().unwrap());
+    while !catches(pid) {
+        std::thread::yield_now();
+    }
+    kill(pid, Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("locked by"),
+        "{said}"
+    );
+}

@@ -1,0 +1,593 @@
+//! `apply --try` and `nicpin confirm`: settings are kept if confirmed and restored if not, whichever process is killed
+//! and whatever file is lost meanwhile.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::run::Copy;
+use crate::support::trial::{kill_watcher, watched_to_the_end, watcher};
+use nicpin::apply::{self, ApplyError, Options};
+use nicpin::machine::Selection;
+use nicpin::policy::Policy;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+
+#[test]
+fn what_is_not_confirmed_is_restored() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let run = machine.nicpin(&["apply", "--try", "1"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("on trial  restored in 1 s unless"),
+        "{}",
+        run.stdout
+    );
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    let late = machine.nicpin(&["confirm"]);
+    assert_eq!(late.code, 1);
+    assert!(
+        late.stderr
+            .contains("too late: apply --try was not confirmed"),
+        "{}",
+        late.stderr
+    );
+    // A later apply works as usual.
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+#[test]
+fn what_is_confirmed_stays_and_can_be_restored() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let nothing = machine.nicpin(&["confirm"]);
+    assert!(
+        nothing.code == 1 && nothing.stderr.contains("there is nothing to confirm"),
+        "{}",
+        nothing.stderr
+    );
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let run = machine.nicpin(&["confirm"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "kept: the settings of apply --try stay\n")
+    );
+    watched_to_the_end(&machine);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+}
+
+/// If an apply ends before its first write, for whatever reason, there is nothing to confirm and nothing to restore.
+#[test]
+fn a_trial_that_changed_nothing_cannot_be_confirmed() {
+    // The record cannot be read; the watcher cannot start.
+    for obstacle in ["/run/nicpin/state.json", "/run/nicpin/try.lock"] {
+        let machine = Copy::of("two-node");
+        std::fs::create_dir_all(machine.path(obstacle)).unwrap();
+        let before = machine.texts();
+        let run = machine.nicpin(&["apply", "--try", "3600"]);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (1, ""),
+            "{obstacle}: {}",
+            run.stderr
+        );
+        assert_eq!(machine.texts(), before, "{obstacle}");
+        let run = machine.nicpin(&["confirm"]);
+        assert!(
+            run.code == 1 && run.stderr.contains("there is nothing to confirm"),
+            "{obstacle}: {run:?}"
+        );
+        machine.remove(obstacle);
+        // Changes by another program are not restored.
+        machine.write("/proc/irq/38/smp_affinity", "01\n");
+        let run = machine.nicpin(&["apply", "nic1"]);
+        assert!(
+            run.code == 0 && !run.stdout.contains("restored"),
+            "{obstacle}: {}",
+            run.stdout
+        );
+        assert_eq!(
+            machine.read("/proc/irq/38/smp_affinity"),
+            "01\n",
+            "{obstacle}"
+        );
+    }
+}
+
+/// A vector that the plan leaves alone is not restored either.
+#[test]
+fn only_what_was_set_is_restored() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let control = "/proc/irq/35/smp_affinity";
+    machine.write(control, "01\n");
+    kill_watcher(&machine);
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("restored  "),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    assert_eq!(machine.read(control), "01\n");
+}
+
+/// All settings are as planned: a script may confirm without an error.
+#[test]
+fn a_trial_with_nothing_to_set_can_be_confirmed() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let applied = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), applied);
+}
+
+const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
+
+/// A trial that has ended, with one setting that the kernel refused to restore.
+fn partly_restored_trial(machine: &Copy) {
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let root =
+        Root::open_with_faults(
+            &machine.path("/"),
+            |FileAccess { action, path, .. }| match action {
+                FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
+                _ => InjectedAnswer::Done,
+            },
+        );
+    let undone = apply::end_trial(&root.unwrap(), Options::default().wait)
+        .unwrap()
+        .unwrap();
+    assert_eq!((undone.not_restored, undone.complete()), (1, false));
+    watched_to_the_end(machine);
+}
+
+#[test]
+fn what_could_not_be_restored_is_named_and_left_to_restore() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    partly_restored_trial(&machine);
+    let late = machine.nicpin(&["confirm"]);
+    assert_eq!(late.code, 1);
+    let named = "restored, but 1 setting could not be restored (0000:21:00.0 port 0 tx-1 xps_cpus); the next apply tries";
+    assert!(
+        late.stderr.contains(named) && late.stderr.contains("`nicpin restore`"),
+        "{}",
+        late.stderr
+    );
+    assert_ne!(machine.texts(), before);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+    assert!(
+        machine
+            .nicpin(&["confirm"])
+            .stderr
+            .contains("there is nothing to confirm")
+    );
+}
+
+#[test]
+fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    partly_restored_trial(&machine);
+    let broken = machine.read(REFUSED);
+    machine.remove(REFUSED);
+    let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (run.code, &report["earlier"]["not_restored"]),
+        (0, &1.into()),
+        "{report}"
+    );
+    let run = machine.nicpin(&["apply", "nic1"]);
+    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("1 setting could not be restored: the next apply tries again absent"),
+        "{said}"
+    );
+    std::fs::write(machine.path(REFUSED), broken).unwrap();
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert!(
+        run.stdout
+            .starts_with("restored  1 setting of an unconfirmed apply --try"),
+        "{}",
+        run.stdout
+    );
+    for (path, text) in machine
+        .texts()
+        .iter()
+        .filter(|(path, _)| path.contains("/nic0/"))
+    {
+        assert_eq!(text, &before[path], "{path}");
+    }
+    let again = machine.nicpin(&["apply", "nic1"]);
+    assert!(!again.stdout.contains("restored"), "{}", again.stdout);
+    // The record has the settings of that apply.
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+}
+
+/// An apply that plans a setting overrides the trial.
+#[test]
+fn what_could_not_be_restored_and_is_applied_stays_applied() {
+    let machine = Copy::of("two-node");
+    partly_restored_trial(&machine);
+    // It cannot be restored this time either, but it is planned.
+    let tried = Cell::new(0);
+    let root = Root::open_with_faults(
+        &machine.path("/"),
+        move |FileAccess { action, path, .. }| {
+            let first = action == FileAction::Write
+                && path == REFUSED
+                && tried.replace(tried.get() + 1) == 0;
+            if first {
+                InjectedAnswer::Errno(Errno::EINVAL as i32)
+            } else {
+                InjectedAnswer::Done
+            }
+        },
+    );
+    let done = apply::apply(&root.unwrap(), Options::default(), |root| {
+        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+        let selection = Selection::new(&host, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        Ok::<_, ApplyError>((host, plan))
+    });
+    let done = done.unwrap();
+    assert!(
+        done.earlier
+            .is_some_and(|earlier| earlier.not_restored == 1)
+    );
+    let applied = machine.texts();
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert!(
+        run.code == 0 && !run.stdout.contains("restored"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.texts(), applied);
+}
+
+#[test]
+fn nothing_else_is_applied_meanwhile_and_restore_ends_it() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let applied = machine.texts();
+    for args in [&["apply", "--scope", "all"][..], &["apply", "--try", "5"]] {
+        let run = machine.nicpin(args);
+        assert_eq!(run.code, 1);
+        assert!(
+            run.stderr
+                .contains("an apply --try of 3600 s waits to be confirmed: `nicpin confirm`"),
+            "{}",
+            run.stderr
+        );
+    }
+    assert_eq!(machine.texts(), applied);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    assert_ne!(machine.texts(), before);
+    let run = machine.nicpin(&["apply", "nic1"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("restored  "), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("settings of an unconfirmed apply --try\n"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+    for (path, text) in machine
+        .texts()
+        .iter()
+        .filter(|(path, _)| path.contains("/nic0/"))
+    {
+        assert_eq!(text, &before[path], "{path}");
+    }
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() {
+    for command in ["restore", "confirm"] {
+        let machine = Copy::of("two-node");
+        let before = machine.texts();
+        assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+        kill_watcher(&machine);
+        assert_eq!(machine.nicpin(&[command]).code, 0, "{command}");
+        assert_eq!(machine.texts() == before, command == "restore");
+        assert_eq!(
+            machine.nicpin(&["check"]).code,
+            if command == "restore" { 2 } else { 0 }
+        );
+    }
+}
+
+/// The apply reports to the watcher that it has finished; if the pipe closes without that, it was killed.
+#[test]
+fn a_killed_apply_is_restored_at_once() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    let mut watcher = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    watcher
+        .args(["await-confirm", "3600", "--root"])
+        .arg(machine.path("/"));
+    assert!(
+        watcher
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn a_trial_restores_the_settings_of_an_earlier_apply() {
+    let machine = Copy::of("two-node");
+    let first = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+    let earlier = (machine.texts(), machine.read("/run/nicpin/state.json"));
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    watched_to_the_end(&machine);
+    assert_eq!(
+        (machine.texts(), machine.read("/run/nicpin/state.json")),
+        earlier
+    );
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), first);
+}
+
+#[test]
+fn all_or_nothing_leaves_nothing_on_trial() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
+    let before = machine.texts();
+    let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout
+            .contains("because not every setting could be written"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "),
+        "{}",
+        run.stdout
+    );
+    assert!(!run.stdout.contains("on trial"), "{}", run.stdout);
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
+}
+
+/// A trial that cannot be read is not confirmed: the settings that the first apply found are restored.
+#[test]
+fn a_trial_that_cannot_be_read_is_restored_at_its_end() {
+    for text in ["", "{}", "{\"schema\":\"nicpin.try/9\"}"] {
+        let machine = Copy::of("two-node");
+        let before = machine.texts();
+        assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+        assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+        machine.write("/run/nicpin/try.json", text);
+        assert_eq!(machine.nicpin(&["confirm"]).code, 1);
+        watched_to_the_end(&machine);
+        assert_eq!(machine.texts(), before);
+        assert!(machine.nicpin(&["confirm"]).stderr.contains("too late"));
+        assert!(!machine.path("/run/nicpin/state.json").exists());
+    }
+}
+
+/// The time of a trial starts after the last write, not after the proof.
+#[test]
+fn a_proof_takes_its_time_from_the_trial() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let start = Instant::now();
+    let run = machine.nicpin(&["apply", "--try", "1", "--prove", "60"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout
+            .contains("cut short the time of --try ended before that of --prove"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout
+            .contains("proof: proven=0 untried=16 disproved=0\n"),
+        "{}",
+        run.stdout
+    );
+    watched_to_the_end(&machine);
+    assert!(
+        start.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(machine.texts(), before);
+    // A proof shorter than the trial is not cut short.
+    let run = machine.nicpin(&["apply", "--try", "3600", "--prove", "1", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (&report["proof_cut_short"], &report["trial"]),
+        (&false.into(), &3600.into())
+    );
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+}
+
+#[test]
+fn the_time_of_a_trial_has_limits() {
+    let machine = Copy::of("two-node");
+    for seconds in ["0", "-1", "86401", "soon"] {
+        assert_eq!(
+            machine.nicpin(&["apply", "--try", seconds]).code,
+            64,
+            "{seconds}"
+        );
+    }
+}
+
+/// Waits until the settings are these, and fails after ten seconds.
+fn becomes(machine: &Copy, expected: &BTreeMap<String, String>) {
+    let start = Instant::now();
+    while machine.texts() != *expected {
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "the settings were not restored"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whatever keeps the watcher from restoring the settings, it tries again, and says what it is.
+#[test]
+fn the_watcher_tries_again_until_the_settings_are_restored() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    std::fs::create_dir_all(machine.path("/dev")).unwrap();
+    let journal = UnixDatagram::bind(machine.path("/dev/log")).unwrap();
+    journal
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let message = || {
+        let mut text = [0; 4096];
+        let length = journal.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    let record = machine.read("/run/nicpin/state.json");
+    let trial = machine.read("/run/nicpin/try.json");
+    machine.write("/run/nicpin/state.json", "{}");
+    machine.write("/run/nicpin/try.json", "{}");
+    for pause in ["0.5", "1"] {
+        let said = message();
+        assert!(said.starts_with("<28>nicpin["), "{said}");
+        assert!(
+            said.contains("]: apply --try was not confirmed in time, and its settings stay: "),
+            "{said}"
+        );
+        assert!(
+            said.contains("/run/nicpin/state.json: not a record of original settings"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with(&format!("; trying again in {pause} s")),
+            "{said}"
+        );
+    }
+    machine.write("/run/nicpin/state.json", &record);
+    machine.write("/run/nicpin/try.json", &trial);
+    let said = std::iter::repeat_with(message)
+        .find(|said| !said.contains("trying again"))
+        .unwrap();
+    assert!(
+        said.starts_with("<29>nicpin[") && said.ends_with("; the settings were restored"),
+        "{said}"
+    );
+    watched_to_the_end(&machine);
+    machine.remove("/dev/log");
+    assert_eq!(machine.texts(), before);
+}
+
+/// A setting that the kernel refuses to restore is tried again, too.
+#[test]
+fn the_watcher_tries_again_what_was_refused() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    // The mask of another kernel: no text of this width can be read back as written.
+    let text = machine.read("/run/nicpin/try.json");
+    let key = "0000:21:00.0 port 0 tx-1 xps_cpus\": \"";
+    assert!(text.contains(key), "{text}");
+    machine.write(
+        "/run/nicpin/try.json",
+        &text.replace(key, &format!("{key}x")),
+    );
+    let over = || {
+        machine
+            .read("/run/nicpin/try.json")
+            .contains("\"over\": true")
+    };
+    while !over() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = machine.read("/run/nicpin/try.json");
+    machine.write(
+        "/run/nicpin/try.json",
+        &text.replace(&format!("{key}x"), key),
+    );
+    becomes(&machine, &before);
+    watched_to_the_end(&machine);
+}
+
+/// The watcher of a trial that was confirmed or restored notices that after a moment, or never if it is stopped.
+#[test]
+fn a_trial_may_follow_another_one_at_once() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    for command in ["confirm", "restore", "confirm", "restore"] {
+        let run = machine.nicpin(&["apply", "--try", "3600"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+        assert_eq!(machine.nicpin(&[command]).code, 0);
+    }
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let stopped = watcher(&machine);
+    kill(stopped, Signal::SIGSTOP).unwrap();
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    let run = machine.nicpin(&["apply", "--try", "3"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    assert_ne!(watcher(&machine), stopped);
+    // It has no say in the later trial.
+    let applied = machine.texts();
+    kill(stopped, Signal::SIGCONT).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(machine.texts(), applied);
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn an_apply_says_why_its_watcher_cannot_start() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/run/nicpin/try.lock/x")).unwrap();
+    let run = machine.nicpin(&["apply", "--try", "3600"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr
+            .contains("/run/nicpin/try.lock: is a directory (EISDIR)"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("nothing was written"), "{}", run.stderr);
+}

@@ -1,0 +1,174 @@
+//! `apply --try` on a terminal: Enter keeps the settings, and nothing else does.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::run::Copy;
+use crate::support::trial::{watched_to_the_end, watcher};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// An apply with a terminal, which asks for Enter.
+fn on_terminal(machine: &Copy, seconds: &str) -> (Child, OwnedFd, String) {
+    on_a_terminal_with(machine, seconds, "")
+}
+
+/// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
+fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd, String) {
+    let pty = nix::pty::openpty(None, None).unwrap();
+    nix::unistd::write(&pty.master, typed.as_bytes()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command
+        .args(["apply", "--try", seconds, "--root"])
+        .arg(machine.path("/"));
+    command
+        .stdin(Stdio::from(pty.slave))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+    while !said.contains("plan ") {
+        assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let mut question = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut question)
+        .unwrap();
+    assert_eq!(
+        question, "nicpin: press Enter to keep the settings\n",
+        "{said}"
+    );
+    (child, pty.master, said)
+}
+
+#[test]
+fn enter_before_the_question_is_no_answer() {
+    let machine = Copy::of("two-node");
+    let (child, master, _) = on_a_terminal_with(&machine, "3600", "yes\n\n");
+    let trial: serde_json::Value =
+        serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
+    assert_eq!(trial["over"], false, "{trial}");
+    File::from(master).write_all(b"\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"kept\n");
+}
+
+#[test]
+fn enter_on_the_terminal_keeps_it() {
+    let machine = Copy::of("two-node");
+    let (child, master, said) = on_terminal(&machine, "3600");
+    assert!(
+        said.contains("unless confirmed by `nicpin confirm` (or Enter on this terminal)"),
+        "{said}"
+    );
+    File::from(master).write_all(b"\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(0), &b"kept\n"[..])
+    );
+    watched_to_the_end(&machine);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+#[test]
+fn a_trial_on_a_terminal_ends_without_confirmation() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let (child, _master, _) = on_terminal(&machine, "1");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "restored: the trial was not confirmed in time\n"
+    );
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    for (signal, seconds, why) in [
+        (
+            Signal::SIGKILL,
+            "3600",
+            "the process that watched the trial was killed",
+        ),
+        (Signal::SIGSTOP, "1", "the trial was not confirmed in time"),
+    ] {
+        let (child, _master, _) = on_terminal(&machine, seconds);
+        let watcher = watcher(&machine);
+        kill(watcher, signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{signal}");
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            format!("restored: {why}\n")
+        );
+        assert_eq!(machine.texts(), before, "{signal}");
+        assert!(
+            machine.nicpin(&["confirm"]).stderr.contains("too late"),
+            "{signal}"
+        );
+        let _ = kill(watcher, Signal::SIGCONT);
+        watched_to_the_end(&machine);
+        assert_eq!(machine.texts(), before, "{signal}");
+    }
+}
+
+#[test]
+fn a_closed_terminal_is_not_a_confirmation() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    let (child, master, _) = on_terminal(&machine, "1");
+    drop(master);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
+    // Also as at the end of a login, which kills its processes. (SIGHUP is ignored where the tests run under nohup.)
+    let (mut child, master, _) = on_terminal(&machine, "1");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    drop(master);
+    assert_eq!(child.wait().unwrap().code(), None);
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn the_terminal_shows_what_could_not_be_restored() {
+    let machine = Copy::of("two-node");
+    let (child, _master, _) = on_terminal(&machine, "1");
+    machine.remove("/sys/class/net/nic0/queues/tx-1/xps_cpus");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.starts_with(
+            "restored the trial was not confirmed in time; 1 setting could not be restored (0000:21"
+        ),
+        "{said}"
+    );
+    assert!(machine.path("/run/nicpin/state.json").exists());
+}
+
+/// If the settings cannot be restored, the terminal shows why.
+#[test]
+fn a_trial_that_cannot_be_restored_is_an_error() {
+    let machine = Copy::of("two-node");
+    let (child, _master, _) = on_terminal(&machine, "1");
+    machine.write("/run/nicpin/state.json", "{}");
+    machine.write("/run/nicpin/try.json", "{}");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.contains("it was not confirmed, and cannot be restored: ")
+            && said.contains("state.json"),
+        "{said}"
+    );
+}

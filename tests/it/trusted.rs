@@ -1,0 +1,229 @@
+//! A command that writes trusts only files that no user other than root and the one who runs it may write.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::run::Copy;
+
+#[test]
+fn a_policy_that_other_users_may_write_is_not_applied() {
+    for (mode, who) in [
+        (0o666, "everybody (mode 0666)"),
+        (0o646, "everybody (mode 0646)"),
+    ] {
+        let machine = Copy::with_policy(mode);
+        let before = machine.snapshot();
+        for args in [
+            &["apply"][..],
+            &[
+                "apply",
+                "--config",
+                machine.path("/etc/nicpin.toml").to_str().unwrap(),
+            ],
+        ] {
+            let run = machine.nicpin(args);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{mode:o}");
+            let expected = format!(
+                "etc/nicpin.toml: is writable by {who}, so nicpin does not trust it; chmod go-w it"
+            );
+            assert!(run.stderr.contains(&expected), "{}", run.stderr);
+            assert_eq!(run.stderr.lines().count(), 1);
+        }
+        assert_eq!(machine.snapshot(), before);
+        // Commands that only read use any policy.
+        assert_eq!(machine.nicpin(&["plan"]).code, 0);
+        machine.set_mode("/etc/nicpin.toml", 0o644);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    }
+}
+
+#[test]
+fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_is_sticky() {
+    let machine = Copy::with_policy(0o644);
+    machine.set_mode("/etc", 0o777);
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr
+            .contains("/etc: is writable by everybody (mode 0777)"),
+        "{}",
+        run.stderr
+    );
+    machine.set_mode("/etc", 0o1777);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+}
+
+/// Who can write a directory on the way can put a link to any file into it.
+#[test]
+fn a_policy_behind_a_directory_that_other_users_may_write_is_not_applied() {
+    let machine = Copy::with_policy(0o644);
+    for directory in ["/open", "/open/inner", "/closed"] {
+        std::fs::create_dir(machine.path(directory)).unwrap();
+        machine.set_mode(directory, 0o755);
+    }
+    let policy = machine.path("/etc/nicpin.toml");
+    let links = [
+        ("/closed/policy", "../etc/policy"),
+        ("/open/link", "/closed/policy"),
+        ("/open/inner/x", "../link"),
+    ];
+    for (link, target) in links {
+        std::os::unix::fs::symlink(target, machine.path(link)).unwrap();
+    }
+    std::fs::rename(&policy, machine.path("/etc/policy")).unwrap();
+    std::fs::copy(
+        machine.path("/etc/policy"),
+        machine.path("/open/inner/policy"),
+    )
+    .unwrap();
+    for target in [
+        "/open/inner/policy",
+        "../open/inner/policy",
+        "/open/link",
+        "../open/inner/x",
+        "/closed/../open/link",
+    ] {
+        std::os::unix::fs::symlink(target, &policy).unwrap();
+        machine.set_mode("/open", 0o777);
+        let before = machine.snapshot();
+        let mut commands = vec![vec!["apply"]];
+        if target == "../open/inner/policy" {
+            commands.push(vec!["apply", "--config", policy.to_str().unwrap()]);
+        }
+        for command in commands {
+            let run = machine.nicpin(&command);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{target}");
+            assert!(
+                run.stderr
+                    .contains("/open: is writable by everybody (mode 0777)"),
+                "{}",
+                run.stderr
+            );
+        }
+        assert_eq!(machine.snapshot(), before);
+        machine.set_mode("/open", 0o1777);
+        let run = machine.nicpin(&["apply"]);
+        assert_eq!(run.code, 0, "{target}: {}", run.stderr);
+        std::fs::remove_file(&policy).unwrap();
+    }
+}
+
+#[test]
+fn state_files_that_other_users_may_write_are_not_used() {
+    for (path, mode) in [
+        ("/run/nicpin", 0o777),
+        ("/run/nicpin/lock", 0o666),
+        ("/run/nicpin/state.json", 0o602),
+    ] {
+        let machine = Copy::of("two-node");
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+        machine.set_mode(path, mode);
+        let before = machine.snapshot();
+        for command in ["apply", "restore"] {
+            let run = machine.nicpin(&[command]);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{path}");
+            assert!(
+                run.stderr.contains(&format!(
+                    "{path}: is writable by everybody (mode 0{mode:o})"
+                )),
+                "{}",
+                run.stderr
+            );
+        }
+        assert_eq!(machine.snapshot(), before);
+    }
+}
+
+/// Whoever can open a file can hold a lock on it. The record is for all to read: `check` names its reasons.
+#[test]
+fn only_their_owner_may_open_the_locks() {
+    let machine = Copy::of("two-node");
+    let mode = |path: &str| {
+        std::fs::metadata(machine.path(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o7777
+    };
+    for _ in 0..2 {
+        assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+        assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+        for (path, expected) in [
+            ("/run/nicpin/lock", 0o600),
+            ("/run/nicpin/try.lock", 0o600),
+            ("/run/nicpin/state.json", 0o644),
+        ] {
+            assert_eq!(mode(path), expected, "{path}");
+            machine.set_mode(path, 0o644);
+        }
+    }
+}
+
+#[test]
+fn state_files_behind_a_link_are_not_used() {
+    let machine = Copy::of("two-node");
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(machine.path("/run")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), machine.path("/run/nicpin")).unwrap();
+    let before = machine.snapshot();
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert!(run.stderr.contains("run/nicpin: "), "{}", run.stderr);
+    assert_eq!(machine.snapshot(), before);
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+/// Apply writes to existing files only, and creates no files but its state files.
+#[test]
+fn apply_creates_no_file_but_its_state_files() {
+    let machine = Copy::of("four-node");
+    let paths = || machine.snapshot().into_keys().collect::<Vec<_>>();
+    let before = paths();
+    assert_eq!(machine.nicpin(&["apply", "--rfs", "4096"]).code, 0);
+    assert_eq!(paths(), before);
+    let mut made: Vec<_> = crate::support::tree::names(&machine.path("/run/nicpin"));
+    made.sort();
+    assert_eq!(made, ["lock", "state.json"]);
+}
+
+#[test]
+fn the_environment_changes_nothing() {
+    let machine = Copy::of("two-node");
+    let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
+    let other = crate::support::run::fixture("wide");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command
+        .args(["plan", "--format", "json", "--root"])
+        .arg(machine.path("/"))
+        .env_clear();
+    for name in [
+        "NICPIN_ROOT",
+        "NICPIN_CONFIG",
+        "NICPIN_STATE",
+        "ROOT",
+        "HOME",
+        "TMPDIR",
+        "XDG_CONFIG_HOME",
+        "PATH",
+    ] {
+        command.env(name, &other);
+    }
+    for name in [
+        "RUNTIME_DIRECTORY",
+        "STATE_DIRECTORY",
+        "CONFIGURATION_DIRECTORY",
+        "XDG_RUNTIME_DIR",
+    ] {
+        command.env(name, elsewhere.path());
+    }
+    let output = command.output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), plan);
+    let mut apply = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    apply
+        .args(["apply", "--root"])
+        .arg(machine.path("/"))
+        .env("RUNTIME_DIRECTORY", elsewhere.path());
+    assert!(apply.output().unwrap().status.success());
+    assert!(machine.path("/run/nicpin/state.json").exists());
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,256 @@
+//! Restoring works whatever else happens on the machine: processes that end, other users, hidden directories.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::support::run::{Copy, good};
+use nicpin::apply::{self, Options};
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nix::errno::Errno;
+
+/// Reading the state of a process that ends meanwhile answers ESRCH.
+#[test]
+fn a_process_that_ends_keeps_nothing_from_being_restored() {
+    let machine = Copy::of("two-node");
+    std::fs::create_dir_all(machine.path("/proc/4711")).unwrap();
+    machine.write(
+        "/proc/4711/stat",
+        "4711 (sh) S 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 100\n",
+    );
+    let before = machine.texts();
+    for on_trial in [false, true] {
+        let seconds: &[&str] = if on_trial { &["--try", "3600"] } else { &[] };
+        good(&machine, &[&["apply"], seconds].concat());
+        let root =
+            Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
+                let ends = action == FileAction::Read && path.starts_with("/proc/4711/");
+                if ends {
+                    InjectedAnswer::Errno(Errno::ESRCH as i32)
+                } else {
+                    InjectedAnswer::Done
+                }
+            })
+            .unwrap();
+        let wait = Options::default().wait;
+        let restored = if on_trial {
+            apply::end_trial(&root, wait)
+        } else {
+            apply::restore(&root, wait)
+        };
+        assert!(restored.unwrap().unwrap().complete());
+        assert_eq!(machine.texts(), before);
+    }
+}
+
+/// A lock on a file needs no more than to open it for reading.
+#[test]
+fn other_users_cannot_hold_the_locks() {
+    let machine = Copy::of("two-node");
+    let mode = |path: &str| {
+        std::fs::metadata(machine.path(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
+    machine.write("/run/nicpin/lock", "");
+    machine.set_mode("/run/nicpin/lock", 0o644);
+    good(&machine, &["apply", "--try", "3600"]);
+    assert_eq!(
+        (mode("/run/nicpin/lock"), mode("/run/nicpin/try.lock")),
+        (0o600, 0o600)
+    );
+    // Others may see what was recorded.
+    assert_eq!(mode("/run/nicpin/state.json"), 0o644);
+    good(&machine, &["restore"]);
+}
+
+/// In a container `/proc/irq` is often masked: that is no device that was removed.
+#[test]
+fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
+    for (hidden, leaves_empty) in [
+        ("/proc/irq", false),
+        ("/proc/irq", true),
+        ("/proc", false),
+        ("/sys/class/net", false),
+    ] {
+        let machine = Copy::of("two-node");
+        let before = machine.texts();
+        good(&machine, &["apply"]);
+        let record = machine.read("/run/nicpin/state.json");
+        std::fs::rename(machine.path(hidden), machine.path("/hidden")).unwrap();
+        if leaves_empty {
+            std::fs::create_dir(machine.path(hidden)).unwrap();
+        }
+        let apply = machine.nicpin(&["apply"]);
+        let restore = machine.nicpin(&["restore"]);
+        if hidden != "/sys/class/net" {
+            assert_eq!(
+                (apply.code, &apply.stderr),
+                (1, &restore.stderr),
+                "{hidden}: {}",
+                apply.stdout
+            );
+        }
+        assert_eq!((restore.code, restore.stdout.as_str()), (1, ""), "{hidden}");
+        let missing = format!("{hidden}: no such file or directory (ENOENT)");
+        assert!(restore.stderr.contains(&missing), "{}", restore.stderr);
+        assert_eq!(machine.read("/run/nicpin/state.json"), record, "{hidden}");
+        if leaves_empty {
+            machine.remove(hidden);
+        }
+        std::fs::rename(machine.path("/hidden"), machine.path(hidden)).unwrap();
+        good(&machine, &["restore"]);
+        assert_eq!(machine.texts(), before);
+    }
+}
+
+/// The watcher of a trial waits for whoever holds the lock.
+#[test]
+fn a_trial_waits_for_the_lock() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    good(&machine, &["apply", "--try", "1"]);
+    let lock = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(machine.path("/run/nicpin/lock"))
+        .unwrap();
+    lock.lock().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_ne!(machine.texts(), before);
+    drop(lock);
+    let start = Instant::now();
+    while machine.texts() != before {
+        assert!(start.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const DEVICES: [&str; 2] = [
+    "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio2/net",
+    "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net",
+];
+
+/// Gives each of two interfaces the name of the other one.
+fn swap_names(root: &Path) {
+    let names = ["nic0", "nic1"];
+    let path = |path: String| root.join(path.trim_start_matches('/'));
+    for device in DEVICES {
+        let [from, to] = if path(format!("{device}/nic0")).exists() {
+            names
+        } else {
+            [names[1], names[0]]
+        };
+        std::fs::rename(
+            path(format!("{device}/{from}")),
+            path(format!("{device}/{to}")),
+        )
+        .unwrap();
+        let link = path(format!("/sys/class/net/{to}"));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(format!("../../..{device}/{to}"), link).unwrap();
+    }
+}
+
+/// The settings of both devices, whatever their names are.
+fn by_device(machine: &Copy) -> BTreeMap<String, String> {
+    let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
+    let settings = machine
+        .texts()
+        .into_iter()
+        .filter(|(path, _)| is_setting(path));
+    settings
+        .map(|(path, text)| (path.replace("/nic1/", "/nic0/"), text))
+        .collect()
+}
+
+/// At whichever step of a restore the names are swapped, each device gets its own settings, at the latest when the
+/// record says so; and no other device gets them.
+#[test]
+fn names_that_are_swapped_during_a_restore() {
+    let machine = Copy::in_memory("four-node");
+    for queue in 0..8 {
+        machine.write(
+            &format!("{}/nic1/queues/tx-{queue}/xps_cpus", DEVICES[1]),
+            "00ff\n",
+        );
+        machine.write(
+            &format!("{}/nic1/queues/rx-{queue}/rps_cpus", DEVICES[1]),
+            "ff00\n",
+        );
+    }
+    let before = by_device(&machine);
+    let swapped_at = |step: usize| {
+        let (seen, top) = (Rc::new(Cell::new(0)), machine.path("/"));
+        let steps = Rc::clone(&seen);
+        let root = Root::open_with_faults(&machine.path("/"), move |_| {
+            if seen.replace(seen.get() + 1) == step {
+                swap_names(&top);
+            }
+            InjectedAnswer::Done
+        });
+        (root.unwrap(), steps)
+    };
+    let mut step = 0;
+    loop {
+        good(&machine, &["apply", "pci:0000:21:00.0"]);
+        let (root, steps) = swapped_at(step);
+        let restored = apply::restore(&root, Options::default().wait)
+            .unwrap()
+            .unwrap();
+        if restored.absent.is_empty() {
+            assert!(restored.complete(), "{step}: {restored:?}");
+            assert!(!machine.path("/run/nicpin/state.json").exists(), "{step}");
+        } else {
+            good(&machine, &["restore"]);
+        }
+        assert_eq!(by_device(&machine), before, "{step}");
+        if step > steps.get() {
+            break;
+        }
+        step += 29;
+    }
+    assert!(step > 100, "{step}");
+}
+
+/// `restore --dry-run` names what restore then writes, and writes nothing itself.
+#[test]
+fn a_dry_run_of_restore_names_what_restore_writes() {
+    let machine = Copy::of("two-node");
+    let paths = |json: &str, key: &str| -> Vec<String> {
+        let report: serde_json::Value = serde_json::from_str(json).unwrap();
+        let path = |entry: &serde_json::Value| entry["path"].as_str().unwrap().to_owned();
+        report[key].as_array().unwrap().iter().map(path).collect()
+    };
+    let untouched = machine.texts();
+    let nothing = "would be restored: 0; already: 0";
+    assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
+    assert_eq!(machine.texts(), untouched);
+    good(&machine, &["apply"]);
+    let applied = machine.texts();
+    let dry = paths(
+        &good(&machine, &["restore", "--dry-run", "--json"]),
+        "writes",
+    );
+    let table = good(&machine, &["restore", "-n"]);
+    assert_eq!(machine.texts(), applied);
+    let restored = paths(&good(&machine, &["restore", "--json"]), "results");
+    assert!(!dry.is_empty());
+    assert_eq!(dry, restored);
+    assert!(
+        dry.iter().all(|path| table.contains(path.as_str())),
+        "{table}"
+    );
+    assert!(
+        table.contains(&format!("would be restored: {}; ", dry.len())),
+        "{table}"
+    );
+    assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
+}

@@ -1,0 +1,544 @@
+//! `nicpin watch` on copies of a machine: what it restores, what it leaves alone, and what it tells systemd, the journal
+//! and `nicpin status`. Events of the kernel are in `tests/netns` and `tests/vm`.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::support::run::{Copy, words};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const IRQ: &str = "/proc/irq/36/smp_affinity";
+const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";
+
+/// A watcher of a copied machine, which has the sockets of journald and of systemd.
+struct Watching<'a> {
+    machine: &'a Copy,
+    process: Child,
+    journal: UnixDatagram,
+    manager: UnixDatagram,
+}
+
+impl<'a> Watching<'a> {
+    fn start(machine: &'a Copy, args: &[&str]) -> Self {
+        Self::start_with(machine, args, &[])
+    }
+
+    fn start_with(machine: &'a Copy, args: &[&str], environment: &[(&str, &str)]) -> Self {
+        std::fs::create_dir_all(machine.path("/run/systemd/journal")).unwrap();
+        let bind = |path: &str| {
+            let _ = std::fs::remove_file(machine.path(path));
+            let socket = UnixDatagram::bind(machine.path(path)).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(60)))
+                .unwrap();
+            socket
+        };
+        let (journal, manager) = (
+            bind("/run/systemd/journal/socket"),
+            bind("/run/systemd/notify"),
+        );
+        let process = Command::new(env!("CARGO_BIN_EXE_nicpin"))
+            .args(["watch", "--root"])
+            .arg(machine.path("/"))
+            .args(args)
+            .env("JOURNAL_STREAM", "1:1")
+            .env("NOTIFY_SOCKET", machine.path("/run/systemd/notify"))
+            .envs(environment.iter().copied())
+            .stdout(Stdio::null())
+            .spawn();
+        Self {
+            machine,
+            process: process.unwrap(),
+            journal,
+            manager,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits until systemd is sent something with this text.
+    fn told(&self, text: &str) -> String {
+        received(&self.manager, text)
+    }
+
+    /// Waits until the journal is sent something with this text.
+    fn logged(&self, text: &str) -> String {
+        received(&self.journal, text)
+    }
+
+    /// Writes an affinity, and waits until a run for it has ended.
+    fn disturb(&self, file: &str) {
+        self.machine.write(file, "ff\n");
+        let irq = file.split('/').nth(3).unwrap();
+        // To truncate the file and to write it are two events.
+        let told = self.told(&format!("(affinity of IRQ {irq}"));
+        assert!(told.contains("): 1 setting changed"), "{told}");
+    }
+
+    fn end(mut self) {
+        self.signal(Signal::SIGTERM);
+        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn received(socket: &UnixDatagram, text: &str) -> String {
+    let mut seen = Vec::new();
+    loop {
+        let mut bytes = [0; 8192];
+        let length = socket
+            .recv(&mut bytes)
+            .unwrap_or_else(|error| panic!("no {text:?}: {error}; {seen:#?}"));
+        let message = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        if message.contains(text) {
+            return message;
+        }
+        seen.push(message);
+    }
+}
+
+fn affinity(machine: &Copy, file: &str) -> String {
+    machine.read(file).trim().to_owned()
+}
+
+/// The text and the time of each file that a command might write.
+fn texts_and_times(machine: &Copy) -> BTreeMap<String, (String, i64, i64)> {
+    let of = |path: String| {
+        let stat = std::fs::symlink_metadata(machine.path(&path)).unwrap();
+        let text = std::fs::read_to_string(machine.path(&path)).unwrap_or_default();
+        (path, (text, stat.mtime(), stat.mtime_nsec()))
+    };
+    machine.snapshot().into_keys().map(of).collect()
+}
+
+#[test]
+fn what_another_program_writes_is_restored_until_it_is_a_fight() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &["--guard"]);
+    let ready = watching.told("READY=1");
+    assert!(ready.contains("STATUS=starting"), "{ready}");
+    watching.told("2 interfaces, as planned; last run");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    for _ in 0..3 {
+        watching.disturb(IRQ);
+        assert_eq!(affinity(&machine, IRQ), "02");
+    }
+    let warning = watching.logged("is left alone for 1 h");
+    let expected = [
+        "PRIORITY=4\n",
+        "SYSLOG_IDENTIFIER=nicpin\n",
+        "MESSAGE=/proc/irq/36/smp_affinity of nic0 was restored 3 times in 10 minutes: another program writes it (no \
+         known program that moves interrupts runs); it is left alone for 1 h\n",
+        "NICPIN_SETTING=0000:21:00.0 port 0 vector rx 0\n",
+        "NICPIN_PATH=/proc/irq/36/smp_affinity\n",
+        "NICPIN_INTERFACES=nic0\n",
+    ];
+    for line in expected {
+        assert!(warning.contains(line), "{line}: {warning}");
+    }
+    // It wins, and nobody else is concerned.
+    machine.write(IRQ, "ff\n");
+    watching.disturb(OTHER_IRQ);
+    assert_eq!(
+        (
+            affinity(&machine, IRQ).as_str(),
+            affinity(&machine, OTHER_IRQ).as_str()
+        ),
+        ("ff", "04")
+    );
+    let status = words(&machine.nicpin(&["status"]));
+    let pid = watching.process.id();
+    for text in [
+        &format!("(process {pid}), 5 runs"),
+        "affinity of IRQ 38",
+        "start 24 settings changed",
+        "1 setting left alone until",
+        "because another program writes them again and again: /proc/irq/36/smp_affinity",
+    ] {
+        assert!(status.contains(text), "{text}: {status}");
+    }
+    // The reason in check is that of before: what was left alone was not planned anew.
+    let check = machine.nicpin(&["check"]);
+    assert!(
+        check.code == 2 && check.stdout.contains("moved-by-other"),
+        "{}",
+        check.stdout
+    );
+    watching.end();
+}
+
+#[test]
+fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let second = machine.nicpin(&["watch"]);
+    assert_eq!(second.code, 1);
+    assert!(
+        second
+            .stderr
+            .contains("watch.lock: locked by another nicpin watch"),
+        "{}",
+        second.stderr
+    );
+    watching.signal(Signal::SIGTERM);
+    watching.told("STOPPING=1");
+    watching.end();
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert!(!machine.nicpin(&["status"]).stdout.contains("watcher"));
+    assert!(!machine.path("/run/nicpin/watch.json").exists());
+    // One that is killed leaves its state, which does not count, and no lock.
+    let killed = Watching::start(&machine, &[]);
+    killed.told("as planned");
+    drop(killed);
+    assert!(machine.path("/run/nicpin/watch.json").exists());
+    assert!(!machine.nicpin(&["status"]).stdout.contains("watcher"));
+    Watching::start(&machine, &[]).told("as planned");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+}
+
+#[test]
+fn an_observer_writes_nothing() {
+    let machine = Copy::of("two-node");
+    let before = texts_and_times(&machine);
+    let watching = Watching::start(&machine, &["--observe"]);
+    watching.told("2 interfaces, 24 settings not as planned; last run");
+    let said = watching.logged("24 settings not as planned; nicpin apply would change them");
+    assert!(
+        said.contains("NICPIN_EVENT=start\n") && said.contains("NICPIN_CHANGED=24\n"),
+        "{said}"
+    );
+    watching.signal(Signal::SIGUSR1);
+    watching.told("(SIGUSR1): 24 settings not as planned");
+    assert!(texts_and_times(&machine) == before);
+    assert!(!machine.path("/run/nicpin/state.json").exists());
+    assert!(words(&machine.nicpin(&["status"])).contains("watcher observes since"));
+    watching.end();
+    assert_eq!(machine.nicpin(&["watch", "--observe", "--guard"]).code, 64);
+}
+
+#[test]
+fn a_policy_is_taken_when_it_is_valid() {
+    let machine = Copy::with_policy(0o644);
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let first = machine.read("/etc/nicpin.toml");
+    let planned = affinity(&machine, IRQ);
+    // A new file in its place, as editors and provisioning write it.
+    machine.write("/etc/new", "[defaults]\nexclude = \"1\"\n");
+    std::fs::rename(machine.path("/etc/new"), machine.path("/etc/nicpin.toml")).unwrap();
+    watching.logged("nicpin.toml: the policy is in force");
+    watching.told("(policy");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    let second = machine.nicpin(&["plan", "--format", "sh"]).stdout;
+
+    machine.write("/etc/nicpin.toml", "exlude = 1\n");
+    let warning = watching.logged("the policy before stays in force");
+    assert!(
+        warning.contains("PRIORITY=4\n") && warning.contains("unknown key"),
+        "{warning}"
+    );
+    watching.told("(policy");
+    machine.write(IRQ, "ff\n");
+    watching.signal(Signal::SIGUSR1);
+    watching.told("(SIGUSR1): 1 setting changed");
+    machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"1\"\n");
+    watching.logged("nicpin.toml: the policy is in force");
+    assert_eq!(machine.nicpin(&["plan", "--format", "sh"]).stdout, second);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+
+    machine.write("/etc/nicpin.toml", &first);
+    watching.signal(Signal::SIGHUP);
+    let reloading = watching.told("RELOADING=1");
+    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    while affinity(&machine, IRQ) != planned {
+        watching.told("READY=1");
+    }
+    watching.end();
+    // At the start there is none that could stay in force.
+    machine.write("/etc/nicpin.toml", "exlude = 1\n");
+    let run = machine.nicpin(&["watch"]);
+    assert!(
+        run.code == 1 && run.stderr.contains("unknown key"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_restore_pauses_the_watcher_until_the_next_apply() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &["--guard"]);
+    watching.told("as planned");
+    let restored = machine.nicpin(&["restore"]);
+    assert_eq!(restored.code, 0);
+    assert!(
+        words(&restored).contains("watcher nicpin watch is paused until the next nicpin apply"),
+        "{restored:?}"
+    );
+    watching.told("paused by nicpin restore until the next nicpin apply");
+    watching.logged("MESSAGE=paused by nicpin restore until the next nicpin apply");
+    let before = texts_and_times(&machine);
+    watching.signal(Signal::SIGUSR1);
+    // A run that was about to begin when the pause came.
+    let run = machine.nicpin(&["apply", "--if-present", "--json", "--watched"]);
+    assert!(
+        run.code == 0 && run.stdout.contains("\"paused\": true"),
+        "{run:?}"
+    );
+    assert!(words(&machine.nicpin(&["status"])).contains("; paused by nicpin restore"));
+    assert!(texts_and_times(&machine) == before);
+    let applied = machine.nicpin(&["apply"]);
+    assert!(
+        words(&applied).contains("watcher nicpin watch is no longer paused"),
+        "{}",
+        applied.stdout
+    );
+    watching.told("): nothing changed");
+    watching.disturb(IRQ);
+    watching.end();
+    // No watcher, no pause.
+    assert!(!machine.nicpin(&["restore"]).stdout.contains("watch"));
+    Watching::start(&machine, &[]).told("as planned");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+#[test]
+fn a_trial_is_not_corrected() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &["--guard"]);
+    watching.told("as planned");
+    let planned = affinity(&machine, IRQ);
+    let trial = machine.nicpin(&["apply", "--try", "3600", "--scope", "remote"]);
+    assert_eq!(trial.code, 0);
+    assert!(
+        words(&trial).contains("watcher nicpin watch writes nothing until the trial is confirmed"),
+        "{trial:?}"
+    );
+    watching.told("waits until apply --try is confirmed or has ended");
+    let tried = affinity(&machine, IRQ);
+    assert_ne!(tried, planned);
+    watching.signal(Signal::SIGUSR1);
+    assert_eq!(machine.nicpin(&["check", "--scope", "remote"]).code, 0);
+    // What is confirmed is not the policy of the watcher, which applies its own again.
+    assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+    while affinity(&machine, IRQ) != planned {
+        watching.told("READY=1");
+    }
+    watching.end();
+}
+
+#[test]
+fn runs_take_the_selectors_and_options_of_the_watcher() {
+    let machine = Copy::of("two-node");
+    let before = machine.read("/proc/irq/27/smp_affinity");
+    let options = ["--scope", "remote", "--no-avoid-cpu0", "--xps=off", "nic0"];
+    let watching = Watching::start(&machine, &options);
+    watching.told("1 interface, as planned");
+    assert_eq!(machine.nicpin(&[&["check"][..], &options].concat()).code, 0);
+    assert_eq!(machine.nicpin(&["check", "nic0"]).code, 2);
+    assert_eq!(machine.read("/proc/irq/27/smp_affinity"), before);
+    watching.end();
+    let watching = Watching::start(&machine, &["--", "nic9"]);
+    watching.told("0 interfaces, as planned");
+    watching.end();
+}
+
+/// Partitions of cgroup v2 that come, change and go; the policy file has the last word.
+#[test]
+fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
+    let machine = Copy::of("two-node");
+    let cgroups = "/sys/fs/cgroup";
+    // In one write, as the kernel changes them: an empty file would be a state of its own.
+    let make = |name: &str, partition: &str, cpus: &str| {
+        std::fs::create_dir_all(machine.path(name)).unwrap();
+        for (file, text) in [
+            ("cpuset.cpus.effective", cpus),
+            ("cpuset.cpus.partition", partition),
+        ] {
+            let path = machine.path(&format!("{name}/{file}"));
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .unwrap();
+            file.write_all(format!("{text:<40}\n").as_bytes()).unwrap();
+        }
+    };
+    let slice = &format!("{cgroups}/system.slice");
+    make(slice, "member", "0-7");
+    machine.write(&format!("{cgroups}/cgroup.subtree_control"), "cpu\n");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let affinities = || (affinity(&machine, IRQ), affinity(&machine, OTHER_IRQ));
+    let before = affinities();
+    assert_eq!(before, ("02".to_owned(), "04".to_owned()));
+
+    // A cgroup that exists becomes a partition, gets other CPUs, and is none any more.
+    make(slice, "root", "1");
+    watching.told("(exclusive CPUs 1");
+    assert_ne!(affinity(&machine, IRQ), "02");
+    assert_eq!(
+        (
+            machine.nicpin(&["check"]).code,
+            machine.nicpin(&["check", "--exclude", "1"]).code
+        ),
+        (0, 0)
+    );
+    assert!(words(&machine.nicpin(&["status"])).contains("exclusive CPUs 1"));
+    assert!(
+        machine
+            .nicpin(&["plan"])
+            .stdout
+            .contains("candidate CPUs: all of node 0")
+    );
+    make(slice, "isolated", "2");
+    watching.told("(exclusive CPUs 2");
+    assert_eq!(affinity(&machine, IRQ), "02");
+    assert_ne!(affinity(&machine, OTHER_IRQ), "04");
+    make(slice, "root invalid (no CPU)", "0-7");
+    watching.told("(exclusive CPUs none");
+    assert_eq!(affinities(), before);
+
+    // A new one, which then is removed.
+    make("/guest", "isolated", "1-2");
+    let guest = machine.path(&format!("{cgroups}/guest"));
+    std::fs::rename(machine.path("/guest"), &guest).unwrap();
+    watching.told("(exclusive CPUs 1-2");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_ne!(affinities(), before);
+    std::fs::rename(&guest, machine.path("/guest")).unwrap();
+    watching.told("(exclusive CPUs none");
+    assert_eq!(affinities(), before);
+
+    // One that gets a cpuset later, which makes its files without an event.
+    std::fs::create_dir(&guest).unwrap();
+    make(&format!("{cgroups}/guest"), "root", "2");
+    machine.write(&format!("{cgroups}/cgroup.subtree_control"), "cpu cpuset\n");
+    watching.told("(exclusive CPUs 2");
+    machine.remove(&format!("{cgroups}/guest"));
+    watching.told("(exclusive CPUs none");
+    watching.end();
+
+    // Plans that are asked for by a policy that says otherwise.
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = false\n");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    std::fs::rename(machine.path("/guest"), &guest).unwrap();
+    watching.told("(exclusive CPUs 1-2): nothing changed");
+    assert_eq!(affinities(), before);
+    watching.end();
+}
+
+#[test]
+fn irqbalance_that_starts_is_an_event() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    for _ in 0..2 {
+        // systemd makes the directory, and nobody can be asked yet.
+        std::fs::create_dir(machine.path("/run/irqbalance")).unwrap();
+        watching.signal(Signal::SIGUSR1);
+        watching.told("(SIGUSR1)");
+        machine.write("/run/irqbalance/irqbalance812.sock", "");
+        watching.told("(irqbalance started");
+        machine.remove("/run/irqbalance");
+    }
+    watching.end();
+}
+
+/// The file is complete at any moment; `tests/monitoring.sh` has a reader.
+#[test]
+fn metrics_are_written_after_each_run() {
+    let machine = Copy::of("two-node");
+    let file = machine.path("/metrics.prom");
+    let watching = Watching::start(&machine, &["--guard", "--metrics", file.to_str().unwrap()]);
+    let sample = |name: &str| {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let line = text
+            .lines()
+            .find(|line| line.split(' ').next() == Some(name));
+        line.and_then(|line| line.rsplit(' ').next())
+            .map(str::to_owned)
+    };
+    let waits = |name: &str, value: &str| {
+        while sample(name).as_deref() != Some(value) {
+            std::thread::yield_now();
+        }
+    };
+    waits("nicpin_as_planned", "1");
+    waits("nicpin_restores_total", "0");
+    for restores in ["1", "2", "3"] {
+        watching.disturb(IRQ);
+        waits("nicpin_restores_total", restores);
+    }
+    assert_eq!(
+        sample("nicpin_interface_contended_vectors{device=\"nic0\"}").unwrap(),
+        "1"
+    );
+    assert_eq!(
+        sample("nicpin_interface_contended_vectors{device=\"nic1\"}").unwrap(),
+        "0"
+    );
+    assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o644);
+    watching.end();
+}
+
+#[test]
+fn systemd_learns_that_it_is_alive() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start_with(&machine, &[], &[("WATCHDOG_USEC", "200000")]);
+    watching.told("as planned");
+    for _ in 0..3 {
+        watching.told("WATCHDOG=1");
+    }
+    watching.end();
+}
+
+/// Nobody else maps this program's file, and most of the watcher's memory would be its pages.
+#[test]
+fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let smaps = format!("/proc/{}/smaps", watching.process.id());
+    let code = || {
+        let text = std::fs::read_to_string(&smaps).unwrap();
+        let of_program = text.split_once(" r-xp ").unwrap().1;
+        assert!(
+            of_program.lines().next().unwrap().ends_with("nicpin"),
+            "{of_program}"
+        );
+        let resident = of_program
+            .lines()
+            .find_map(|line| line.strip_prefix("Rss:"))
+            .unwrap();
+        resident
+            .trim()
+            .trim_end_matches(" kB")
+            .parse::<u32>()
+            .unwrap()
+    };
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    while code() > 1024 {
+        assert!(std::time::Instant::now() < end, "{} kB", code());
+        std::thread::yield_now();
+    }
+    watching.end();
+}

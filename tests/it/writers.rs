@@ -1,0 +1,133 @@
+//! Other tools than irqbalance that write affinities: the plan's notes on them, on copies of a shipped machine.
+
+use crate::support::run::{Copy, good, nicpin, words};
+use crate::support::tree::put;
+
+#[test]
+fn other_tools_that_write_affinities_are_named() {
+    let conf = |profile: &str, text: &str| {
+        (
+            format!("/usr/lib/tuned/profiles/{profile}/tuned.conf"),
+            text.to_owned(),
+        )
+    };
+    let link = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let active = ("/etc/tuned/active_profile".to_owned(), "site".to_owned());
+    let pid = (
+        "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs".to_owned(),
+        "700\n".to_owned(),
+    );
+    let tuned = (
+        "/proc/700/stat".to_owned(),
+        format!("700 (tuned) S{}", " 1".repeat(49)),
+    );
+    let isolated = conf(
+        "cpu-partitioning",
+        "[main]\ninclude=site\n[scheduler]\nisolated_cores=${isolated_cores}\n",
+    );
+    for (files, code, expected) in [
+        (
+            vec![
+                pid.clone(),
+                tuned.clone(),
+                active.clone(),
+                conf("site", "[main]\ninclude = cpu-partitioning"),
+                isolated.clone(),
+            ],
+            "tuned-running",
+            "tuned runs with the profile site, where cpu-partitioning has isolated_cores",
+        ),
+        (
+            vec![
+                pid.clone(),
+                tuned.clone(),
+                active.clone(),
+                (
+                    "/etc/tuned/site/tuned.conf".to_owned(),
+                    "[irq]\naffinity=2".to_owned(),
+                ),
+            ],
+            "tuned-running",
+            "where site has the plugin irq",
+        ),
+        // Not running, and a profile that leaves interrupts alone.
+        (vec![active.clone(), conf("site", "[irq]")], "", ""),
+        (
+            vec![
+                pid.clone(),
+                tuned.clone(),
+                active.clone(),
+                conf("site", "[sysctl]\nvm.swappiness=1"),
+            ],
+            "",
+            "",
+        ),
+        (
+            vec![link(
+                "/etc/systemd/network/10-net.link",
+                "[Match]\nDriver=virtio_net\n[Link]\nIRQAffinityPolicy=spread",
+            )],
+            "link-irq-affinity",
+            "/etc/systemd/network/10-net.link has IRQAffinityPolicy=spread: systemd-udevd sets the affinity",
+        ),
+        (
+            vec![link(
+                "/usr/lib/systemd/network/99-default.link.d/irq.conf",
+                "[Link]\nIRQAffinityPolicy = single",
+            )],
+            "link-irq-affinity",
+            "99-default.link.d/irq.conf has IRQAffinityPolicy=single",
+        ),
+        (
+            vec![
+                link(
+                    "/etc/systemd/network/10-net.link",
+                    "[Link]\nIRQAffinityPolicy=",
+                ),
+                link(
+                    "/usr/lib/systemd/network/10-net.link",
+                    "[Link]\nIRQAffinityPolicy=spread",
+                ),
+            ],
+            "",
+            "",
+        ),
+        (
+            vec![link("/usr/bin/google_set_multiqueue", "#!/bin/bash")],
+            "cloud-script",
+            "/usr/bin/google_set_multiqueue is installed, and writes vectors and XPS of Google's interfaces",
+        ),
+        (
+            vec![link("/usr/sbin/ecs_mq_rps_rfs", "#!/bin/bash")],
+            "cloud-script",
+            "/usr/sbin/ecs_mq_rps_rfs is installed, and writes RPS, RFS and XPS of virtio interfaces",
+        ),
+    ] {
+        let machine = Copy::of("two-node");
+        for (path, text) in &files {
+            put(&machine.path("/"), path, text);
+        }
+        let text = good(&machine, &["plan"]);
+        assert!(text.contains(expected), "{files:?}: {text}");
+        let plan: serde_json::Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+        let known = ["tuned-running", "link-irq-affinity", "cloud-script"];
+        let codes = plan["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|note| note["code"].as_str().unwrap());
+        let codes: Vec<&str> = codes.filter(|code| known.contains(code)).collect();
+        assert_eq!(
+            codes,
+            if code.is_empty() { vec![] } else { vec![code] },
+            "{files:?}"
+        );
+        assert!(good(&machine, &["apply"]).contains(expected));
+        // The capture has this fact, and nothing else from these files.
+        let archive = machine.path("/machine.tar.gz");
+        good(&machine, &["capture", "-o", archive.to_str().unwrap()]);
+        let captured = nicpin(&["plan", "--root", archive.to_str().unwrap()]);
+        assert!(words(&captured).contains(expected), "{}", captured.stdout);
+    }
+}
