@@ -1,28 +1,42 @@
 //! The channels of an interface and their maximums (`struct ethtool_channels`, `include/uapi/linux/ethtool.h`).
 
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
 /// The limit of the numbers of channels and queues: drivers keep them in 16 bits.
 pub(crate) const MAX_QUEUES: u32 = 1 << 16;
 
+/// Reads the number of queues or channels, or that of one: at most what drivers keep.
+pub(crate) fn queue_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    u16::deserialize(deserializer).map(u32::from)
+}
+
 /// `struct ethtool_channels`: a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channels {
     /// Maximum number of receive-only channels.
+    #[serde(deserialize_with = "queue_number")]
     pub max_rx: u32,
     /// Maximum number of transmit-only channels.
+    #[serde(deserialize_with = "queue_number")]
     pub max_tx: u32,
     /// Maximum number of channels for other uses (link events, SR-IOV).
+    #[serde(deserialize_with = "queue_number")]
     pub max_other: u32,
     /// Maximum number of channels that receive and transmit.
+    #[serde(deserialize_with = "queue_number")]
     pub max_combined: u32,
     /// Receive channels now.
+    #[serde(deserialize_with = "queue_number")]
     pub rx: u32,
     /// Transmit channels now.
+    #[serde(deserialize_with = "queue_number")]
     pub tx: u32,
     /// Other channels now.
+    #[serde(deserialize_with = "queue_number")]
     pub other: u32,
     /// Combined channels now.
+    #[serde(deserialize_with = "queue_number")]
     pub combined: u32,
 }
 
@@ -53,13 +67,15 @@ impl Channels {
 
     /// The arguments of `ethtool -L` that change `now` to this: `combined 6 rx 0`.
     pub fn difference(&self, now: &Self) -> String {
-        let fields = FIELDS
-            .iter()
-            .zip(self.to_numbers().into_iter().zip(now.to_numbers()))
-            .skip(4);
-        let changed = fields.filter(|(_, (wanted, now))| wanted != now);
+        let fields = [
+            ("rx", self.rx, now.rx),
+            ("tx", self.tx, now.tx),
+            ("other", self.other, now.other),
+            ("combined", self.combined, now.combined),
+        ];
+        let changed = fields.iter().filter(|(_, wanted, now)| wanted != now);
         let words: Vec<String> = changed
-            .map(|(name, (wanted, _))| format!("{name} {wanted}"))
+            .map(|(name, wanted, _)| format!("{name} {wanted}"))
             .collect();
         words.join(" ")
     }
@@ -88,6 +104,7 @@ impl Channels {
         ]
     }
 
+    /// A driver that reports more than there can be is taken at the most.
     pub(crate) fn from_numbers(numbers: [u32; 8]) -> Self {
         let [
             max_rx,
@@ -98,7 +115,7 @@ impl Channels {
             tx,
             other,
             combined,
-        ] = numbers;
+        ] = numbers.map(|number| number.min(u16::MAX.into()));
         Self {
             max_rx,
             max_tx,
@@ -111,41 +128,18 @@ impl Channels {
         }
     }
 
-    /// The recorded form.
+    /// The form of a record and of a tree.
     #[doc(hidden)]
-    pub fn to_text(&self) -> String {
-        std::array::from_fn::<_, 8, _>(|at| format!("{} {}\n", FIELDS[at], self.to_numbers()[at]))
-            .concat()
+    pub fn to_text(self) -> String {
+        serde_json::to_string(&self).unwrap_or_default()
     }
 
-    /// Reads the recorded form.
+    /// Reads that form.
     #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut numbers = [0; 8];
-        for line in text.lines() {
-            let (name, value) = line.split_once(' ')?;
-            let at = FIELDS.iter().position(|field| *field == name)?;
-            numbers[at] = value
-                .trim()
-                .parse()
-                .ok()
-                .filter(|value| *value <= MAX_QUEUES)?;
-        }
-        Some(Self::from_numbers(numbers))
+        serde_json::from_str(text).ok()
     }
 }
-
-/// The names of the fields, in the order of the kernel's structure.
-const FIELDS: [&str; 8] = [
-    "max_rx",
-    "max_tx",
-    "max_other",
-    "max_combined",
-    "rx",
-    "tx",
-    "other",
-    "combined",
-];
 
 #[cfg(test)]
 mod tests {
@@ -162,9 +156,16 @@ mod tests {
         };
         assert_eq!(Channels::parse(&channels.to_text()), Some(channels));
         assert_eq!((channels.receiving(), channels.max_receiving()), (8, 63));
-        assert_eq!(Channels::parse("max_rx x\n"), None);
-        assert_eq!(Channels::parse("speed 3\n"), None);
-        assert_eq!(Channels::parse("max_combined 4294967295\n"), None);
+        let text = channels.to_text();
+        for (now, then) in [
+            ("63", "4294967295"),
+            ("63", "-1"),
+            ("63", "\"63\""),
+            ("max_rx", "speed"),
+        ] {
+            assert_eq!(Channels::parse(&text.replace(now, then)), None, "{then}");
+        }
+        assert_eq!(Channels::from_numbers([u32::MAX; 8]).max_rx, 65535);
         assert_eq!(
             Channels {
                 rx: 2,

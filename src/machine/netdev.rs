@@ -1,24 +1,16 @@
 //! Which queue has which IRQ, as the kernel reports it: the generic netlink family `netdev`
 //! (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8 and later).
 //!
-//! A queue has a NAPI instance and a NAPI instance has an IRQ. In a tree the answer is a text, a fact per line:
-//!
-//! ```text
-//! queue rx 0 napi 8193
-//! queue tx 0 napi 8193
-//! napi 8193 irq 45 pid 0
-//! ```
-//!
-//! `napi`, `irq` and `pid` (the thread of threaded NAPI) are absent where the kernel does not report them.
+//! A queue has a NAPI instance and a NAPI instance has an IRQ. Each is absent where the kernel does not report it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
-use crate::cpuset::shown;
-use crate::machine::channels::MAX_QUEUES;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::channels::queue_number;
 
 /// The kernel's answer about one interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Netdev {
     /// The queues, without transmit queues for XDP.
     pub queues: Vec<NetdevQueue>,
@@ -26,29 +18,34 @@ pub struct Netdev {
 }
 
 /// A queue and the NAPI instance that polls it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NetdevQueue {
     pub direction: Direction,
     /// N of `rx-N` or `tx-N`.
+    #[serde(deserialize_with = "queue_number")]
     pub id: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub napi: Option<u32>,
 }
 
 /// The direction of a queue's packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     Rx,
     Tx,
 }
 
 /// A NAPI instance: what polls queues after an interrupt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Napi {
     /// The kernel's number, which is valid within this answer only.
     pub id: u32,
     /// The IRQ, where the driver reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub irq: Option<u32>,
     /// The thread of threaded NAPI; `None` if it runs in softirq context.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
@@ -61,103 +58,18 @@ pub struct IrqQueues {
     pub tx: BTreeSet<u32>,
 }
 
-/// A line of a recorded answer that could not be parsed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "line {line}: `{text}` is not a netlink fact; expected `queue rx 0 napi 8193` or `napi 8193 irq 45 pid 0`"
-)]
-pub struct NetdevError {
-    /// The line number, from 1.
-    line: usize,
-    text: String,
-}
-
 impl Netdev {
-    /// Parses the recorded form.
-    #[doc(hidden)]
-    pub fn parse(text: &str) -> Result<Self, NetdevError> {
-        let mut answer = Self::default();
-        for (line, text) in (1..).zip(text.lines()) {
-            answer.add(text).ok_or_else(|| NetdevError {
-                line,
-                text: shown(text),
-            })?;
-        }
-        Ok(answer.in_order())
-    }
-
-    /// Sorts the answer as in the recorded form; the kernel lists the newest NAPI first.
+    /// In order, each fact once: the kernel lists the newest NAPI first. IRQ 0 and process 0 mean none.
     pub(crate) fn in_order(mut self) -> Self {
+        for napi in &mut self.napis {
+            napi.irq = napi.irq.filter(|&irq| irq != 0);
+            napi.pid = napi.pid.filter(|&pid| pid != 0);
+        }
         self.queues.sort_unstable();
         self.queues.dedup();
         self.napis.sort_unstable();
         self.napis.dedup();
         self
-    }
-
-    fn add(&mut self, line: &str) -> Option<()> {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let number = |text: &str| text.parse::<u32>().ok();
-        let queue = |text: &str| number(text).filter(|id| *id < MAX_QUEUES);
-        match words[..] {
-            ["queue", direction, id, ref rest @ ..] => {
-                let direction = match direction {
-                    "rx" => Direction::Rx,
-                    "tx" => Direction::Tx,
-                    _ => return None,
-                };
-                let napi = match rest {
-                    [] => None,
-                    ["napi", napi] => Some(number(napi)?),
-                    _ => return None,
-                };
-                self.queues.push(NetdevQueue {
-                    direction,
-                    id: queue(id)?,
-                    napi,
-                });
-            }
-            ["napi", id, ref rest @ ..] => {
-                let (irq, pid) = match rest {
-                    [] => (None, None),
-                    ["irq", irq] => (Some(number(irq)?), None),
-                    ["pid", pid] => (None, Some(number(pid)?)),
-                    ["irq", irq, "pid", pid] => (Some(number(irq)?), Some(number(pid)?)),
-                    _ => return None,
-                };
-                self.napis.push(Napi::new(number(id)?, irq, pid));
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
-    /// The recorded form.
-    #[doc(hidden)]
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        let field = |text: &mut String, name: &str, value: Option<u32>| {
-            if let Some(value) = value {
-                let _ = write!(text, " {name} {value}");
-            }
-        };
-        for queue in &self.queues {
-            let direction = if queue.direction == Direction::Rx {
-                "rx"
-            } else {
-                "tx"
-            };
-            let _ = write!(text, "queue {direction} {}", queue.id);
-            field(&mut text, "napi", queue.napi);
-            text.push('\n');
-        }
-        for napi in &self.napis {
-            let _ = write!(text, "napi {}", napi.id);
-            field(&mut text, "irq", napi.irq);
-            field(&mut text, "pid", napi.pid);
-            text.push('\n');
-        }
-        text
     }
 
     /// The queues of each IRQ that serves any.
@@ -199,73 +111,50 @@ impl Netdev {
     }
 }
 
-impl Napi {
-    /// Process 0 means no thread. IRQ 0 means none.
-    pub(crate) fn new(id: u32, irq: Option<u32>, pid: Option<u32>) -> Self {
-        Self {
-            id,
-            irq: irq.filter(|&irq| irq != 0),
-            pid: pid.filter(|&pid| pid != 0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    const TEXT: &str = "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0 napi 8193\nqueue tx 1\n\
-                        napi 8193 irq 45\nnapi 8194 irq 46 pid 612\nnapi 8195\n";
+    const TEXT: &str = r#"{"queues":[
+        {"direction":"tx","id":1},
+        {"direction":"tx","id":0,"napi":8193},
+        {"direction":"rx","id":1,"napi":8194},
+        {"direction":"rx","id":0,"napi":8193}],
+        "napis":[{"id":8195,"irq":0},{"id":8194,"irq":46,"pid":612},{"id":8193,"irq":45,"pid":0},{"id":8195}]}"#;
 
+    fn answer(text: &str) -> Netdev {
+        serde_json::from_str::<Netdev>(text).unwrap().in_order()
+    }
+
+    /// A capture did not read back: Linux 6.12 lists NAPIs from the newest to the oldest.
     #[test]
-    fn the_recorded_form_is_read_back() {
-        let answer = Netdev::parse(TEXT).unwrap();
-        assert_eq!(answer.to_text(), TEXT);
+    fn an_answer_in_any_order_is_the_same_answer() {
+        let answer = answer(TEXT);
+        let napi = |id, irq, pid| Napi { id, irq, pid };
         assert_eq!(
-            answer.napis[1],
-            Napi {
-                id: 8194,
-                irq: Some(46),
-                pid: Some(612)
-            }
+            answer.napis,
+            [
+                napi(8193, Some(45), None),
+                napi(8194, Some(46), Some(612)),
+                napi(8195, None, None)
+            ]
         );
-        assert_eq!(
-            Netdev::parse("napi 8193 irq 45 pid 0\n").unwrap().napis,
-            [Napi {
-                id: 8193,
-                irq: Some(45),
-                pid: None
-            }]
-        );
-        assert_eq!(Netdev::parse("").unwrap(), Netdev::default());
+        let text = serde_json::to_string(&answer).unwrap();
+        assert!(text.ends_with(r#"{"id":8195}]}"#), "{text}");
+        assert_eq!(self::answer(&text), answer);
     }
 
     #[test]
     fn queues_meet_their_irq_by_way_of_the_napi() {
-        let found = Netdev::parse(TEXT).unwrap().by_irq();
-        let set = |ids: &[u32]| ids.iter().copied().collect::<BTreeSet<_>>();
+        let answer = answer(TEXT);
+        let queues = |rx: &[u32], tx: &[u32]| IrqQueues {
+            rx: rx.iter().copied().collect(),
+            tx: tx.iter().copied().collect(),
+        };
         assert_eq!(
-            found,
-            BTreeMap::from([
-                (
-                    45,
-                    IrqQueues {
-                        rx: set(&[0]),
-                        tx: set(&[0])
-                    }
-                ),
-                (
-                    46,
-                    IrqQueues {
-                        rx: set(&[1]),
-                        tx: set(&[])
-                    }
-                )
-            ])
+            answer.by_irq(),
+            BTreeMap::from([(45, queues(&[0], &[0])), (46, queues(&[1], &[]))])
         );
-        let answer = Netdev::parse(TEXT).unwrap();
         assert_eq!(answer.irq_of(Direction::Rx, 1), Some(46));
         assert_eq!(
             (
@@ -274,53 +163,29 @@ mod tests {
             ),
             (None, None)
         );
+        // Receive and transmit on NAPI instances of their own meet on the IRQ.
+        let both = self::answer(
+            r#"{"queues":[{"direction":"rx","id":0,"napi":1},{"direction":"tx","id":0,"napi":2}],
+                "napis":[{"id":1,"irq":98},{"id":2,"irq":98}]}"#,
+        );
+        assert_eq!(both.by_irq(), BTreeMap::from([(98, queues(&[0], &[0]))]));
     }
 
     #[test]
-    fn what_is_no_fact_is_named_with_its_line() {
-        for bad in [
-            "queue",
-            "queue rx",
-            "queue xx 0",
-            "queue rx x",
-            "queue rx 0 napi",
-            "queue rx 0 irq 5",
-            "queue rx 0 napi 1 more",
-            "napi",
-            "napi -1",
-            "napi 1 irq",
-            "napi 1 irq 4294967296",
-            "napi 1 pid 2 irq 3",
-            "port 1",
-            "",
+    fn what_is_no_answer_is_refused() {
+        for (now, then) in [
+            ("\"rx\",\"id\":0", "\"up\",\"id\":0"),
+            ("\"id\":0,", "\"id\":65536,"),
+            ("\"id\":0,", "\"id\":-1,"),
+            ("\"id\":0,", ""),
+            ("\"irq\":46", "\"irq\":4294967296"),
+            ("\"irq\":46", "\"irq\":\"none\""),
         ] {
-            let error = Netdev::parse(&format!("queue rx 0\n{bad}\n")).unwrap_err();
-            assert_eq!((error.line, error.text.as_str()), (2, bad));
+            let bad = TEXT.replace(now, then);
             assert!(
-                error
-                    .to_string()
-                    .starts_with(&format!("line 2: `{bad}` is not a netlink fact")),
-                "{error}"
+                bad != TEXT && serde_json::from_str::<Netdev>(&bad).is_err(),
+                "{bad}"
             );
-        }
-    }
-
-    /// A capture did not read back: Linux 6.12 lists NAPIs from the newest to the oldest.
-    #[test]
-    fn an_answer_in_any_order_is_the_same_answer() {
-        let mut lines: Vec<&str> = TEXT.lines().collect();
-        lines.reverse();
-        let answer = Netdev::parse(&(lines.join("\n") + "\nqueue tx 1\n")).unwrap();
-        assert_eq!(answer, Netdev::parse(TEXT).unwrap());
-        assert_eq!(answer.to_text(), TEXT);
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_is_too_odd(text in "[a-z0-9 \n\t-]{0,80}|\\PC{0,60}") {
-            if let Ok(answer) = Netdev::parse(&text) {
-                prop_assert_eq!(Netdev::parse(&answer.to_text()).unwrap(), answer);
-            }
         }
     }
 }

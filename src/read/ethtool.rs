@@ -1,21 +1,43 @@
 //! What ethtool reports of an interface: its channels and their maximums, its RSS indirection table, and its driver.
 //!
-//! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`). In a tree from
-//! `/nicpin/ethtool/INTERFACE`: `channels` has a name and a number per line, and is empty if the driver has no channels;
-//! `driver` has lines such as `version 6.12.0` and `firmware 16.35.2000`; `rss` has the RSS indirection table (the form
-//! is that of [`Rss`]), and is empty if there is none; `features` has the line `rx-ntuple-filter on`, `off` or `off fixed`.
+//! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`), in a tree from the answers that are
+//! recorded below `/nicpin/ethtool/INTERFACE`. None of the questions needs a privilege.
 //!
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
 //! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
 
 use std::io;
 
-use crate::machine::paths::{ETHTOOL, features_file, on_or_off, rss_file};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::paths::{ETHTOOL, features_file, rss_file};
 use crate::machine::{Channels, Rss};
 use crate::read::device::device_path;
-use crate::read::files::name_of;
+use crate::read::files::{name_in, name_of};
 use crate::root::sys::ethtool as ioctls;
 use crate::root::{FileError, Root};
+
+/// The recorded form of an RSS indirection table.
+#[derive(Serialize, Deserialize)]
+struct RecordedRss {
+    /// `ETH_RSS_HASH_*`; 0 where the driver does not report it.
+    function: u8,
+    /// As a setting has it.
+    table: String,
+}
+
+/// Versions as ethtool reports them.
+#[derive(Serialize, Deserialize)]
+struct Driver {
+    version: String,
+    firmware: String,
+}
+
+/// Features of an interface: whether they are on, `None` where they cannot be turned on and off.
+#[derive(Serialize, Deserialize)]
+struct Features {
+    ntuple: Option<bool>,
+}
 
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
@@ -52,61 +74,29 @@ pub(crate) fn versions(
     root: &Root,
     interface: &str,
 ) -> Result<(Option<String>, Option<String>), FileError> {
-    let path = format!("{ETHTOOL}/{interface}/driver");
-    let text = if root.is_real() {
-        let [version, firmware, _] = ioctls::get_driver(interface).unwrap_or_default();
-        let text = format!(
-            "version {}\nfirmware {}\n",
-            one_line(&version),
-            one_line(&firmware)
-        );
-        root.remember(&path, || text.clone());
-        text
-    } else {
-        root.read_opt(&path)?.unwrap_or_default()
+    let driver = root.answer(&format!("{ETHTOOL}/{interface}/driver"), || {
+        let [version, firmware, _] = ioctls::get_driver(interface).ok()?;
+        Some(Driver { version, firmware })
+    })?;
+    let shown = |text: &str| {
+        let text = name_in(text);
+        (!text.is_empty() && text != "N/A").then(|| text.replace(char::is_control, " "))
     };
-    let field = |name: &str| {
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?
-            .trim();
-        (!value.is_empty() && value != "N/A").then(|| value.to_owned())
-    };
-    Ok((field("version"), field("firmware")))
+    Ok(driver.map_or((None, None), |driver| {
+        (shown(&driver.version), shown(&driver.firmware))
+    }))
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), " ")
-}
-
-/// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer. Needs no
-/// privilege.
+/// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer.
 pub(crate) fn channels(
     root: &Root,
     interface: &str,
 ) -> Result<(Option<Channels>, bool), FileError> {
-    let path = format!("{ETHTOOL}/{interface}/channels");
-    if root.is_real() {
-        let channels = ioctls::get_channels(interface)
-            .ok()
-            .map(Channels::from_numbers);
-        root.remember(&path, || {
-            channels
-                .map(|channels| channels.to_text())
-                .unwrap_or_default()
-        });
-        return Ok((channels, true));
-    }
-    let Some(text) = root.read_opt(&path)? else {
-        return Ok((None, false));
-    };
-    let channels = Channels::parse(&text).ok_or_else(|| {
-        root.content_error(
-            &path,
-            "not a list of channels; expected lines such as `max_combined 8`",
-        )
+    let answer = root.answer(&channels_file(interface), || {
+        let numbers = ioctls::get_channels(interface).ok();
+        Some(numbers.map(Channels::from_numbers))
     })?;
-    Ok((Some(channels).filter(|_| !text.trim().is_empty()), true))
+    Ok((answer.flatten(), answer.is_some()))
 }
 
 /// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers. In a
@@ -116,34 +106,35 @@ pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) ->
         require_same(root, interface)?;
         return Ok(ioctls::set_channels(interface, channels.to_numbers())?);
     }
-    root.write(
-        &format!("{ETHTOOL}/{interface}/channels"),
-        &channels.to_text(),
-    )
+    root.write_answer(&channels_file(interface), channels)
 }
 
-/// The RSS indirection table of an interface. Needs no privilege.
+fn channels_file(interface: &str) -> String {
+    format!("{ETHTOOL}/{interface}/channels")
+}
+
+/// The RSS indirection table of an interface.
 pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError> {
     let path = rss_file(interface);
-    if root.is_real() {
-        let answer = ioctls::get_rss(interface).ok();
-        let rss = answer.map(|(table, queues, function)| Rss {
+    let answer = root.answer(&path, || {
+        let (table, queues, function) = ioctls::get_rss(interface).ok()?;
+        let rss = Rss {
             table,
             queues,
             function,
-        });
-        root.remember(&path, || rss.as_ref().map(Rss::to_text).unwrap_or_default());
-        return Ok(rss);
-    }
-    let text = root.read_opt(&path)?.filter(|text| !text.trim().is_empty());
-    let parse = |text: String| {
-        Rss::parse(&text).ok_or_else(|| {
-            let expected =
-                "not an RSS table; expected lines `queues 4`, `entries 128` and `table 0 1 2 3`";
+        };
+        let table = rss.to_setting();
+        Rss::parse(&table)?;
+        Some(RecordedRss { function, table })
+    })?;
+    let parse = |RecordedRss { function, table }| {
+        let rss = Rss::parse(&table).map(|rss| Rss { function, ..rss });
+        rss.ok_or_else(|| {
+            let expected = "not an RSS table; expected `queues 4, entries 128, table 0 1 2 3`";
             root.content_error(&path, expected)
         })
     };
-    text.map(parse).transpose()
+    answer.map(parse).transpose()
 }
 
 /// Sets the RSS indirection table of an interface; one that is the kernel's default becomes that again, which follows
@@ -158,45 +149,25 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
         };
         return Ok(ioctls::set_rss(interface, table)?);
     }
-    let path = rss_file(interface);
     let now = self::rss(root, interface).map_err(io::Error::other)?;
-    let function = now.map_or(0, |now| now.function);
-    root.write(
-        &path,
-        &Rss {
-            function,
-            ..rss.clone()
-        }
-        .to_text(),
-    )
+    let changed = RecordedRss {
+        function: now.map_or(0, |now| now.function),
+        table: rss.to_setting(),
+    };
+    root.write_answer(&rss_file(interface), &changed)
 }
 
 /// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
 const NTUPLE: &str = "rx-ntuple-filter";
 
-/// Whether ntuple filters are on; `None` where they cannot be turned on and off. Needs no privilege.
+/// Whether ntuple filters are on; `None` where they cannot be turned on and off.
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileError> {
-    let path = features_file(interface);
-    let text = if root.is_real() {
-        let answer = ioctls::get_feature(interface, NTUPLE);
-        let text = answer.ok().map(|(on, changeable)| {
-            format!(
-                "{NTUPLE} {}{}\n",
-                on_or_off(on),
-                if changeable { "" } else { " fixed" }
-            )
-        });
-        let text = text.unwrap_or_default();
-        root.remember(&path, || text.clone());
-        text
-    } else {
-        root.read_opt(&path)?.unwrap_or_default()
-    };
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(NTUPLE))
-        .map(str::trim);
-    Ok(value.and_then(|value| [false, true].into_iter().find(|&on| on_or_off(on) == value)))
+    let answer = root.answer(&features_file(interface), || {
+        let (on, changeable) = ioctls::get_feature(interface, NTUPLE).ok()?;
+        let ntuple = changeable.then_some(on);
+        Some(Features { ntuple })
+    })?;
+    Ok(answer.and_then(|features| features.ntuple))
 }
 
 /// Turns ntuple filters on or off. Needs `CAP_NET_ADMIN`.
@@ -205,10 +176,8 @@ pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<(
         require_same(root, interface)?;
         return Ok(ioctls::set_feature(interface, NTUPLE, on)?);
     }
-    root.write(
-        &features_file(interface),
-        &format!("{NTUPLE} {}\n", on_or_off(on)),
-    )
+    let ntuple = Some(on);
+    root.write_answer(&features_file(interface), &Features { ntuple })
 }
 
 /// Refuses to change an interface of another network namespace than that of `/sys`.

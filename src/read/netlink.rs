@@ -12,6 +12,7 @@ pub use wire::Client;
 pub use wire::messages;
 
 use crate::machine::netdev::Netdev;
+use crate::read::files::read_number;
 use crate::root::{FileError, Root};
 
 /// Where a tree keeps answers of netlink.
@@ -42,28 +43,17 @@ impl Netlink {
         interface: &str,
         threaded: bool,
     ) -> Result<Option<Netdev>, FileError> {
-        let path = format!("{RECORDED}/{interface}");
-        if root.is_real() {
-            let index = root.read_opt(&format!("/sys/class/net/{interface}/ifindex"))?;
-            let (Some(client), Some(index)) = (
-                &mut self.client,
-                index.and_then(|text| text.trim().parse().ok()),
-            ) else {
-                return Ok(None);
-            };
-            let answer = client.ask(index, threaded).in_order();
-            if answer.is_empty() {
-                return Ok(None);
-            }
-            root.remember(&path, || answer.to_text());
-            return Ok(Some(answer));
-        }
-        let Some(text) = root.read_opt(&path)? else {
-            return Ok(None);
+        let index = match &self.client {
+            Some(_) => read_number(root, &format!("/sys/class/net/{interface}/ifindex"))?,
+            None => None,
         };
-        match Netdev::parse(&text) {
-            Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
-            Err(error) => Err(root.content_error(&path, error.to_string())),
-        }
+        let ask = || {
+            let answer = self.client.as_mut()?.ask(index?, threaded);
+            Some(answer).filter(|answer| !answer.is_empty())
+        };
+        let answer = root.answer(&format!("{RECORDED}/{interface}"), ask)?;
+        Ok(answer
+            .map(Netdev::in_order)
+            .filter(|answer| !answer.is_empty()))
     }
 }

@@ -155,12 +155,14 @@ fn words(placed: VectorUse) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::netdev::Netdev;
     use crate::read::names::classify;
     use crate::read::numbering;
 
+    /// An IRQ and its receive and transmit queues by netlink.
+    type Reported = (u32, &'static [u32], &'static [u32]);
+
     /// The vectors, then the contradictions, for names on consecutive IRQs from 98 and netlink's answer.
-    fn settled(driver: &str, names: &[&str], reported: &str) -> Vec<String> {
+    fn settled(driver: &str, names: &[&str], reported: &[Reported]) -> Vec<String> {
         let found: Vec<NamedVector> = (98..)
             .zip(names)
             .filter_map(|(irq, name)| {
@@ -168,7 +170,11 @@ mod tests {
             })
             .collect();
         let placed = numbering::place(&found, true);
-        let reported = Netdev::parse(reported).unwrap().by_irq();
+        let queues = |&(irq, rx, tx): &Reported| {
+            let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
+            (irq, IrqQueues { rx, tx })
+        };
+        let reported = reported.iter().map(queues).collect();
         let action = |irq: u32| {
             names
                 .get((irq as usize).checked_sub(98)?)
@@ -193,8 +199,7 @@ mod tests {
 
     #[test]
     fn netlink_and_names_that_agree() {
-        let reported = "queue rx 0 napi 1\nqueue rx 1 napi 2\nqueue tx 0 napi 1\nqueue tx 1 napi 2\n\
-                    napi 1 irq 99\nnapi 2 irq 98\n";
+        let reported: &[Reported] = &[(99, &[0], &[0]), (98, &[1], &[1])];
         assert_eq!(
             settled("ixgbe", &["e0-TxRx-1", "e0-TxRx-0"], reported),
             ["98 combined 1 Netlink", "99 combined 0 Netlink"]
@@ -203,8 +208,7 @@ mod tests {
 
     #[test]
     fn several_queues_on_one_napi_are_known_by_the_lowest() {
-        let reported = "queue rx 0 napi 1\nqueue rx 2 napi 1\nqueue tx 0 napi 1\nqueue tx 4 napi 1\n\
-                    queue rx 1 napi 2\nqueue tx 5 napi 3\nnapi 1 irq 98\nnapi 2 irq 99\nnapi 3 irq 97\n";
+        let reported: &[Reported] = &[(98, &[0, 2], &[0, 4]), (99, &[1], &[]), (97, &[], &[5])];
         assert_eq!(
             settled("new", &["?", "?"], reported),
             ["98 combined 0 Netlink", "99 rx 1 Netlink"]
@@ -212,14 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn receive_and_transmit_on_napis_of_their_own_meet_on_the_irq() {
-        let reported = "queue rx 0 napi 1\nqueue tx 0 napi 2\nnapi 1 irq 98\nnapi 2 irq 98\n";
-        assert_eq!(settled("new", &["?"], reported), ["98 combined 0 Netlink"]);
-    }
-
-    #[test]
     fn netlink_wins_and_both_answers_are_kept() {
-        let reported = "queue rx 1 napi 1\nqueue tx 1 napi 1\nnapi 1 irq 98\n";
+        let reported: &[Reported] = &[(98, &[1], &[1])];
         assert_eq!(
             settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], reported),
             [
@@ -233,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_vector_that_netlink_leaves_out_stays_what_its_name_tells() {
-        let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 98\n";
+        let reported: &[Reported] = &[(98, &[0], &[0])];
         assert_eq!(
             settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], reported),
             [
@@ -280,7 +278,7 @@ mod tests {
             settled(
                 "bnxt_en",
                 &["eno12399np0-TxRx-", "eno12399np0-TxRx-"],
-                &reported.replace("98", "99")
+                &[(99, &[0], &[0])]
             ),
             [
                 "99 combined 0 Netlink",
@@ -293,16 +291,11 @@ mod tests {
     #[test]
     fn names_fill_in_what_netlink_leaves_out() {
         // No IRQ, as from virtio_net; one direction only; vectors beyond the queues.
-        let virtio = "queue rx 0 napi 1\nqueue tx 0\nnapi 1\n";
         assert_eq!(
-            settled(
-                "virtio_net",
-                &["virtio2-input.0", "virtio2-output.0"],
-                virtio
-            ),
+            settled("virtio_net", &["virtio2-input.0", "virtio2-output.0"], &[]),
             ["98 rx 0 Name", "99 tx 0 Name"]
         );
-        let one_way = "queue rx 0 napi 1\nnapi 1 irq 98\n";
+        let one_way: &[Reported] = &[(98, &[0], &[])];
         assert_eq!(
             settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1", "e0"], one_way),
             [
@@ -315,7 +308,7 @@ mod tests {
 
     #[test]
     fn netlink_knows_vectors_whose_names_say_nothing() {
-        let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 99\n";
+        let reported: &[Reported] = &[(99, &[0], &[0])];
         assert_eq!(
             settled("atlantic", &["e0", "e0", "e0"], reported),
             ["99 combined 0 Netlink", "98 ?", "100 ?"]

@@ -4,28 +4,35 @@
 //!
 //! Since Linux 6.8 netlink reports the thread of a NAPI instance and, with some drivers, its IRQ and queues. Without
 //! these, threads are found by their names, `napi/INTERFACE-ID`, among the children of `kthreadd`: their number does not
-//! grow with that of processes. A tree has a directory `/nicpin/threads/INTERFACE/PID` for each, with its `affinity`, a
-//! CPU mask, and the number of its `napi` instance, or 0.
+//! grow with that of processes. A tree has them in `/nicpin/threads/INTERFACE`.
 
 use std::io;
 
 use nix::errno::Errno;
 use procfs::FromRead as _;
 use procfs::process::{Stat, StatFlags};
+use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
 use crate::machine::paths::thread_of;
 use crate::machine::sample::ThreadCounts;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
-use crate::read::files::read_number;
 use crate::root::sys;
 use crate::root::{FileError, Root};
 
-/// Where a tree keeps threads.
-const RECORDED: &str = "/nicpin/threads";
 /// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
 const KERNEL_THREADS: &str = "/proc/2/task/2/children";
+
+/// A thread as it is found.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    pid: u32,
+    /// The number of its NAPI instance, or 0.
+    napi: u32,
+    /// A CPU mask.
+    affinity: String,
+}
 
 /// Adds the threads of interfaces whose NAPI is threaded.
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), FileError> {
@@ -40,7 +47,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), File
         if !interface.polling.threaded && reported.is_empty() {
             continue;
         }
-        let mut threads = if root.is_real() {
+        let found = root.answer(&recorded_file(&interface.name), || {
             let mut found = reported;
             if !wakes_all(interface, &found) {
                 let named = named.get_or_insert_with(|| all_named(root));
@@ -50,13 +57,30 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), File
                     }
                 }
             }
-            found
-                .into_iter()
-                .filter_map(|(pid, napi)| look(root, &interface.name, pid, napi))
-                .collect()
-        } else {
-            recorded(root, &interface.name)?
+            // A thread may have ended, or be hidden from this user.
+            let look = |(pid, napi)| {
+                let affinity = live_affinity(root, pid)?;
+                Some(Found {
+                    pid,
+                    napi,
+                    affinity,
+                })
+            };
+            Some(found.into_iter().filter_map(look).collect::<Vec<_>>())
+        })?;
+        let thread = |found: Found| {
+            let affinity = MaskFile::parse(&found.affinity).map_err(|error| {
+                root.content_error(&recorded_file(&interface.name), error.to_string())
+            })?;
+            Ok(NapiThread {
+                pid: found.pid,
+                napi: Some(found.napi).filter(|&id| id != 0),
+                woken_by: None,
+                affinity,
+            })
         };
+        let threads: Result<Vec<_>, FileError> = found.into_iter().flatten().map(thread).collect();
+        let mut threads = threads?;
         threads.sort_by_key(|thread| (thread.napi.is_none(), thread.napi, thread.pid));
         link(interface, &mut threads);
         interface.threads = threads;
@@ -134,21 +158,6 @@ fn is_napi_thread(stat: &Stat) -> bool {
     is_kernel_thread(stat) && stat.comm.starts_with("napi/")
 }
 
-/// A thread of the live machine; `None` if it has ended, or is hidden from this user.
-fn look(root: &Root, interface: &str, pid: u32, napi: u32) -> Option<NapiThread> {
-    let affinity = live_affinity(root, pid)?;
-    let affinity = MaskFile::parse(&affinity).ok()?;
-    let path = format!("{RECORDED}/{interface}/{pid}");
-    root.remember(&format!("{path}/affinity"), || affinity.text.to_string());
-    root.remember(&format!("{path}/napi"), || napi.to_string());
-    Some(NapiThread {
-        pid,
-        napi: Some(napi).filter(|&id| id != 0),
-        woken_by: None,
-        affinity,
-    })
-}
-
 /// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not
 /// restore.
 fn live_affinity(root: &Root, pid: u32) -> Option<String> {
@@ -162,29 +171,6 @@ fn live_affinity(root: &Root, pid: u32) -> Option<String> {
     stat(root, pid)
         .is_some_and(|stat| is_napi_thread(&stat))
         .then(|| mask.trim().to_owned())
-}
-
-fn recorded(root: &Root, interface: &str) -> Result<Vec<NapiThread>, FileError> {
-    let mut threads = Vec::new();
-    let directory = format!("{RECORDED}/{interface}");
-    for name in root.list(&directory)?.unwrap_or_default() {
-        let Ok(pid) = name.parse() else { continue };
-        let path = format!("{directory}/{name}/affinity");
-        let parse = |text: &str| {
-            MaskFile::parse(text).map_err(|error| root.content_error(&path, error.to_string()))
-        };
-        let Some(affinity) = root.parse_opt(&path, parse)? else {
-            continue;
-        };
-        let napi = read_number(root, &format!("{directory}/{name}/napi"))?;
-        threads.push(NapiThread {
-            pid,
-            napi: napi.filter(|&id| id != 0),
-            woken_by: None,
-            affinity,
-        });
-    }
-    Ok(threads)
 }
 
 /// Determines the vector that wakes each thread: as netlink reports it, or by order. Drivers add a NAPI instance for
@@ -254,10 +240,17 @@ pub(crate) fn affinity(
     interface: &str,
     directory: &str,
 ) -> Result<Option<String>, FileError> {
+    let Some(pid) = thread_of(directory) else {
+        return Ok(None);
+    };
     if root.is_real() {
-        return Ok(thread_of(directory).and_then(|pid| live_affinity(root, pid)));
+        return Ok(live_affinity(root, pid));
     }
-    root.read_opt(&recorded_file(interface, directory))
+    let recorded = recorded(root, interface)?.into_iter();
+    Ok(recorded
+        .filter(|thread| thread.pid == pid)
+        .map(|thread| thread.affinity)
+        .next())
 }
 
 /// Sets the CPUs of a thread by its directory (`sched_setaffinity(2)`). In a tree the recorded mask changes.
@@ -267,22 +260,29 @@ pub(crate) fn set_affinity(
     directory: &str,
     mask: &str,
 ) -> io::Result<()> {
+    let pid = thread_of(directory).ok_or(Errno::ESRCH)?;
     if !root.is_real() {
-        return root.write(&recorded_file(interface, directory), mask);
+        let mut threads = recorded(root, interface).map_err(io::Error::other)?;
+        let thread = threads.iter_mut().find(|thread| thread.pid == pid);
+        mask.clone_into(&mut thread.ok_or(Errno::ENOENT)?.affinity);
+        return root.write_answer(&recorded_file(interface), &threads);
     }
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;
     // Its id may be that of another process by now.
-    let pid = thread_of(directory)
-        .filter(|&pid| stat(root, pid).is_some_and(|stat| is_napi_thread(&stat)))
-        .ok_or(Errno::ESRCH)?;
+    if !stat(root, pid).is_some_and(|stat| is_napi_thread(&stat)) {
+        return Err(Errno::ESRCH.into());
+    }
     sys::set_affinity_of(pid, &cpus)
 }
 
-fn recorded_file(interface: &str, directory: &str) -> String {
-    format!(
-        "{RECORDED}/{interface}/{}/affinity",
-        directory.rsplit('/').next().unwrap_or_default()
-    )
+/// The threads of a tree.
+fn recorded(root: &Root, interface: &str) -> Result<Vec<Found>, FileError> {
+    let threads = root.answer(&recorded_file(interface), || None)?;
+    Ok(threads.unwrap_or_default())
+}
+
+fn recorded_file(interface: &str) -> String {
+    format!("/nicpin/threads/{interface}")
 }
 
 #[cfg(test)]

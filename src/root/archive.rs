@@ -10,7 +10,7 @@ use tar::{EntryType, Header};
 use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
 
 /// The first line of that file.
-pub const SCHEMA: &str = "nicpin.capture/1";
+pub const SCHEMA: &str = "nicpin.capture/2";
 /// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a fifth of it.
 const LIMIT: u64 = 128 << 20;
 /// The maximum size of a file that is not UTF-8, in bytes: its text may be three times as large.

@@ -11,6 +11,8 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, Mode, SFlag};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub(super) use crate::root::error::FileError;
 use crate::root::error::{io_error, is_absent};
@@ -135,6 +137,32 @@ impl Root {
     #[doc(hidden)]
     pub fn recorded(&self) -> Recorded {
         self.record.recorded()
+    }
+
+    /// An answer of the live kernel; in a tree, the one that was recorded at this path. `None` if there is none.
+    pub(crate) fn answer<T: Serialize + DeserializeOwned>(
+        &self,
+        path: &str,
+        ask: impl FnOnce() -> Option<T>,
+    ) -> Result<Option<T>, FileError> {
+        if self.is_real() {
+            let answer = ask();
+            if let Some(answer) = &answer {
+                self.remember(path, || to_json(answer));
+            }
+            return Ok(answer);
+        }
+        self.parse_opt(path, |text| {
+            serde_json::from_str(text).map_err(|error| {
+                let fix = "fix: capture the machine again with this version of nicpin";
+                self.content_error(path, format!("not a recorded answer: {error}; {fix}"))
+            })
+        })
+    }
+
+    /// Changes an answer that was recorded at a path.
+    pub(crate) fn write_answer(&self, path: &str, answer: &impl Serialize) -> io::Result<()> {
+        self.write(path, &to_json(answer))
     }
 
     /// Records an answer of the live kernel under the path where a tree keeps it.
@@ -431,6 +459,11 @@ impl Root {
             Backing::Capture(_) => Err(Errno::EROFS),
         }
     }
+}
+
+fn to_json(answer: &impl Serialize) -> String {
+    // Nothing that is recorded has a map with other keys than texts, which is all that could fail.
+    serde_json::to_string(answer).unwrap_or_default() + "\n"
 }
 
 fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {

@@ -31,6 +31,9 @@ pub(crate) const SMALL_MACHINE: &str = "\
 /sys/devices/pci0000:40/0000:41:00.0/max_link_speed=8.0 GT/s PCIe\\n
 /sys/devices/pci0000:40/0000:41:00.0/max_link_width=4\\n
 /sys/devices/pci0000:40/0000:41:00.0/net/eth0/threaded=1\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/dev_port=0\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/flags=0x1003\\n
+/sys/devices/pci0000:40/0000:41:00.0/net/eth0/mtu=1500\\n
 /sys/devices/pci0000:40/0000:41:00.0/local_cpulist=0-1\\n
 /sys/devices/pci0000:40/0000:41:00.0/driver->../../../bus/pci/drivers/igb
 /sys/devices/pci0000:40/0000:41:00.0/subsystem->../../../bus/pci
@@ -47,12 +50,12 @@ pub(crate) const SMALL_MACHINE: &str = "\
 /sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list=0-1\\n
 /sys/devices/system/node/node0/cpulist=0-1\\n
 /sys/devices/system/node/node0/distance=10\\n
-/nicpin/ethtool/eth0/channels=max_combined 2\\ncombined 1\\n
-/nicpin/ethtool/eth0/features=rx-ntuple-filter off\\n
-/nicpin/ethtool/eth0/rss=function toeplitz\\nqueues 2\\nentries 8\\ntable 0 1\\n
-/nicpin/netlink/eth0=queue rx 0 napi 1\\nqueue tx 0 napi 1\\nnapi 1 irq 24 pid 612\\n
-/nicpin/threads/eth0/612/affinity=3\\n
-/nicpin/threads/eth0/612/napi=1\\n
+/nicpin/ethtool/eth0/channels={\"max_rx\":0,\"max_tx\":0,\"max_other\":0,\"max_combined\":2,\"rx\":0,\"tx\":0,\"other\":0,\"combined\":1}\\n
+/nicpin/ethtool/eth0/features={\"ntuple\":false}\\n
+/nicpin/ethtool/eth0/driver={\"version\":\"6.12.0\",\"firmware\":\"N/A\"}\\n
+/nicpin/ethtool/eth0/rss={\"function\":1,\"table\":\"queues 2, entries 8, table 0 1\"}\\n
+/nicpin/netlink/eth0={\"queues\":[{\"direction\":\"rx\",\"id\":0,\"napi\":1},{\"direction\":\"tx\",\"id\":0,\"napi\":1}],\"napis\":[{\"id\":1,\"irq\":24,\"pid\":612}]}\\n
+/nicpin/threads/eth0=[{\"pid\":612,\"napi\":1,\"affinity\":\"3\"}]\\n
 /sys/fs/cgroup/a/cpuset.cpus.partition=isolated\\n
 /sys/fs/cgroup/a/cpuset.cpus.effective=1\\n
 /sys/bus/pci/devices/0000:41:00.0->../../../devices/pci0000:40/0000:41:00.0
@@ -108,7 +111,7 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
             "[defaults]\nscope = '0-3'\nexclude = '0'\ngroup = { mask = 'f0' }\nrfs = 32768\nchannels = 'auto'\n",
         ]),
         "netlink" => words(&[
-            "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0 napi 8193\nnapi 8193 irq 45\nnapi 8194 irq 46 pid 612\n",
+            r#"{"queues":[{"direction":"rx","id":0,"napi":8193},{"direction":"tx","id":1}],"napis":[{"id":8193,"irq":46,"pid":612}]}"#,
         ]),
         "irqbalance" => words(&[
             "SLEEP 10 IRQ 71 LOAD 0 DIFF 17 CLASS 4 IRQ 9 LOAD 5 DIFF 0 CLASS 0 BANNED 00000000,00000000",

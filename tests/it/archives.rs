@@ -113,8 +113,8 @@ fn files_that_are_not_captures_are_refused_in_one_line() {
         ),
         (
             "newer",
-            archive("nicpin/capture", EntryType::Regular, "nicpin.capture/2\n"),
-            "`nicpin.capture/2`",
+            archive("nicpin/capture", EntryType::Regular, "nicpin.capture/9\n"),
+            "`nicpin.capture/9`",
         ),
         ("bomb", bomb, "larger than 128 MB"),
     ];

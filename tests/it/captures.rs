@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use crate::support::captured::{Captured, assert_same_plans, plan};
-use crate::support::machine::{Card, MachineSpec, Port};
+use crate::support::machine::{Card, MachineSpec, Port, channels};
 use crate::support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
 use crate::support::tree::{Entry, put};
 
@@ -350,12 +350,14 @@ fn names_are_replaced_on_request() {
     put(
         &top,
         "/nicpin/ethtool/nic1/channels",
-        "max_combined 8\ncombined 4",
+        &channels([0, 0, 0, 8], [0, 0, 0, 4]).to_text(),
     );
     put(
         &top,
         "/nicpin/netlink/nic0",
-        "queue rx 0 napi 1\nnapi 1 irq 36",
+        &Port::new("nic0", -1, 1, 1)
+            .netlink(&[("rx", 0, 36)])
+            .netlink,
     );
     put(
         &top,

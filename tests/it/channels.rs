@@ -1,10 +1,11 @@
 //! Changing the number of channels on request. A tree only holds ethtool's recorded answer; `tests/vm` tests on running
 //! kernels that queues are added and removed.
 
+use crate::support::machine::channels;
 use crate::support::run::Copy;
 use crate::support::tree::Entry;
 use nicpin::apply::{self, ApplyError, Options};
-use nicpin::machine::Selection;
+use nicpin::machine::{Channels, Selection};
 use nicpin::policy::{Policy, Settings};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
@@ -48,7 +49,7 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
         "{}",
         apply.stdout
     );
-    assert!(machine.read(ETH0).ends_with("combined 8\n"));
+    assert_eq!(Channels::parse(&machine.read(ETH0)).unwrap().combined, 8);
     let again = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
     assert!(again.stdout.contains("changed=0 "), "{}", again.stdout);
     let restore = machine.nicpin(&["restore"]);
@@ -154,13 +155,7 @@ fn a_number_of_channels_is_limited_by_the_device() {
     };
     assert_eq!(command("4").as_deref(), Some("ethtool -L eth0 combined 4"));
     assert_eq!(command("16"), None, "as it is");
-    let most: u32 = machine
-        .read(ETH0)
-        .lines()
-        .find_map(|line| line.strip_prefix("max_combined "))
-        .unwrap()
-        .parse()
-        .unwrap();
+    let most = Channels::parse(&machine.read(ETH0)).unwrap().max_combined;
     assert_eq!(
         command("9999"),
         Some(format!("ethtool -L eth0 combined {most}"))
@@ -202,7 +197,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
             .contains("  channels    ethtool -L eth0 combined 8: as the policy requests\n")
     );
     // A driver that answers without channels.
-    machine.write(ETH0, "");
+    machine.write(ETH0, "null\n");
     let fixed = "the policy requests 8 channels; the driver does not allow another number";
     assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
     assert!(
@@ -224,16 +219,10 @@ fn channels_that_the_device_does_not_support_are_reported() {
 #[test]
 fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
     let machine = Copy::of("dl980");
-    machine.write(
-        ETH0,
-        "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 4\ntx 1\nother 0\ncombined 0\n",
-    );
+    machine.write(ETH0, &channels([4, 4, 0, 0], [4, 1, 0, 0]).to_text());
     let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
     assert!(!run.stdout.contains("ethtool -L"), "{}", run.stdout);
-    machine.write(
-        ETH0,
-        "max_rx 4\nmax_tx 4\nmax_other 0\nmax_combined 0\nrx 2\ntx 1\nother 0\ncombined 0\n",
-    );
+    machine.write(ETH0, &channels([4, 4, 0, 0], [2, 1, 0, 0]).to_text());
     let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
     let expected =
         "ethtool -L eth0 rx 4 tx 4: as many as the device can have, for 8 candidate cores";
@@ -304,7 +293,7 @@ fn versions_of_driver_and_firmware_are_in_the_status() {
     }
     machine.write(
         "/nicpin/ethtool/eth0/driver",
-        "version 6.12.0\nfirmware 22.31.1014 (MT_0000000359)\n",
+        r#"{"version":"6.12.0","firmware":"22.31.1014 (MT_0000000359)"}"#,
     );
     machine.write("/sys/class/net/eth0/mtu", "9000\n");
     let after = status();
@@ -320,7 +309,10 @@ fn versions_of_driver_and_firmware_are_in_the_status() {
     let text = machine.nicpin(&["status", "-v", "eth0"]).stdout;
     let line = "  driver version 6.12.0, firmware 22.31.1014 (MT_0000000359), MTU 9000\n";
     assert!(text.contains(line), "{text}");
-    machine.write("/nicpin/ethtool/eth0/driver", "version \nfirmware N/A\n");
+    machine.write(
+        "/nicpin/ethtool/eth0/driver",
+        r#"{"version":" ","firmware":"N/A"}"#,
+    );
     assert!(status()["firmware"].is_null() && status()["driver_version"].is_null());
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
 use crate::support::run::Copy;
+use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::growth::{Growth, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Selection, Source};
@@ -13,7 +14,7 @@ use nicpin::policy::Policy;
 use nicpin::report::state::VectorState;
 use nicpin::report::status::Status;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ALL_128: &str = "ffffffff,ffffffff,ffffffff,ffffffff";
 
@@ -30,12 +31,27 @@ fn add_threads(machine: &Copy, interface: &str, threads: &[(u32, u32)], affinity
         "1\n",
     )
     .unwrap();
-    for (pid, napi) in threads {
-        let path = format!("/nicpin/threads/{interface}/{pid}");
-        std::fs::create_dir_all(machine.path(&path)).unwrap();
-        machine.write(&format!("{path}/affinity"), affinity);
-        machine.write(&format!("{path}/napi"), &napi.to_string());
-    }
+    let added = threads
+        .iter()
+        .map(|(pid, napi)| json!({ "pid": pid, "napi": napi, "affinity": affinity }));
+    let path = format!("/nicpin/threads/{interface}");
+    let mut all = if machine.path(&path).exists() {
+        recorded(machine, interface)
+    } else {
+        Vec::new()
+    };
+    all.extend(added);
+    put(&machine.path("/"), &path, &json!(all).to_string());
+}
+
+fn recorded(machine: &Copy, interface: &str) -> Vec<Value> {
+    serde_json::from_str(&machine.read(&format!("/nicpin/threads/{interface}"))).unwrap()
+}
+
+fn thread_mask(machine: &Copy, pid: u32) -> String {
+    let threads = recorded(machine, "eth2");
+    let thread = threads.iter().find(|thread| thread["pid"] == pid).unwrap();
+    thread["affinity"].as_str().unwrap().to_owned()
 }
 
 /// One for each of eth2's eight queues, in another order than their process ids.
@@ -56,8 +72,7 @@ fn eth2() -> Copy {
 }
 
 fn affinity(machine: &Copy, pid: u32) -> CpuSet {
-    CpuSet::parse_kernel_mask(&machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")))
-        .unwrap()
+    CpuSet::parse_kernel_mask(&thread_mask(machine, pid)).unwrap()
 }
 
 #[test]
@@ -90,24 +105,20 @@ fn each_thread_is_set_beside_its_queue_and_restored() {
     let restore = machine.nicpin(&["restore"]);
     assert_eq!(restore.code, 0, "{}{}", restore.stdout, restore.stderr);
     for pid in 900..908 {
-        assert_eq!(
-            machine.read(&format!("/nicpin/threads/eth2/{pid}/affinity")),
-            ALL_128
-        );
+        assert_eq!(thread_mask(&machine, pid), ALL_128);
     }
 }
 
 #[test]
 fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
     let machine = eth2();
-    std::fs::create_dir_all(machine.path("/nicpin/netlink")).unwrap();
     // Instances against the order of queues; one is known by its queue only, one not at all.
-    let napi = |at: u32| format!("napi {} irq {} pid {}", 8200 + at, 128 - at, 907 - at);
-    let napis = (1..8).map(napi).collect::<Vec<String>>().join("\n");
-    machine.write(
-        "/nicpin/netlink/eth2",
-        &format!("queue rx 7 napi 8200\nnapi 8200 pid 907\n{napis}"),
-    );
+    let napi = |at: u32| json!({ "id": 8200 + at, "irq": 128 - at, "pid": 907 - at });
+    let mut napis: Vec<Value> = (1..8).map(napi).collect();
+    napis.push(json!({ "id": 8200, "pid": 907 }));
+    let queues = [json!({ "direction": "rx", "id": 7, "napi": 8200 })];
+    let answer = json!({ "queues": queues, "napis": napis }).to_string();
+    put(&machine.path("/"), "/nicpin/netlink/eth2", &answer);
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
     for at in 0..8 {
         assert_eq!(affinity(&machine, 907 - at), CpuSet::single(87 - at));
@@ -194,7 +205,13 @@ fn settings_are_found_again_under_other_process_ids() {
 fn a_change_by_another_hand_is_named() {
     let machine = eth2();
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
-    machine.write("/nicpin/threads/eth2/904/affinity", "f");
+    let path = "/nicpin/threads/eth2";
+    let mut threads = recorded(&machine, "eth2");
+    threads
+        .iter_mut()
+        .find(|thread| thread["pid"] == 904)
+        .unwrap()["affinity"] = json!("f");
+    machine.write(path, &json!(threads).to_string());
     let check = machine.nicpin(&["check", "eth2"]);
     assert_eq!(check.code, 2);
     for part in [

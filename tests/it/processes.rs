@@ -130,7 +130,7 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
 fn a_capture_without_traces_still_has_its_irqbalance() {
     let machine = machine();
     assert_eq!(tools(&machine.path("/")).irqbalance, None);
-    put(&machine.path("/"), "/nicpin/capture", "nicpin.capture/1");
+    put(&machine.path("/"), "/nicpin/capture", "nicpin.capture/2");
     assert_eq!(tools(&machine.path("/")).irqbalance.unwrap().pid, 812);
 }
 

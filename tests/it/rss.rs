@@ -15,9 +15,15 @@ use nix::errno::Errno;
 
 const ETH0: &str = "/nicpin/ethtool/eth0/rss";
 /// As igb sets it: in blocks, which is not the kernel's default.
-const BLOCKS: &str = "function toeplitz\nqueues 16\nentries 128\ntable 0*8 1*8 2*8 3*8 4*8 5*8 6*8 7*8 8*8 9*8 10*8 11*8 12*8 13*8 14*8 15*8\n";
-const DEFAULT: &str =
-    "function toeplitz\nqueues 16\nentries 128\ntable 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n";
+const BLOCKS: &str = "{\"function\":1,\"table\":\"queues 16, entries 128, \
+    table 0*8 1*8 2*8 3*8 4*8 5*8 6*8 7*8 8*8 9*8 10*8 11*8 12*8 13*8 14*8 15*8\"}\n";
+const DEFAULT: &str = "{\"function\":1,\"table\":\"queues 16, entries 128, \
+    table 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\"}\n";
+
+/// A recorded table, with a hash function of `ETH_RSS_HASH_*`.
+fn recorded(function: u8, table: &str) -> String {
+    format!("{{\"function\":{function},\"table\":\"{table}\"}}\n")
+}
 
 /// dl980, where eth0 has 16 queues on the 8 cores of node 0, with this table.
 fn machine(table: &str) -> Copy {
@@ -82,7 +88,7 @@ fn the_first_queues_take_all_flows_and_restore_undoes_it() {
         ok(&run("apply"));
         assert_eq!(
             machine.read(ETH0),
-            "function toeplitz\nqueues 16\nentries 128\ntable 0 1 2 3\n"
+            recorded(1, "queues 16, entries 128, table 0 1 2 3")
         );
         ok(&run("check"));
         assert!(ok(&run("apply")).contains("changed=0 "));
@@ -129,7 +135,7 @@ fn candidates_are_a_queue_on_each_core() {
         codes(&plan)
     );
     // Without a table, advice is about channels.
-    machine.write(ETH0, "");
+    machine.remove(ETH0);
     assert!(codes(&json(&machine.nicpin(&few))).contains("--channels "));
 }
 
@@ -163,26 +169,30 @@ fn another_hand_is_named() {
 #[test]
 fn what_cannot_be_set_is_left_alone_with_a_note() {
     for (table, code, because) in [
-        ("", "rss-unchanged", "no-table"),
+        (None, "rss-unchanged", "no-table"),
         (
-            "function 8\nqueues 16\nentries 128\ntable 0 1\n",
+            Some(recorded(8, "queues 16, entries 128, table 0 1")),
             "rss-unchanged",
             "function",
         ),
     ] {
-        let machine = machine(table);
+        let machine = Copy::of("dl980");
+        if let Some(table) = &table {
+            machine.write(ETH0, table);
+        }
         let plan = json(&machine.nicpin(&["plan", "eth0", "--rss", "4", "--json"]));
         let notes = plan["interfaces"][0]["notes"].to_string();
         assert!(notes.contains(code) && notes.contains(because), "{notes}");
         ok(&machine.nicpin(&["apply", "eth0", "--rss", "4"]));
-        assert_eq!(machine.read(ETH0), table);
+        assert_eq!(machine.path(ETH0).exists(), table.is_some());
+        assert!(table.is_none_or(|table| machine.read(ETH0) == table));
     }
     // XOR and CRC32 select an entry as Toeplitz does.
-    let machine = machine(&DEFAULT.replace("toeplitz", "xor"));
+    let machine = machine(&DEFAULT.replace("\"function\":1", "\"function\":2"));
     ok(&machine.nicpin(&["apply", "eth0", "--rss", "2"]));
     assert_eq!(
         machine.read(ETH0),
-        "function xor\nqueues 16\nentries 128\ntable 0 1\n"
+        recorded(2, "queues 16, entries 128, table 0 1")
     );
     // More than there are.
     let plan = ok(&machine.nicpin(&["plan", "eth0", "--rss", "99"]));
@@ -190,7 +200,7 @@ fn what_cannot_be_set_is_left_alone_with_a_note() {
         plan.contains("rss to 0-15 the policy requests 99 queues, and it can reach 16"),
         "{plan}"
     );
-    machine.write(ETH0, "queues 16\nentries 0\ntable 0\n");
+    machine.write(ETH0, &recorded(1, "queues 16, entries 0, table 0"));
     machine.fails(
         &["plan", "eth0"],
         1,
@@ -205,7 +215,7 @@ fn channels_and_table_are_restored_together() {
     let before = machine.texts();
     let run = ok(&machine.nicpin(&["apply", "eth0", "--channels", "4", "--rss", "2"]));
     assert!(run.contains("channels set to combined 4"), "{run}");
-    assert!(machine.read(ETH0).ends_with("table 0 1\n"));
+    assert!(machine.read(ETH0).ends_with("table 0 1\"}\n"));
     // The driver has its own table for the channels.
     ok(&machine.nicpin(&["restore"]));
     assert_eq!(machine.texts(), before);
@@ -287,7 +297,8 @@ fn a_stored_plan_fits_the_table_that_is_there() {
     let apply = |more: &[&str]| {
         machine.nicpin(&[&["apply", "--plan", stored.to_str().unwrap()], more].concat())
     };
-    machine.write(ETH0, "queues 2\nentries 128\ntable 0 1\n");
+    let small = recorded(0, "queues 2, entries 128, table 0 1");
+    machine.write(ETH0, &small);
     let run = apply(&["--force"]);
     assert!(
         run.stdout.contains("RSS table was planned for queues 0-3"),
@@ -295,10 +306,10 @@ fn a_stored_plan_fits_the_table_that_is_there() {
         run.stdout,
         run.stderr
     );
-    assert_eq!(machine.read(ETH0), "queues 2\nentries 128\ntable 0 1\n");
+    assert_eq!(machine.read(ETH0), small);
     machine.write(ETH0, DEFAULT);
     ok(&apply(&[]));
-    assert!(machine.read(ETH0).ends_with("table 0 1 2 3\n"));
+    assert!(machine.read(ETH0).ends_with("table 0 1 2 3\"}\n"));
     // A value that is not what the plan says of the interface.
     machine.write(
         "/plan.json",
@@ -373,7 +384,9 @@ fn a_capture_has_the_table() {
 fn ntuple_filters_come_with_rfs_and_go_with_restore() {
     const FEATURES: &str = "/nicpin/ethtool/eth2/features";
     let machine = Copy::of("two-socket-mlx4");
-    machine.write(FEATURES, "rx-ntuple-filter off\n");
+    let ntuple = |on: Option<bool>| serde_json::json!({ "ntuple": on }).to_string() + "\n";
+    let (off, on) = (ntuple(Some(false)), ntuple(Some(true)));
+    machine.write(FEATURES, &off);
     let without = ok(&machine.nicpin(&["plan", "eth2"]));
     assert!(!without.contains("ntuple"), "{without}");
     let run = |command: &str| machine.nicpin(&[command, "eth2", "--rfs", "32768"]);
@@ -387,9 +400,9 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
         "{script}"
     );
     ok(&run("apply"));
-    assert_eq!(machine.read(FEATURES), "rx-ntuple-filter on\n");
+    assert_eq!(machine.read(FEATURES), on);
     ok(&run("check"));
-    machine.write(FEATURES, "rx-ntuple-filter off\n");
+    machine.write(FEATURES, &off);
     let check = run("check");
     assert_eq!(check.code, 2);
     assert!(
@@ -402,17 +415,17 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
     assert!(check.stdout.contains("moved-by-other"), "{}", check.stdout);
     ok(&run("apply"));
     ok(&machine.nicpin(&["restore"]));
-    assert_eq!(machine.read(FEATURES), "rx-ntuple-filter off\n");
+    assert_eq!(machine.read(FEATURES), off);
     // Where the driver does not allow it, or it was on before.
-    for text in ["rx-ntuple-filter off fixed\n", "rx-ntuple-filter on\n", ""] {
+    for text in [&ntuple(None), &on] {
         machine.write(FEATURES, text);
         ok(&run("apply"));
         ok(&machine.nicpin(&["restore"]));
-        assert_eq!(machine.read(FEATURES), text);
+        assert_eq!(machine.read(FEATURES), *text);
     }
     // ixgbe has such filters, and no accelerated RFS.
     let other = Copy::of("dl980");
-    other.write("/nicpin/ethtool/eth0/features", "rx-ntuple-filter off\n");
+    other.write("/nicpin/ethtool/eth0/features", &off);
     assert!(!ok(&other.nicpin(&["plan", "eth0", "--rfs", "32768"])).contains("ntuple"));
 }
 

@@ -79,8 +79,8 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
 #[test]
 fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let machine = Copy::of("four-node");
-    let reported = "queue rx 0 napi 1\nqueue tx 0 napi 1\nnapi 1 irq 76";
-    put(&machine.path("/"), "nicpin/netlink/nic3", reported);
+    let reported = Port::new("nic3", -1, 1, 1).netlink(&[("rx", 0, 76), ("tx", 0, 76)]);
+    put(&machine.path("/"), "nicpin/netlink/nic3", &reported.netlink);
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
     let host = nicpin::read::machine(
         &Root::open(&machine.path("/")).unwrap(),
@@ -114,8 +114,9 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
 #[test]
 fn without_irqs_over_netlink_the_names_are_used() {
     let mut port = Port::new("eth0", -1, 2, 2);
-    port.netlink = "queue rx 0 napi 8193\nqueue rx 1 napi 8194\nqueue tx 0\nqueue tx 1\n\
-                    napi 8193\nnapi 8194"
+    port.netlink = r#"{"queues":[
+        {"direction":"rx","id":0,"napi":8193},{"direction":"rx","id":1,"napi":8194},
+        {"direction":"tx","id":0},{"direction":"tx","id":1}],"napis":[{"id":8193},{"id":8194}]}"#
         .to_owned();
     let names = ["config", "input.0", "output.0", "input.1", "output.1"]
         .map(|what| format!("virtio0-{what}"));
@@ -280,15 +281,15 @@ fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
 }
 
 #[test]
-fn a_malformed_recorded_answer_is_reported_with_its_line() {
+fn a_malformed_recorded_answer_is_reported_with_its_place() {
     let mut port = Port::new("eth0", 10_000, 1, 1);
-    port.netlink = "queue rx 0 napi 8193\nnapi 8193 irq none".to_owned();
+    port.netlink = "{\"queues\":[],\n\"napis\":[{\"id\":8193,\"irq\":\"none\"}]}".to_owned();
     let tree = Tree::of(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
     let run = tree.run(&["plan"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
     assert!(
         run.stderr
-            .contains("/nicpin/netlink/eth0: line 2: `napi 8193 irq none`"),
+            .contains("/nicpin/netlink/eth0: not a recorded answer: invalid type: string \"none\", expected u32 at line 2"),
         "{}",
         run.stderr
     );

@@ -288,7 +288,7 @@ fn polling_outside_the_vectors_cpu_is_reported() {
 #[test]
 fn polling_is_read_from_the_tree() {
     let machine = Copy::of("two-node");
-    let threads = "queue rx 0 napi 8193\nnapi 8193 irq 36 pid 612\n";
+    let threads = r#"{"queues":[{"direction":"rx","id":0,"napi":8193}],"napis":[{"id":8193,"irq":36,"pid":612}]}"#;
     std::fs::create_dir_all(machine.path("/nicpin/netlink")).unwrap();
     for (path, text) in [
         ("/sys/class/net/nic0/threaded", "1\n"),

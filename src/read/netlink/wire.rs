@@ -206,7 +206,11 @@ fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Na
         .get_threaded()
         .map_or(threaded, |threaded| threaded != 0);
     let pid = reply.get_pid().ok().filter(|_| threaded);
-    let napi = Napi::new(reply.get_id().ok()?, reply.get_irq().ok(), pid);
+    let napi = Napi {
+        id: reply.get_id().ok()?,
+        irq: reply.get_irq().ok(),
+        pid,
+    };
     (reply.get_ifindex().ok()? == ifindex).then_some(napi)
 }
 

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use nicpin::machine::Channels;
+use serde_json::json;
+
 /// CPUs, ascending.
 pub type Cpus = Vec<u32>;
 
@@ -116,15 +119,6 @@ pub struct Port {
     pub channels: Option<Channels>,
     /// Netlink's recorded answer; may be empty.
     pub netlink: String,
-}
-
-/// What ethtool says of channels, each as receive, transmit, other, combined.
-#[derive(Debug, Clone, Copy)]
-pub struct Channels {
-    /// Maximum that the device supports.
-    pub max: [u32; 4],
-    /// Current numbers.
-    pub now: [u32; 4],
 }
 
 /// An IRQ of a card.
@@ -288,13 +282,15 @@ impl Port {
         irqs.sort_unstable();
         irqs.dedup();
         let napi = |irq: u32| 8193 + irqs.iter().position(|&one| one == irq).unwrap();
-        let queue = queues
+        let queues: Vec<_> = queues
             .iter()
-            .map(|&(way, id, irq)| format!("queue {way} {id} napi {}", napi(irq)));
-        let napis = irqs
+            .map(|&(way, id, irq)| json!({ "direction": way, "id": id, "napi": napi(irq) }))
+            .collect();
+        let napis: Vec<_> = irqs
             .iter()
-            .map(|&irq| format!("napi {} irq {irq}", napi(irq)));
-        self.netlink = queue.chain(napis).collect::<Vec<_>>().join("\n");
+            .map(|&irq| json!({ "id": napi(irq), "irq": irq }))
+            .collect();
+        self.netlink = json!({ "queues": queues, "napis": napis }).to_string();
         self
     }
 
@@ -308,8 +304,23 @@ impl Port {
     /// Sets the answer of ethtool: maximum and current channels, as receive, transmit, other, combined.
     #[must_use]
     pub fn channels(mut self, max: [u32; 4], now: [u32; 4]) -> Self {
-        self.channels = Some(Channels { max, now });
+        self.channels = Some(channels(max, now));
         self
+    }
+}
+
+/// Maximum and current channels, as receive, transmit, other, combined.
+pub fn channels(max: [u32; 4], now: [u32; 4]) -> Channels {
+    let ([max_rx, max_tx, max_other, max_combined], [rx, tx, other, combined]) = (max, now);
+    Channels {
+        max_rx,
+        max_tx,
+        max_other,
+        max_combined,
+        rx,
+        tx,
+        other,
+        combined,
     }
 }
 

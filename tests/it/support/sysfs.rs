@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::machine::{Card, Channels, Cpus, Kernel, MachineSpec, Port, list, mask};
+use super::machine::{Card, Cpus, Kernel, MachineSpec, Port, list, mask};
 use super::tree::{link, make_dir, put};
 
 impl MachineSpec {
@@ -235,22 +235,9 @@ impl MachineSpec {
         if !port.netlink.is_empty() {
             put(dir, &format!("nicpin/netlink/{}", port.name), &port.netlink);
         }
-        if let Some(Channels { max, now }) = port.channels {
-            let names = ["rx", "tx", "other", "combined"];
-            let max = names
-                .iter()
-                .zip(max)
-                .map(|(name, count)| format!("max_{name} {count}"));
-            let now = names
-                .iter()
-                .zip(now)
-                .map(|(name, count)| format!("{name} {count}"));
-            let lines: Vec<String> = max.chain(now).collect();
-            put(
-                dir,
-                &format!("nicpin/ethtool/{}/channels", port.name),
-                &lines.join("\n"),
-            );
+        if let Some(channels) = port.channels {
+            let path = format!("nicpin/ethtool/{}/channels", port.name);
+            put(dir, &path, &channels.to_text());
         }
     }
 
