@@ -1,5 +1,7 @@
 //! Files that hold one number, CPU list or mask. `None` where the file is absent.
 
+use std::str::FromStr;
+
 use crate::cpuset::{CpuSet, CpuSetError, shown};
 use crate::machine::MaskFile;
 use crate::root::{FileError, Root};
@@ -30,12 +32,16 @@ pub(crate) fn name_in(text: &str) -> &str {
         .map_or(line, |(end, _)| &line[..end])
 }
 
-/// A file that holds one number; `None` if it is absent.
-pub(crate) fn read_number(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
+/// A file that holds one number; `None` if it is absent. An error if the number is larger than the kernel's type for it.
+pub(crate) fn read_number<T: FromStr>(root: &Root, path: &str) -> Result<Option<T>, FileError> {
     root.parse_opt(path, |text| {
         let number = text.trim().parse();
         number.map_err(|_| {
-            root.content_error(path, format!("`{}` is not a number", shown(text.trim())))
+            let text = shown(text.trim());
+            root.content_error(
+                path,
+                format!("`{text}` is not a number that the kernel has there"),
+            )
         })
     })
 }
@@ -66,17 +72,9 @@ fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>,
     })
 }
 
-/// A mask file. Most hold the same text as the file before and share it: with 4096 CPUs each text has a kilobyte.
-pub(crate) fn parse_mask_file(
-    root: &Root,
-    path: &str,
-    text: &str,
-    last: Option<&MaskFile>,
-) -> Result<MaskFile, FileError> {
-    match last.filter(|last| *last.text == *text.trim_ascii_end()) {
-        Some(last) => Ok(last.clone()),
-        None => MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string())),
-    }
+/// The text of a mask file.
+pub(crate) fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
+    MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string()))
 }
 
 /// The last component of a path.

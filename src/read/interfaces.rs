@@ -87,24 +87,9 @@ fn read_interface(
     wants: Wants,
 ) -> Result<Option<Interface>, FileError> {
     let (rx_queues, tx_queues) = read_queues(root, path, wants.queues)?;
-    let flags = root
-        .read_opt(&format!("{path}/flags"))?
-        .and_then(|flags| u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok());
-    // The kernel has one word for each state.
-    let operstate = root.read_opt(&format!("{path}/operstate"))?;
-    let operstate = match operstate
-        .as_deref()
-        .and_then(|text| name_in(text).split_whitespace().next())
-    {
-        Some("unknown") | None => {
-            // IFF_UP is bit 0.
-            let up = flags.is_some_and(|flags| flags & 1 == 1);
-            if up { "up" } else { "down" }.to_owned()
-        }
-        Some(state) => state.to_owned(),
-    };
-    let speed = root.read_opt(&format!("{path}/speed"))?;
-    let port = root.read_opt(&format!("{path}/dev_port"))?;
+    // Drivers report -1 (also as an unsigned number) for an unknown speed.
+    let speed: Option<i64> = read_number(root, &format!("{path}/speed"))?;
+    let port: Option<u16> = read_number(root, &format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
     let bus = root.link_name(&format!("{link}/subsystem"));
     let in_other_namespace = !ethtool::is_same(root, name)?;
@@ -127,11 +112,10 @@ fn read_interface(
         mtu: read_number(root, &format!("{path}/mtu"))?,
         in_other_namespace,
         device: read_device(root, link, bus.as_deref())?,
-        port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(0),
-        link: operstate,
-        // Drivers report -1 (also as an unsigned number) for an unknown speed.
+        port: port.unwrap_or(0).into(),
+        link: read_link_state(root, path)?,
         speed_mbps: speed
-            .and_then(|speed| speed.trim().parse().ok())
+            .and_then(|mbps| u32::try_from(mbps).ok())
             .filter(|&mbps| mbps != 0 && mbps != u32::MAX),
         rx_queues,
         tx_queues,
@@ -149,6 +133,22 @@ fn read_interface(
         return Err(root.io_error(&queues, Errno::ESTALE));
     }
     Ok(root.exists(path).then_some(interface))
+}
+
+/// The kernel's word for the state of a link; one that a driver does not report is up while the interface is.
+fn read_link_state(root: &Root, path: &str) -> Result<String, FileError> {
+    let state = root.read_opt(&format!("{path}/operstate"))?;
+    let flags = root.read_opt(&format!("{path}/flags"))?.unwrap_or_default();
+    let state = state.as_deref().map(name_in).unwrap_or_default();
+    match state.split_whitespace().next() {
+        Some("unknown") | None => {
+            // IFF_UP is bit 0, which the last digit of a hexadecimal number has.
+            let digit = flags.trim().chars().last().and_then(|c| c.to_digit(16));
+            let up = digit.is_some_and(|digit| digit % 2 == 1);
+            Ok(if up { "up" } else { "down" }.to_owned())
+        }
+        Some(state) => Ok(state.to_owned()),
+    }
 }
 
 /// An interface's channels as ethtool reports them, corrected for drivers with a fixed number.
@@ -335,11 +335,8 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
     irqs.sort_unstable();
     if irqs.is_empty() {
         // Without MSI, the legacy line that the device may share; 0 is none.
-        let line = root.read_opt(&format!("{path}/irq"))?;
-        irqs.extend(
-            line.and_then(|line| line.trim().parse().ok())
-                .filter(|&line: &u32| line != 0),
-        );
+        let line: Option<u32> = read_number(root, &format!("{path}/irq"))?;
+        irqs.extend(line.filter(|&line| line != 0));
     }
     Ok(irqs)
 }
@@ -375,10 +372,8 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
                 ..RxQueue::default()
             };
             if steering {
-                let last = rx.last().and_then(|last| last.rps_cpus.as_ref());
                 let path = format!("{queue}/rps_cpus");
-                new.rps_cpus =
-                    root.parse_opt(&path, |text| parse_mask_file(root, &path, text, last))?;
+                new.rps_cpus = root.parse_opt(&path, |text| parse_mask_file(root, &path, text))?;
             }
             if wanted == Queues::Steering {
                 new.rps_flow_cnt = read_number(root, &format!("{queue}/rps_flow_cnt"))?;
@@ -390,10 +385,8 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
                 ..TxQueue::default()
             };
             if steering {
-                let last = tx.last().and_then(|last| last.xps_cpus.as_ref());
-                new.xps_cpus = read_xps(root, &format!("{queue}/xps_cpus"), last)?;
-                let last = tx.last().and_then(|last| last.xps_rxqs.as_ref());
-                new.xps_rxqs = read_xps(root, &format!("{queue}/xps_rxqs"), last)?;
+                new.xps_cpus = read_xps(root, &format!("{queue}/xps_cpus"))?;
+                new.xps_rxqs = read_xps(root, &format!("{queue}/xps_rxqs"))?;
             }
             tx.push(new);
         }
@@ -404,17 +397,10 @@ fn read_pinned_queues(root: &Root, path: &str, wanted: Queues) -> Result<RxTxQue
 }
 
 /// `xps_cpus` or `xps_rxqs`. With a single queue the kernel refuses to read the first, and dumps hold an empty file.
-fn read_xps(
-    root: &Root,
-    path: &str,
-    last: Option<&MaskFile>,
-) -> Result<Option<MaskFile>, FileError> {
-    let parse = |text: &str| {
-        Ok(if text.trim().is_empty() {
-            None
-        } else {
-            Some(parse_mask_file(root, path, text, last)?)
-        })
+fn read_xps(root: &Root, path: &str) -> Result<Option<MaskFile>, FileError> {
+    let parse = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => parse_mask_file(root, path, text).map(Some),
     };
     Ok(root.parse_opt(path, parse)?.flatten())
 }

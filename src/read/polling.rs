@@ -9,12 +9,9 @@ use crate::read::files::read_number;
 use crate::root::{FileError, Root};
 
 pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
+    // Each is absent on kernels older than the setting.
     let number = |name: &str| -> Result<u64, FileError> {
-        // Each is absent on kernels older than the setting.
-        Ok(root
-            .read_opt(&format!("{path}/{name}"))?
-            .and_then(|text| text.trim().parse().ok())
-            .unwrap_or(0))
+        Ok(read_number(root, &format!("{path}/{name}"))?.unwrap_or(0))
     };
     Ok(Polling {
         threaded: number("threaded")? > 0,
@@ -25,10 +22,9 @@ pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
 
 /// Whether sockets poll by default.
 pub(crate) fn sockets_poll(root: &Root) -> Result<bool, FileError> {
-    let set =
-        |name: &str| -> Result<bool, FileError> {
-            Ok(read_number(root, &format!("/proc/sys/net/core/{name}"))?
-                .is_some_and(|value| value > 0))
-        };
+    let set = |name: &str| -> Result<bool, FileError> {
+        Ok(read_number(root, &format!("/proc/sys/net/core/{name}"))?
+            .is_some_and(|value: u32| value > 0))
+    };
     Ok(set("busy_read")? || set("busy_poll")?)
 }

@@ -114,8 +114,7 @@ fn read_device(
                 data.entry(port).or_default().push(action.clone());
             }
             let node = foreign_node(root, interface, irq)?;
-            let last = interface.vectors.last().map(|last| &last.affinity);
-            match read_vector(root, irq, &action, placed, node, last)? {
+            match read_vector(root, irq, &action, placed, node)? {
                 Some(vector) => interface.vectors.push(vector),
                 None => interface
                     .vanished_vectors
@@ -351,11 +350,10 @@ fn read_vector(
     action: &str,
     placed: VectorUse,
     node: Option<u32>,
-    last: Option<&MaskFile>,
 ) -> Result<Option<Vector>, FileError> {
     let path = format!("/proc/irq/{irq}");
     let affinity_path = format!("{path}/smp_affinity");
-    let parse = |text: &str, mode| Ok((parse_mask_file(root, &affinity_path, text, last)?, mode));
+    let parse = |text: &str, mode| Ok((parse_mask_file(root, &affinity_path, text)?, mode));
     let read = || root.parse_with_mode(&affinity_path, true, parse);
     // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());

@@ -124,6 +124,15 @@ const COMMANDS: [&[&str]; 17] = [
     &["capture", "--force", "--redact-names", "-o"],
 ];
 
+/// As [`COMMANDS`], with less of what they share.
+const EACH_ONCE: [&[&str]; 5] = [
+    &["status", "-v", "--seconds", "0"],
+    &["check", "--format", "json"],
+    &["nodes"],
+    &["draw"],
+    &["capture", "--force", "-o"],
+];
+
 /// What is left of the input.
 struct Bytes<'a>(&'a [u8]);
 
@@ -180,8 +189,20 @@ fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
         include_str!("bases/bond.txt"),
         include_str!("bases/vmbus.txt"),
     ];
-    let mut machine: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for line in bases[bytes.below(bases.len())].lines() {
+    let mut machine = in_files(bases[bytes.below(bases.len())]);
+    for _ in 0..24 {
+        if bytes.0.is_empty() {
+            break;
+        }
+        change(&mut machine, bytes);
+    }
+    machine
+}
+
+/// The files and links of a machine in text.
+fn in_files(text: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut machine = BTreeMap::new();
+    for line in text.lines() {
         if let Some((path, target)) = line
             .split_once("->")
             .filter(|(path, _)| !path.contains('='))
@@ -191,13 +212,31 @@ fn machine(bytes: &mut Bytes<'_>) -> BTreeMap<String, Vec<u8>> {
             machine.insert(path.to_owned(), text.replace("\\n", "\n").into_bytes());
         }
     }
-    for _ in 0..24 {
-        if bytes.0.is_empty() {
-            break;
-        }
-        change(&mut machine, bytes);
-    }
     machine
+}
+
+/// Runs each command on small machines, of which each has an extreme number in one place of one file.
+pub(crate) fn extreme_numbers() {
+    let base = in_files(
+        &seeds::SMALL_MACHINE
+            .replace("drivers/igb", "drivers/mlx4_core")
+            .replace("eth0-TxRx-0", "mlx4-1@0000:41:00.0"),
+    );
+    for (path, text) in base.iter().filter(|(_, text)| !text.starts_with(b"->")) {
+        let text = String::from_utf8_lossy(text);
+        for (which, number) in [
+            (0, "4294967294"),
+            (1, "4294967295"),
+            (0, "18446744073709551615"),
+        ] {
+            let changed = renumbered(&text, which, number);
+            if changed != *text {
+                let mut machine = base.clone();
+                machine.insert(path.clone(), changed.into_bytes());
+                check(&machine, &EACH_ONCE);
+            }
+        }
+    }
 }
 
 fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
@@ -307,20 +346,22 @@ fn capture(machine: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
 
 /// Whatever a machine is, each command ends in time, and what it prints is printable and has no line of another.
 pub(crate) fn run(data: &[u8]) {
-    let mut bytes = Bytes(data);
-    let machine = machine(&mut bytes);
+    check(&machine(&mut Bytes(data)), &COMMANDS);
+}
+
+fn check(machine: &BTreeMap<String, Vec<u8>>, commands: &[&[&str]]) {
     let dir = tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .expect("there is a place");
     let (file, copy) = (dir.path().join("capture"), dir.path().join("copy"));
-    std::fs::write(&file, capture(&machine)).expect("there is space");
+    std::fs::write(&file, capture(machine)).expect("there is space");
     let (file, copy) = (
         file.to_str().expect("a path"),
         copy.to_str().expect("a path"),
     );
-    for command in COMMANDS {
+    for command in commands {
         let started = cpu_time();
-        let mut args = [&["nicpin"], command].concat();
+        let mut args = [&["nicpin"], *command].concat();
         if command.contains(&"capture") {
             args.push(copy);
         }

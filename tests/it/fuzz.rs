@@ -1,6 +1,7 @@
 //! Every parser on the seeds of its fuzz target, whole, cut off and with small changes: quick, on any machine.
 //! `fuzz/run.sh` searches for new paths through the code for a given time.
 
+use crate::hostile;
 use crate::seeds;
 use crate::targets::TARGETS;
 use proptest::prelude::*;
@@ -14,6 +15,12 @@ fn every_seed_passes_every_fuzz_target() {
             (target.run)(&seed);
         }
     }
+}
+
+/// A `dev_port` of 4294967295 ended every command on a host with an mlx4 card, and `fleet` with it.
+#[test]
+fn no_number_in_a_file_ends_a_command() {
+    hostile::extreme_numbers();
 }
 
 proptest! {

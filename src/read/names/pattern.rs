@@ -78,7 +78,8 @@ pub(super) fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a
         .find_map(|len| {
             let (text, rest) = rest.split_at_checked(len)?;
             let number = if part == Part::Number {
-                Some(text.parse().ok()?)
+                // Drivers keep it in 16 bits.
+                Some(text.parse::<u16>().ok()?.into())
             } else {
                 None
             };

@@ -614,10 +614,10 @@ fn numbers_are_decimal_and_fit() {
         ("igb", "eth0-TxRx-10", "combined queue 10 eth0 -"),
         (
             "i40e",
-            "i40e-eth0-TxRx-4294967295",
-            "combined queue 4294967295 eth0 -",
+            "i40e-eth0-TxRx-65535",
+            "combined queue 65535 eth0 -",
         ),
-        ("i40e", "i40e-eth0-TxRx-4294967296", "unknown"),
+        ("i40e", "i40e-eth0-TxRx-65536", "unknown"),
         ("i40e", "i40e-eth0-TxRx-1a", "unknown"),
         ("i40e", "i40e-eth0-TxRx--1", "unknown"),
         ("i40e", "i40e-eth0-TxRx-٣", "unknown"),
