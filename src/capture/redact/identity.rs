@@ -3,11 +3,71 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
-/// Prefixes of interface names that systemd makes of a hardware address (`systemd.net-naming-scheme(7)`).
-const PREFIXES: [&str; 6] = ["enx", "ibx", "slx", "wlx", "wwx", "ethx"];
-/// The least number of digits of a hardware address that a driver cut off.
-const CUT: usize = 6;
+use regex_lite::Regex;
+
+/// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The first flag:
+/// whether each such address gets other digits of its own, and not zeros as one of nobody's. The second: whether digits
+/// without a letter are a number, unless they are known as an address.
+const PATTERNS: [(&str, bool, bool); 9] = [
+    (
+        r"([\da-f]{2}(?::[\da-f]{2}){5,})(?:[^\da-z]|$)",
+        false,
+        false,
+    ),
+    (
+        r"([\da-f]{2}(?:-[\da-f]{2}){5,})(?:[^\da-z]|$)",
+        false,
+        false,
+    ),
+    (
+        r"([\da-f]{2}(?:\.[\da-f]{2}){5})(?:[^\da-z]|$)",
+        false,
+        true,
+    ),
+    (
+        r"([\da-f]{4}(?:\.[\da-f]{4}){2})(?:[^\da-z]|$)",
+        false,
+        true,
+    ),
+    // f8b3781a-1e82-4818-a1c3-63d806ec15bb
+    (
+        r"([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:[^\da-z]|$)",
+        true,
+        false,
+    ),
+    // The GUID of an InfiniBand device; more groups are an IPv6 address.
+    (
+        r"([\da-f]{4}(?::[\da-f]{4}){3})(?:[^\da-z:]|:[^\da-f]|:?$)",
+        false,
+        false,
+    ),
+    // Names that systemd makes of an address (`systemd.net-naming-scheme(7)`), which a driver may have cut off.
+    (r"(?:enx|ibx|slx|wlx|wwx|ethx)([\da-f]{6,})", true, false),
+    // After any letters: tap98039ba1b2c3
+    (
+        r"[\da-z]*?[g-z]([\da-f]{16}|[\da-f]{12})(?:[^\da-f]|$)",
+        true,
+        false,
+    ),
+    (
+        r"([\da-f]{12}|[\da-f]{16}|[\da-f]{32})(?:[^\da-z]|$)",
+        true,
+        true,
+    ),
+];
+
+/// As many bytes of a text are looked at for one address, which is more than the longest has.
+const LONGEST: usize = 64;
+
+static REGEXES: LazyLock<Vec<(Regex, bool, bool)>> = LazyLock::new(|| {
+    let regex = |(pattern, own_digits, or_number)| {
+        let regex = Regex::new(&format!("^(?i:{pattern})")).ok()?;
+        Some((regex, own_digits, or_number))
+    };
+    PATTERNS.into_iter().filter_map(regex).collect()
+});
 
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
 /// name of its interface.
@@ -17,16 +77,13 @@ pub(super) struct StandIns {
     digits: BTreeMap<String, String>,
 }
 
-/// What is at a place in a text.
+/// An address in a text.
+#[derive(Clone, Copy)]
 enum Found<'a> {
-    /// A word with digits of an address: how much of it comes before them, and the digits.
-    Digits(&'a str, &'a str),
-    /// Six pairs of hex digits and what separates them.
-    Address(&'a str),
-    /// `f8b3781a-1e82-4818-a1c3-63d806ec15bb`.
-    Guid(&'a str),
-    /// Something else with a length, and what always replaces it.
-    Other(usize, String),
+    /// Its hex digits, with what separates them; and whether it gets others of its own.
+    Digits(&'a str, bool),
+    /// An IP address, and what replaces it.
+    Ip(&'a str, &'static str),
 }
 
 impl StandIns {
@@ -41,8 +98,8 @@ impl StandIns {
             scan(
                 text,
                 |_| false,
-                |place| {
-                    if let Place::Found(Found::Digits(_, digits) | Found::Guid(digits)) = place {
+                |_, address| {
+                    if let Some(Found::Digits(digits, true)) = address {
                         found.insert(bare(digits));
                     }
                 },
@@ -69,29 +126,22 @@ impl StandIns {
     /// The text with everything replaced that could identify the machine.
     pub(super) fn hide(&self, text: &str) -> String {
         let mut hidden = String::with_capacity(text.len());
-        scan(
-            text,
-            |digits| self.digits.contains_key(&bare(digits)),
-            |place| match place {
-                Place::Plain(text) => hidden.push_str(text),
-                Place::Found(Found::Other(_, other)) => hidden.push_str(&other),
-                Place::Found(Found::Digits(before, digits)) => {
-                    hidden.push_str(before);
-                    hidden.push_str(&self.stand_in(digits));
-                }
-                Place::Found(Found::Address(address) | Found::Guid(address)) => {
+        let known = |digits: &str| self.digits.contains_key(&bare(digits));
+        scan(text, known, |plain, address| {
+            hidden.push_str(plain);
+            match address {
+                Some(Found::Ip(_, other)) => hidden.push_str(other),
+                Some(Found::Digits(address, _)) => {
                     let mut digits = self.stand_in(address).into_bytes().into_iter();
-                    let digit = |c: char| {
-                        if c.is_ascii_hexdigit() {
-                            digits.next().map_or('0', char::from)
-                        } else {
-                            c
-                        }
+                    let digit = |c: char| match c {
+                        ':' | '-' | '.' => c,
+                        _ => digits.next().map_or('0', char::from),
                     };
                     hidden.extend(address.chars().map(digit));
                 }
-            },
-        );
+                None => {}
+            }
+        });
         hidden
     }
 
@@ -121,145 +171,69 @@ fn is_mixed(digits: &str) -> bool {
         .any(|digit| Some(&digit) != digits.as_bytes().first())
 }
 
-/// A part of a text.
-enum Place<'a> {
-    Plain(&'a str),
-    Found(Found<'a>),
-}
-
-/// Divides a text into what was found and the rest. `known`: whether digits that look like a number are an address.
-fn scan<'a>(text: &'a str, known: impl Fn(&str) -> bool, mut each: impl FnMut(Place<'a>)) {
+/// Passes on each part of a text without an address, with the address behind it. `known`: whether digits are those of
+/// an address.
+fn scan<'a>(
+    text: &'a str,
+    known: impl Fn(&str) -> bool,
+    mut each: impl FnMut(&'a str, Option<Found<'a>>),
+) {
     let (mut plain, mut at) = (0, 0);
     while at < text.len() {
         let rest = &text[at..];
-        let word = rest.len()
-            - rest
-                .trim_start_matches(|c: char| c.is_ascii_alphanumeric())
-                .len();
+        let word = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
         let found = if word > 0 || rest.starts_with("::") {
-            find(rest, word, &known)
+            find(rest, &rest[..word], &known)
         } else {
             None
         };
-        let length = match &found {
-            Some(Found::Digits(before, digits)) => before.len() + digits.len(),
-            Some(Found::Address(text) | Found::Guid(text)) => text.len(),
-            Some(Found::Other(length, _)) => *length,
+        if let Some((before, found)) = found {
+            each(&text[plain..at + before], Some(found));
+            let (Found::Digits(address, _) | Found::Ip(address, _)) = found;
+            at += before + address.len();
+            plain = at;
+        } else {
             // A word as a whole, or a character between words.
-            None => word.max(rest.chars().next().map_or(1, char::len_utf8)),
+            at += word.max(rest.chars().next().map_or(1, char::len_utf8));
+        }
+    }
+    each(&text[plain..], None);
+}
+
+/// The address at the start of a text or within its first word, and how far from the start.
+fn find<'a>(
+    text: &'a str,
+    word: &'a str,
+    known: &impl Fn(&str) -> bool,
+) -> Option<(usize, Found<'a>)> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":.-".contains(byte);
+    let text = &text[..text.bytes().take(LONGEST).take_while(is_part).count()];
+    // Most words of a machine are short numbers.
+    if text.len() < 6 && !text.contains("::") {
+        return None;
+    }
+    for (regex, own_digits, or_number) in &*REGEXES {
+        let Some(address) = regex.captures(text).and_then(|found| found.get(1)) else {
+            continue;
         };
-        if let Some(found) = found {
-            each(Place::Plain(&text[plain..at]));
-            each(Place::Found(found));
-            plain = at + length;
-        }
-        at += length;
-    }
-    each(Place::Plain(&text[plain..]));
-}
-
-/// What is at the start of a text, which is the start of a word of `word` letters and digits.
-fn find<'a>(text: &'a str, word: usize, known: &impl Fn(&str) -> bool) -> Option<Found<'a>> {
-    for separator in [':', '-'] {
-        let (pairs, length) = groups(text, 2, separator);
-        match pairs {
-            6 => return Some(Found::Address(&text[..length])),
-            7.. => return Some(Found::Other(length, zeros(&text[..length]))),
-            _ => {}
+        let digits = address.as_str();
+        let is_number = *or_number && !digits.contains(|c: char| c.is_ascii_alphabetic());
+        if (is_mixed(digits) || !own_digits) && (!is_number || known(digits)) {
+            return Some((address.start(), Found::Digits(digits, *own_digits)));
         }
     }
-    if let Some(guid) = guid(text) {
-        return Some(Found::Guid(guid));
+    let run = text.split('-').next().unwrap_or_default();
+    let whole = run.trim_end_matches(['.', ':']);
+    if whole.parse::<Ipv4Addr>().is_ok() {
+        return Some((0, Found::Ip(whole, "0.0.0.0")));
     }
-    // The GUID of an InfiniBand device.
-    if let (4, length) = groups(text, 4, ':') {
-        return Some(Found::Other(length, zeros(&text[..length])));
+    let is_address = |text: &&str| *text != "::" && text.parse::<Ipv6Addr>().is_ok();
+    if let Some(address) = [whole, run].into_iter().find(is_address) {
+        return Some((0, Found::Ip(address, "::")));
     }
-    let run = text
-        .find(|c: char| !c.is_ascii_alphanumeric() && c != ':' && c != '.')
-        .unwrap_or(text.len());
-    let address = text[..run].trim_end_matches(['.', ':']);
-    if address.parse::<Ipv4Addr>().is_ok() {
-        return Some(Found::Other(address.len(), "0.0.0.0".to_owned()));
-    }
-    let address = if address.parse::<Ipv6Addr>().is_ok() {
-        address
-    } else {
-        &text[..run]
-    };
-    if address != "::" && address.parse::<Ipv6Addr>().is_ok() {
-        return Some(Found::Other(address.len(), "::".to_owned()));
-    }
-    let word = &text[..word];
-    if let Some(prefix) = prefix(word) {
-        let digits = hex(&word[prefix..]);
-        if is_mixed(digits) {
-            return Some(Found::Digits(&word[..prefix], digits));
-        }
-    }
-    let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-    let is_address =
-        hex(word).len() == word.len() && [12, 16, 32].contains(&word.len()) && is_mixed(word);
-    (is_address && (!is_number || known(word))).then_some(Found::Digits("", word))
-}
-
-/// How much of a word comes before the hardware address that it was made of: `enx`, `rocex`.
-fn prefix(word: &str) -> Option<usize> {
-    let letters = word.find(|c: char| !c.is_ascii_lowercase() || c == 'x')?;
-    let end = letters + usize::from(word[letters..].starts_with('x'));
-    let least = if PREFIXES.contains(&&word[..end]) {
-        CUT
-    } else {
-        12
-    };
-    (end > 1 && end > letters && hex(&word[end..]).len() >= least).then_some(end)
-}
-
-/// The hex digits at the start of a text.
-fn hex(text: &str) -> &str {
-    &text[..text
-        .find(|c: char| !c.is_ascii_hexdigit())
-        .unwrap_or(text.len())]
-}
-
-/// How many groups of so many hex digits a text begins with, and how long they are.
-fn groups(text: &str, digits: usize, separator: char) -> (usize, usize) {
-    let (mut count, mut end) = (0, 0);
-    loop {
-        let start = if count == 0 { 0 } else { end + 1 };
-        let Some(rest) = text.get(start..) else {
-            return (count, end);
-        };
-        let group = rest.len()
-            - rest
-                .trim_start_matches(|c: char| c.is_ascii_alphanumeric())
-                .len();
-        if group != digits || hex(rest).len() < digits {
-            return (count, end);
-        }
-        (count, end) = (count + 1, start + digits);
-        if !text[end..].starts_with(separator) {
-            return (count, end);
-        }
-    }
-}
-
-/// The GUID at the start of a text.
-fn guid(text: &str) -> Option<&str> {
-    let mut end = 0;
-    for (at, digits) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-        if at > 0 {
-            end += text[end..].strip_prefix('-').map(|_| 1)?;
-        }
-        end += Some(digits).filter(|digits| hex(&text[end..]).len() == *digits)?;
-    }
-    let ends = !text[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
-    ends.then_some(&text[..end])
-}
-
-/// The text with zeros for its hex digits.
-fn zeros(text: &str) -> String {
-    text.replace(|c: char| c.is_ascii_hexdigit(), "0")
+    // The digits of a known address anywhere: cafe98039ba1b2c3
+    let at = (0..=word.len().checked_sub(12)?).find(|&at| known(&word[at..at + 12]))?;
+    Some((at, Found::Digits(&word[at..at + 12], true)))
 }
 
 #[cfg(test)]
@@ -281,6 +255,18 @@ mod tests {
             ("enx000d3a6e4d4bnp0", "enx0a0000000001np0"),
             ("x 00-0D-3A-6E-4D-4B y", "x 0a-00-00-00-00-01 y"),
             ("mlx5_000d3a6e4d4b", "mlx5_0a0000000001"),
+            ("tap000d3a6e4d4b", "tap0a0000000001"),
+            ("veth000D3A6E4D4B-rx", "veth0a0000000001-rx"),
+            ("cafe000d3a6e4d4b5", "cafe0a00000000015"),
+            ("br.000d.3a6e.4d4b", "br.0a00.0000.0001"),
+            ("8000.000d3a6e4d4b x", "8000.0a0000000001 x"),
+            ("00.0d.3a.6e.4d.4b", "0a.00.00.00.00.01"),
+            // Digits alone are an address after letters.
+            (
+                "tap525400123456 veth98039b0300a1b2c9",
+                "tap0a0000000002 veth0a00000000000001",
+            ),
+            ("0x98039ba1b2c9", "0x0a0000000002"),
             // Of other devices, by the order of their digits.
             (
                 "ibx98039ba1b2c9-0 ibx98039ba1b2ca",
@@ -296,8 +282,9 @@ mod tests {
         }
         let known = StandIns::of([].into_iter(), &["52:54:00:12:34:56".to_owned()]);
         assert_eq!(
-            known.hide("enx525400123456 525400123456 525400123457"),
-            "enx0a0000000001 0a0000000001 525400123457"
+            known
+                .hide("enx525400123456 525400123456 525400123457 52.54.00.12.34.56 1020.3040.5060"),
+            "enx0a0000000001 0a0000000001 525400123457 0a.00.00.00.00.01 1020.3040.5060"
         );
     }
 
@@ -326,7 +313,7 @@ mod tests {
             " 25: 4294967295 100000000000 0  PCI-MSIX-0000:41:00.0   0-edge      virtio0-input.0\n",
             "6.12.43+deb13-amd64\n",
             "8.0 GT/s PCIe\n",
-            "0x98039ba1b2c9 0x15b3 ethernet.30be0000 exec max_rx 4\n",
+            "0x15b3 ethernet.30be0000 exec max_rx 4\n",
             "a::b is no address here, nor is ::\n",
             "ff:ff:ff:ff é\u{202e} 😀",
         ] {
