@@ -13,8 +13,9 @@ use nicpin::read::memory::{is_meminfo, without_use};
 use nicpin::read::{Wants, others, tools};
 use nicpin::root::archive::SCHEMA;
 use nicpin::root::recorded::Recorded;
-use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile};
+use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Root};
+use nix::errno::Errno;
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
@@ -42,6 +43,9 @@ pub enum CaptureError {
     /// Reading the capture gives another machine.
     #[error("{}: the capture does not match what was read; the machine may have changed meanwhile; fix: run again", .0.display())]
     Changed(std::path::PathBuf),
+    /// A path leads into a loop of links, and to no file.
+    #[error("{0}")]
+    Loop(#[from] Errno),
     /// The record has two entries for one path.
     #[error("{path}: {reason}; it may have changed while it was read; fix: run again")]
     Place {
@@ -243,51 +247,34 @@ fn walk(
     path: &str,
     follow: bool,
 ) -> Result<Option<(String, u32)>, CaptureError> {
-    // The kernel's limit before ELOOP.
-    let mut links = 40;
-    let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
-    let mut done = String::new();
-    while let Some(name) = rest.pop() {
-        match name.as_str() {
-            "" | "." => continue,
-            ".." => {
-                done.truncate(done.rfind('/').unwrap_or(0));
-                continue;
+    let look = |path: &str, last: bool| {
+        let entry = match tree.entry(path) {
+            Some(entry @ (Entry::Directory(_) | Entry::Link(_))) => Some(entry.without_names()),
+            _ => root.look(path),
+        };
+        match entry {
+            Some(entry @ Entry::Directory(_)) if tree.entry(path).is_none() => {
+                add(tree, path, entry)?;
+            }
+            Some(Entry::Link(target)) => {
+                if tree.entry(path).is_none() {
+                    let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+                    add(tree, path, Entry::Link(inside(above, &target)))?;
+                }
+                return Ok(Some(target).filter(|_| follow || !last));
             }
             _ => {}
         }
-        let next = format!("{done}/{name}");
-        let entry = match tree.entry(&next) {
-            Some(entry @ (Entry::Directory(_) | Entry::Link(_))) => Some(entry.without_names()),
-            _ => root.look(&next),
-        };
-        match entry {
-            Some(Entry::Directory(_)) => {
-                tree.add_directory(&next)
-                    .map_err(|reason| CaptureError::Place {
-                        path: next.clone(),
-                        reason,
-                    })?;
-                done = next;
-            }
-            Some(Entry::Link(target)) => {
-                if tree.entry(&next).is_none() {
-                    add(tree, &next, Entry::Link(inside(&done, &target)))?;
-                }
-                links -= 1;
-                if links == 0 || rest.is_empty() && !follow {
-                    return Ok(None);
-                }
-                if target.starts_with('/') {
-                    done.clear();
-                }
-                rest.extend(target.rsplit('/').map(str::to_owned));
-            }
-            Some(Entry::File(file)) if rest.is_empty() => return Ok(Some((next, file.mode))),
-            Some(Entry::File(_)) | None => return Ok(None),
-        }
+        Ok(None)
+    };
+    let place = match resolve(path, look) {
+        Err(CaptureError::Loop(_)) => return Ok(None),
+        place => place?,
+    };
+    match root.look(&place) {
+        Some(Entry::File(file)) => Ok(Some((place, file.mode))),
+        _ => Ok(None),
     }
-    Ok(None)
 }
 
 /// A link's target so that it stays inside the tree wherever that is unpacked: relative, and not above the top.

@@ -17,6 +17,7 @@ use names::Names;
 use nicpin::read::tools::irqbalance;
 use nicpin::root::tree::{Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Root};
+use nix::errno::Errno;
 
 const NET: &str = "/sys/class/net";
 /// Where a site keeps its policy.
@@ -191,15 +192,14 @@ fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
         SCRIPT.to_owned()
     };
     // Whatever is on the way to it.
-    let on_the_way = std::cell::RefCell::new(BTreeSet::new());
+    let mut on_the_way = BTreeSet::new();
     for path in [&*script, &below] {
-        let target = resolve(path, |path| {
-            on_the_way.borrow_mut().insert(path.to_owned());
-            tree.link(path)
+        let target = resolve(path, |path, _| {
+            on_the_way.insert(path.to_owned());
+            Ok::<_, Errno>(tree.link(path))
         });
-        on_the_way.borrow_mut().extend(target);
+        on_the_way.extend(target);
     }
-    let on_the_way = on_the_way.into_inner();
     let mut moved = Tree::default();
     for (path, entry) in tree.iter().filter(|(path, _)| !on_the_way.contains(*path)) {
         let entry = match entry {

@@ -351,8 +351,10 @@ impl Root {
         } else {
             self.ask_for_path(path).ok()?
         };
-        let by_links =
-            || resolve(path, |path| self.read_link(path)).filter(|resolved| self.exists(resolved));
+        let by_links = || {
+            let look = |path: &str, _| Ok::<_, Errno>(self.read_link(path));
+            resolve(path, look).ok().filter(|path| self.exists(path))
+        };
         asked.or_else(by_links)
     }
 

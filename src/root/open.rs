@@ -12,9 +12,7 @@ use crate::root::Root;
 use crate::root::files::relative;
 use crate::root::pin::{DIRECTORY, open_component};
 use crate::root::regular::{AT_ONCE, check_writable, kind};
-
-/// The kernel's limit before ELOOP.
-const MAX_LINKS: usize = 40;
+use crate::root::tree::resolve;
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
@@ -93,53 +91,28 @@ impl Root {
         flags: OFlag,
         passed: &mut Vec<(String, OwnedFd)>,
     ) -> Result<OwnedFd, Errno> {
-        let components = |path: &str| -> Vec<String> {
-            path.rsplit('/')
-                .filter(|name| !["", "."].contains(name))
-                .map(str::to_owned)
-                .collect()
+        let top = self.top()?;
+        let open = |passed: &[(String, OwnedFd)], path: &str, flags| {
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", "."));
+            let above = passed.iter().rfind(|(passed, _)| passed == above);
+            open_component(above.map_or(top, |(_, directory)| directory), name, flags)
         };
-        let mut rest = components(path);
-        // The directories between the root and the next component, by their places in `passed`.
-        let mut above: Vec<usize> = Vec::new();
-        let mut links = 0;
-        while let Some(name) = rest.pop() {
-            if name == ".." {
-                above.pop();
-                continue;
+        let found = resolve(path, |path, last| {
+            let file = open(passed, path, OFlag::O_PATH)?;
+            let is_link = kind(&stat::fstat(&file)?) == SFlag::S_IFLNK;
+            if last && (!is_link || flags.contains(OFlag::O_NOFOLLOW)) {
+                return Ok(None);
             }
-            let (path, directory) = match above.last() {
-                Some(&at) => (passed[at].0.as_str(), &passed[at].1),
-                None => ("", self.top()?),
-            };
-            let found = open_component(directory, &name, OFlag::O_PATH)?;
-            let is_link = kind(&stat::fstat(&found)?) == SFlag::S_IFLNK;
-            if rest.is_empty() && (!is_link || flags.contains(OFlag::O_NOFOLLOW)) {
-                return open_component(directory, &name, flags);
-            }
-            let path = format!("{path}/{name}");
-            if is_link {
-                links += 1;
-                if links > MAX_LINKS {
-                    return Err(Errno::ELOOP);
-                }
-                let target = fcntl::readlinkat(&found, "")?
-                    .into_string()
-                    .map_err(|_| Errno::EILSEQ)?;
-                if target.starts_with('/') {
-                    above.clear();
-                }
-                rest.extend(components(&target));
+            let target = if is_link {
+                let target = fcntl::readlinkat(&file, "")?.into_string();
+                Some(target.map_err(|_| Errno::EILSEQ)?)
             } else {
-                above.push(passed.len());
-            }
-            passed.push((path, found));
-        }
-        open_component(
-            above.last().map_or(self.top()?, |&at| &passed[at].1),
-            ".",
-            flags,
-        )
+                None
+            };
+            passed.push((path.to_owned(), file));
+            Ok::<_, Errno>(target)
+        })?;
+        open(passed, &found, flags)
     }
 
     /// The path of the file that a path leads to, as the kernel has it; `None` where it does not say.

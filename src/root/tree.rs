@@ -17,6 +17,8 @@ const ENTRY_SIZE: usize = 256;
 const MAX_NAME: usize = 255;
 /// The limit of directories above an entry; sysfs has about 20.
 const MAX_DEPTH: usize = 64;
+/// The kernel's limit of links in a path before ELOOP.
+const MAX_LINKS: usize = 40;
 /// The limit of names in a path whose links are resolved: up to the top and down again.
 const MAX_NAMES: usize = 4 * 64;
 
@@ -74,16 +76,13 @@ impl Tree {
 
     /// As readlink(2).
     pub(crate) fn read_link(&self, path: &str) -> Option<String> {
-        let (above, name) = path.rsplit_once('/')?;
-        self.link(&format!(
-            "{}/{name}",
-            resolve(above, |path| self.link(path))?
-        ))
+        let look = |path: &str, last: bool| Ok::<_, Errno>(self.link(path).filter(|_| !last));
+        self.link(&resolve(path, look).ok()?)
     }
 
     /// The entry that a path leads to, with the errors of open(2).
     pub fn get(&self, path: &str) -> Result<&Entry, Errno> {
-        let path = resolve(path, |path| self.link(path)).ok_or(Errno::ELOOP)?;
+        let path = resolve(path, |path, _| Ok::<_, Errno>(self.link(path)))?;
         if let Some(entry) = self.entries.get(&path) {
             return Ok(entry);
         }
@@ -193,38 +192,36 @@ impl Tree {
     }
 }
 
-/// Resolves links, `.` and `..` of a path, which need not exist; `None` for a loop of links. `link` returns the target
-/// of a link.
-pub fn resolve(path: &str, link: impl Fn(&str) -> Option<String>) -> Option<String> {
-    // The kernel's limit before ELOOP.
-    let mut links = 40;
-    let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
-    let mut done = String::new();
+/// Follows a path as the kernel does, from name to name: the path without links, `.` and `..`. `look` is called for each
+/// name with its path so far and whether it is the last one, and returns the target if it is a link to be followed. What
+/// is looked at need not exist.
+pub fn resolve<E: From<Errno>>(
+    path: &str,
+    mut look: impl FnMut(&str, bool) -> Result<Option<String>, E>,
+) -> Result<String, E> {
+    let names = |path: &str| -> Vec<String> {
+        let names = path.rsplit('/').filter(|name| !["", "."].contains(name));
+        names.map(str::to_owned).collect()
+    };
+    let (mut rest, mut done, mut links) = (names(path), String::new(), 0);
     while let Some(name) = rest.pop() {
-        if rest.len() > MAX_NAMES {
-            return None;
+        if name == ".." {
+            done.truncate(done.rfind('/').unwrap_or(0));
+            continue;
         }
-        match name.as_str() {
-            "" | "." => {}
-            ".." => done.truncate(done.rfind('/').unwrap_or(0)),
-            _ => {
-                let next = format!("{done}/{name}");
-                let Some(target) = link(&next) else {
-                    done = next;
-                    continue;
-                };
-                links -= 1;
-                if links == 0 {
-                    return None;
-                }
-                if target.starts_with('/') {
-                    done.clear();
-                }
-                rest.extend(target.rsplit('/').map(str::to_owned));
-            }
+        let above = done.len();
+        done = done + "/" + &name;
+        let Some(target) = look(&done, rest.is_empty())? else {
+            continue;
+        };
+        done.truncate(if target.starts_with('/') { 0 } else { above });
+        rest.extend(names(&target));
+        links += 1;
+        if links > MAX_LINKS || rest.len() > MAX_NAMES {
+            return Err(Errno::ELOOP.into());
         }
     }
-    Some(done)
+    Ok(done)
 }
 
 #[cfg(test)]
