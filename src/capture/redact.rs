@@ -14,6 +14,7 @@ use cgroups::Cgroups;
 use identity::StandIns;
 use names::Names;
 
+use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::irqbalance;
 use nicpin::root::tree::{Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Root};
@@ -95,7 +96,8 @@ pub(super) fn redact(
     let stand_ins = StandIns::of(texts, &own);
     for (path, entry) in tree.iter() {
         let name = path.rsplit('/').next().unwrap_or_default();
-        if IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
+        let is_named = path == ALTNAMES && names.are_replaced();
+        if is_named || IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
             redacted
                 .changes
                 .push(format!("{path} is left out: it can identify the machine"));

@@ -9,6 +9,7 @@ use crate::capture::Capture;
 use crate::cli::{CaptureArgs, Cli};
 use crate::commands::inputs::CONFIG;
 use crate::commands::output::{print, say, write_file};
+use nicpin::machine::wording::count;
 use nicpin::policy;
 use nicpin::report::exit::Exit;
 
@@ -29,11 +30,11 @@ pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exi
         Some(path) => {
             write_file(path, &bytes, args.force)?;
             out.push_str(&format!(
-                "{}: {} interfaces, {} files, {} bytes\n",
+                "{}: {}, {}, {}\n",
                 path.display(),
-                capture.interfaces,
-                capture.files(),
-                bytes.len()
+                count(capture.interfaces, "interface"),
+                count(capture.files(), "file"),
+                count(bytes.len(), "byte")
             ));
         }
         None => _ = print(&bytes)?,

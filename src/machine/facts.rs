@@ -19,6 +19,8 @@ pub struct Machine {
     pub interfaces: Vec<Interface>,
     /// Interfaces above others.
     pub stacked: Vec<Stacked>,
+    /// Other names of interfaces (`ip link property`), by their names.
+    pub altnames: BTreeMap<String, Vec<String>>,
     /// What else a selector can name.
     pub others: Others,
     /// `rps_sock_flow_entries`; `None` where the kernel has none (no RFS, or inside a network namespace).

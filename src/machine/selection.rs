@@ -189,6 +189,8 @@ fn pci_address(selector: &str) -> Option<String> {
 /// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
 /// its function.
 fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
+    let altnames = |name: &str| machine.altnames.get(name).into_iter().flatten();
+    let is = |name: &str| is(name) || altnames(name).any(|other| is(other));
     let interfaces = machine.interfaces.iter().map(|i| i.name.as_str());
     let mut found: Vec<Selected> = interfaces
         .filter(|name| is(name))
@@ -280,7 +282,10 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
             .iter()
             .map(|node| format!("node:{node}"))
             .collect(),
-        _ => vec![i.name.clone()],
+        _ => {
+            let altnames = machine.altnames.get(&i.name).into_iter().flatten();
+            altnames.chain([&i.name]).cloned().collect()
+        }
     };
     let mut names: Vec<String> = machine.interfaces.iter().flat_map(of).collect();
     if kind.is_empty() {

@@ -49,6 +49,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         hints,
         memory,
         neighbours,
+        altnames: netlink::altnames(root)?,
         other_tools: tools::read(root),
         sockets_poll: polling::sockets_poll(root)?,
         ..machine

@@ -1,7 +1,7 @@
-//! Reads from the generic netlink family `netdev` which queue has which IRQ.
+//! Reads from netlink which queue has which IRQ (the generic family `netdev`), and what interfaces are also called.
 //!
 //! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
-//! down has none. This is absence, never an error. In a tree the answer is read from `/nicpin/netlink/INTERFACE`.
+//! down has none. This is absence, never an error. A tree has answers in `/nicpin/netlink/INTERFACE` and `/nicpin/altnames`.
 
 mod unix;
 mod wire;
@@ -11,12 +11,40 @@ pub(crate) use unix::listening;
 pub use wire::Client;
 pub use wire::messages;
 
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+
+use netlink_bindings::rt_link::{Ifinfomsg, Request};
+use nix::sys::socket::SockProtocol;
+
 use crate::machine::netdev::Netdev;
 use crate::read::files::read_number;
 use crate::root::{FileError, Root};
 
 /// Where a tree keeps answers of netlink.
 const RECORDED: &str = "/nicpin/netlink";
+
+/// Where a tree keeps other names of interfaces.
+pub const ALTNAMES: &str = "/nicpin/altnames";
+/// `RTEXT_FILTER_SKIP_STATS` (`include/uapi/linux/rtnetlink.h`).
+const WITHOUT_COUNTERS: u32 = 1 << 3;
+
+/// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).
+pub(crate) fn altnames(root: &Root) -> Result<BTreeMap<String, Vec<String>>, FileError> {
+    let answer = root.answer(ALTNAMES, || {
+        let mut request = Request::new().op_getlink_dump(&Ifinfomsg::new());
+        request.encode().push_ext_mask(WITHOUT_COUNTERS);
+        let mut client = Client::connect(SockProtocol::NetlinkRoute).ok()?;
+        let links = client.request(&request, |(_, link)| {
+            let text = |name: &CStr| name.to_string_lossy().into_owned();
+            let others = link.get_prop_list().ok()?.get_alt_ifname();
+            Some((text(link.get_ifname().ok()?), others.map(text).collect()))
+        });
+        let links: BTreeMap<String, Vec<String>> = links.ok()?.into_iter().collect();
+        Some(links).filter(|links| !links.is_empty())
+    })?;
+    Ok(answer.unwrap_or_default())
+}
 
 /// The kernel's netlink on a live machine, the recorded answers of a tree.
 #[derive(Debug)]

@@ -344,6 +344,39 @@ fn without_identity(plan: &str) -> String {
 }
 
 #[test]
+fn an_interface_is_selected_by_any_of_its_names() {
+    let machine = Copy::of("two-node");
+    let top = machine.path("/");
+    let altnames = r#"{"nic0":["enp5s0np0","uplink-a"],"gone":["uplink-b"]}"#;
+    put(&top, "/nicpin/altnames", altnames);
+    let captured = Captured::of(&top);
+    assert!(
+        captured.run.stdout.contains(": 2 interfaces, "),
+        "{}",
+        captured.run.stdout
+    );
+    let planned = |root: &Path, selector: &str| {
+        let root = root.to_str().unwrap();
+        let run = nicpin(&["plan", "--root", root, "--json", selector]);
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let interfaces = plan["interfaces"].as_array().unwrap().iter();
+        interfaces
+            .map(|interface| interface["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for root in [&top, &captured.file()] {
+        for selector in ["uplink-a", "enp5s0np0", "uplink*", "nic0"] {
+            assert_eq!(planned(root, selector), ["nic0"], "{selector}");
+        }
+    }
+    // It is named where it is the nearest, and left out with the names of the site.
+    machine.fails(&["plan", "uplink-c"], 1, &["there is uplink-a, nic0"]);
+    let nameless = Captured::with(&top, &["--redact-names"]);
+    assert!(!nameless.text().contains("uplink"));
+    assert!(nameless.run.stderr.contains("/nicpin/altnames is left out"));
+}
+
+#[test]
 fn names_are_replaced_on_request() {
     let machine = identified();
     let top = machine.path("/");

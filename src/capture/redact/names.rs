@@ -45,6 +45,10 @@ impl Names {
         })
     }
 
+    pub(super) fn are_replaced(&self) -> bool {
+        !self.interfaces.is_empty()
+    }
+
     /// A path, or the target of a link.
     pub(super) fn in_path(&self, path: &str) -> String {
         let mut done = String::with_capacity(path.len());
