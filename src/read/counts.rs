@@ -2,10 +2,11 @@
 //! tens of MB, and an interface has a few rows of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use crate::machine::{CountRow, Counts};
 use crate::read::files::read_list;
-use crate::read::interrupts::{INTERRUPTS, IRQS, InterruptsError, columns, skip_counts, untorn};
+use crate::read::interrupts::{INTERRUPTS, IRQS, InterruptsError, read_rows, untorn};
 use crate::root::{FileError, Root};
 
 /// The CPUs in `per_cpu_count`.
@@ -13,7 +14,9 @@ const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
 /// The counts of these IRQs since boot.
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError> {
-    untorn(root, || Ok(parse(&root.read(INTERRUPTS)?, irqs)))
+    untorn(root, || {
+        root.read_in_parts(INTERRUPTS, |source| read(source, irqs))
+    })
 }
 
 /// The counts of these IRQs since boot by possible CPU, from `/sys/kernel/irq/N/per_cpu_count` where the kernel has these
@@ -67,49 +70,19 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError>
 }
 
 /// Reads the counts of these IRQs and skips all other rows.
-pub fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError> {
-    if !text.is_empty() && !text.ends_with('\n') {
-        return Err(InterruptsError::CutOff {
-            line: text.lines().count(),
-        });
-    }
-    let cpus: Vec<u32> = columns(text).collect();
-    if cpus.is_empty() {
-        return Err(InterruptsError::NoHeader);
-    }
+pub fn read(
+    source: &mut dyn io::Read,
+    irqs: &BTreeSet<u32>,
+) -> io::Result<Result<Counts, InterruptsError>> {
     let mut rows = BTreeMap::new();
-    for (line, text) in (1..).zip(text.lines()).skip(1) {
-        let Some((label, rest)) = text.split_once(':') else {
-            continue;
-        };
-        let Some(irq) = label
-            .trim_start()
-            .parse()
-            .ok()
-            .filter(|irq| irqs.contains(irq))
-        else {
-            continue;
-        };
-        let (found, length) = skip_counts(rest.as_bytes(), cpus.len());
-        if found < cpus.len() {
-            return Err(InterruptsError::Torn {
-                line,
-                found,
-                expected: cpus.len(),
-            });
-        }
-        // The skipped text is blanks and digits.
-        let (counts, tail) = rest.split_at(length);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let cpus = read_rows(source, &|irq| irqs.contains(&irq), |row| {
+        let counts = text(row.counts);
         let counts = counts.split_ascii_whitespace().map(count).collect();
-        rows.insert(
-            irq,
-            CountRow {
-                counts,
-                whose: tail.trim().to_owned(),
-            },
-        );
-    }
-    Ok(Counts { cpus, rows })
+        let whose = text(row.tail);
+        rows.insert(row.irq, CountRow { counts, whose });
+    })?;
+    Ok(cpus.map(|cpus| Counts { cpus, rows }))
 }
 
 /// A count in 32 bits; larger numbers in a copied file wrap.
@@ -125,6 +98,10 @@ fn count(digits: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str, irqs: &BTreeSet<u32>) -> Result<Counts, InterruptsError> {
+        read(&mut text.as_bytes(), irqs).unwrap()
+    }
 
     #[test]
     fn counts_of_the_rows_that_were_asked_for() {

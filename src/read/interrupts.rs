@@ -5,9 +5,10 @@
 //!
 //! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by
 //! id, then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action names may
-//! both hold blanks. The counts are stepped over here; [`counts`](super::counts) reads those of a few IRQs.
+//! both hold blanks.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
@@ -27,31 +28,9 @@ pub struct Handlers<'a> {
     listed: OnceCell<Interrupts>,
 }
 
-/// The text of `/proc/interrupts`, checked row by row.
+/// The names of all handlers by IRQ, as `/proc/interrupts` has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Interrupts {
-    /// The numbered IRQs, in the file's order, which is that of their numbers; and where each one's names end.
-    rows: Vec<(u32, usize)>,
-    /// The names of all handlers, one row's after another's: a text for each would take longer than all the rest.
-    names: String,
-}
-
-/// One IRQ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InterruptRow<'a> {
-    pub irq: u32,
-    names: &'a str,
-}
-
-impl<'a> InterruptRow<'a> {
-    /// The names of its handlers, as the drivers gave them; empty for an IRQ without a handler.
-    pub fn actions(self) -> impl Iterator<Item = &'a str> {
-        self.names
-            .split(", ")
-            .map(name_in)
-            .filter(|name| !name.is_empty())
-    }
-}
+pub struct Interrupts(BTreeMap<u32, String>);
 
 /// A text that the kernel does not print.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,11 +86,7 @@ impl<'a> Handlers<'a> {
         {
             return Ok(names);
         }
-        Ok(self
-            .listed()?
-            .row(irq)
-            .map(|row| row.actions().map(str::to_owned).collect())
-            .unwrap_or_default())
+        Ok(self.listed()?.actions(irq).map(str::to_owned).collect())
     }
 
     /// All IRQs, by `/proc/interrupts`.
@@ -142,36 +117,17 @@ pub(super) fn untorn<T>(
 impl Interrupts {
     /// Parses the whole text.
     pub fn parse(text: &str) -> Result<Self, InterruptsError> {
-        let mut parser = Parser::default();
-        parser.take(text.as_bytes(), true)?;
-        parser.finish()
+        // A text in memory can be read.
+        Self::read(&mut text.as_bytes()).unwrap_or(Err(InterruptsError::NoHeader))
     }
 
-    /// Parses while reading: on a large machine the text has a hundred megabytes and more.
     fn read(source: &mut dyn Read) -> io::Result<Result<Self, InterruptsError>> {
-        let mut parser = Parser::default();
-        let mut buffer = vec![0; 1 << 18];
-        let mut filled = 0;
-        loop {
-            let read = match source.read(&mut buffer[filled..]) {
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            filled += read;
-            let used = match parser.take(&buffer[..filled], read == 0) {
-                Ok(used) => used,
-                Err(error) => return Ok(Err(error)),
-            };
-            if read == 0 {
-                return Ok(parser.finish());
-            }
-            buffer.copy_within(used..filled, 0);
-            filled -= used;
-            if filled == buffer.len() {
-                buffer.resize(2 * filled, 0);
-            }
-        }
+        let mut names = BTreeMap::new();
+        let read = read_rows(source, &|_| true, |row| {
+            let text = String::from_utf8_lossy(names_in(row.tail)).into_owned();
+            names.entry(row.irq).or_insert(text);
+        });
+        Ok(read?.map(|_| Self(names)))
     }
 
     /// The CPUs in the header of the text: those that were online. Empty without a header.
@@ -179,30 +135,64 @@ impl Interrupts {
         columns(text).collect()
     }
 
-    /// The numbered IRQs, in the file's order, which is that of their numbers.
-    pub fn rows(&self) -> impl Iterator<Item = InterruptRow<'_>> {
-        (0..self.rows.len()).filter_map(|at| self.at(at))
+    /// The IRQs that have a number.
+    pub fn irqs(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.keys().copied()
     }
 
-    /// The row of an IRQ.
-    pub fn row(&self, irq: u32) -> Option<InterruptRow<'_>> {
-        // The kernel prints it sorted; an unsorted copy is searched from the start.
-        match self.rows.binary_search_by_key(&irq, |(irq, _)| *irq) {
-            Ok(at) => self.at(at),
-            Err(_) => self.rows().find(|row| row.irq == irq),
+    /// The names of an IRQ's handlers, as the drivers gave them; none for an IRQ without a handler.
+    pub fn actions(&self, irq: u32) -> impl Iterator<Item = &str> {
+        let names = self
+            .0
+            .get(&irq)
+            .into_iter()
+            .flat_map(|names| names.split(", "));
+        names.map(name_in).filter(|name| !name.is_empty())
+    }
+}
+
+/// A row of an IRQ with a number.
+pub(super) struct Row<'a> {
+    pub(super) irq: u32,
+    /// Blanks, and a number for each CPU.
+    pub(super) counts: &'a [u8],
+    /// What is behind them.
+    pub(super) tail: &'a [u8],
+}
+
+/// Reads the rows of the IRQs that are wanted, while the text comes: on a large machine it has a hundred megabytes and
+/// more. Returns the CPU of each column.
+pub(super) fn read_rows(
+    source: &mut dyn Read,
+    wanted: &dyn Fn(u32) -> bool,
+    mut each: impl FnMut(Row<'_>),
+) -> io::Result<Result<Vec<u32>, InterruptsError>> {
+    let mut parser = Parser::default();
+    let mut buffer = vec![0; 1 << 18];
+    let mut filled = 0;
+    loop {
+        let read = match source.read(&mut buffer[filled..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        filled += read;
+        let mut used = 0;
+        for newline in memchr::memchr_iter(b'\n', &buffer[..filled]) {
+            match parser.line(&buffer[used..newline], wanted) {
+                Ok(row) => row.into_iter().for_each(&mut each),
+                Err(error) => return Ok(Err(error)),
+            }
+            used = newline + 1;
         }
-    }
-
-    fn at(&self, at: usize) -> Option<InterruptRow<'_>> {
-        let &(irq, end) = self.rows.get(at)?;
-        let start = at
-            .checked_sub(1)
-            .and_then(|before| self.rows.get(before))
-            .map_or(0, |(_, end)| *end);
-        Some(InterruptRow {
-            irq,
-            names: self.names.get(start..end)?,
-        })
+        if read == 0 {
+            return Ok(parser.finish(used < filled));
+        }
+        buffer.copy_within(used..filled, 0);
+        filled -= used;
+        if filled == buffer.len() {
+            buffer.resize(2 * filled, 0);
+        }
     }
 }
 
@@ -214,78 +204,62 @@ pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
         .map_while(|word| numbered(word, "CPU", MAX_CPUS))
 }
 
-/// What was read of the text so far.
+/// What is known of the text so far.
 #[derive(Debug, Default)]
 struct Parser {
-    cpus: usize,
+    cpus: Vec<u32>,
     line: usize,
     has_row: bool,
-    read: Interrupts,
 }
 
 impl Parser {
-    /// Takes the whole lines at the start of a text, and how long they are; at the text's end that has to be all of it.
-    fn take(&mut self, text: &[u8], end: bool) -> Result<usize, InterruptsError> {
-        let mut at = 0;
-        for newline in memchr::memchr_iter(b'\n', text) {
-            self.line(&text[at..newline])?;
-            at = newline + 1;
-        }
-        if end && at < text.len() {
-            return Err(InterruptsError::CutOff {
-                line: self.line + 1,
-            });
-        }
-        Ok(at)
-    }
-
-    fn line(&mut self, line: &[u8]) -> Result<(), InterruptsError> {
+    fn line<'a>(
+        &mut self,
+        line: &'a [u8],
+        wanted: &dyn Fn(u32) -> bool,
+    ) -> Result<Option<Row<'a>>, InterruptsError> {
         self.line += 1;
         if self.line == 1 {
-            self.cpus = Interrupts::cpus(&String::from_utf8_lossy(line)).len();
-            return if self.cpus == 0 {
+            self.cpus = columns(&String::from_utf8_lossy(line)).collect();
+            return if self.cpus.is_empty() {
                 Err(InterruptsError::NoHeader)
             } else {
-                Ok(())
+                Ok(None)
             };
         }
         let Some(colon) = line.iter().position(|&byte| byte == b':') else {
-            return Ok(());
+            return Ok(None);
         };
         self.has_row = true;
         // NMI, LOC, ERR and similar rows have no number and no handler; some have a single count.
         let label = std::str::from_utf8(line[..colon].trim_ascii_start()).unwrap_or_default();
-        let Ok(irq) = label.parse() else {
-            return Ok(());
+        let Some(irq) = label.parse().ok().filter(|irq| wanted(*irq)) else {
+            return Ok(None);
         };
-        let rest = &line[colon + 1..];
-        let counts = match counts_in_columns(rest, self.cpus) {
-            Some(length) => length,
-            None => match skip_counts(rest, self.cpus) {
-                (found, length) if found == self.cpus => length,
-                (found, _) => {
-                    return Err(InterruptsError::Torn {
-                        line: self.line,
-                        found,
-                        expected: self.cpus,
-                    });
-                }
-            },
+        let (rest, expected) = (&line[colon + 1..], self.cpus.len());
+        let (found, length) = match counts_in_columns(rest, expected) {
+            Some(length) => (expected, length),
+            None => skip_counts(rest, expected),
         };
-        let names = names(&rest[counts..]);
-        match std::str::from_utf8(names) {
-            Ok(names) => self.read.names.push_str(names),
-            Err(_) => self.read.names.push_str(&String::from_utf8_lossy(names)),
+        if found < expected {
+            return Err(InterruptsError::Torn {
+                line: self.line,
+                found,
+                expected,
+            });
         }
-        self.read.rows.push((irq, self.read.names.len()));
-        Ok(())
+        let (counts, tail) = rest.split_at(length);
+        Ok(Some(Row { irq, counts, tail }))
     }
 
-    fn finish(self) -> Result<Interrupts, InterruptsError> {
-        match self.cpus {
-            0 => Err(InterruptsError::NoHeader),
-            _ if !self.has_row => Err(InterruptsError::NoRow),
-            _ => Ok(self.read),
+    /// The CPU of each column, at the end of the text; `cut`: within a line.
+    fn finish(self, cut: bool) -> Result<Vec<u32>, InterruptsError> {
+        let line = self.line + 1;
+        match (self.cpus.is_empty(), self.has_row) {
+            _ if cut => Err(InterruptsError::CutOff { line }),
+            (true, _) => Err(InterruptsError::NoHeader),
+            (_, false) => Err(InterruptsError::NoRow),
+            _ => Ok(self.cpus),
         }
     }
 }
@@ -343,7 +317,7 @@ pub fn without_counts(text: &str) -> String {
 }
 
 /// Steps over at most `cpus` numbers; how many there were, and where they end.
-pub(super) fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
+fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let mut at = 0;
     for found in 0..cpus {
         let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();
@@ -362,7 +336,7 @@ pub(super) fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
 }
 
 /// The handlers' names: what follows the last two blanks of a row. A row that ends in blanks has none.
-fn names(tail: &[u8]) -> &[u8] {
+fn names_in(tail: &[u8]) -> &[u8] {
     let blanks = tail.windows(2).rposition(|pair| pair == b"  ");
     let names = tail[blanks.unwrap_or(0)..].trim_ascii_start();
     if tail.ends_with(b" ") || is_trigger(names) {
@@ -392,12 +366,8 @@ mod tests {
     fn one(row: &str) -> Vec<String> {
         let text = format!("           CPU0       CPU2       \n{row}\n");
         let read = Interrupts::parse(&text).unwrap();
-        read.rows()
-            .next()
-            .unwrap()
-            .actions()
-            .map(str::to_owned)
-            .collect()
+        let irq = read.irqs().next().unwrap();
+        read.actions(irq).map(str::to_owned).collect()
     }
 
     #[test]
@@ -456,10 +426,7 @@ mod tests {
     fn rows_without_a_number_are_passed_over() {
         let text = "   CPU0   CPU1   \nNMI:  1  2  Non-maskable interrupts\nERR:          0\n 9:  1  2  chip  a\n";
         let read = Interrupts::parse(text).unwrap();
-        assert_eq!(
-            read.rows().collect::<Vec<_>>(),
-            [InterruptRow { irq: 9, names: "a" }]
-        );
+        assert_eq!(read, Interrupts(BTreeMap::from([(9, "a".to_owned())])));
     }
 
     #[test]
@@ -532,14 +499,8 @@ mod tests {
     fn an_irq_is_found_by_number() {
         let text = "  CPU0\n  9:  1  chip  a\n 10:  1  chip  b\n  7:  1  chip  c\n";
         let interrupts = Interrupts::parse(text).unwrap();
-        assert_eq!(
-            interrupts.row(10).unwrap().actions().collect::<Vec<_>>(),
-            ["b"]
-        );
-        assert_eq!(
-            interrupts.row(7).unwrap().actions().collect::<Vec<_>>(),
-            ["c"]
-        );
-        assert_eq!(interrupts.row(8), None);
+        for (irq, expected) in [(10, vec!["b"]), (7, vec!["c"]), (8, vec![])] {
+            assert_eq!(interrupts.actions(irq).collect::<Vec<_>>(), expected);
+        }
     }
 }

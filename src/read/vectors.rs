@@ -12,7 +12,7 @@ use crate::machine::netdev::{IrqQueues, Netdev};
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{parse_mask_file, parse_node, read_cpus};
-use crate::read::interrupts::{Handlers, InterruptRow};
+use crate::read::interrupts::Handlers;
 use crate::read::mlx4::Parts;
 use crate::read::names::{Dialect, Numbering};
 use crate::read::numbering::{self, NamedVector, VectorUse};
@@ -284,17 +284,13 @@ fn requested(
                 || names_device(action, &interface.device.address)
         })
     };
-    let rows = handlers.listed()?.rows();
-    let own_of = |row: InterruptRow<'_>| {
-        row.actions()
-            .filter(|action| own(action))
-            .map(str::to_owned)
-            .collect()
+    let listed = handlers.listed()?;
+    let own_of = |irq: u32| {
+        let actions = listed.actions(irq).filter(|action| own(action));
+        (irq, actions.map(str::to_owned).collect::<Vec<_>>())
     };
-    Ok(rows
-        .map(|row| (row.irq, own_of(row)))
-        .filter(|(_, actions): &(_, Vec<_>)| !actions.is_empty())
-        .collect())
+    let all = listed.irqs().map(own_of);
+    Ok(all.filter(|(_, actions)| !actions.is_empty()).collect())
 }
 
 /// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;

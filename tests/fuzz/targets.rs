@@ -17,7 +17,6 @@ use nicpin::machine::netdev::Netdev;
 use nicpin::machine::{Channels, Machine, MaskFile};
 use nicpin::plan::{Plan, WriteKind, stored};
 use nicpin::policy::Policy;
-use nicpin::read::interrupts::InterruptRow;
 use nicpin::read::interrupts::Interrupts;
 use nicpin::root::Root;
 
@@ -141,17 +140,14 @@ fn interrupts(text: &str) {
     };
     let cpus = Interrupts::cpus(text);
     assert!(!cpus.is_empty());
-    let names = |row: InterruptRow<'_>| row.actions().collect::<Vec<_>>().join(", ");
-    for row in read.rows() {
-        assert_eq!(read.row(row.irq).map(|found| found.irq), Some(row.irq));
-        assert!(
-            row.actions()
-                .all(|action| !action.is_empty() && !action.contains('\n'))
-        );
+    let names = |irq: u32| read.actions(irq).collect::<Vec<_>>().join(", ");
+    for irq in read.irqs() {
+        let is_name = |action: &str| !action.is_empty() && !action.contains('\n');
+        assert!(read.actions(irq).all(is_name));
     }
     let header: Vec<String> = cpus.iter().map(|cpu| format!(" CPU{cpu}")).collect();
     let mut printed = header.concat() + "\n";
-    for row in read.rows() {
+    for irq in read.irqs() {
         let counts = " 0".repeat(cpus.len());
         // Names that begin or end in blanks, or are like the column before them, cannot be distinguished from it.
         let is_column = |action: &str| {
@@ -161,19 +157,16 @@ fn interrupts(text: &str) {
         };
         let odd =
             |action: &str| action.contains("  ") || action.trim() != action || is_column(action);
-        if row.actions().any(odd) {
+        if read.actions(irq).any(odd) {
             return;
         }
-        printed += &format!(
-            " {}:{counts}  PCI-MSI 0-edge      {}\n",
-            row.irq,
-            names(row)
-        );
+        printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", irq, names(irq));
     }
     printed += " ERR: 0\n";
     let again = Interrupts::parse(&printed).expect("what the kernel would print can be read");
     let all = |read: &Interrupts| -> Vec<(u32, String)> {
-        read.rows().map(|row| (row.irq, names(row))).collect()
+        let names = |irq| read.actions(irq).collect::<Vec<_>>().join(", ");
+        read.irqs().map(|irq| (irq, names(irq))).collect()
     };
     assert_eq!(all(&again), all(&read));
 }

@@ -16,7 +16,9 @@ const ALL: [u32; 3] = [40, 41, 42];
 /// A sample with these rows in `/proc/interrupts`, taken after so many seconds.
 fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
     let text = format!("      {header}\n{}\n", rows.join("\n"));
-    let interrupts = nicpin::read::counts::parse(&text, &ALL.into()).unwrap();
+    let interrupts = nicpin::read::counts::read(&mut text.as_bytes(), &ALL.into())
+        .unwrap()
+        .unwrap();
     Sample {
         at: Duration::from_secs(seconds),
         interrupts,
