@@ -45,7 +45,7 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
         CheckFormat::Json => out.push_str(&screen::json(&check)?),
         CheckFormat::Prometheus => metrics(cli, &check, args.output.as_deref(), out)?,
         CheckFormat::Table | CheckFormat::Nagios => {
-            out.push_str(&output::screen().fold(&screen::check::check(&check, cli.verbose)));
+            out.push_str(&screen::check::check(&check, cli.verbose).show(output::screen()));
         }
     }
     Ok(check.exit())

@@ -213,9 +213,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         out.push_str("kept\n");
         return Ok(exit);
     };
-    out.push_str(&screen().fold(&screen::applied::trial_over(
-        trial.not_restored().as_deref(),
-        ended,
-    )));
+    let page = screen::applied::trial_over(trial.not_restored().as_deref(), ended);
+    out.push_str(&page.show(screen()));
     Ok(Exit::Failed)
 }

@@ -112,8 +112,7 @@ impl MeasureSession<'_> {
             // One sample a line.
             return Ok(screen::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
         }
-        let text = screen().fold(&screen::measure::measure(measure, self.all));
-        Ok(screen::printable(&text).into_owned())
+        Ok(screen::measure::measure(measure, self.all).show(screen()))
     }
 
     fn print(&self, text: &str) -> Result<bool> {

@@ -53,9 +53,7 @@ pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit>
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
     }
-    out.push_str(&output::report(args.report, &nodes, |nodes| {
-        screen::nodes::nodes(nodes, output::screen().width)
-    })?);
+    out.push_str(&output::report(args.report, &nodes, screen::nodes::nodes)?);
     Ok(Exit::Planned)
 }
 

@@ -11,7 +11,7 @@ use nix::libc::O_NOFOLLOW;
 use serde::Serialize;
 
 use crate::cli::ReportArgs;
-use crate::screen::fold::Screen;
+use crate::screen::page::{Page, Screen};
 use crate::screen::{self, message, printable};
 use nicpin::root::errno_words;
 
@@ -19,12 +19,12 @@ use nicpin::root::errno_words;
 pub(super) fn report<T: Serialize>(
     args: ReportArgs,
     report: &T,
-    table: impl FnOnce(&T) -> String,
+    table: impl FnOnce(&T) -> Page,
 ) -> Result<String> {
     if args.is_json() {
-        Ok(screen::json(report)?)
+        Ok(printable(&screen::json(report)?).into_owned())
     } else {
-        Ok(screen().fold(&table(report)))
+        Ok(table(report).show(screen()))
     }
 }
 

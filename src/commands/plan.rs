@@ -29,9 +29,9 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     }
     require_live_interfaces(&root, &args.select)?;
     *out = match args.format() {
-        PlanFormat::Table if args.explain => screen().fold(&screen::explain::plan(&plan)),
-        PlanFormat::Table if args.workers => screen().fold(&screen::workers::plan(&machine, &plan)),
-        PlanFormat::Table => screen().fold(&screen::table::plan(&plan, args.masks, args.all)),
+        PlanFormat::Table if args.explain => screen::explain::plan(&plan).show(screen()),
+        PlanFormat::Table if args.workers => screen::workers::plan(&machine, &plan).show(screen()),
+        PlanFormat::Table => screen::table::plan(&plan, args.masks, args.all).show(screen()),
         PlanFormat::Json => screen::json(&plan)?,
         PlanFormat::Sh => screen::sh::plan(&plan),
     };

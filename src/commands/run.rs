@@ -44,11 +44,8 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         } else {
             None
         };
-        out.push_str(&screen().fold(&screen::binding::binding(
-            &args.interface,
-            &binding,
-            left.as_ref(),
-        )));
+        let page = screen::binding::binding(&args.interface, &binding, left.as_ref());
+        out.push_str(&page.show(screen()));
         return Ok(Exit::Planned);
     }
     let [program, arguments @ ..] = args.command.as_slice() else {

@@ -1,6 +1,5 @@
 //! `nicpin status`: one screen on whether interrupts arrive where planned, and whether they will stay there.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -12,7 +11,6 @@ use crate::commands::inputs::{
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen;
-use crate::screen::fold::Screen;
 use crate::screen::status::Detail;
 use crate::watch;
 use nicpin::apply::{Record, differences, irqbalance};
@@ -95,25 +93,9 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         (false, true) => Detail::Interfaces,
         (false, false) => Detail::Summary,
     };
-    let table = |status: &Status| {
-        let show = |screen: Screen| screen.fold(&screen::status::status(status, detail, screen));
-        let bare = show(Screen {
-            colour: false,
-            ..output::screen()
-        });
-        // No character is left that could be a colour of somebody else.
-        if matches!(screen::printable(&bare), Cow::Borrowed(_)) {
-            show(output::screen())
-        } else {
-            screen::printable(&bare).into_owned()
-        }
-    };
-    let text = output::report(args.report, &status, table)?;
-    out.push_str(&if args.report.is_json() {
-        screen::printable(&text).into_owned()
-    } else {
-        text
-    });
+    out.push_str(&output::report(args.report, &status, |status| {
+        screen::status::status(status, detail)
+    })?);
     Ok(if unknown.is_empty() {
         Exit::Planned
     } else {

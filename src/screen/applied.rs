@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::screen::note::lines;
-use crate::screen::text::{count, ranges, wrap};
+use crate::screen::page::Page;
+use crate::screen::text::{count, ranges};
 use nicpin::machine::Role;
 use nicpin::machine::paths::shown;
 use nicpin::machine::shell::word;
@@ -18,10 +19,10 @@ use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
 use crate::screen::outcomes::{failures, results};
 
 /// `apply` as text: failures line by line, the rest summed up by interface. The last line holds the counts.
-pub fn applied(applied: &Applied) -> String {
-    let mut out = String::new();
+pub fn applied(applied: &Applied) -> Page {
+    let mut page = Page::default();
     if let Some(earlier) = &applied.earlier {
-        out.push_str(&undone(
+        page.add(undone(
             earlier,
             " of an unconfirmed apply --try",
             "the next apply tries again",
@@ -44,19 +45,19 @@ pub fn applied(applied: &Applied) -> String {
         } else {
             ""
         };
-        out.push_str(&wrap("differs   ", &format!("{name}: {text}{left_out}")));
+        page.item("differs   ", format!("{name}: {text}{left_out}"));
     }
     if applied.misfit {
         let text = "nothing was written: the machine has changed since the plan was made; fix: make a new plan, or write \
                     what still fits with --force";
-        out.push_str(&wrap("misfit    ", text));
+        page.item("misfit    ", text);
     }
-    out.push_str(&channels(&applied.channels));
-    out.push_str(&irqbalance(applied.irqbalance.as_ref()));
-    out.push_str(&results(&applied.results));
+    page.add(channels(&applied.channels));
+    page.add(irqbalance(applied.irqbalance.as_ref()));
+    page.add(results(&applied.results));
     if let Some(undone) = &applied.undone {
         let why = ", because not every setting could be written";
-        out.push_str(&self::undone(undone, why, "nicpin restore tries again"));
+        page.add(self::undone(undone, why, "nicpin restore tries again"));
     }
     for NoteAbout { interface, note } in &applied.notes {
         let about = if interface.is_empty() {
@@ -64,36 +65,36 @@ pub fn applied(applied: &Applied) -> String {
         } else {
             format!("{interface}: ")
         };
-        out.push_str(&lines("", &about, note));
+        page.add(lines("", &about, note));
     }
     if applied.pending > 0 {
         let text = format!(
             "{}: moved by the kernel at the next interrupt",
             count(applied.pending, "vector")
         );
-        out.push_str(&wrap("pending   ", &text));
+        page.item("pending   ", &text);
     }
-    out.push_str(&applied.proof.as_deref().map(proof).unwrap_or_default());
+    page.add(applied.proof.as_deref().map(proof).unwrap_or_default());
     if applied.proof_cut_short {
         let text = "the time of --try ended before that of --prove";
-        out.push_str(&wrap("cut short ", text));
+        page.item("cut short ", text);
     }
     if applied.trial.is_some() && applied.watched == Some(Watched::WaitsForTrial) {
-        out.push_str(&wrap(
+        page.item(
             "watcher   ",
             "nicpin watch writes nothing until the trial is confirmed or has ended",
-        ));
+        );
     } else if applied.watched == Some(Watched::Resumed) {
-        out.push_str(&wrap("watcher   ", "nicpin watch is no longer paused"));
+        page.item("watcher   ", "nicpin watch is no longer paused");
     }
     if let (Some(_), Some(left)) = (applied.trial, applied.left) {
         let text = format!(
             "restored in {left} s unless confirmed by `nicpin confirm` (or Enter on this terminal)"
         );
-        out.push_str(&wrap("on trial  ", &text));
+        page.item("on trial  ", &text);
     }
-    out.push_str(&format!(
-        "plan {}: changed={} already={} managed={} refused={} vanished={} pending={}\n",
+    page.line(format!(
+        "plan {}: changed={} already={} managed={} refused={} vanished={} pending={}",
         applied.hash,
         applied.changed,
         applied.already,
@@ -102,12 +103,12 @@ pub fn applied(applied: &Applied) -> String {
         applied.vanished,
         applied.pending
     ));
-    out
+    page
 }
 
 /// Where interrupts arrived: queues by interface and verdict, and each vector with interrupts on other CPUs.
-fn proof(vectors: &[VectorProof]) -> String {
-    let mut out = String::new();
+fn proof(vectors: &[VectorProof]) -> Page {
+    let mut page = Page::default();
     for (verdict, words) in [
         (Evidence::Proven, "proven    "),
         (Evidence::NoTraffic, "untried   "),
@@ -135,10 +136,7 @@ fn proof(vectors: &[VectorProof]) -> String {
             } else {
                 "no interrupt arrived"
             };
-            out.push_str(&wrap(
-                words,
-                &format!("{name}: {}: {what}", queues.join(", ")),
-            ));
+            page.item(words, format!("{name}: {}: {what}", queues.join(", ")));
         }
     }
     for vector in vectors {
@@ -154,13 +152,13 @@ fn proof(vectors: &[VectorProof]) -> String {
             cpus,
             ..
         } = vector;
-        out.push_str(&wrap(
+        page.item(
             "disproved ",
-            &format!(
+            format!(
                 "{interface}: IRQ {irq}, planned for CPU {}: {what}",
                 cpus.short()
             ),
-        ));
+        );
     }
     let of = |verdict| {
         vectors
@@ -169,51 +167,49 @@ fn proof(vectors: &[VectorProof]) -> String {
             .count()
     };
     let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
-    out.push_str(&format!(
-        "proof: proven={proven} untried={untried} disproved={}\n",
+    page.line(format!(
+        "proof: proven={proven} untried={untried} disproved={}",
         vectors.len() - proven - untried
     ));
-    out
+    page
 }
 
 /// `restore` as text. The last line holds the counts.
-pub fn restored(restored: &Restored) -> String {
+pub fn restored(restored: &Restored) -> Page {
     if restored.changed + restored.already + restored.refused + restored.absent.len() == 0
         && restored.irqbalance.is_none()
     {
-        let nothing = "nothing to restore: there is no record of an apply\n";
-        return paused(restored.watcher_paused) + nothing;
+        let mut page = paused(restored.watcher_paused);
+        page.line("nothing to restore: there is no record of an apply");
+        return page;
     }
-    let mut out = channels(&restored.channels);
-    out.push_str(&irqbalance(restored.irqbalance.as_ref()));
-    out.push_str(&results(&restored.results));
-    out.push_str(&absent(&restored.absent, "kept for the next restore"));
+    let mut page = channels(&restored.channels);
+    page.add(irqbalance(restored.irqbalance.as_ref()));
+    page.add(results(&restored.results));
+    page.add(absent(&restored.absent, "kept for the next restore"));
     if restored.staying > 0 {
         let text = format!(
             "{}: the affinity is restored, the effective CPU is not: the kernel moves a vector only when its effective CPU is not in its affinity",
             count(restored.staying, "vector")
         );
-        out.push_str(&wrap("staying   ", &text));
+        page.item("staying   ", &text);
     }
-    out.push_str(&paused(restored.watcher_paused));
-    out.push_str(&format!(
-        "restored: changed={} already={} refused={} absent={}\n",
+    page.add(paused(restored.watcher_paused));
+    page.line(format!(
+        "restored: changed={} already={} refused={} absent={}",
         restored.changed,
         restored.already,
         restored.refused,
         restored.absent.len()
     ));
-    out
+    page
 }
 
 /// `restore --dry-run` as text.
-pub fn to_restore(to_restore: &ToRestore) -> String {
-    let mut out = String::new();
+pub fn to_restore(to_restore: &ToRestore) -> Page {
+    let mut page = Page::default();
     for (interface, channels) in &to_restore.channels {
-        out.push_str(&wrap(
-            "restore   ",
-            &format!("channels of {interface}: {channels}"),
-        ));
+        page.item("restore   ", format!("channels of {interface}: {channels}"));
     }
     for write in &to_restore.writes {
         let text = format!(
@@ -222,31 +218,33 @@ pub fn to_restore(to_restore: &ToRestore) -> String {
             write.value,
             write.current.trim()
         );
-        out.push_str(&wrap("restore   ", &text));
+        page.item("restore   ", &text);
     }
     if to_restore.irqbalance {
-        out.push_str(&wrap("restore   ", "what irqbalance was asked to do"));
+        page.item("restore   ", "what irqbalance was asked to do");
     }
-    out.push_str(&absent(&to_restore.absent, "kept for the next restore"));
-    out.push_str(&format!(
-        "would be restored: {}; already: {}\n",
+    page.add(absent(&to_restore.absent, "kept for the next restore"));
+    page.line(format!(
+        "would be restored: {}; already: {}",
         to_restore.channels.len() + to_restore.writes.len() + usize::from(to_restore.irqbalance),
         to_restore.unchanged
     ));
-    out
+    page
 }
 
-fn paused(paused: bool) -> String {
-    let text = "nicpin watch is paused until the next nicpin apply";
+fn paused(paused: bool) -> Page {
+    let mut page = Page::default();
     if paused {
-        wrap("watcher   ", text)
-    } else {
-        String::new()
+        page.item(
+            "watcher   ",
+            "nicpin watch is paused until the next nicpin apply",
+        );
     }
+    page
 }
 
 /// Settings whose files are absent now, a line for each port.
-fn absent(keys: &[String], then: &str) -> String {
+fn absent(keys: &[String], then: &str) -> Page {
     let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in keys {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`
@@ -256,30 +254,33 @@ fn absent(keys: &[String], then: &str) -> String {
             .map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
         ports.entry(port).or_default().push(setting.trim());
     }
-    let line = |(port, settings): (&str, Vec<&str>)| {
+    let mut page = Page::default();
+    for (port, settings) in ports {
         let what = match settings[..] {
             [setting] if !setting.is_empty() => setting.to_owned(),
             _ => count(settings.len(), "setting"),
         };
-        wrap("absent    ", &format!("{port}: {what}; {then}"))
-    };
-    ports.into_iter().map(line).collect()
+        page.item("absent    ", format!("{port}: {what}; {then}"));
+    }
+    page
 }
 
 /// How an unconfirmed trial has ended; `not_restored` says what could not be restored.
-pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
+pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> Page {
     let why = match ended {
         TrialEnd::InTime => "the trial was not confirmed in time",
         TrialEnd::Unwatched => "the process that watched the trial was killed",
     };
+    let mut page = Page::default();
     match not_restored {
-        None => format!("restored: {why}\n"),
-        Some(left) => wrap("restored  ", &format!("{why}; {left}")),
+        None => page.line(format!("restored: {why}")),
+        Some(left) => page.item("restored  ", format!("{why}; {left}")),
     }
+    page
 }
 
 /// What was restored and `why`, and what was not. `again`: when that is tried again.
-fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> String {
+fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> Page {
     let changed = count(
         undone
             .results
@@ -295,37 +296,36 @@ fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> String {
             count(left, "setting")
         ),
     };
-    [
-        wrap("restored  ", &format!("{changed}{why}{left}")),
-        channels(&undone.channels),
-        irqbalance(undone.irqbalance.as_ref()),
-        failures(&undone.results),
-        absent(&undone.absent, "could not be restored"),
-    ]
-    .concat()
+    let mut page = Page::default();
+    page.item("restored  ", format!("{changed}{why}{left}"));
+    page.add(channels(&undone.channels));
+    page.add(irqbalance(undone.irqbalance.as_ref()));
+    page.add(failures(&undone.results));
+    page.add(absent(&undone.absent, "could not be restored"));
+    page
 }
 
-fn channels(outcomes: &[ChannelOutcome]) -> String {
-    let line = |outcome: &ChannelOutcome| match &outcome.refused {
-        None => format!(
-            "changed   {}: channels set to {}\n",
-            outcome.interface, outcome.wanted
-        ),
-        Some(why) => wrap(
-            "refused   ",
-            &format!(
-                "ethtool -L {} {}: {why}",
-                word(&outcome.interface),
-                outcome.wanted
+fn channels(outcomes: &[ChannelOutcome]) -> Page {
+    let mut page = Page::default();
+    for outcome in outcomes {
+        let ChannelOutcome {
+            interface, wanted, ..
+        } = outcome;
+        match &outcome.refused {
+            None => page.line(format!("changed   {interface}: channels set to {wanted}")),
+            Some(why) => page.item(
+                "refused   ",
+                format!("ethtool -L {} {wanted}: {why}", word(interface)),
             ),
-        ),
-    };
-    outcomes.iter().map(line).collect()
+        }
+    }
+    page
 }
 
-fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> String {
+fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> Page {
+    let mut page = Page::default();
     let Some(outcome) = outcome else {
-        return String::new();
+        return page;
     };
     let detail = outcome.detail.as_deref().unwrap_or_default();
     let irqs = count(outcome.irqs, "IRQ");
@@ -338,10 +338,11 @@ fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> String {
         IrqbalanceAction::Unbanned if outcome.changed => {
             ("changed   ", format!("irqbalance may move {irqs} again"))
         }
-        IrqbalanceAction::Unbanned => return String::new(),
+        IrqbalanceAction::Unbanned => return page,
         IrqbalanceAction::Started => ("changed   ", "irqbalance is started again".to_owned()),
         IrqbalanceAction::NotRequested => ("skipped   ", format!("irqbalance: {detail}")),
         IrqbalanceAction::Refused => ("refused   ", format!("irqbalance: {detail}")),
     };
-    wrap(what, &text)
+    page.item(what, text);
+    page
 }

@@ -1,13 +1,13 @@
 //! The CPUs and memory of a binding as text.
 
-use crate::screen::text::wrap;
+use crate::screen::page::Page;
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::binding::{Binding, MemoryBinding};
 
 /// The node, CPUs, memory and notes, a line each. `left`: the CPUs that remain after the cpuset, if known.
-pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
-    let mut out = String::new();
-    let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("{what:<8}"), text));
+pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
+    let mut page = Page::default();
+    let mut line = |what: &str, text: &str| page.item(format!("{what:<8}"), text);
     line("node", &format!("{}, for {name}", binding.nodes));
     line(
         "CPUs",
@@ -25,7 +25,7 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> String {
     for note in notes(binding, left) {
         line("note", &note);
     }
-    out
+    page
 }
 
 /// The notes of a binding, and a note when the cpuset leaves fewer CPUs.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::screen::note::text;
-use crate::screen::text::{columns, count, cpus, wrap};
+use crate::screen::page::Page;
+use crate::screen::text::{count, cpus};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Rss;
 use nicpin::machine::paths::shown;
@@ -16,8 +17,8 @@ const MOST_ALIKE: usize = 3;
 
 /// `all`: every setting.
 #[allow(clippy::too_many_lines)] // a table, or a story in one piece
-pub fn check(check: &Check, all: bool) -> String {
-    let mut out = String::new();
+pub fn check(check: &Check, all: bool) -> Page {
+    let mut page = Page::default();
     let mut reasons: BTreeMap<(&str, Reason), (usize, Option<&str>)> = BTreeMap::new();
     let mut alike: BTreeMap<(&str, WriteKind), usize> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -42,14 +43,14 @@ pub fn check(check: &Check, all: bool) -> String {
         *many += 1;
         *first = (*first).filter(|first| Some(*first) == detail.as_deref());
     }
-    out.push_str(&columns(0, &rows));
+    page.table(0, rows);
     let hidden: usize = if all {
         0
     } else {
         alike.values().map(|n| n.saturating_sub(MOST_ALIKE)).sum()
     };
     if hidden > 0 {
-        out.push_str(&format!("+{hidden} more, -v\n"));
+        page.line(format!("+{hidden} more, -v"));
     }
     for ((interface, reason), (many, detail)) in reasons {
         let name = if interface.is_empty() {
@@ -72,7 +73,7 @@ pub fn check(check: &Check, all: bool) -> String {
             reason.name(),
             meaning(reason)
         );
-        out.push_str(&wrap("because  ", &text));
+        page.item("because  ", &text);
     }
     for Fallback {
         path,
@@ -83,7 +84,7 @@ pub fn check(check: &Check, all: bool) -> String {
         let text = format!(
             "{path}: {holds}, planned {planned}: the planned CPU had no free interrupt vector"
         );
-        out.push_str(&wrap("fallback  ", &text));
+        page.item("fallback  ", &text);
     }
     let mut unmovable: BTreeMap<&str, CpuSet> = BTreeMap::new();
     for vector in &check.unmovable {
@@ -93,31 +94,28 @@ pub fn check(check: &Check, all: bool) -> String {
             .insert(vector.irq);
     }
     for (interface, irqs) in unmovable {
-        out.push_str(&wrap(
+        page.item(
             "cannot be moved  ",
-            &format!("{interface}: IRQs {irqs}, which the kernel manages"),
-        ));
+            format!("{interface}: IRQs {irqs}, which the kernel manages"),
+        );
     }
     for change in &check.channels {
-        out.push_str(&wrap(
-            &format!("{}  channels, planned  ", change.interface),
+        page.item(
+            format!("{}  channels, planned  ", change.interface),
             &change.command,
-        ));
+        );
     }
     for Unplannable { interface, note } in &check.unknown {
-        out.push_str(&wrap(
+        page.item(
             "could not be determined  ",
-            &format!("{interface}: {} ({})", text(note), note.code()),
-        ));
+            format!("{interface}: {} ({})", text(note), note.code()),
+        );
     }
     for note in &check.notes {
-        out.push_str(&wrap("note  ", &text(note)));
+        page.item("note  ", &text(note));
     }
     for Unplannable { interface, note } in &check.left_alone {
-        out.push_str(&wrap(
-            "left alone  ",
-            &format!("{interface}: {}", text(note)),
-        ));
+        page.item("left alone  ", format!("{interface}: {}", text(note)));
     }
     let differs = check.differs.len() + check.channels.len();
     let worst = check
@@ -162,7 +160,8 @@ pub fn check(check: &Check, all: bool) -> String {
             "not every requested interface can be planned".to_owned(),
         ),
     };
-    out + &wrap(word, &text)
+    page.item(word, text);
+    page
 }
 
 /// The file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.

@@ -1,27 +1,27 @@
 //! A comparison as a table, near and far one below the other, and the same table in Markdown.
 
 use crate::screen::note::{note, text};
-use crate::screen::text::{columns, count, wrap};
-use nicpin::report::compare::{Comparison, Figure, Side, Spread};
+use crate::screen::page::Page;
+use crate::screen::text::count;
+use nicpin::report::compare::{Comparison, Figure, Spread};
 
-pub fn compare(comparison: &Comparison) -> String {
-    let side = |name: &str, side: &Side| {
-        wrap(
-            &format!("{name:<5} "),
-            &format!("node {}, CPUs {}", side.nodes, side.cpus.short()),
-        )
-    };
-    let mut out = wrap(&format!("{}  ", comparison.interface), &what(comparison));
-    out.push_str(&side("near", &comparison.near));
-    out.push_str(&side("far", &comparison.far));
-    out.push('\n');
+pub fn compare(comparison: &Comparison) -> Page {
+    let mut page = Page::default();
+    page.item(format!("{}  ", comparison.interface), what(comparison));
+    for (name, side) in [("near  ", &comparison.near), ("far   ", &comparison.far)] {
+        page.item(
+            name,
+            format!("node {}, CPUs {}", side.nodes, side.cpus.short()),
+        );
+    }
+    page.line("");
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     rows.extend(comparison.figures.iter().flat_map(figure));
-    out.push_str(&columns(0, &rows));
+    page.table(0, rows);
     for note in &comparison.notes {
-        out.push_str(&self::note("", note));
+        page.add(self::note("", note));
     }
-    out
+    page
 }
 
 /// The comparison as a section of a Markdown document.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::screen::note::note;
+use crate::screen::page::Page;
 use crate::screen::score;
 use crate::screen::table::flows;
-use crate::screen::text::{count, cpus, queue, ranges, wrap};
+use crate::screen::text::{count, cpus, queue, ranges};
 use nicpin::machine::paths::on_or_off;
 use nicpin::machine::{Role, Source};
 use nicpin::plan::{
@@ -13,41 +14,42 @@ use nicpin::plan::{
     PlannedVector, WriteKind,
 };
 
-pub fn plan(plan: &Plan) -> String {
-    let mut out = String::new();
+pub fn plan(plan: &Plan) -> Page {
+    let mut page = Page::default();
     for interface in &plan.interfaces {
         let channels = plan
             .channels
             .iter()
             .find(|change| change.interface == interface.name);
-        out.push_str(&self::interface(&plan.host, interface, channels));
-        out.push('\n');
+        page.add(self::interface(&plan.host, interface, channels));
+        page.line("");
     }
     for write in plan
         .writes
         .iter()
         .filter(|write| write.kind == WriteKind::Sysctl)
     {
-        out.push_str(&wrap(
+        page.item(
             "flow table  ",
-            &format!("{} entries: {}", write.value, write.why),
-        ));
+            format!("{} entries: {}", write.value, write.why),
+        );
     }
     for note in &plan.notes {
-        out.push_str(&self::note("", note));
+        page.add(self::note("", note));
     }
-    out.push_str(&score::table(&plan.score_now, &plan.score));
-    out.push_str(&format!("plan {}\n", plan.hash));
-    out
+    page.add(score::table(&plan.score_now, &plan.score));
+    page.line(format!("plan {}", plan.hash));
+    page
 }
 
 fn interface(
     host: &HostSummary,
     interface: &PlannedInterface,
     channels: Option<&ChannelChange>,
-) -> String {
-    let mut out = format!("{}\n", interface.name);
-    let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<11} "), text));
+) -> Page {
+    let mut page = Page::default();
+    page.line(&*interface.name);
+    let mut line = |what: &str, text: &str| page.item(format!("  {what:<11} "), text);
     line("node", &node(interface));
     line(
         "candidates",
@@ -93,9 +95,9 @@ fn interface(
         line(&format!("{what} {}", ranges(&queues)), &text);
     }
     for note in &interface.notes {
-        out.push_str(&self::note("  ", note));
+        page.add(self::note("  ", note));
     }
-    out
+    page
 }
 
 fn node(interface: &PlannedInterface) -> String {

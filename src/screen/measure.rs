@@ -1,35 +1,37 @@
 //! A measurement as tables: interfaces with their vectors, CPUs, and the machine.
 
 use crate::screen::note::note;
-use crate::screen::text::{columns, queue, rate, wrap};
+use crate::screen::page::Page;
+use crate::screen::text::{queue, rate};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
 
 /// CPUs listed without `--all`.
 const MOST_CPUS: usize = 16;
 
 /// The tables. `all`: also vectors without interrupts and idle CPUs.
-pub fn measure(measure: &Measure, all: bool) -> String {
-    let mut out = format!("in {:.2} s\n", measure.seconds);
+pub fn measure(measure: &Measure, all: bool) -> Page {
+    let mut page = Page::default();
+    page.line(format!("in {:.2} s", measure.seconds));
     for interface in &measure.interfaces {
-        out.push('\n');
-        out.push_str(&self::interface(interface, all));
+        page.line("");
+        page.add(self::interface(interface, all));
     }
-    out.push('\n');
-    out.push_str(&cpus(&measure.cpus, all));
+    page.line("");
+    page.add(cpus(&measure.cpus, all));
     if measure.machine.loopback_packets_per_second > 0.0 {
         let packets = rate(measure.machine.loopback_packets_per_second);
-        out.push_str(&format!(
-            "loopback's {packets} packets/s are among those of the CPUs\n"
+        page.line(format!(
+            "loopback's {packets} packets/s are among those of the CPUs"
         ));
     }
     for note in &measure.notes {
-        out.push_str(&self::note("", note));
+        page.add(self::note("", note));
     }
-    out.push_str(&machine(&measure.machine, measure.seconds));
-    out
+    page.add(machine(&measure.machine, measure.seconds));
+    page
 }
 
-fn interface(interface: &InterfaceRates, all: bool) -> String {
+fn interface(interface: &InterfaceRates, all: bool) -> Page {
     let what = interface
         .driver
         .as_deref()
@@ -56,19 +58,20 @@ fn interface(interface: &InterfaceRates, all: bool) -> String {
             )
         }
     };
-    let mut out = wrap(
-        &format!("{}  ", interface.name),
-        &format!("{what}; {node}; {traffic}"),
+    let mut page = Page::default();
+    page.item(
+        format!("{}  ", interface.name),
+        format!("{what}; {node}; {traffic}"),
     );
     if interface.vectors.is_empty() {
-        return out;
+        return page;
     }
     let local = match (interface.local, interface.node) {
         (Some(local), Some(node)) => format!(", {} on node {node}", percent(local)),
         _ => String::new(),
     };
-    out.push_str(&format!(
-        "  {} interrupts/s{local}\n",
+    page.line(format!(
+        "  {} interrupts/s{local}",
         rate(interface.interrupts_per_second)
     ));
     let shown: Vec<&VectorRates> = interface
@@ -77,7 +80,7 @@ fn interface(interface: &InterfaceRates, all: bool) -> String {
         .filter(|vector| all || vector.interrupts > 0)
         .collect();
     if shown.is_empty() {
-        return out;
+        return page;
     }
     let mut rows = vec![
         ["queue", "IRQ", "irq/s", "local", "by CPU"]
@@ -85,8 +88,8 @@ fn interface(interface: &InterfaceRates, all: bool) -> String {
             .to_vec(),
     ];
     rows.extend(shown.into_iter().map(vector));
-    out.push_str(&columns(2, &rows));
-    out
+    page.table(2, rows);
+    page
 }
 
 fn vector(vector: &VectorRates) -> Vec<String> {
@@ -122,7 +125,8 @@ const COLUMNS: [(&str, Cell); 11] = [
     ("squeeze", |cpu| cpu.squeezed.to_string()),
 ];
 
-fn cpus(cpus: &[CpuRates], all: bool) -> String {
+fn cpus(cpus: &[CpuRates], all: bool) -> Page {
+    let mut page = Page::default();
     let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
     let mut shown: Vec<&CpuRates> = cpus.iter().filter(|cpu| all || work(cpu) > 0.0).collect();
     let mut hidden = 0;
@@ -133,7 +137,8 @@ fn cpus(cpus: &[CpuRates], all: bool) -> String {
         shown.sort_by_key(|cpu| cpu.cpu);
     }
     if shown.is_empty() {
-        return "no CPU took interrupts or packets\n".to_owned();
+        page.line("no CPU took interrupts or packets");
+        return page;
     }
     let mut rows = vec![COLUMNS.map(|(head, _)| head.to_owned()).to_vec()];
     rows.extend(
@@ -141,17 +146,17 @@ fn cpus(cpus: &[CpuRates], all: bool) -> String {
             .into_iter()
             .map(|cpu| COLUMNS.map(|(_, cell)| cell(cpu)).to_vec()),
     );
-    let more = if hidden > 0 {
-        format!("+{hidden} less busy CPUs, --all\n")
-    } else {
-        String::new()
-    };
     let legend = "soft: time in interrupts and softirqs; rx, tx: NET_RX and NET_TX softirqs; pkt: packets taken; rps: wakeups \
                   by RPS; dropped: packets, because the backlog was full; squeeze: polls that ended with work left";
-    columns(0, &rows) + &wrap("", legend) + &more
+    page.table(0, rows);
+    page.item("", legend);
+    if hidden > 0 {
+        page.line(format!("+{hidden} less busy CPUs, --all"));
+    }
+    page
 }
 
-fn machine(machine: &MachineRates, seconds: f64) -> String {
+fn machine(machine: &MachineRates, seconds: f64) -> Page {
     let cpus = |cpu_seconds: f64| {
         if seconds > 0.0 {
             cpu_seconds / seconds
@@ -176,7 +181,9 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
         "; dropped {}, squeezed {}",
         machine.dropped, machine.squeezed
     ));
-    wrap("machine  ", &text)
+    let mut page = Page::default();
+    page.item("machine  ", text);
+    page
 }
 
 /// `9.41 Gbit/s`, `1.20 Mbit/s`, `0 bit/s`.

@@ -1,54 +1,53 @@
 //! The nodes of a machine as tables.
 
-use crate::screen::text::{columns, count, wrap};
+use crate::screen::page::Page;
+use crate::screen::text::count;
 use nicpin::machine::memory::Rate;
 use nicpin::report::nodes::{NodeInterface, NodeReport, Nodes, counts};
 
-/// Memory, CPUs and interfaces of each node, distances, page counters and, if measured, memory bandwidth. `width`: that
-/// of the screen, which decides how many columns are side by side.
-pub fn nodes(nodes: &Nodes, width: usize) -> String {
+/// Memory, CPUs and interfaces of each node, distances, page counters and, if measured, memory bandwidth.
+pub fn nodes(nodes: &Nodes) -> Page {
     let cpus = nodes.nodes.iter().map(|node| node.cpus.len()).sum();
-    let mut out = format!(
-        "machine  {}, {}\n\n",
+    let mut page = Page::default();
+    page.line(format!(
+        "machine  {}, {}",
         count(cpus, "CPU"),
         count(nodes.nodes.len(), "node")
-    );
+    ));
+    page.line("");
     let mut rows = vec![
         ["node", "memory", "free", "CPUs"]
             .map(str::to_owned)
             .to_vec(),
     ];
     rows.extend(nodes.nodes.iter().map(node));
-    out.push_str(&columns(0, &rows));
-    out.push('\n');
+    page.table(0, rows);
+    page.line("");
     for node in nodes
         .nodes
         .iter()
         .filter(|node| !node.interfaces.is_empty())
     {
-        out.push_str(&wrap(
-            &format!("on node {}  ", node.node),
+        page.item(
+            format!("on node {}  ", node.node),
             &interfaces(&node.interfaces),
-        ));
+        );
     }
     if !nodes.unknown.is_empty() {
-        out.push_str(&wrap("node unknown  ", &interfaces(&nodes.unknown)));
+        page.item("node unknown  ", &interfaces(&nodes.unknown));
     }
     for node in nodes
         .nodes
         .iter()
         .filter(|node| !node.neighbours.is_empty())
     {
-        out.push_str(&wrap(
-            &format!("also on node {}  ", node.node),
+        page.item(
+            format!("also on node {}  ", node.node),
             &counts(&node.neighbours),
-        ));
+        );
     }
     if !nodes.unknown_neighbours.is_empty() {
-        out.push_str(&wrap(
-            "also, node unknown  ",
-            &counts(&nodes.unknown_neighbours),
-        ));
+        page.item("also, node unknown  ", &counts(&nodes.unknown_neighbours));
     }
     for node in &nodes.nodes {
         for (cpus, what) in [
@@ -56,22 +55,26 @@ pub fn nodes(nodes: &Nodes, width: usize) -> String {
             (&node.exclusive, "exclusive to cgroups"),
         ] {
             if !cpus.is_empty() {
-                out.push_str(&wrap(
-                    &format!("{what} on node {}  CPUs ", node.node),
+                page.item(
+                    format!("{what} on node {}  CPUs ", node.node),
                     &cpus.short(),
-                ));
+                );
             }
         }
     }
-    out.push('\n');
-    out.push_str(&distances(nodes, width));
-    out.push('\n');
-    out.push_str(&pages(nodes, width));
-    if let Some(rates) = &nodes.bandwidth {
-        out.push('\n');
-        out.push_str(&bandwidth(rates, width));
+    page.line("");
+    page.aligned(0, RIGHT, distances(nodes));
+    page.line("");
+    if nodes.nodes.iter().all(|node| node.usage.pages.is_none()) {
+        page.line("pages  -");
+    } else {
+        page.aligned(0, RIGHT, pages(nodes));
     }
-    out
+    if let Some(rates) = &nodes.bandwidth {
+        page.line("");
+        page.aligned(0, RIGHT, bandwidth(rates));
+    }
+    page
 }
 
 fn node(node: &NodeReport) -> Vec<String> {
@@ -110,7 +113,7 @@ pub fn size(kib: Option<u64>) -> String {
     }
 }
 
-fn distances(nodes: &Nodes, width: usize) -> String {
+fn distances(nodes: &Nodes) -> Vec<Vec<String>> {
     let distance = |from: &NodeReport, to: u32| {
         from.distances
             .get(&to)
@@ -123,40 +126,11 @@ fn distances(nodes: &Nodes, width: usize) -> String {
         row.extend(nodes.nodes.iter().map(|to| distance(from, to.node)));
         rows.push(row);
     }
-    right(&rows, width)
+    rows
 }
 
-/// Columns aligned to the right, except the first. Columns that do not fit the screen follow below, again after the
-/// first.
-fn right(rows: &[Vec<String>], screen: usize) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let (mut out, mut begin) = (String::new(), 1);
-    while begin < columns || begin == 1 {
-        let (mut end, mut room) = (begin, screen.saturating_sub(width(0)));
-        while end < columns && (end == begin || width(end) + 2 <= room) {
-            room = room.saturating_sub(width(end) + 2);
-            end += 1;
-        }
-        if begin > 1 {
-            out.push('\n');
-        }
-        for row in rows {
-            let name = row.first().map_or("", String::as_str);
-            out.push_str(&format!("{name:<0$}", width(0)));
-            for column in begin..end {
-                let cell = row.get(column).map_or("", String::as_str);
-                out.push_str(&format!("  {cell:>0$}", width(column)));
-            }
-            out.push('\n');
-        }
-        begin = end.max(2);
-    }
-    out
-}
+/// All columns but the first.
+const RIGHT: (usize, usize) = (1, usize::MAX);
 
 /// The names in `/sys/devices/system/node/nodeN/numastat`, in the kernel's order.
 const COUNTERS: [&str; 6] = [
@@ -168,10 +142,7 @@ const COUNTERS: [&str; 6] = [
     "other_node",
 ];
 
-fn pages(nodes: &Nodes, width: usize) -> String {
-    if nodes.nodes.iter().all(|node| node.usage.pages.is_none()) {
-        return "pages  -\n".to_owned();
-    }
+fn pages(nodes: &Nodes) -> Vec<Vec<String>> {
     let mut rows = vec![vec!["pages".to_owned()]];
     rows[0].extend(COUNTERS.map(str::to_owned));
     for node in &nodes.nodes {
@@ -183,10 +154,10 @@ fn pages(nodes: &Nodes, width: usize) -> String {
         });
         rows.push(row);
     }
-    right(&rows, width)
+    rows
 }
 
-fn bandwidth(rates: &[Rate], width: usize) -> String {
+fn bandwidth(rates: &[Rate]) -> Vec<Vec<String>> {
     let mut memory: Vec<u32> = rates.iter().map(|rate| rate.memory_of).collect();
     memory.sort_unstable();
     memory.dedup();
@@ -209,5 +180,5 @@ fn bandwidth(rates: &[Rate], width: usize) -> String {
         }));
         rows.push(cells);
     }
-    right(&rows, width)
+    rows
 }

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::screen::text::{count, ranges, wrap};
+use crate::screen::page::Page;
+use crate::screen::text::{count, ranges};
 use nicpin::machine::paths::{shown, thread_of};
 use nicpin::report::outcome::{Outcome, WriteResult};
 
 /// Failed writes with their reasons, fallbacks, and the number of successful writes by interface.
-pub(crate) fn results(results: &[WriteResult]) -> String {
+pub(crate) fn results(results: &[WriteResult]) -> Page {
     let mut changed: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut out = failures(results);
+    let mut page = failures(results);
     for result in results {
         if let (Some(_), Some(detail)) = (&result.fallback, &result.detail) {
-            out.push_str(&wrap("fallback  ", &format!("{}: {detail}", result.path)));
+            page.item("fallback  ", format!("{}: {detail}", result.path));
         }
         if result.changed() {
             *changed.entry(&result.interface).or_default() += 1;
@@ -24,16 +25,13 @@ pub(crate) fn results(results: &[WriteResult]) -> String {
         } else {
             interface
         };
-        out.push_str(&format!(
-            "changed   {name}: {}\n",
-            count(changes, "setting")
-        ));
+        page.line(format!("changed   {name}: {}", count(changes, "setting")));
     }
-    out
+    page
 }
 
 /// Failed writes, one message for those with the same outcome and detail.
-pub(crate) fn failures(results: &[WriteResult]) -> String {
+pub(crate) fn failures(results: &[WriteResult]) -> Page {
     let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&WriteResult>> = Vec::new();
     for result in results
@@ -51,19 +49,20 @@ pub(crate) fn failures(results: &[WriteResult]) -> String {
             groups.push(vec![result]);
         }
     }
-    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut lines: Vec<(usize, String, String)> = Vec::new();
     for ((outcome, detail), place) in places {
         let what = match groups[place][..] {
             [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
             ref group => files(group.iter().map(|result| result.path.as_str())),
         };
-        lines.push((
-            place,
-            wrap(&format!("{outcome:<10}"), &format!("{what}: {detail}")),
-        ));
+        lines.push((place, format!("{outcome:<10}"), format!("{what}: {detail}")));
     }
     lines.sort_unstable();
-    lines.into_iter().map(|(_, line)| line).collect()
+    let mut page = Page::default();
+    for (_, outcome, what) in lines {
+        page.item(outcome, what);
+    }
+    page
 }
 
 /// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.

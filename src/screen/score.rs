@@ -1,5 +1,6 @@
 //! The score of the current and of the planned state.
 
+use crate::screen::page::Page;
 use nicpin::plan::{RdmaScore, Score};
 
 type Row = (&'static str, String, String);
@@ -43,12 +44,13 @@ fn rows(now: &Score, planned: &Score) -> Vec<Row> {
 }
 
 /// Both scores, side by side.
-pub(crate) fn table(now: &Score, planned: &Score) -> String {
-    let mut out = format!("{:<36}{:>6}{:>9}\n", "score", "now", "planned");
+pub(crate) fn table(now: &Score, planned: &Score) -> Page {
+    let mut page = Page::default();
+    page.line(format!("{:<36}{:>6}{:>9}", "score", "now", "planned"));
     for (what, now, planned) in rows(now, planned) {
-        out.push_str(&format!("  {what:<34}{now:>6}{planned:>9}\n"));
+        page.line(format!("  {what:<34}{now:>6}{planned:>9}"));
     }
-    out
+    page
 }
 
 /// What the plan changes in the score, after a statement on what it changes.

@@ -1,10 +1,10 @@
 //! The status: a line for each interface, the worst ones in a sentence, and what applying would gain. On request the
 //! details of each interface.
 
-use crate::screen::fold::{Screen, Tone};
 use crate::screen::note::{advice, fix, text};
+use crate::screen::page::{Cell, Page, Tone};
 use crate::screen::score::gain;
-use crate::screen::text::{columns, count, cpus, queue, ranges, rate, short_speed, wrap};
+use crate::screen::text::{count, cpus, queue, ranges, rate, short_speed};
 use crate::screen::watch;
 use nicpin::machine::Role;
 use nicpin::plan::{NodeSource, Note, PlannedRss};
@@ -33,18 +33,18 @@ const MOST_NOTES: usize = 2;
 /// Vectors listed with the details of an interface.
 const MOST_VECTORS: usize = 8;
 
-pub fn status(status: &Status, detail: Detail, screen: Screen) -> String {
-    let mut out = String::new();
+pub fn status(status: &Status, detail: Detail) -> Page {
+    let mut page = Page::default();
     if !status.interfaces.is_empty() {
-        out.push_str(&summary(status, detail, screen));
-        out.push('\n');
+        page.add(summary(status, detail));
+        page.line("");
     }
     if detail == Detail::Summary {
-        out.push_str(&findings(status));
+        page.add(findings(status));
     } else {
         for interface in &status.interfaces {
-            out.push_str(&self::interface(status, interface, detail, screen));
-            out.push('\n');
+            page.add(self::interface(status, interface, detail));
+            page.line("");
         }
     }
     let mut notes: Vec<(&str, &Note)> = status.notes.iter().map(|note| ("", note)).collect();
@@ -61,30 +61,27 @@ pub fn status(status: &Status, detail: Detail, screen: Screen) -> String {
         shown = MOST_NOTES;
     }
     for (about, note) in notes.iter().take(shown) {
-        out.push_str(&self::note("", about, note, screen));
+        page.add(self::note("", about, note));
     }
     if notes.len() > shown {
-        out.push_str(&format!(
-            "+{}, -v\n",
-            count(notes.len() - shown, "more note")
-        ));
+        page.line(format!("+{}, -v", count(notes.len() - shown, "more note")));
     }
-    out.push_str(&irqbalance(&status.irqbalance, screen));
-    out.push_str(
-        &status
+    page.add(irqbalance(&status.irqbalance));
+    page.add(
+        status
             .watcher
             .as_ref()
             .map(watch::watcher)
             .unwrap_or_default(),
     );
-    out.push_str(&verdict(status, detail, screen));
-    out
+    page.add(verdict(status, detail));
+    page
 }
 
-type Cell = fn(&InterfaceStatus) -> String;
+type Cells = fn(&InterfaceStatus) -> String;
 
 /// The columns of the summary: the head, what it means if that is not obvious, and the cell.
-const COLUMNS: [(&str, &str, Cell); 9] = [
+const COLUMNS: [(&str, &str, Cells); 9] = [
     ("interface", "", |i| i.name.clone()),
     ("state", "", |i| i.state.name().to_owned()),
     ("node", "", |i| {
@@ -110,35 +107,35 @@ const COLUMNS: [(&str, &str, Cell); 9] = [
     ("irq/s", "", |i| i.per_second.map_or("-".to_owned(), rate)),
 ];
 
-fn summary(status: &Status, detail: Detail, screen: Screen) -> String {
+fn summary(status: &Status, detail: Detail) -> Page {
     let shown = match status.interfaces.len() {
         many if detail == Detail::Summary && many > MOST_INTERFACES => MOST_INTERFACES,
         all => all,
     };
-    let mut rows = vec![COLUMNS.map(|(head, ..)| head.to_owned()).to_vec()];
-    let mut tones = vec![Tone::Plain];
+    let mut rows = vec![COLUMNS.map(|(head, ..)| Cell::from(head)).to_vec()];
     for interface in &status.interfaces[..shown] {
-        rows.push(COLUMNS.map(|(.., cell)| cell(interface)).to_vec());
-        tones.push(tone(interface.state));
+        let cell = |(head, _, cell): (&str, &str, Cells)| match head {
+            "state" => Cell::new(cell(interface), tone(interface.state)),
+            _ => cell(interface).into(),
+        };
+        rows.push(COLUMNS.map(cell).to_vec());
     }
-    let mut out = screen.lines(&columns(0, &rows), &tones);
+    let mut page = Page::default();
+    page.table(0, rows);
     let hidden = &status.interfaces[shown..];
     if !hidden.is_empty() {
         let by_state = hidden.chunk_by(|a, b| a.state == b.state);
         let each: Vec<String> = by_state
             .map(|alike| format!("{} {}", alike.len(), alike[0].state.name()))
             .collect();
-        out.push_str(&format!(
-            "+{} more ({}), -v\n",
-            hidden.len(),
-            each.join(", ")
-        ));
+        page.line(format!("+{} more ({}), -v", hidden.len(), each.join(", ")));
     }
     let legend = COLUMNS.iter().filter(|(_, meaning, _)| !meaning.is_empty());
     let legend: Vec<String> = legend
         .map(|(head, meaning, _)| format!("{head}: {meaning}"))
         .collect();
-    out + &wrap("", &legend.join("; "))
+    page.item("", legend.join("; "));
+    page
 }
 
 fn tone(state: InterfaceState) -> Tone {
@@ -151,16 +148,17 @@ fn tone(state: InterfaceState) -> Tone {
 }
 
 /// The worst interfaces, a sentence each.
-fn findings(status: &Status) -> String {
+fn findings(status: &Status) -> Page {
     let worth = status
         .interfaces
         .iter()
         .filter(|interface| interface.state >= InterfaceState::Untuned);
-    let rows: Vec<Vec<String>> = worth
+    let rows = worth
         .take(MOST_FINDINGS)
-        .map(|i| vec![i.name.clone(), finding(i)])
-        .collect();
-    columns(0, &rows)
+        .map(|i| vec![i.name.clone(), finding(i)]);
+    let mut page = Page::default();
+    page.table(0, rows);
+    page
 }
 
 /// The state of an interface in a sentence.
@@ -203,30 +201,26 @@ fn finding(interface: &InterfaceStatus) -> String {
     )
 }
 
-fn interface(
-    status: &Status,
-    interface: &InterfaceStatus,
-    detail: Detail,
-    screen: Screen,
-) -> String {
+fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail) -> Page {
     let driver = interface.driver.as_deref().unwrap_or("(no driver)");
     let candidates = cpus(&status.host, &interface.candidates);
     let node = node(interface.node, interface.node_source);
-    let mut out = wrap(
-        &format!("{}  ", interface.name),
-        &format!(
+    let mut page = Page::default();
+    page.item(
+        format!("{}  ", interface.name),
+        format!(
             "{driver} {}  {node}  candidate CPUs: {candidates}",
             interface.device
         ),
     );
     let versions = versions(interface);
     if !versions.is_empty() {
-        out.push_str(&wrap("  ", &versions));
+        page.item("  ", &versions);
     }
-    out.push_str(&wrap(
+    page.item(
         "  ",
-        &format!("{}: {}", interface.state.name(), finding(interface)),
-    ));
+        format!("{}: {}", interface.state.name(), finding(interface)),
+    );
     let all = detail == Detail::Vectors;
     let is_bad = |row: &&VectorStatus| row.why.is_some();
     let bad = interface.vectors.iter().filter(is_bad).count();
@@ -240,20 +234,20 @@ fn interface(
         shown.truncate(MOST_VECTORS);
     }
     if !shown.is_empty() {
-        out.push_str(&rows(status, &shown, screen));
+        page.table(2, rows(status, &shown));
     }
     if !all && bad > shown.len() {
-        out.push_str(&format!("  +{} more, --all\n", bad - shown.len()));
+        page.line(format!("  +{} more, --all", bad - shown.len()));
     }
-    out.push_str(&threads(status, interface, all));
-    out.push_str(&wrap("  ", &good(interface)));
+    page.add(threads(status, interface, all));
+    page.item("  ", &good(interface));
     if let Some(fix) = &interface.fix {
-        out.push_str(&format!("  fix: {}\n", screen.paint(Tone::Fix, fix)));
+        page.line(format!("  fix: {fix}"));
     }
     for note in &interface.notes {
-        out.push_str(&self::note("  ", "", note, screen));
+        page.add(self::note("  ", "", note));
     }
-    out
+    page
 }
 
 /// Versions of driver and firmware, and the MTU, as far as they are known; empty without any.
@@ -284,7 +278,7 @@ pub(crate) fn node(node: Option<u32>, source: NodeSource) -> String {
     format!("node {node}{by}")
 }
 
-fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
+fn rows(status: &Status, shown: &[&VectorStatus]) -> Vec<Vec<Cell>> {
     let heads = [
         "queue",
         "IRQ",
@@ -295,8 +289,7 @@ fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
         "irq/s",
         "",
     ];
-    let mut cells = vec![heads.map(str::to_owned).to_vec()];
-    let mut tones = vec![Tone::Plain];
+    let mut cells = vec![heads.map(Cell::from).to_vec()];
     for row in shown {
         let (word, tone) = match row.state {
             VectorState::AsPlanned if row.is_proven() => ("ok", Tone::Plain),
@@ -317,22 +310,23 @@ fn rows(status: &Status, shown: &[&VectorStatus], screen: Screen) -> String {
             .map_or(String::new(), |why| format!(": {why}"));
         let list = |set: Option<&_>| set.map_or("-".to_owned(), |set| cpus(&status.host, set));
         cells.push(vec![
-            queue(row.role, row.queue),
-            row.irq.to_string(),
-            cpus(&status.host, &row.affinity),
-            list(row.effective.as_ref()),
-            list(row.planned.as_ref()),
-            row.node.map_or("-".to_owned(), |node| node.to_string()),
-            row.per_second.map_or("-".to_owned(), rate),
-            format!("{word}{why}"),
+            queue(row.role, row.queue).into(),
+            row.irq.to_string().into(),
+            cpus(&status.host, &row.affinity).into(),
+            list(row.effective.as_ref()).into(),
+            list(row.planned.as_ref()).into(),
+            row.node
+                .map_or("-".to_owned(), |node| node.to_string())
+                .into(),
+            row.per_second.map_or("-".to_owned(), rate).into(),
+            Cell::new(format!("{word}{why}"), tone),
         ]);
-        tones.push(tone);
     }
-    screen.lines(&columns(2, &cells), &tones)
+    cells
 }
 
 /// The threads that poll queues: those that are not where planned, or all.
-fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> String {
+fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> Page {
     let is_bad = |thread: &&ThreadStatus| {
         matches!(thread.state, VectorState::Differs | VectorState::Elsewhere)
     };
@@ -367,12 +361,12 @@ fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> String {
         .len()
         .saturating_sub(if all { rows.len() } else { MOST_VECTORS });
     rows.truncate(rows.len() - hidden);
-    let more = if hidden > 0 {
-        format!("  +{hidden} more threads, --all\n")
-    } else {
-        String::new()
-    };
-    columns(2, &rows) + &more
+    let mut page = Page::default();
+    page.table(2, rows);
+    if hidden > 0 {
+        page.line(format!("  +{hidden} more threads, --all"));
+    }
+    page
 }
 
 /// What is as planned or left alone, in short.
@@ -462,26 +456,21 @@ fn steering(what: &str, steering: Steering) -> String {
 }
 
 /// `about`: the name of an interface, or nothing.
-fn note(indent: &str, about: &str, note: &Note, screen: Screen) -> String {
+fn note(indent: &str, about: &str, note: &Note) -> Page {
     let about = if about.is_empty() {
         String::new()
     } else {
         format!("{about}: ")
     };
-    let mut out = wrap(
-        &format!("{indent}note  "),
-        &format!("{about}{}", text(note)),
-    );
+    let mut page = Page::default();
+    page.item(format!("{indent}note  "), format!("{about}{}", text(note)));
     if let Some((kind, command)) = advice(note) {
-        out.push_str(&format!(
-            "{indent}      {kind}: {}\n",
-            screen.paint(Tone::Fix, &command)
-        ));
+        page.line(format!("{indent}      {kind}: {command}"));
     }
-    out
+    page
 }
 
-fn irqbalance(irqbalance: &IrqbalanceStatus, screen: Screen) -> String {
+fn irqbalance(irqbalance: &IrqbalanceStatus) -> Page {
     let IrqbalanceStatus {
         pid,
         state,
@@ -515,14 +504,19 @@ fn irqbalance(irqbalance: &IrqbalanceStatus, screen: Screen) -> String {
             )
         }
     };
-    let fix = fix.map(|fix| format!("            fix: {}\n", screen.paint(Tone::Fix, &fix)));
-    wrap("irqbalance  ", &what) + &fix.unwrap_or_default()
+    let mut page = Page::default();
+    page.item("irqbalance  ", what);
+    if let Some(fix) = fix {
+        page.line(format!("            fix: {fix}"));
+    }
+    page
 }
 
 /// The worst state of all interfaces in a sentence, and what applying would gain.
-fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
+fn verdict(status: &Status, detail: Detail) -> Page {
+    let mut page = Page::default();
     let Some(worst) = status.state else {
-        return String::new();
+        return page;
     };
     let alike = status
         .interfaces
@@ -538,8 +532,7 @@ fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
         (InterfaceState::Ok, _) => "as planned, and interrupts arrive there".to_owned(),
         _ => of_all,
     };
-    let lines = wrap(&format!("{}: ", worst.name()), &text);
-    let mut out = screen.lines(&lines, &[tone(worst)]);
+    page.item(format!("{}: ", worst.name()), text);
     if status.differ > 0 {
         if detail == Detail::Summary {
             let kind = if worst >= InterfaceState::Crowded {
@@ -547,14 +540,11 @@ fn verdict(status: &Status, detail: Detail, screen: Screen) -> String {
             } else {
                 "try"
             };
-            out.push_str(&format!(
-                "{kind}: {}\n",
-                screen.paint(Tone::Fix, "nicpin apply")
-            ));
+            page.line(format!("{kind}: nicpin apply"));
         }
         let settings = count(status.differ, "setting");
         let gain = gain(&status.score_now, &status.score);
-        out.push_str(&wrap("", &format!("applying changes {settings}{gain}")));
+        page.item("", format!("applying changes {settings}{gain}"));
     }
-    out
+    page
 }

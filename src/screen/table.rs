@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::screen::note::note;
+use crate::screen::page::Page;
 use crate::screen::score;
 use crate::screen::status::node;
-use crate::screen::text::{columns, count, cpus, queue, ranges, speed, wrap};
+use crate::screen::text::{count, cpus, queue, ranges, speed};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
 use nicpin::machine::paths::{on_or_off, shown};
@@ -16,37 +17,38 @@ const MOST_ALIKE: usize = 8;
 
 /// The whole plan. `masks`: also each file with the mask to write and the current one. `all`: a line for each vector and
 /// queue.
-pub fn plan(plan: &Plan, masks: bool, all: bool) -> String {
-    let mut out = machine(plan);
+pub fn plan(plan: &Plan, masks: bool, all: bool) -> Page {
+    let mut page = machine(plan);
     for interface in &plan.interfaces {
-        out.push('\n');
-        out.push_str(&self::interface(&plan.host, interface, all));
+        page.line("");
+        page.add(self::interface(&plan.host, interface, all));
     }
     if masks && !plan.writes.is_empty() {
-        out.push_str("\nmasks\n");
+        page.line("");
+        page.line("masks");
         for write in &plan.writes {
-            out.push_str(&wrap(
-                &format!("  {}  ", shown(&write.path)),
-                &format!("{}  (now {})", write.value, write.current),
-            ));
+            page.item(
+                format!("  {}  ", shown(&write.path)),
+                format!("{}  (now {})", write.value, write.current),
+            );
         }
     }
-    out.push('\n');
+    page.line("");
     for change in &plan.channels {
         let text = format!(
             "{}: {}; the rest is planned again for the new queues",
             change.command, change.why
         );
-        out.push_str(&wrap("channels  ", &text));
+        page.item("channels  ", text);
     }
     for of_machine in &plan.notes {
-        out.push_str(&note("", of_machine));
+        page.add(note("", of_machine));
     }
-    out.push_str(&summary(plan));
-    out
+    page.add(summary(plan));
+    page
 }
 
-fn machine(plan: &Plan) -> String {
+fn machine(plan: &Plan) -> Page {
     let nodes: Vec<String> = plan
         .host
         .nodes
@@ -76,11 +78,14 @@ fn machine(plan: &Plan) -> String {
     }
     let legend = "affinity: CPUs to which the kernel may deliver the interrupt; effective: the one to which it does; \
                   planned -: left alone";
-    wrap("machine  ", &text) + &wrap("", legend)
+    let mut page = Page::default();
+    page.item("machine  ", text);
+    page.item("", legend);
+    page
 }
 
-fn interface(host: &HostSummary, interface: &PlannedInterface, all: bool) -> String {
-    let mut out = heading(host, interface);
+fn interface(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Page {
+    let mut page = heading(host, interface);
     let mut rows = Vec::new();
     if !interface.vectors.is_empty() {
         rows.push(
@@ -105,12 +110,12 @@ fn interface(host: &HostSummary, interface: &PlannedInterface, all: bool) -> Str
             rows.push(vectors(host, &alike, reason(alike[0])));
         }
     }
-    out.push_str(&columns(2, &rows));
-    out.push_str(&columns(2, &queues(host, interface, all)));
+    page.table(2, rows);
+    page.table(2, queues(host, interface, all));
     for about in &interface.notes {
-        out.push_str(&note("  ", about));
+        page.add(note("  ", about));
     }
-    out
+    page
 }
 
 /// What decided on a vector's CPUs, without the other queues there.
@@ -136,7 +141,7 @@ fn groups<'a, T, K: Ord>(items: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'
     groups.into_iter().map(|(_, items)| items).collect()
 }
 
-fn heading(host: &HostSummary, interface: &PlannedInterface) -> String {
+fn heading(host: &HostSummary, interface: &PlannedInterface) -> Page {
     let speed = interface
         .speed_mbps
         .map(|mbps| format!(" {}", speed(mbps)))
@@ -173,7 +178,9 @@ fn heading(host: &HostSummary, interface: &PlannedInterface) -> String {
         interface.tx_queues.len(),
         cpus(host, &interface.candidates)
     );
-    wrap(&format!("{}  ", interface.name), &text)
+    let mut page = Page::default();
+    page.item(format!("{}  ", interface.name), text);
+    page
 }
 
 /// One line for vectors that share role and reason.
@@ -370,17 +377,17 @@ fn queue_line(host: &HostSummary, way: &str, alike: &[&Queue]) -> Vec<String> {
     ]
 }
 
-fn summary(plan: &Plan) -> String {
-    let mut out = score::table(&plan.score_now, &plan.score);
+fn summary(plan: &Plan) -> Page {
+    let mut page = score::table(&plan.score_now, &plan.score);
     let todo = match plan.writes.len() {
         0 => "nothing to write".to_owned(),
         writes => format!("{} to write", count(writes, "setting")),
     };
-    out.push_str(&format!(
-        "plan {}: {todo}, {} already as planned\n",
+    page.line(format!(
+        "plan {}: {todo}, {} already as planned",
         plan.hash, plan.unchanged
     ));
-    out
+    page
 }
 
 #[cfg(test)]

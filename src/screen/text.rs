@@ -1,15 +1,9 @@
 //! Lines, columns and numbers, as all screens have them.
 
-use crate::screen::fold::length;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
 pub(crate) use nicpin::machine::wording::{count, speed};
 use nicpin::plan::HostSummary;
-
-/// A line that continues below `text` when the screen is too narrow for it.
-pub(crate) fn wrap(first: &str, text: &str) -> String {
-    format!("{first}\t{}\n", text.replace(['\n', '\t'], " "))
-}
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
@@ -38,36 +32,6 @@ pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
     };
     let queue = queue.map(|queue| queue.to_string()).unwrap_or_default();
     format!("{role} {queue}").trim().to_owned()
-}
-
-/// Cells wider than this do not widen their column.
-const WIDEST: usize = 48;
-
-/// Rows as aligned columns, each as wide as its widest cell. The last cell of a row continues below itself.
-pub(crate) fn columns(indent: usize, rows: &[Vec<String>]) -> String {
-    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows
-            .iter()
-            .filter(|row| column + 1 < row.len())
-            .map(|row| length(&row[column]));
-        cells.filter(|&cell| cell <= WIDEST).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..most).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let Some((last, cells)) = row.split_last() else {
-            return String::new();
-        };
-        let cells = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, &width)| format!("{cell:<width$}  "));
-        wrap(
-            &format!("{:indent$}{}", "", cells.collect::<String>()),
-            last,
-        )
-    };
-    rows.iter().map(line).collect()
 }
 
 /// A link's speed in few characters: `40G`, `2.5G`, `100M`.
@@ -134,25 +98,5 @@ mod tests {
             [40_000, 2_500, 100].map(short_speed),
             ["40G", "2.5G", "100M"]
         );
-    }
-
-    #[test]
-    fn columns_are_aligned() {
-        let row = |cells: &[&str]| {
-            cells
-                .iter()
-                .map(|&cell| cell.to_owned())
-                .collect::<Vec<_>>()
-        };
-        let rows = [
-            row(&["a", "b", "the end"]),
-            row(&["bbb", &"2,".repeat(30), "x"]),
-            row(&["alone"]),
-        ];
-        let expected = format!(
-            "  a    b  \tthe end\n  bbb  {}  \tx\n  \talone\n",
-            "2,".repeat(30)
-        );
-        assert_eq!(columns(2, &rows), expected);
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::screen::text::{columns, count, wrap};
+use crate::screen::page::Page;
+use crate::screen::text::count;
 use nicpin::machine::paths::shown;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 
 /// The lines of `nicpin status`.
-pub(super) fn watcher(watcher: &Watcher) -> String {
+pub(super) fn watcher(watcher: &Watcher) -> Page {
+    let mut page = Page::default();
     let what = if watcher.observe { "observes" } else { "runs" };
     let since = time(watcher.since);
     let waits = watcher
@@ -19,19 +21,15 @@ pub(super) fn watcher(watcher: &Watcher) -> String {
         "{what} since {since} (process {}), {runs}{waits}",
         watcher.pid
     );
-    let mut out = wrap("watcher     ", &text);
-    let rows: Vec<Vec<String>> = watcher
-        .runs
-        .iter()
-        .map(|run| {
-            vec![
-                time(run.at),
-                cause(run),
-                result_and_reason(run, watcher.observe),
-            ]
-        })
-        .collect();
-    out.push_str(&columns(12, &rows));
+    page.item("watcher     ", text);
+    let rows = watcher.runs.iter().map(|run| {
+        vec![
+            time(run.at),
+            cause(run),
+            result_and_reason(run, watcher.observe),
+        ]
+    });
+    page.table(12, rows);
     if !watcher.left_alone.is_empty() {
         let settings = count(watcher.left_alone.len(), "setting");
         let until = watcher
@@ -51,9 +49,9 @@ pub(super) fn watcher(watcher: &Watcher) -> String {
             time(until),
             names.join(", ")
         );
-        out.push_str(&wrap("            ", &text));
+        page.item("            ", text);
     }
-    out
+    page
 }
 
 /// The line that systemd shows (`STATUS=`). `next`: the time of the next check, in seconds since 1970.

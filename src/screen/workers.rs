@@ -1,20 +1,20 @@
 //! CPUs for programs that use an interface, in the formats of taskset, numactl and DPDK.
 
-use crate::screen::text::wrap;
+use crate::screen::page::Page;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
 
 /// For each interface, the CPUs that take its interrupts and the node's other CPUs.
-pub fn plan(machine: &Machine, plan: &Plan) -> String {
+pub fn plan(machine: &Machine, plan: &Plan) -> Page {
     let kept_free = machine.topology.isolated_or_nohz();
-    let mut out = String::new();
+    let mut page = Page::default();
     for interface in &plan.interfaces {
         let node = interface
             .node
             .map_or("node unknown".to_owned(), |node| format!("node {node}"));
-        out.push_str(&format!("{}  {node}\n", interface.name));
-        let mut line = |what: &str, text: &str| out.push_str(&wrap(&format!("  {what:<12}"), text));
+        page.line(format!("{}  {node}", interface.name));
+        let mut line = |what: &str, text: &str| page.item(format!("  {what:<12}"), text);
         let steered = interface
             .rx_queues
             .iter()
@@ -47,8 +47,7 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
                     line("note", &format!("CPUs {} {what}", cpus.short()));
                 }
             }
-            let mut command =
-                |what: &str, text: &str| out.push_str(&format!("  {what:<12}{text}\n"));
+            let mut command = |what: &str, text: &str| page.line(format!("  {what:<12}{text}"));
             command(
                 "taskset",
                 &format!("taskset -c {} COMMAND", workers.short()),
@@ -64,7 +63,7 @@ pub fn plan(machine: &Machine, plan: &Plan) -> String {
             command("dpdk", &format!("-l {workers}"));
         }
     }
-    out
+    page
 }
 
 /// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::cli::Cli;
 use crate::commands;
 use crate::screen;
+use crate::screen::page::Screen;
 use clap::Parser as _;
 use nicpin::machine::growth::Growth;
 use nicpin::machine::sample::CounterSelection;
@@ -439,6 +440,7 @@ fn measure(file: &str) {
     for (from, to) in [(&from, &to), (&to, &from), (&to, &to)] {
         let mut growth = Growth::between(from, to);
         growth.add(&growth.clone());
-        screen::measure::measure(&Measure::new(&host.topology, &subjects, &growth), true);
+        screen::measure::measure(&Measure::new(&host.topology, &subjects, &growth), true)
+            .show(Screen::default());
     }
 }

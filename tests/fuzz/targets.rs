@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::fleet::documents::{Documents, Printed};
 use crate::fleet::{Host, report::Tally};
 use crate::screen;
+use crate::screen::page::Screen;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nicpin::apply::irqbalance::Setup;
@@ -230,14 +231,13 @@ fn plan(data: &[u8]) {
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
     assert_eq!(screen::json(&back).expect("a plan can be printed"), printed);
     let texts = [
-        screen::table::plan(&plan, true, true),
-        screen::explain::plan(&plan),
+        screen::table::plan(&plan, true, true).show(Screen::default()),
+        screen::explain::plan(&plan).show(Screen::default()),
         screen::sh::plan(&plan),
     ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
-    assert!(
-        screen::workers::plan(&Machine::default(), &plan).is_empty() == plan.interfaces.is_empty()
-    );
+    let workers = screen::workers::plan(&Machine::default(), &plan).show(Screen::default());
+    assert!(workers.is_empty() == plan.interfaces.is_empty());
 }
 
 /// Each host that is read is in one list of one plan, and no name is two.

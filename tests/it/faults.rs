@@ -172,8 +172,8 @@ fn the_same_refusals_are_one_message() {
             .all(|result| result.outcome == Outcome::Refused)
     );
     let report = Applied::new(&done, Some(3600), Vec::new());
-    let text = crate::screen::applied::applied(&report);
-    let text = crate::screen::fold::Screen::default().fold(&text);
+    let text =
+        crate::screen::applied::applied(&report).show(crate::screen::page::Screen::default());
     assert_eq!(
         text.lines()
             .filter(|line| line.starts_with("refused"))

@@ -152,14 +152,19 @@ fn loopback_is_named_where_the_cpus_packets_include_it() {
         ),
         (500.0, 0.0)
     );
-    let text = crate::screen::measure::measure(&measured, false);
+    let text = crate::screen::measure::measure(&measured, false)
+        .show(crate::screen::page::Screen::default());
     assert!(
         text.contains("loopback's 500 packets/s are among those of the CPUs\n"),
         "{text}"
     );
     assert!(MeasuredInterface::wanted(&[]).interfaces.contains("lo"));
     let without = measure(&with_loopback(3, 10), &with_loopback(5, 10));
-    assert!(!crate::screen::measure::measure(&without, false).contains("loopback"));
+    assert!(
+        !crate::screen::measure::measure(&without, false)
+            .show(crate::screen::page::Screen::default())
+            .contains("loopback")
+    );
 }
 
 #[test]
@@ -236,10 +241,7 @@ machine  3.00 Gbit/s in total; 2.00 CPUs busy, 1.00 of them in interrupts and so
          per CPU second; 3.00 Gbit per softirq CPU second; dropped 150, squeezed 20
 ";
     let table = crate::screen::measure::measure(&busy(), false);
-    assert_eq!(
-        crate::screen::fold::Screen::default().fold(&table),
-        expected
-    );
+    assert_eq!(table.show(crate::screen::page::Screen::default()), expected);
 }
 
 #[test]

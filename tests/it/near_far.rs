@@ -40,7 +40,9 @@ fn what_is_far_from_the_others_is_an_outlier() {
     let near = side(1, "6-11", &[9.0, 1.0, 1.0, 1.1].map(|wall| (wall, 0, 0)));
     let far = side(0, "0-5", &[2.0, 2.0, 2.1, 2.2].map(|wall| (wall, 0, 0)));
     let compared = Comparison::new("eth2", vec!["true".into()], near, far, Vec::new());
-    let text = crate::screen::compare::compare(&compared).replace("\n        ", " ");
+    let text = crate::screen::compare::compare(&compared)
+        .show(crate::screen::page::Screen::default())
+        .replace("\n        ", " ");
     assert!(
         text.contains("near, run 1: the time is far from that of the others; it was the first one"),
         "{text}"
@@ -113,10 +115,7 @@ dropped               near  0       0 ± 0             0       0
                       far   0       0 ± 0             0       0       -
 ";
     let table = crate::screen::compare::compare(&comparison());
-    assert_eq!(
-        crate::screen::fold::Screen::default().fold(&table),
-        expected
-    );
+    assert_eq!(table.show(crate::screen::page::Screen::default()), expected);
 }
 
 #[test]

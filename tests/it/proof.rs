@@ -1,6 +1,6 @@
 //! Where interrupts arrived after an apply, by the kernel's counters.
 
-use crate::screen::fold::Screen;
+use crate::screen::page::Screen;
 use crate::support::run::Copy;
 use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::Selection;
@@ -84,7 +84,7 @@ fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
 
 /// `apply` on a screen.
 fn applied(report: &Applied) -> String {
-    Screen::default().fold(&crate::screen::applied::applied(report))
+    crate::screen::applied::applied(report).show(Screen::default())
 }
 
 #[test]

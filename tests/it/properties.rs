@@ -288,7 +288,7 @@ proptest! {
     #[test]
     fn tables_fit_the_screen(host in machines()) {
         let table = crate::screen::table::plan(&plan(&host), false, false);
-        let table = crate::screen::fold::Screen::default().fold(&table);
+        let table = table.show(crate::screen::page::Screen::default());
         for line in table.lines() {
             prop_assert!(line.chars().count() <= 100, "{}", line);
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::screen::fold::Screen;
+use crate::screen::page::Screen;
 use crate::screen::status::Detail;
 use crate::support::host::{add, machine, mask, plan, set};
 use crate::support::run::Copy;
@@ -97,12 +97,7 @@ fn all_arrive(host: &Machine) -> Growth {
 fn proof_is_interrupts_where_planned() {
     let host = in_planned_state();
     let text = |status: &Status| {
-        let screen = Screen::default();
-        screen.fold(&crate::screen::status::status(
-            status,
-            Detail::Interfaces,
-            screen,
-        ))
+        crate::screen::status::status(status, Detail::Interfaces).show(Screen::default())
     };
     let unwatched = status(&host, None);
     assert_eq!(unwatched.state, Some(InterfaceState::Unproven));
