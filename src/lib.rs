@@ -11,7 +11,7 @@
 //!    the same machine and the same policy give the same plan.
 //! 4. [`apply()`] takes a lock, records the first values, writes the plan and reads each write back. [`restore()`] writes
 //!    the first values again, [`check()`] compares and writes nothing.
-//! 5. Reports say how that went: [`ApplyOutcome`], [`Applied`], [`Restored`] and [`Check`], with the counts, verdicts and
+//! 5. Reports say how that went: [`Applied`], [`Restored`] and [`Check`], with the counts, verdicts and
 //!    exit codes ([`Exit`]) of the program. They are serialized as the program prints them in JSON.
 //!
 //! ```
@@ -98,8 +98,7 @@ pub use report::check::{Check, CheckState, Unplannable};
 pub use report::difference::{Difference, Fallback, Reason};
 pub use report::exit::Exit;
 pub use report::outcome::{
-    ApplyOutcome, ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, RestoreOutcome,
-    WriteResult,
+    ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, Tally, WriteResult,
 };
 pub use report::proof::{Evidence, VectorProof};
 pub use report::restored::Restored;

@@ -10,7 +10,7 @@ use crate::apply::settings::{self, Texts};
 use crate::apply::state::StateError;
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::report::outcome::RestoreOutcome;
+use crate::report::restored::Restored;
 use crate::root::Root;
 
 /// What an apply finds.
@@ -49,7 +49,7 @@ impl Checkpoint {
     }
 
     /// Restores everything. What could not be restored stays in the record.
-    pub(crate) fn restore(&self, root: &Root, why: &str) -> Result<RestoreOutcome, ApplyError> {
+    pub(crate) fn restore(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
         let mut restored = restore_settings(root, &self.settings, why, false)?;
         restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
         if restored.complete() {
@@ -63,11 +63,7 @@ impl Checkpoint {
     }
 
     /// Restores the settings alone, if another apply has added to the record since.
-    pub(crate) fn restore_again(
-        &self,
-        root: &Root,
-        why: &str,
-    ) -> Result<RestoreOutcome, ApplyError> {
+    pub(crate) fn restore_again(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
         let restored = restore_settings(root, &self.settings, why, false)?;
         if let Ok(record) = Record::load(root) {
             self.reset(root, record, self.settings.keys(), &restored)?;
@@ -80,11 +76,11 @@ impl Checkpoint {
         root: &Root,
         mut record: Record,
         keys: impl IntoIterator<Item = &'a String>,
-        restored: &RestoreOutcome,
+        restored: &Restored,
     ) -> Result<(), StateError> {
         record.reset_to(
             keys.into_iter()
-                .filter(|key| !restored.refused.contains(key)),
+                .filter(|key| !restored.refused_keys.contains(key)),
             &self.record,
         );
         record.save(root)

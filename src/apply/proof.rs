@@ -10,7 +10,7 @@ use crate::plan::PlannedVector;
 use crate::read::counts::counts_of;
 use crate::read::torn::read_affinity;
 use crate::read::vectors::read_effective;
-use crate::report::outcome::ApplyOutcome;
+use crate::report::applied::Applied;
 use crate::report::proof::{Evidence, VectorProof};
 use crate::root::{FileError, Root};
 
@@ -24,7 +24,7 @@ pub struct Proof {
 
 impl Proof {
     /// Takes the first sample. Idle vectors are left out: they get no interrupts.
-    pub fn begin(root: &Root, done: &ApplyOutcome) -> Result<Self, FileError> {
+    pub fn begin(root: &Root, done: &Applied) -> Result<Self, FileError> {
         let fallbacks: BTreeMap<&str, &str> = (done.results.iter())
             .filter_map(|written| Some((written.path.as_str(), written.fallback.as_deref()?)))
             .collect();

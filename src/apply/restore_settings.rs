@@ -14,8 +14,8 @@ use crate::machine::paths::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss};
 use crate::plan::{Write, WriteKind, WriteValue};
 use crate::read::{self, Wants};
-use crate::report::outcome::{ChannelOutcome, RestoreOutcome, WriteResult};
-use crate::report::restored::ToRestore;
+use crate::report::outcome::{ChannelOutcome, WriteResult};
+use crate::report::restored::{Restored, ToRestore};
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
@@ -31,7 +31,7 @@ pub(crate) fn restore_settings(
     texts: &Texts,
     why: &str,
     may_stop: bool,
-) -> Result<RestoreOutcome, ApplyError> {
+) -> Result<Restored, ApplyError> {
     let mut tries = 1..=TRIES;
     loop {
         let names = root.list(NET)?.unwrap_or_default();
@@ -57,7 +57,7 @@ fn restore_pinned(
     machine: &Machine,
     why: &str,
     may_stop: bool,
-) -> Result<RestoreOutcome, ApplyError> {
+) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
     let mut channels = change_channels(root, planned.channels.iter().map(RecordedChannels::change));
     if !channels.is_empty() {
@@ -69,18 +69,18 @@ fn restore_pinned(
         ..
     } = planned;
     outcome
-        .refused
+        .refused_keys
         .extend(planned.channels.into_iter().map(|change| change.key));
     for (key, write) in writes {
         let written = match stopped().filter(|_| may_stop) {
             Some(why) => WriteResult::not_done(&write, left_out(why)),
             None => write_one(root, &write, None).0,
         };
-        outcome.refused.extend(written.failed().then_some(key));
+        outcome.refused_keys.extend(written.failed().then_some(key));
         outcome.results.push(written);
     }
     channels.append(&mut outcome.channels);
-    Ok(RestoreOutcome {
+    Ok(Restored {
         channels,
         ..outcome
     })
@@ -159,7 +159,7 @@ struct RestorePlan {
     /// The writes with their keys.
     writes: Vec<(String, Write)>,
     /// The outcome for settings that need no write or cannot be written.
-    outcome: RestoreOutcome,
+    outcome: Restored,
 }
 
 /// An interface whose channels differ from the recorded ones.
@@ -226,7 +226,7 @@ impl RestorePlan {
                         &write,
                         unusable(&setting.key, expected),
                     ));
-                    outcome.refused.push(setting.key);
+                    outcome.refused_keys.push(setting.key);
                 }
             }
         }
@@ -259,7 +259,7 @@ impl RestorePlan {
                         wanted,
                         refused,
                     });
-                    outcome.refused.push(key);
+                    outcome.refused_keys.push(key);
                 }
             }
         }

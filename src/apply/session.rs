@@ -17,7 +17,9 @@ use crate::apply::write::write_plan;
 use crate::machine::Machine;
 use crate::machine::paths::{IRQ_FILES, queue_files};
 use crate::plan::Plan;
-use crate::report::outcome::{ApplyOutcome, IrqbalanceOutcome, RestoreOutcome};
+use crate::report::applied::Applied;
+use crate::report::outcome::IrqbalanceOutcome;
+use crate::report::restored::Restored;
 use crate::root::Root;
 
 /// How to apply.
@@ -74,7 +76,7 @@ pub fn apply<E: From<ApplyError>>(
     root: &Root,
     options: Options,
     plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
-) -> Result<ApplyOutcome, E> {
+) -> Result<Applied, E> {
     apply_when_safe(root, options, plan, || Ok(()))
 }
 
@@ -85,7 +87,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     options: Options,
     mut plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     safe: impl FnOnce() -> Result<(), E>,
-) -> Result<ApplyOutcome, E> {
+) -> Result<Applied, E> {
     let mut session = Session::begin(root, options)?;
     let (mut machine, mut planned) = plan(root)?;
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
@@ -125,16 +127,17 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let results = root.with_pinned(directories, || {
         write_plan(root, writes, Some(&fallbacks), options.atomic)
     });
-    let mut done = ApplyOutcome {
+    let mut done = Applied {
         machine,
         plan: planned,
         channels,
         irqbalance,
         results,
-        undone: None,
         earlier: session.earlier.take(),
+        trial: options.trial,
+        ..Applied::default()
     };
-    if options.atomic && done.failed() {
+    if options.atomic && done.count().failed() > 0 {
         done.undone = session.undo()?;
     } else {
         session
@@ -146,7 +149,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
             Trial::remove(root).map_err(ApplyError::from)?;
         }
     }
-    Ok(done)
+    Ok(done.counted())
 }
 
 /// One apply, under the lock.
@@ -157,7 +160,7 @@ struct Session<'a> {
     /// The record as it is on disk.
     saved: Record,
     before: Checkpoint,
-    earlier: Option<RestoreOutcome>,
+    earlier: Option<Restored>,
     _lock: Lock,
 }
 
@@ -249,7 +252,7 @@ impl<'a> Session<'a> {
     }
 
     /// With [`Options::atomic`], restores what this apply has written; `None` without it.
-    fn undo(&self) -> Result<Option<RestoreOutcome>, ApplyError> {
+    fn undo(&self) -> Result<Option<Restored>, ApplyError> {
         if !self.options.atomic {
             return Ok(None);
         }

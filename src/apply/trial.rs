@@ -19,7 +19,8 @@ use crate::apply::settings::Texts;
 use crate::apply::state::{StateError, StateFile};
 use crate::machine::wording::count;
 use crate::read::{self, Wants};
-use crate::report::outcome::{IrqbalanceOutcome, RestoreOutcome};
+use crate::report::outcome::IrqbalanceOutcome;
+use crate::report::restored::Restored;
 use crate::root::Root;
 
 const FILE: StateFile = StateFile {
@@ -55,7 +56,7 @@ impl Trial {
     }
 
     /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
-    pub(crate) fn ended(left: Texts, restored: &RestoreOutcome) -> Self {
+    pub(crate) fn ended(left: Texts, restored: &Restored) -> Self {
         let irqbalance_failed = restored
             .irqbalance
             .as_ref()
@@ -151,7 +152,7 @@ impl Trial {
     }
 
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
-    pub(crate) fn restore(mut self, root: &Root) -> Result<RestoreOutcome, ApplyError> {
+    pub(crate) fn restore(mut self, root: &Root) -> Result<Restored, ApplyError> {
         let why = "as it was before apply --try";
         let restored = if self.over {
             self.before.restore_again(root, why)?
@@ -165,18 +166,15 @@ impl Trial {
                 .is_some_and(IrqbalanceOutcome::failed);
         }
         self.over = true;
-        let left = |key: &String| restored.refused.contains(key) || restored.absent.contains(key);
+        let left =
+            |key: &String| restored.refused_keys.contains(key) || restored.absent.contains(key);
         self.before.settings.retain(|key, _| left(key));
         self.save_end(root, &restored)?;
         Ok(restored)
     }
 
     /// Saves a trial that is over.
-    pub(crate) fn save_end(
-        &self,
-        root: &Root,
-        restored: &RestoreOutcome,
-    ) -> Result<(), StateError> {
+    pub(crate) fn save_end(&self, root: &Root, restored: &Restored) -> Result<(), StateError> {
         match self.save(root) {
             // There may be room when the larger file is gone. It protects nothing any more.
             Err(_) if restored.complete() => {

@@ -11,13 +11,12 @@ use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
 use crate::apply::watch::TrialWatch;
-use crate::report::outcome::RestoreOutcome;
-use crate::report::restored::ToRestore;
+use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
 
 /// Restores the settings before the first apply; `None` if there is no record of an apply. Settings whose device or
 /// queue is absent now stay in the record for the next time.
-pub fn restore(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, ApplyError> {
+pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyError> {
     let is_recorded = || Record::exists(root) || irqbalance::has_something_to_undo(root);
     // A first apply may be about to save the record. No lock file is created where nicpin never ran.
     if !Lock::exists(root) && !is_recorded() {
@@ -57,17 +56,19 @@ const BEFORE: &str = "as it was before the first apply";
 fn restore_original(
     root: &Root,
     end_trial: impl FnOnce() -> Result<(), StateError>,
-) -> Result<(Texts, RestoreOutcome), ApplyError> {
+) -> Result<(Texts, Restored), ApplyError> {
     let mut record = Record::load(root)?;
     let mut restored = restore_settings(root, &record.first_seen, BEFORE, true)?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
     end_trial()?;
     let mut left = record.first_seen.clone();
-    left.retain(|key, _| restored.refused.contains(key) || restored.absent.contains(key));
+    left.retain(|key, _| restored.refused_keys.contains(key) || restored.absent.contains(key));
     // What was refused may be restored later; what is absent now may come back.
     if restored.failed() {
         let keys: Vec<String> = record.first_seen.keys().cloned().collect();
-        let others = keys.iter().filter(|key| !restored.refused.contains(key));
+        let others = keys
+            .iter()
+            .filter(|key| !restored.refused_keys.contains(key));
         record.reset_to(others, &Record::default());
     } else {
         record = Record {
@@ -119,17 +120,14 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
 ///
 /// A trial that cannot be read was not confirmed. The settings right before it are unknown then, so the settings before
 /// the first apply are restored, as by [`restore`].
-pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<RestoreOutcome>, ApplyError> {
+pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
     end(root, |trial| !trial.over)
 }
 
 /// As [`end_trial`], for the process that watches the trial: waits for the lock for ever, restores again what could not
 /// be restored, and leaves a later trial alone.
-pub fn end_watched_trial(
-    root: &Root,
-    watch: &TrialWatch,
-) -> Result<Option<RestoreOutcome>, ApplyError> {
+pub fn end_watched_trial(root: &Root, watch: &TrialWatch) -> Result<Option<Restored>, ApplyError> {
     // Without a trial there is no need for the lock, which may be gone with all other files.
     if let Ok(None) = Trial::load(root) {
         return Ok(None);
@@ -141,10 +139,7 @@ pub fn end_watched_trial(
     end(root, |trial| !trial.over || trial.has_settings_left())
 }
 
-fn end(
-    root: &Root,
-    is_due: impl FnOnce(&Trial) -> bool,
-) -> Result<Option<RestoreOutcome>, ApplyError> {
+fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restored>, ApplyError> {
     match Trial::load(root) {
         Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
         Ok(_) => Ok(None),

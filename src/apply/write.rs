@@ -136,6 +136,7 @@ pub(crate) fn write_one(
 impl WriteResult {
     fn already(write: &Write) -> Self {
         Self {
+            kind: write.kind,
             path: write.path.clone(),
             value: write.value.to_string(),
             interface: write.interface.to_string(),

@@ -22,7 +22,6 @@ use nicpin::read::{self, Wants};
 use nicpin::report::applied::{Applied, Watched};
 use nicpin::report::check::Unplannable;
 use nicpin::report::exit::Exit;
-use nicpin::report::outcome::ApplyOutcome;
 use nicpin::report::proof::VectorProof;
 use nicpin::root::{FileError, Root};
 
@@ -43,20 +42,22 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
         None => planned(cli, args, root),
     };
     let done = if args.dry_run {
-        plan(&root).map(|(_, plan)| Done::DryRun(plan))
+        match plan(&root) {
+            Ok((_, plan)) => {
+                out.push_str(&output::report(args.report, &plan, |plan| {
+                    screen::table::plan(plan, false, cli.verbose)
+                })?);
+                return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
+            }
+            Err(error) => Err(error),
+        }
     } else {
-        apply(cli, args, &root, plan).map(Done::Applied)
+        apply(cli, args, &root, plan)
     };
     let applied = match done {
-        Ok(Done::DryRun(plan)) => {
-            out.push_str(&output::report(args.report, &plan, |plan| {
-                screen::table::plan(plan, false, cli.verbose)
-            })?);
-            return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
-        }
-        Ok(Done::Applied(applied)) => applied.with_changes(changes),
+        Ok(applied) => Applied { changes, ..applied },
         Err(error) => match error.downcast::<PlanDoesNotFit>() {
-            Ok(PlanDoesNotFit(hash)) => Applied::nothing(hash, changes),
+            Ok(PlanDoesNotFit(hash)) => Applied::misfit(hash, changes),
             Err(error) => return Err(error),
         },
     };
@@ -82,11 +83,6 @@ fn planned(cli: &Cli, args: &ApplyArgs, root: &Root) -> Result<(Machine, Plan)> 
     with_readable_vectors(root, (machine, plan))
 }
 
-enum Done {
-    DryRun(Plan),
-    Applied(Applied),
-}
-
 fn apply(
     cli: &Cli,
     args: &ApplyArgs,
@@ -99,10 +95,10 @@ fn apply(
         trial: args.trial,
         repeats: false,
     };
-    let (mut watcher, mut follows) = (None, None);
-    let done = apply_when_safe(root, options, plan, || {
-        follows = state::resume(root)?.then_some(Watched::Resumed);
-        watcher = args
+    let (mut guard, mut watched) = (None, None);
+    let mut done = apply_when_safe(root, options, plan, || {
+        watched = state::resume(root)?.then_some(Watched::Resumed);
+        guard = args
             .trial
             .map(|seconds| Watcher::start(cli, seconds))
             .transpose()?;
@@ -110,25 +106,27 @@ fn apply(
     })?;
     interrupt::release()?;
     let written = Instant::now();
-    if let Some(watcher) = watcher {
+    if let Some(watcher) = guard {
         watcher.go(root)?;
     }
     let seconds = args
         .prove
         .filter(|_| done.undone.is_none() && apply::stopped().is_none());
-    let proof = seconds.map(|seconds| prove(root, &done, Duration::from_secs(seconds), args.trial));
-    let (proof, cut_short) = proof.transpose()?.unzip();
-    let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
-    if args.trial.is_some() && state::running(root).is_some() {
-        follows = Some(Watched::WaitsForTrial);
+    if let Some(seconds) = seconds {
+        let (proof, cut_short) = prove(root, &done, Duration::from_secs(seconds), args.trial)?;
+        (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
     }
-    let applied = Applied::new(&done, args.trial, unknown)
-        .with_proof(proof)
-        .strict(args.strict);
-    let applied = applied.with_watcher(follows);
-    Ok(applied
-        .cut_short(cut_short.unwrap_or_default())
-        .since(written.elapsed()))
+    if args.trial.is_some() && state::running(root).is_some() {
+        watched = Some(Watched::WaitsForTrial);
+    }
+    let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
+    Ok(Applied {
+        unknown: Unplannable::unknown(&done.plan, args.select.is_given()),
+        strict: args.strict,
+        left: done.trial.map(left),
+        watched,
+        ..done
+    })
 }
 
 /// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors,
@@ -154,7 +152,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 fn prove(
     root: &Root,
-    done: &ApplyOutcome,
+    done: &Applied,
     time: Duration,
     trial: Option<u64>,
 ) -> Result<(Vec<VectorProof>, bool)> {

@@ -34,7 +34,7 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
     }
     let restored = Restored {
         watcher_paused,
-        ..Restored::new(undone?.unwrap_or_default())
+        ..undone?.unwrap_or_else(|| Restored::default().counted())
     };
     out.push_str(&output::report(
         args.report,

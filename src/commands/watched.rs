@@ -19,7 +19,6 @@ use nicpin::plan::Plan;
 use nicpin::report::applied::Applied;
 use nicpin::report::check::Unplannable;
 use nicpin::report::exit::Exit;
-use nicpin::report::outcome::ApplyOutcome;
 use nicpin::report::run::{ChangedSetting, RunReport};
 use nicpin::root::Root;
 
@@ -60,8 +59,8 @@ pub(super) fn run(
     let (report, exit) = match done {
         Ok(done) => {
             let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
-            let applied = Applied::new(&done, None, unknown);
-            (report(&done, &applied), applied.exit(false))
+            let applied = Applied { unknown, ..done };
+            (report(&applied), applied.exit(false))
         }
         Err(error) if error.is::<Paused>() => (
             RunReport {
@@ -81,7 +80,7 @@ pub(super) fn run(
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
 
-fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
+fn report(done: &Applied) -> RunReport {
     let settings = planned(&done.machine, &done.plan);
     let names: BTreeMap<&str, &str> = settings
         .iter()
@@ -116,7 +115,7 @@ fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
             outcome.detail.as_deref().unwrap_or_default()
         )
     });
-    let unknown = applied
+    let unknown = done
         .unknown
         .iter()
         .map(|unknown| format!("{}: cannot be planned", unknown.interface));
@@ -135,8 +134,8 @@ fn report(done: &ApplyOutcome, applied: &Applied) -> RunReport {
     RunReport {
         paused: false,
         interfaces: done.plan.interfaces.len(),
-        changed: applied.changed,
-        failed: applied.refused + applied.vanished + applied.unknown.len(),
+        changed: done.tally.changed,
+        failed: done.tally.failed() + done.unknown.len(),
         failures: irqbalance
             .chain(channels)
             .chain(refused)

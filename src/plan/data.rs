@@ -16,7 +16,7 @@ use crate::policy::Balancer;
 pub const SCHEMA: &str = "nicpin.plan/1";
 
 /// Everything that `apply` would do, with reasons.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`SCHEMA`].
     pub schema: String,
@@ -81,7 +81,7 @@ pub struct ChannelChange {
 }
 
 /// CPUs and nodes of the machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
     /// The host name, where the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -301,7 +301,7 @@ pub struct PlannedThread {
 }
 
 /// How well vectors are placed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
     pub local: Option<f64>,

@@ -1,44 +1,34 @@
 //! The result of `apply`.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
-use crate::plan::Note;
+use crate::machine::Machine;
 use crate::plan::stored::Change;
+use crate::plan::{Note, Plan};
 use crate::report::check::{UnmovableVector, Unplannable};
 use crate::report::exit::Exit;
-use crate::report::outcome::{
-    ApplyOutcome, ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult,
-};
+use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Tally, WriteResult};
 use crate::report::proof::{Evidence, VectorProof};
+use crate::report::restored::Restored;
 
-/// The result of `apply`; its JSON form is `nicpin.apply/1`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The result of applying a plan; its JSON form is `nicpin.apply/1`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Applied {
     pub schema: &'static str,
     /// The plan's hash.
     pub hash: String,
-    /// Settings written and read back, channels and irqbalance included; 0 when all were restored.
-    pub changed: usize,
-    /// Settings that were as planned before.
-    pub already: usize,
-    /// Kernel-managed vectors.
-    pub managed: usize,
-    /// Writes that the kernel refused.
-    pub refused: usize,
-    /// Writes to files that vanished.
-    pub vanished: usize,
-    /// Those of `changed` that stay on the old CPU until their next interrupt.
-    pub pending: usize,
+    /// The settings; none is changed when all were restored.
+    #[serde(flatten)]
+    pub tally: Tally,
     pub channels: Vec<ChannelOutcome>,
-    /// What was done about irqbalance, which counts like a write.
+    /// The request to irqbalance before the first write, which counts like a write; `None` when there was nothing to do.
     pub irqbalance: Option<IrqbalanceOutcome>,
+    /// Each write, in the plan's order; with `Options::atomic`, up to the first that failed.
     pub results: Vec<WriteResult>,
     /// What was restored because a write failed and the request was atomic.
-    pub undone: Option<RestoreOutcome>,
+    pub undone: Option<Restored>,
     /// The restore, done first, of an earlier trial that had not been confirmed.
-    pub earlier: Option<RestoreOutcome>,
+    pub earlier: Option<Restored>,
     /// The duration of the trial in seconds; `None` without one.
     pub trial: Option<u64>,
     /// The seconds of the trial that are left; not in JSON, because it differs at every run.
@@ -52,7 +42,7 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// Whether nothing was written because a stored plan does not fit.
     pub misfit: bool,
-    /// Whether vectors that the kernel does not allow to move count as failures.
+    /// Whether vectors that cannot be moved count as failures.
     #[serde(skip)]
     pub strict: bool,
     /// Requested interfaces that cannot be planned.
@@ -62,7 +52,15 @@ pub struct Applied {
     /// What this means for a running `nicpin watch`; `None` if nothing changes for it.
     #[serde(rename = "watcher", skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
+    /// The machine as it was before the writes, after channels changed.
+    #[serde(skip)]
+    pub machine: Machine,
+    /// The plan; after a change of channels, the one for the new queues.
+    #[serde(skip)]
+    pub plan: Plan,
 }
+
+const SCHEMA: &str = "nicpin.apply/1";
 
 /// What an apply means for a running `nicpin watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,164 +86,73 @@ impl Applied {
     pub fn exit(&self, detailed: bool) -> Exit {
         if self.failed() {
             Exit::Failed
-        } else if detailed && self.changed > 0 {
+        } else if detailed && self.tally.changed > 0 {
             Exit::Differs
         } else {
             Exit::Planned
         }
     }
 
-    /// Sums up what was done.
-    pub fn new(done: &ApplyOutcome, trial: Option<u64>, unknown: Vec<Unplannable>) -> Self {
-        let ApplyOutcome {
-            plan,
-            channels,
-            irqbalance,
-            results,
-            undone,
-            earlier,
-            ..
-        } = done;
-        let of = |outcome| {
-            results
-                .iter()
-                .filter(|result| result.outcome == outcome)
-                .count()
-        };
-        let of_interfaces = plan.interfaces.iter().flat_map(|interface| {
-            let about = |note: &Note| NoteAbout {
-                interface: interface.name.clone(),
-                note: note.clone(),
-            };
-            interface.notes.iter().map(about)
-        });
-        let of_machine = plan.notes.iter().map(|note| NoteAbout {
-            interface: String::new(),
-            note: note.clone(),
-        });
-        let stays = undone.as_ref().is_none_or(|undone| !undone.complete());
-        let changed = results.iter().filter(|result| result.changed()).count()
-            + channels.iter().filter(|c| c.refused.is_none()).count()
-            + usize::from(
-                irqbalance
-                    .as_ref()
-                    .is_some_and(|irqbalance| irqbalance.changed),
-            );
-        Self {
-            schema: "nicpin.apply/1",
-            hash: plan.hash.clone(),
-            changed: if stays { changed } else { 0 },
-            already: plan.unchanged + of(Outcome::Already),
-            managed: of(Outcome::Managed) + UnmovableVector::of(plan).len(),
-            refused: of(Outcome::Refused)
-                + channels.iter().filter(|c| c.refused.is_some()).count()
-                + usize::from(irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed)),
-            vanished: of(Outcome::Vanished),
-            pending: if stays { of(Outcome::Pending) } else { 0 },
-            notes: of_interfaces.chain(of_machine).collect(),
-            channels: channels.clone(),
-            irqbalance: irqbalance.clone(),
-            results: results.clone(),
-            undone: undone.clone(),
-            earlier: earlier.clone(),
-            trial: trial.filter(|_| stays && !done.is_in_vain()),
-            left: trial,
-            proof: None,
-            proof_cut_short: false,
-            changes: Vec::new(),
-            misfit: false,
-            strict: false,
-            unknown,
-            watched: None,
+    /// Counts what was done.
+    pub(crate) fn counted(mut self) -> Self {
+        let plan = &self.plan;
+        self.schema = SCHEMA;
+        self.hash.clone_from(&plan.hash);
+        self.tally = self.count();
+        self.tally.already += plan.unchanged;
+        self.tally.managed += UnmovableVector::of(plan).len();
+        let is_undone = self.undone.as_ref().is_some_and(Restored::complete);
+        self.trial = self.trial.filter(|_| !is_undone && !self.is_in_vain());
+        self.left = self.trial;
+        if is_undone {
+            (self.tally.changed, self.tally.pending) = (0, 0);
         }
+        let note = |interface: &str, note: &Note| NoteAbout {
+            interface: interface.to_owned(),
+            note: note.clone(),
+        };
+        for interface in &plan.interfaces {
+            let notes = interface.notes.iter();
+            self.notes.extend(notes.map(|of| note(&interface.name, of)));
+        }
+        self.notes.extend(plan.notes.iter().map(|of| note("", of)));
+        self
     }
 
     /// The result when nothing was written because a stored plan does not fit the machine.
     #[doc(hidden)]
-    pub fn nothing(hash: String, changes: Vec<Change>) -> Self {
+    pub fn misfit(hash: String, changes: Vec<Change>) -> Self {
         Self {
-            schema: "nicpin.apply/1",
+            schema: SCHEMA,
             hash,
-            changed: 0,
-            already: 0,
-            managed: 0,
-            refused: 0,
-            vanished: 0,
-            pending: 0,
-            notes: Vec::new(),
-            channels: Vec::new(),
-            irqbalance: None,
-            results: Vec::new(),
-            undone: None,
-            earlier: None,
-            trial: None,
-            left: None,
-            proof: None,
-            proof_cut_short: false,
             changes,
             misfit: true,
-            strict: false,
-            unknown: Vec::new(),
-            watched: None,
+            ..Self::default()
         }
     }
 
-    /// Adds the changes since a stored plan was made.
-    #[must_use]
-    pub fn with_changes(self, changes: Vec<Change>) -> Self {
-        Self { changes, ..self }
+    /// What was written, without what the plan left as it is.
+    pub(crate) fn count(&self) -> Tally {
+        Tally::of(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 
-    /// Adds where interrupts arrived.
-    #[must_use]
-    pub fn with_proof(self, proof: Option<Vec<VectorProof>>) -> Self {
-        Self { proof, ..self }
-    }
-
-    /// Adds whether the proof ended early, with the trial.
-    #[must_use]
-    pub fn cut_short(self, cut_short: bool) -> Self {
-        Self {
-            proof_cut_short: cut_short,
-            ..self
-        }
-    }
-
-    /// Adds what this means for a running `nicpin watch`.
-    #[must_use]
-    pub fn with_watcher(self, watched: Option<Watched>) -> Self {
-        Self { watched, ..self }
-    }
-
-    /// Whether vectors that the kernel does not allow to move count as failures.
-    #[must_use]
-    pub fn strict(self, strict: bool) -> Self {
-        Self { strict, ..self }
-    }
-
-    /// Adds the time of the trial that is left, `written` after the writes.
-    #[must_use]
-    pub fn since(self, written: Duration) -> Self {
-        Self {
-            left: self
-                .trial
-                .map(|seconds| seconds.saturating_sub(written.as_secs())),
-            ..self
-        }
+    /// Whether everything failed, so that there is nothing to keep or restore.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        let tally = self.count();
+        tally.failed() > 0 && tally.changed == 0
     }
 
     /// Whether the planned state was not reached.
     pub fn failed(&self) -> bool {
         let mut proof = self.proof.iter().flatten();
-        let disproved =
-            proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic));
-        let left_out = self.changes.iter().any(|change| change.left_out);
-        let unmoved = self.strict && self.managed > 0;
-        unmoved
-            || self.refused + self.vanished > 0
+        let is_mismatch = |vector: &VectorProof| {
+            !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic)
+        };
+        self.strict && self.tally.managed > 0
+            || self.tally.failed() > 0
             || !self.unknown.is_empty()
             || self.misfit
-            || left_out
-            || disproved
+            || self.changes.iter().any(|change| change.left_out)
+            || proof.any(is_mismatch)
     }
 }

@@ -1,14 +1,14 @@
-//! The outcomes of writes, changes of channels and requests to irqbalance, one by one and together.
+//! The outcomes of writes, changes of channels and requests to irqbalance, one by one and counted.
 
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::Machine;
-use crate::plan::Plan;
+use crate::plan::WriteKind;
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
+    pub kind: WriteKind,
     /// The absolute path, without the root.
     pub path: String,
     /// The value to write.
@@ -124,110 +124,56 @@ impl IrqbalanceOutcome {
     }
 }
 
-/// The result of a restore.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct RestoreOutcome {
-    pub channels: Vec<ChannelOutcome>,
-    /// Each write, in the order of execution.
-    pub results: Vec<WriteResult>,
-    /// The number of settings that needed no write.
-    pub unchanged: usize,
-    /// Recorded settings whose files are absent now.
-    pub absent: Vec<String>,
-    /// Settings that exist and could not be restored, by the names of the record. The reasons are in `channels` and
-    /// `results`.
-    #[serde(skip)]
-    pub(crate) refused: Vec<String>,
-    /// The number of settings that are not restored: refused or absent.
-    pub not_restored: usize,
-    /// `None` when there was nothing to undo.
-    pub irqbalance: Option<IrqbalanceOutcome>,
+/// How many settings came to what, channels and irqbalance included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Written and read back.
+    pub changed: usize,
+    /// As wanted before.
+    pub already: usize,
+    /// Vectors that the kernel manages.
+    pub managed: usize,
+    /// Refused by the kernel.
+    pub refused: usize,
+    /// In files that vanished.
+    pub vanished: usize,
+    /// Those of `changed` that stay on the old CPU until their next interrupt.
+    pub pending: usize,
 }
 
-impl RestoreOutcome {
-    /// Whether everything is restored.
-    pub fn complete(&self) -> bool {
-        self.absent.is_empty() && !self.failed()
+impl Tally {
+    pub(crate) fn of(
+        channels: &[ChannelOutcome],
+        irqbalance: Option<&IrqbalanceOutcome>,
+        results: &[WriteResult],
+    ) -> Self {
+        let mut tally = Self::default();
+        for result in results {
+            match result.outcome {
+                Outcome::Changed => tally.changed += 1,
+                Outcome::Pending => {
+                    tally.changed += 1;
+                    tally.pending += 1;
+                }
+                Outcome::Already => tally.already += 1,
+                Outcome::Managed => tally.managed += 1,
+                Outcome::Refused => tally.refused += 1,
+                Outcome::Vanished => tally.vanished += 1,
+            }
+        }
+        for channel in channels {
+            match channel.refused {
+                None => tally.changed += 1,
+                Some(_) => tally.refused += 1,
+            }
+        }
+        tally.changed += usize::from(irqbalance.is_some_and(|irqbalance| irqbalance.changed));
+        tally.refused += usize::from(irqbalance.is_some_and(IrqbalanceOutcome::failed));
+        tally
     }
 
-    /// Whether the kernel refused to restore a setting, which may succeed later.
-    pub fn has_refused(&self) -> bool {
-        !self.refused.is_empty()
+    /// The settings that were to be changed and are not.
+    pub fn failed(&self) -> usize {
+        self.refused + self.vanished
     }
-
-    pub(crate) fn counted(mut self) -> Self {
-        let channels = self
-            .channels
-            .iter()
-            .filter(|channel| channel.refused.is_some())
-            .count();
-        let irqbalance = usize::from(
-            self.irqbalance
-                .as_ref()
-                .is_some_and(IrqbalanceOutcome::failed),
-        );
-        let results = self.results.iter().filter(|result| result.failed()).count();
-        self.not_restored = results + channels + irqbalance + self.absent.len();
-        self
-    }
-
-    /// Whether there was nothing to restore.
-    pub(crate) fn had_nothing_to_do(&self) -> bool {
-        self.complete() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-
-    /// Whether something exists and could not be restored.
-    pub fn failed(&self) -> bool {
-        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-}
-
-/// The result of applying a plan.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApplyOutcome {
-    /// The machine as it was before the writes, after channels changed.
-    pub machine: Machine,
-    /// The plan; after a change of channels, the one for the new queues.
-    pub plan: Plan,
-    pub channels: Vec<ChannelOutcome>,
-    /// The request to irqbalance before the first write; `None` when there was nothing to do.
-    pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write, in the plan's order; with `Options::atomic`, up to the first that failed.
-    pub results: Vec<WriteResult>,
-    /// What was restored after a failed write, with `Options::atomic`.
-    pub undone: Option<RestoreOutcome>,
-    /// The restore, done first, of an earlier trial that had not been confirmed.
-    pub earlier: Option<RestoreOutcome>,
-}
-
-impl ApplyOutcome {
-    /// Whether any write, change or request failed.
-    pub fn failed(&self) -> bool {
-        any_failed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-
-    /// Whether everything failed, so that there is nothing to keep or restore.
-    pub fn is_in_vain(&self) -> bool {
-        self.failed() && !any_changed(&self.channels, self.irqbalance.as_ref(), &self.results)
-    }
-}
-
-fn any_changed(
-    channels: &[ChannelOutcome],
-    irqbalance: Option<&IrqbalanceOutcome>,
-    results: &[WriteResult],
-) -> bool {
-    channels.iter().any(|channel| channel.refused.is_none())
-        || irqbalance.is_some_and(|irqbalance| irqbalance.changed)
-        || results.iter().any(WriteResult::changed)
-}
-
-fn any_failed(
-    channels: &[ChannelOutcome],
-    irqbalance: Option<&IrqbalanceOutcome>,
-    results: &[WriteResult],
-) -> bool {
-    channels.iter().any(|channel| channel.refused.is_some())
-        || irqbalance.is_some_and(IrqbalanceOutcome::failed)
-        || results.iter().any(WriteResult::failed)
 }

@@ -1,14 +1,12 @@
-//! The result of `restore`, and how a trial ended.
+//! The result of `restore`, of an apply that was undone, and of a trial that ended.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::plan::Write;
+use crate::plan::{Write, WriteKind};
 use crate::report::exit::Exit;
-use crate::report::outcome::{
-    ChannelOutcome, IrqbalanceOutcome, Outcome, RestoreOutcome, WriteResult,
-};
+use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
 /// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,30 +38,59 @@ impl Default for ToRestore {
     }
 }
 
-/// The result of `restore`; its JSON form is `nicpin.restore/1`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The result of a restore; its JSON form is `nicpin.restore/1`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Restored {
     pub schema: &'static str,
     /// Settings restored, channels and irqbalance included.
     pub changed: usize,
     /// Settings that were as recorded before.
     pub already: usize,
-    /// Writes that the kernel refused.
+    /// Settings that exist and could not be restored.
     pub refused: usize,
     /// Vectors whose affinity is restored and that the kernel does not move back by itself.
     pub staying: usize,
+    /// The number of settings that are not restored: refused or absent.
+    pub not_restored: usize,
+    /// The number of settings that needed no write.
+    pub unchanged: usize,
     /// Recorded settings whose files are absent now.
     pub absent: Vec<String>,
     pub channels: Vec<ChannelOutcome>,
-    /// The request to irqbalance, which counts like a write.
+    /// The request to irqbalance, which counts like a write; `None` when there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
+    /// Each write, in the order of execution.
     pub results: Vec<WriteResult>,
+    /// Settings that could not be restored, by the names of the record. The reasons are in `channels` and `results`.
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub refused_keys: Vec<String>,
     /// Whether `nicpin watch` runs and writes nothing until the next apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watcher_paused: bool,
 }
 
 impl Restored {
+    /// Counts what was done.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        let tally = self.tally();
+        let stays = |result: &&WriteResult| {
+            result.outcome == Outcome::Changed && result.kind == WriteKind::Vector
+        };
+        self.schema = "nicpin.restore/1";
+        self.changed = tally.changed;
+        self.already = self.unchanged + tally.already;
+        self.refused = tally.failed();
+        self.staying = self.results.iter().filter(stays).count();
+        self.not_restored = self.refused + self.absent.len();
+        self
+    }
+
+    fn tally(&self) -> Tally {
+        Tally::of(&self.channels, self.irqbalance.as_ref(), &self.results)
+    }
+
     pub fn exit(&self) -> Exit {
         if self.failed() {
             Exit::Failed
@@ -72,49 +99,24 @@ impl Restored {
         }
     }
 
-    /// Sums up a restore.
-    pub fn new(undone: RestoreOutcome) -> Self {
-        let RestoreOutcome {
-            channels,
-            results,
-            unchanged,
-            absent,
-            irqbalance,
-            ..
-        } = undone;
-        let (refused, set): (Vec<_>, Vec<_>) = channels.iter().partition(|c| c.refused.is_some());
-        let already = results
-            .iter()
-            .filter(|result| result.outcome == Outcome::Already)
-            .count();
-        let stays = |result: &&WriteResult| {
-            result.outcome == Outcome::Changed && result.path.starts_with("/proc/irq/")
-        };
-        Self {
-            schema: "nicpin.restore/1",
-            changed: results.iter().filter(|result| result.changed()).count()
-                + set.len()
-                + usize::from(
-                    irqbalance
-                        .as_ref()
-                        .is_some_and(|irqbalance| irqbalance.changed),
-                ),
-            already: unchanged + already,
-            refused: results.iter().filter(|result| result.failed()).count()
-                + refused.len()
-                + usize::from(irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed)),
-            staying: results.iter().filter(stays).count(),
-            absent,
-            channels,
-            irqbalance,
-            results,
-            watcher_paused: false,
-        }
+    /// Whether everything is restored.
+    pub fn complete(&self) -> bool {
+        self.absent.is_empty() && !self.failed()
+    }
+
+    /// Whether the kernel refused to restore a setting, which may succeed later.
+    pub fn has_refused(&self) -> bool {
+        !self.refused_keys.is_empty()
+    }
+
+    /// Whether there was nothing to restore.
+    pub(crate) fn had_nothing_to_do(&self) -> bool {
+        self.complete() && self.tally().changed == 0
     }
 
     /// Whether something exists and could not be restored.
     pub fn failed(&self) -> bool {
-        self.refused > 0
+        self.tally().failed() > 0
     }
 }
 

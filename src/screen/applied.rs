@@ -10,9 +10,7 @@ use nicpin::machine::paths::shown;
 use nicpin::machine::shell::word;
 use nicpin::plan::stored::Change;
 use nicpin::report::applied::{Applied, NoteAbout, Watched};
-use nicpin::report::outcome::{
-    ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, RestoreOutcome,
-};
+use nicpin::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome};
 use nicpin::report::proof::{Evidence, VectorProof};
 use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
 
@@ -67,10 +65,10 @@ pub fn applied(applied: &Applied) -> Page {
         };
         page.add(lines("", &about, note));
     }
-    if applied.pending > 0 {
+    if applied.tally.pending > 0 {
         let text = format!(
             "{}: moved by the kernel at the next interrupt",
-            count(applied.pending, "vector")
+            count(applied.tally.pending, "vector")
         );
         page.item("pending   ", &text);
     }
@@ -96,12 +94,12 @@ pub fn applied(applied: &Applied) -> Page {
     page.line(format!(
         "plan {}: changed={} already={} managed={} refused={} vanished={} pending={}",
         applied.hash,
-        applied.changed,
-        applied.already,
-        applied.managed,
-        applied.refused,
-        applied.vanished,
-        applied.pending
+        applied.tally.changed,
+        applied.tally.already,
+        applied.tally.managed,
+        applied.tally.refused,
+        applied.tally.vanished,
+        applied.tally.pending
     ));
     page
 }
@@ -280,15 +278,9 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> Page {
 }
 
 /// What was restored and `why`, and what was not. `again`: when that is tried again.
-fn undone(undone: &RestoreOutcome, why: &str, again: &str) -> Page {
-    let changed = count(
-        undone
-            .results
-            .iter()
-            .filter(|result| result.changed())
-            .count(),
-        "setting",
-    );
+fn undone(undone: &Restored, why: &str, again: &str) -> Page {
+    let changed = undone.results.iter().filter(|result| result.changed());
+    let changed = count(changed.count(), "setting");
     let left = match undone.not_restored {
         0 => String::new(),
         left => format!(

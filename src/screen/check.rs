@@ -112,7 +112,7 @@ pub fn check(check: &Check, all: bool) -> Page {
         );
     }
     for note in &check.notes {
-        page.item("note  ", &text(note));
+        page.item("note  ", text(note));
     }
     for Unplannable { interface, note } in &check.left_alone {
         page.item("left alone  ", format!("{interface}: {}", text(note)));

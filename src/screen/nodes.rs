@@ -30,11 +30,11 @@ pub fn nodes(nodes: &Nodes) -> Page {
     {
         page.item(
             format!("on node {}  ", node.node),
-            &interfaces(&node.interfaces),
+            interfaces(&node.interfaces),
         );
     }
     if !nodes.unknown.is_empty() {
-        page.item("node unknown  ", &interfaces(&nodes.unknown));
+        page.item("node unknown  ", interfaces(&nodes.unknown));
     }
     for node in nodes
         .nodes
@@ -43,11 +43,11 @@ pub fn nodes(nodes: &Nodes) -> Page {
     {
         page.item(
             format!("also on node {}  ", node.node),
-            &counts(&node.neighbours),
+            counts(&node.neighbours),
         );
     }
     if !nodes.unknown_neighbours.is_empty() {
-        page.item("also, node unknown  ", &counts(&nodes.unknown_neighbours));
+        page.item("also, node unknown  ", counts(&nodes.unknown_neighbours));
     }
     for node in &nodes.nodes {
         for (cpus, what) in [
@@ -55,10 +55,7 @@ pub fn nodes(nodes: &Nodes) -> Page {
             (&node.exclusive, "exclusive to cgroups"),
         ] {
             if !cpus.is_empty() {
-                page.item(
-                    format!("{what} on node {}  CPUs ", node.node),
-                    &cpus.short(),
-                );
+                page.item(format!("{what} on node {}  CPUs ", node.node), cpus.short());
             }
         }
     }

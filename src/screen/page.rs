@@ -189,12 +189,13 @@ impl Writer {
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let place = |column: usize, cell: &Cell| {
             let blanks = widths[column].saturating_sub(length(&cell.text));
-            match (right.0..right.1).contains(&column) {
-                true => Place {
+            if (right.0..right.1).contains(&column) {
+                Place {
                     before: blanks,
                     after: 2,
-                },
-                false => Place::left(blanks + 2),
+                }
+            } else {
+                Place::left(blanks + 2)
             }
         };
         let mut begin = usize::from(are_figures);
@@ -241,30 +242,21 @@ impl Writer {
         let indent = self.gap + CONTINUED;
         for (column, cell) in cells.iter().enumerate() {
             let Place { before, after } = place(column, cell);
-            if self.at > 0 && self.at + self.gap + before + length(&cell.text) > width {
-                self.end(indent);
-            } else {
+            let length = length(&cell.text);
+            let fits = self.at + self.gap + before + length <= width;
+            if fits {
                 self.gap += before;
+            } else if self.at > 0 && indent + length <= width {
+                self.end(indent);
             }
-            let at = self.at + self.gap;
-            if at + length(&cell.text) > width {
-                self.words(cell, indent);
-            } else {
-                self.put(&cell.text, cell.tone);
-            }
+            self.words(cell, indent);
             self.gap += after;
         }
         let at = self.at + self.gap;
-        let fits = at + length(&last.text) <= width;
-        if self.at > 0 && !fits && at + LEAST_ROOM > width {
+        if self.at > 0 && at + length(&last.text) > width && at + LEAST_ROOM > width {
             self.end(indent);
         }
-        let at = self.at + self.gap;
-        if fits {
-            self.put(&last.text, last.tone);
-        } else {
-            self.words(last, at);
-        }
+        self.words(last, self.at + self.gap);
         self.end(0);
     }
 
@@ -272,6 +264,9 @@ impl Writer {
     /// broken after a comma.
     fn words(&mut self, cell: &Cell, indent: usize) {
         let width = self.screen.width;
+        if self.at + self.gap + length(&cell.text) <= width {
+            return self.put(&cell.text, cell.tone);
+        }
         let room = width - indent.min(width.saturating_sub(LEAST_ROOM));
         let mut line = String::new();
         let words = cell.text.split([' ', '\n', '\t']);

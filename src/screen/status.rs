@@ -240,7 +240,7 @@ fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail) -> Pa
         page.line(format!("  +{} more, --all", bad - shown.len()));
     }
     page.add(threads(status, interface, all));
-    page.item("  ", &good(interface));
+    page.item("  ", good(interface));
     if let Some(fix) = &interface.fix {
         page.line(format!("  fix: {fix}"));
     }

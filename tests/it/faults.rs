@@ -9,7 +9,6 @@ use crate::support::two_node::{at, atomic, machine, on_trial, planned, restored,
 use nicpin::apply::{self, Options};
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::WriteKind;
-use nicpin::report::applied::Applied;
 use nicpin::report::outcome::Outcome;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
@@ -112,11 +111,7 @@ fn every_errno_at_every_write() {
                 }
             }
             let failed = outcome(write.kind, errno) != Outcome::Managed;
-            assert_eq!(
-                Applied::new(&done, None, Vec::new()).failed(),
-                failed,
-                "{what}"
-            );
+            assert_eq!(done.failed(), failed, "{what}");
             let state = state(&machine).unwrap();
             assert!(state.contains(&format!("({errno:?})")), "{what}: {state}");
             restored(&machine, &before, &what);
@@ -171,9 +166,8 @@ fn the_same_refusals_are_one_message() {
             .iter()
             .all(|result| result.outcome == Outcome::Refused)
     );
-    let report = Applied::new(&done, Some(3600), Vec::new());
-    let text =
-        crate::screen::applied::applied(&report).show(crate::screen::page::Screen::default());
+    let report = &done;
+    let text = crate::screen::applied::applied(report).show(crate::screen::page::Screen::default());
     assert_eq!(
         text.lines()
             .filter(|line| line.starts_with("refused"))
@@ -193,7 +187,7 @@ fn the_same_refusals_are_one_message() {
         ) && said.contains("; fix: run outside the container"),
         "{text}"
     );
-    let json = crate::screen::json(&report).unwrap();
+    let json = crate::screen::json(report).unwrap();
     assert_eq!(
         json.matches("\"refused\",").count(),
         done.results.len(),
@@ -233,7 +227,7 @@ fn all_or_nothing_at_every_write() {
                 .map(|result| &result.path)
                 .collect();
             assert_eq!(back.collect::<Vec<_>>(), written, "{what}");
-            assert!(Applied::new(&done, None, Vec::new()).failed(), "{what}");
+            assert!(done.failed(), "{what}");
             assert_eq!(machine.texts(), before, "{what}");
             assert_eq!(
                 state(&machine),

@@ -8,7 +8,7 @@ use crate::support::tree::put;
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::report::outcome::ApplyOutcome;
+use nicpin::report::applied::Applied;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
@@ -62,7 +62,7 @@ fn banned(machine: &Copy) -> BTreeSet<u32> {
         .collect()
 }
 
-fn apply_all(root: &Root, options: Options) -> ApplyOutcome {
+fn apply_all(root: &Root, options: Options) -> Applied {
     let done = apply::apply(root, options, |root| {
         let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
         let selection = Selection::new(&host, &[], false).unwrap();

@@ -6,7 +6,6 @@ use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
 use nicpin::report::applied::Applied;
-use nicpin::report::outcome::ApplyOutcome;
 use nicpin::report::proof::{Evidence, VectorProof};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, InjectedAnswer};
@@ -15,7 +14,7 @@ use nicpin::root::faults::{FileAccess, InjectedAnswer};
 struct MachineSpec {
     tree: Copy,
     root: Root,
-    done: ApplyOutcome,
+    done: Applied,
 }
 
 impl MachineSpec {
@@ -83,6 +82,13 @@ fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
 }
 
 /// `apply` on a screen.
+fn with_proof(done: &Applied, proof: Vec<VectorProof>) -> Applied {
+    Applied {
+        proof: Some(proof),
+        ..done.clone()
+    }
+}
+
 fn applied(report: &Applied) -> String {
     crate::screen::applied::applied(report).show(Screen::default())
 }
@@ -111,7 +117,7 @@ fn every_vector_is_proven_when_each_has_fired_where_it_should() {
             .iter()
             .all(|v| v.verdict == Evidence::Proven && v.interrupts == 3 && v.others.is_empty())
     );
-    let text = applied(&Applied::new(&machine.done, None, vec![]).with_proof(Some(proof)));
+    let text = applied(&with_proof(&machine.done, proof));
     assert!(
         text.contains("proven    nic0: rx 0-3, tx 0-3: interrupts arrived where planned\n"),
         "{text}"
@@ -131,7 +137,7 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
     assert!(!proof.look(&machine.root).unwrap());
     let proof = machine.finish(proof);
     assert_eq!(of(&proof, machine.rx(2).0).verdict, Evidence::NoTraffic);
-    let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
+    let applied = with_proof(&machine.done, proof);
     assert!(!applied.failed());
     let text = self::applied(&applied);
     assert!(
@@ -179,7 +185,7 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     proof.look(&machine.root).unwrap();
     let proof = machine.finish(proof);
     assert_eq!(of(&proof, irq).verdict, Evidence::Elsewhere);
-    let applied = Applied::new(&machine.done, None, vec![]).with_proof(Some(proof));
+    let applied = with_proof(&machine.done, proof);
     assert!(applied.failed());
     let text = self::applied(&applied);
     let expected =
@@ -201,11 +207,7 @@ fn a_vector_that_is_moved_away_or_gone_is_a_failure() {
     let proof = machine.finish(proof);
     assert_eq!(of(&proof, moved).verdict, Evidence::MovedAway);
     assert_eq!(of(&proof, gone).verdict, Evidence::Gone);
-    assert!(
-        Applied::new(&machine.done, None, vec![])
-            .with_proof(Some(proof))
-            .failed()
-    );
+    assert!(with_proof(&machine.done, proof).failed());
 }
 
 #[test]

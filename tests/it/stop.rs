@@ -11,7 +11,8 @@ use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
 use nicpin::read::Wants;
-use nicpin::report::outcome::{ApplyOutcome, WriteResult};
+use nicpin::report::applied::Applied;
+use nicpin::report::outcome::WriteResult;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
 use nix::sys::signal::{Signal, kill};
@@ -44,7 +45,7 @@ fn stopping_root(machine: &Copy) -> Root {
     .unwrap()
 }
 
-fn apply_to(root: &Root, atomic: bool) -> ApplyOutcome {
+fn apply_to(root: &Root, atomic: bool) -> Applied {
     let options = Options {
         atomic,
         ..Options::default()

@@ -6,7 +6,7 @@ use nicpin::apply::{self, ApplyError, Options};
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::{Policy, Settings};
-use nicpin::report::outcome::ApplyOutcome;
+use nicpin::report::applied::Applied;
 use nicpin::root::Root;
 
 use super::run::Copy;
@@ -35,7 +35,7 @@ pub fn planned_for(root: &Root, selectors: &[String]) -> Result<(Machine, Plan),
     Ok((host, plan))
 }
 
-pub fn run(root: &Root, options: Options) -> Result<ApplyOutcome, ApplyError> {
+pub fn run(root: &Root, options: Options) -> Result<Applied, ApplyError> {
     apply::apply(root, options, planned)
 }
 
