@@ -44,6 +44,8 @@ pub mod apply;
 #[doc(hidden)]
 pub mod cpuset;
 #[doc(hidden)]
+pub mod flow;
+#[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
 pub mod plan;

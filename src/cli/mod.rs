@@ -3,6 +3,7 @@
 mod check;
 mod default;
 mod fleet;
+mod flow;
 pub mod manual;
 mod policy;
 mod see;
@@ -12,6 +13,7 @@ mod write;
 
 pub use check::{CheckArgs, CheckFormat};
 pub use fleet::FleetArgs;
+pub use flow::FlowArgs;
 pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
@@ -122,6 +124,8 @@ pub enum Command {
     Nodes(NodesArgs),
     /// Report on many machines: classes of hardware, their plans, and why hosts are not as planned
     Fleet(FleetArgs),
+    /// Show the queue, IRQ and CPU that a flow will arrive on, before its first packet
+    Flow(FlowArgs),
     /// Draw the machine as SVG: nodes, cores, interfaces, and the CPU of each queue, now and planned
     Draw(DrawArgs),
     /// Print the completion script for a shell

@@ -9,6 +9,7 @@ pub mod completions;
 mod confirm;
 mod draw;
 mod fleet;
+mod flow;
 mod inputs;
 mod interrupt;
 mod irqbalance_policy;
@@ -75,6 +76,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Run(args) => run::run(cli, args, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Draw(args) => draw::run(cli, args, out),
+        Command::Flow(args) => flow::run(cli, args, out),
         Command::Fleet(args) => fleet::run(cli, args, out),
         Command::Man(args) => man::run(args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),

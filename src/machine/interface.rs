@@ -12,6 +12,7 @@ use crate::machine::mask::MaskFile;
 use crate::machine::netdev::Netdev;
 use crate::machine::polling::{NapiThread, Polling};
 use crate::machine::rss::Rss;
+use crate::machine::rx_hash::RxHash;
 use crate::machine::vector::{Role, UnknownVector, Vector};
 
 /// A network interface with a device behind it.
@@ -48,6 +49,8 @@ pub struct Interface {
     pub channels_fixed: bool,
     /// The RSS indirection table; `None` where there is none, or it was not read.
     pub rss: Option<Rss>,
+    /// What decides on the receive queue of a flow, if it was read and the driver reports any of it.
+    pub rx_hash: Option<RxHash>,
     /// Whether ntuple filters are on, where the driver has accelerated RFS and they can be turned on and off.
     pub ntuple: Option<bool>,
     /// How the queues are polled.

@@ -14,6 +14,7 @@ pub mod others;
 pub mod paths;
 pub mod polling;
 pub mod rss;
+pub mod rx_hash;
 pub mod sample;
 pub mod selection;
 pub mod shell;

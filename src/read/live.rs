@@ -10,7 +10,8 @@ use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
 use crate::read::{
-    cgroups, memory, neighbours, netlink, others, polling, threads, tools, topology, vectors,
+    cgroups, memory, neighbours, netlink, others, polling, rx_hash, threads, tools, topology,
+    vectors,
 };
 use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
@@ -72,6 +73,9 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
             .iter_mut()
             .filter(|interface| !interface.in_other_namespace)
         {
+            if wants.flows {
+                interface.rx_hash = rx_hash::read(root, &interface.name)?;
+            }
             interface.netdev = netlink.netdev(root, &interface.name, interface.polling.threaded)?;
         }
         let handlers = Handlers::new(root);

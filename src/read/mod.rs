@@ -17,6 +17,7 @@ pub mod netlink;
 mod numbering;
 pub mod others;
 mod polling;
+mod rx_hash;
 pub mod sample;
 mod sources;
 pub(crate) mod threads;

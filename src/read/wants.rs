@@ -14,6 +14,8 @@ pub struct Wants {
     pub exclusive: bool,
     /// What else is on the nodes: GPUs, accelerators, disks, RDMA devices.
     pub neighbours: bool,
+    /// What decides on the receive queue of a flow: hash, key, ntuple filters.
+    pub flows: bool,
     /// How much of the interfaces' queues.
     pub queues: Queues,
 }
@@ -38,6 +40,7 @@ impl Wants {
         memory: true,
         exclusive: true,
         neighbours: true,
+        flows: true,
         queues: Queues::Steering,
     };
 }

@@ -5,6 +5,7 @@ pub mod check;
 pub mod compare;
 pub mod difference;
 pub mod exit;
+pub mod flow;
 pub mod measure;
 pub mod metrics;
 pub mod nodes;

@@ -6,6 +6,7 @@ pub mod check;
 pub mod compare;
 pub mod explain;
 pub mod fleet;
+pub mod flow;
 pub mod measure;
 pub mod nodes;
 pub mod note;

@@ -11,12 +11,13 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room with those that it may use beside itself: first the library's, then the program's.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
     ("policy", &["cpuset", "machine"]),
     ("plan", &["cpuset", "machine", "policy"]),
-    ("report", &["cpuset", "machine", "policy", "plan"]),
+    ("flow", &["cpuset", "machine"]),
+    ("report", &["cpuset", "machine", "policy", "plan", "flow"]),
     ("root", &["cpuset"]),
     ("read", &["cpuset", "machine", "root"]),
     (
@@ -39,13 +40,15 @@ const ROOMS: [(&str, &[&str]); 16] = [
 ];
 
 /// The rooms of the library, which `lib` stands for.
-const LIBRARY: [&str; 8] = [
-    "cpuset", "machine", "policy", "plan", "report", "root", "read", "apply",
+const LIBRARY: [&str; 9] = [
+    "cpuset", "machine", "policy", "plan", "flow", "report", "root", "read", "apply",
 ];
 
 /// The rooms that touch no file, clock or environment, and what they may not use for that.
-const PURE: [&str; 6] = ["cpuset", "machine", "policy", "plan", "report", "screen"];
-const EFFECTS: [&str; 14] = [
+const PURE: [&str; 7] = [
+    "cpuset", "machine", "policy", "plan", "flow", "report", "screen",
+];
+const EFFECTS: [&str; 16] = [
     "anstream",
     "nix",
     "std::env",
@@ -53,7 +56,9 @@ const EFFECTS: [&str; 14] = [
     "std::io::stderr",
     "std::io::stdin",
     "std::io::stdout",
-    "std::net",
+    "std::net::TcpListener",
+    "std::net::TcpStream",
+    "std::net::UdpSocket",
     "std::os",
     "std::process::Command",
     "std::process::exit",

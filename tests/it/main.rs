@@ -61,6 +61,7 @@ mod exclusive;
 mod faults;
 mod fixtures;
 mod fleets;
+mod flows;
 mod fuzz;
 mod help;
 mod irqbalance;

@@ -74,6 +74,21 @@ prep_qemu() { # backports|bookworm
   BB=$QROOT/bin/busybox
 }
 
+# apt_of NAME SUITE: APT and apt's lists become those of another release
+apt_of() {
+  local dir=$CACHE/apt-$1 site
+  mkdir -p "$dir/none" "$dir/lists/partial" "$dir/cache/archives/partial"
+  site=$(sed -n 's/^deb \[[^]]*\] \([^ ]*\) bookworm main$/\1/p' "$CACHE/apt/sources.list")
+  {
+    echo "deb [signed-by=$KEYRING] $site $2 main"
+    case $2 in *-backports) echo "deb [signed-by=$KEYRING] $site ${2%-backports} main";; esac
+  } > "$dir/sources.list"
+  APT=(-o "Dir::Etc::sourcelist=$dir/sources.list" -o "Dir::Etc::sourceparts=$dir/none"
+       -o "Dir::Etc::preferencesparts=$dir/none" -o "Dir::State::lists=$dir/lists"
+       -o "Dir::Cache=$dir/cache" -o APT::Sandbox::User=root -o APT::Install-Recommends=false)
+  apt-get "${APT[@]}" update -qq >"$CACHE/apt/update.log" 2>&1 || { cat "$CACHE/apt/update.log" >&2; die "apt-get update failed"; }
+}
+
 # The plain ELF out of a bzImage: its PVH entry skips the decompression in the guest, about 1 s.
 unpack_kernel() { # VMLINUZ VMLINUX
   local off
@@ -88,28 +103,43 @@ unpack_kernel() { # VMLINUZ VMLINUX
   try '\x28\xb5\x2f\xfd' rooted /usr/bin/zstd -dcq || try '\xfd7zXZ\x00' rooted /usr/bin/xz -dcq || cp "$vz" "$elf"
 }
 
-prep_kernel() { # backports|cloud|bookworm
-  local meta suite version package deb
+prep_kernel() { # backports|cloud|bookworm|oldest|newest
+  local meta suite version package deb part vmlinuz lists=("${APT[@]}")
   case $1 in
     backports) meta=linux-image-amd64 suite=bookworm-backports;;
     cloud) meta=linux-image-cloud-amd64 suite=bookworm-backports;;
     bookworm) meta=linux-image-amd64 suite=bookworm;;
-    *) die "--kernel: backports, cloud or bookworm";;
+    oldest) meta=linux-image-amd64 suite=bullseye;;
+    newest) meta=linux-image-amd64 suite=trixie-backports;;
+    *) die "--kernel: backports, cloud, bookworm, oldest or newest";;
   esac
   KDIR=$CACHE/kernel-$1
   if [ ! -e "$KDIR/.done" ]; then
     say "fetching kernel ($meta, $suite)"
     apt_prep
+    # Lists of their own: beside those of bookworm they would change what packages for the guest are resolved to.
+    case $1 in oldest|newest) apt_of "$1" "$suite";; esac
     version=$(apt-cache "${APT[@]}" madison "$meta" |
       awk -F'|' -v s="$suite/" '{gsub(/ /, "", $2)} index($3, s) && !n++ {print $2}')
     [ -n "$version" ] || die "no $meta in $suite"
     package=$(apt-cache "${APT[@]}" show "$meta=$version" |
       sed -n 's/^Depends:.*\(linux-image-[^ ,]*\).*/\1/p' | sed 1q)
     deb=$(fetch_deb "$package") || exit 125
-    rm -rf "$KDIR"; mkdir -p "$KDIR"; dpkg-deb -x "$deb" "$KDIR" || die "cannot unpack $deb"; rm -f "$deb"
-    echo "${package#linux-image-}" > "$KDIR/version"
-    unpack_kernel "$KDIR/boot/vmlinuz-${package#linux-image-}" "$KDIR/vmlinux"
+    rm -rf "$KDIR"; mkdir -p "$KDIR"
+    # Since 7.x the image and its modules are packages below it.
+    for part in "" $(dpkg-deb -f "$deb" Depends | grep -oE 'linux-(binary|modules)-[0-9][^ ,]*'); do
+      [ -z "$part" ] || deb=$(fetch_deb "$part") || exit 125
+      dpkg-deb -x "$deb" "$KDIR" || die "cannot unpack $deb"
+      rm -f "$deb"
+    done
+    KV=${package#linux-image-}
+    echo "$KV" > "$KDIR/version"
+    [ -d "$KDIR/lib/modules/$KV" ] || { rm -rf "$KDIR/lib"; ln -s usr/lib "$KDIR/lib"; }
+    vmlinuz=$KDIR/boot/vmlinuz-$KV
+    [ -e "$vmlinuz" ] || vmlinuz=$(find "$KDIR/usr/lib/modules/$KV" -maxdepth 1 -name 'vmlinuz*' -print -quit)
+    unpack_kernel "$vmlinuz" "$KDIR/vmlinux"
     touch "$KDIR/.done"
+    APT=("${lists[@]}")
   fi
   KV=$(cat "$KDIR/version")
 }

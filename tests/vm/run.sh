@@ -43,6 +43,9 @@ TESTS=(
   "napi-threads.6.1.long napi-threads four-node --deb util-linux --deb strace --timeout 600 --kernel bookworm"
   "channels          channels  four-node"
   "rss               rss       four-node    --deb ethtool --deb strace"
+  "flow              flow      flow         --deb ethtool --deb python3.11-minimal --deb libpython3.11-minimal --deb libpython3.11-stdlib --timeout 600 -- 200"
+  "flow.newest.long  flow      flow         --deb ethtool --deb python3.11-minimal --deb libpython3.11-minimal --deb libpython3.11-stdlib --timeout 1800 --kernel newest -- 2500"
+  "flow.long         flow      flow         --deb ethtool --deb python3.11-minimal --deb libpython3.11-minimal --deb libpython3.11-stdlib --timeout 1800 -- 2500"
   "rss.6.1.long      rss       four-node    --deb ethtool --deb strace --kernel bookworm"
   "run               run       four-node"
   "nodes             nodes     four-node"
@@ -109,7 +112,7 @@ fi
 [ -x "$BINARY" ] || { echo "run.sh: $BINARY is no program" >&2; exit 1; }
 LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
 install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
-install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$LOGS/payload/"
+install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$VM_DIR/guest/flow.py" "$LOGS/payload/"
 install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
 install -m 644 "$TOP/dist/systemd/nicpin.service" "$LOGS/payload/"
 for deb in "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.deb; do
@@ -126,8 +129,8 @@ declare -A NAME=() START=()
 stop() { for pid in "${!NAME[@]}"; do kill "$pid" 2>/dev/null; done; wait; rm -rf "$LOGS"; exit "$1"; }
 trap 'stop 130' INT; trap 'stop 143' TERM
 
-for kernel in backports bookworm; do
-  if [ $kernel = bookworm ] && ! printf '%s\n' "${chosen[@]}" | grep -q -e '--kernel bookworm'; then continue; fi
+for kernel in backports bookworm newest; do
+  if [ $kernel != backports ] && ! printf '%s\n' "${chosen[@]}" | grep -q -e "--kernel $kernel"; then continue; fi
   "$VM_DIR/vm-run.sh" --prepare --verbose --kernel "$kernel" > "$LOGS/prepare.log" 2>&1 || {
     cat "$LOGS/prepare.log"; rm -rf "$LOGS"
     echo "0 passed, ${#chosen[@]} failed"; exit 1

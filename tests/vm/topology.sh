@@ -28,21 +28,22 @@ node() {
 # dist A B N: the distance of two nodes
 dist() { QA+=(-numa "dist,src=$1,dst=$2,val=$3" -numa "dist,src=$2,dst=$1,val=$3"); }
 
-# nic NAME MODEL NODE|none QUEUES WIRE; MODEL: virtio igb vmxnet3 e1000e e1000
+# nic NAME MODEL NODE|none QUEUES WIRE; MODEL: virtio virtio-rss igb vmxnet3 e1000e e1000
 nic() {
   local name=$1 model=$2 n=$3 q=$4 w=$5 mac dev
   mac=$(printf '52:54:00:12:34:%02x' "$NIC_N")
   case $model in
-    virtio)
+    virtio|virtio-rss)
       add_module_once virtio_pci virtio_net      # virtio_pci is a module in 6.1, built in later
-      dev=virtio-net-pci; [ "$q" = 1 ] || dev+=",mq=on,vectors=$((2 * q + 2))";;
+      dev=virtio-net-pci; [ "$q" = 1 ] || dev+=",mq=on,vectors=$((2 * q + 2))"
+      [ $model = virtio ] || dev+=",rss=on,hash=on";;
     igb|vmxnet3|e1000e|e1000) add_module_once "$model"; dev=$model;;
     *) die "topology: unknown NIC model $model";;
   esac
   # e1000 is conventional PCI: root bus, no node
   if [ "$model" = e1000 ]; then BUS=pcie.0; else slot "$n"; fi
   local nd="tap,id=net$NIC_N,ifname=tap$NIC_N,script=$RUN/ifup-$w,downscript=no,vhost=off"
-  [ "$model" != virtio ] || [ "$q" = 1 ] || nd+=",queues=$q"
+  [[ "$model" != virtio* ]] || [ "$q" = 1 ] || nd+=",queues=$q"
   QA+=(-netdev "$nd" -device "$dev,netdev=net$NIC_N,mac=$mac,bus=$BUS,romfile=")
   case " $WIRES " in *" $w "*) ;; *) WIRES+=" $w";; esac
   NIC_MAP+="$mac $name"$'\n'; NIC_N=$((NIC_N + 1))

@@ -11,8 +11,8 @@
 #   --deb PKG              put a Debian package's files, and the libraries its programs need, into the guest
 #                          (repeatable)
 #   --kernel-args STR      appended to the kernel command line
-#   --kernel SUITE         bookworm (6.1), backports (6.12, default), or cloud (6.12 cloud flavour: no nvme, igb,
-#                          e1000e, e1000)
+#   --kernel SUITE         bookworm (6.1), backports (6.12, default), cloud (6.12 cloud flavour: no nvme, igb,
+#                          e1000e, e1000), oldest (5.10, of bullseye) or newest (7.x, of trixie-backports)
 #   --qemu SUITE           backports (10.0, default) or bookworm (7.2: no igb)
 #   --out DIR              unpack what the guest script left in /out there
 #   --log DIR              keep console.log, out.log, ctl.log, qemu.cmd there

@@ -52,19 +52,19 @@ struct EthtoolRxnfc {
 /// `struct ethtool_rxfh` (`include/uapi/linux/ethtool.h`), before the table.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct EthtoolRxfh {
-    cmd: u32,
+pub(super) struct EthtoolRxfh {
+    pub(super) cmd: u32,
     /// 0: the one of all flows that no filter sends to another.
-    context: u32,
+    pub(super) context: u32,
     /// In 32-bit numbers.
-    table_size: u32,
+    pub(super) table_size: u32,
     /// In bytes.
-    key_size: u32,
+    pub(super) key_size: u32,
     /// `ETH_RSS_HASH_*`; 0 to leave it unchanged.
-    function: u8,
+    pub(super) function: u8,
     /// `RXH_XFRM_*`, from Linux 6.8 on; 0 before.
-    transform: u8,
-    reserved: [u8; 6],
+    pub(super) transform: u8,
+    pub(super) reserved: [u8; 6],
 }
 
 /// The same with the table.
@@ -126,7 +126,7 @@ struct EthtoolSetFeatures {
 /// # Safety
 ///
 /// It begins with a command, and has the size and the layout that the kernel knows for it.
-unsafe trait EthtoolCommand {}
+pub(super) unsafe trait EthtoolCommand {}
 // SAFETY: both are as in the kernel's header, and made with no other command.
 unsafe impl EthtoolCommand for EthtoolDrvinfo {}
 // SAFETY: as above.
@@ -237,18 +237,24 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
     ethtool(interface, &mut *rss_command(header, table))
 }
 
+impl EthtoolRxfh {
+    /// Of an RSS context, without table and key.
+    pub(super) fn new(cmd: u32, context: u32) -> Self {
+        Self {
+            cmd,
+            context,
+            table_size: 0,
+            key_size: 0,
+            function: 0,
+            transform: 0,
+            reserved: [0; 6],
+        }
+    }
+}
+
 /// The sizes of table and key, the hash function and the transformation.
 fn get_rss_header(interface: &str) -> Result<EthtoolRxfh, Errno> {
-    let (cmd, reserved) = (ETHTOOL_GRSSH, [0; 6]);
-    let mut header = EthtoolRxfh {
-        cmd,
-        context: 0,
-        table_size: 0,
-        key_size: 0,
-        function: 0,
-        transform: 0,
-        reserved,
-    };
+    let mut header = EthtoolRxfh::new(ETHTOOL_GRSSH, 0);
     ethtool(interface, &mut header)?;
     Ok(header)
 }
@@ -337,7 +343,7 @@ pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
     ))
 }
 
-fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Errno> {
+pub(super) fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Errno> {
     let mut request = named_request(interface)?;
     request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
     // SAFETY: `request` and the `command` that it points to live until the call returns, and the kernel reads and

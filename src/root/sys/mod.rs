@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod ethtool;
+pub(crate) mod rx_hash;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};

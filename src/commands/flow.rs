@@ -1,0 +1,111 @@
+//! `nicpin flow`: the queue, IRQ and CPU that a flow will arrive on, before its first packet.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::cli::{Cli, FlowArgs};
+use crate::commands::inputs::UsageError;
+use crate::commands::output;
+use crate::screen;
+use nicpin::flow::{Connection, Flow, Protocol, connections, parse_end};
+use nicpin::machine::{Interface, Selection};
+use nicpin::read::{self, Wants};
+use nicpin::report::exit::Exit;
+use nicpin::report::flow::Flows;
+use nicpin::root::Root;
+
+/// The most bytes of connections that are read: some 500,000 lines.
+const MOST: u64 = 64 << 20;
+
+pub(super) fn run(cli: &Cli, args: &FlowArgs, out: &mut String) -> Result<Exit> {
+    let request = Request::new(args)?;
+    let root = Root::open(&cli.root)?;
+    let wants = Wants {
+        flows: true,
+        ..Wants::default()
+    };
+    let machine = read::machine(&root, wants)?;
+    let selection = Selection::new(&machine, std::slice::from_ref(&args.interface), false)?;
+    let interfaces: Vec<&Interface> = machine
+        .interfaces
+        .iter()
+        .filter(|interface| selection.names.contains(&interface.name))
+        .collect();
+    let flows = match &request {
+        Request::Listed(listed) => Flows::new(&machine, &interfaces, listed),
+        Request::ToCpu(flow, cpu) => {
+            ensure!(
+                machine.topology.online.contains(*cpu),
+                UsageError::new(format!(
+                    "--to-cpu {cpu}: not an online CPU of this machine ({})",
+                    machine.topology.online
+                ))
+            );
+            Flows::to_cpu(&machine, &interfaces, flow, *cpu, args.ports)
+        }
+    };
+    out.push_str(&output::report(args.report, &flows, screen::flow::flows)?);
+    Ok(flows.exit())
+}
+
+/// What was asked.
+enum Request {
+    Listed(Vec<Connection>),
+    /// A flow from any port, and the CPU on which it is to arrive.
+    ToCpu(Flow, u32),
+}
+
+impl Request {
+    fn new(args: &FlowArgs) -> Result<Self> {
+        let usage = |text: String| UsageError::new(text);
+        if args.source == "-" {
+            ensure!(
+                args.destination.is_none() && args.to_cpu.is_none() && !args.udp,
+                usage(
+                    "`-` reads connections from standard input: it takes no DST, --to-cpu or --udp"
+                        .into()
+                )
+            );
+            let mut text = String::new();
+            let read = std::io::stdin().take(MOST + 1).read_to_string(&mut text);
+            let read = read.context("standard input")? as u64;
+            ensure!(read <= MOST, "standard input: more than {} MiB", MOST >> 20);
+            let found = connections(&text)
+                .map_err(|(line, error)| usage(format!("standard input, line {line}: {error}")))?;
+            return Ok(Self::Listed(found));
+        }
+        let Some(destination) = &args.destination else {
+            return Err(usage(
+                "DST is missing: the address and port of this machine that it goes to".into(),
+            )
+            .into());
+        };
+        let end = |text: &str| parse_end(text).map_err(|error| usage(error.to_string()));
+        let ((source, port), (destination, to)) = (end(&args.source)?, end(destination)?);
+        ensure!(
+            source.is_ipv4() == destination.is_ipv4(),
+            usage("SRC and DST are not both IPv4 or both IPv6".into())
+        );
+        let flow = |port: Option<u16>| -> Result<Flow, UsageError> {
+            let missing = || usage("SRC and DST need a port, such as 10.0.0.1:5201".into());
+            Ok(Flow {
+                protocol: if args.udp {
+                    Protocol::Udp
+                } else {
+                    Protocol::Tcp
+                },
+                source: SocketAddr::new(source, port.ok_or_else(missing)?),
+                destination: SocketAddr::new(destination, to.ok_or_else(missing)?),
+            })
+        };
+        match args.to_cpu {
+            Some(_) if port.is_some() => {
+                Err(usage("--to-cpu looks for source ports: SRC takes none".into()).into())
+            }
+            Some(cpu) => Ok(Self::ToCpu(flow(Some(0))?, cpu)),
+            None => Ok(Self::Listed(vec![Connection::Arrives(flow(port)?)])),
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! From a flow's addresses and ports to its receive queue, and on to the CPU that processes it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Serialize, Serializer};
+
+use crate::cpuset::CpuSet;
+use crate::flow::ends::Flow;
+use crate::flow::toeplitz::{Transform, input, toeplitz};
+use crate::machine::rx_hash::{Filter, FilterTarget, Key, RxHash};
+use crate::machine::{Interface, Machine, Role, Topology};
+
+/// Toeplitz, of `ETH_RSS_HASH_*`.
+const TOEPLITZ: u8 = 1;
+/// The other functions, by their bit.
+const FUNCTIONS: [(u8, &str); 2] = [(2, "XOR"), (4, "CRC32")];
+
+/// Fields of `RXH_*`.
+const ADDRESSES: u32 = 1 << 4 | 1 << 5;
+const PORTS: u32 = 1 << 6 | 1 << 7;
+
+/// Where a flow arrives, as far as it can be known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Arrival {
+    #[serde(flatten)]
+    pub flow: Flow,
+    pub interface: String,
+    /// The device's hash, as eight hex digits in JSON; `None` where none decides or it is unknown.
+    #[serde(serialize_with = "hex")]
+    pub hash: Option<u32>,
+    /// The location of the ntuple filter that decides.
+    pub filter: Option<u32>,
+    /// The receive queue.
+    pub queue: Option<u32>,
+    pub irq: Option<u32>,
+    /// The CPU that takes the IRQ.
+    pub irq_cpu: Option<u32>,
+    /// The CPU that RPS hands the packets to; `None` if it is off for the queue or the CPU is unknown.
+    pub rps_cpu: Option<u32>,
+    /// The CPU on which the stack processes the flow: that of RPS, of the NAPI thread, or of the IRQ.
+    pub cpu: Option<u32>,
+    /// The node of that CPU.
+    pub node: Option<u32>,
+    /// The CPUs that share its L3 cache; empty if not reported.
+    pub l3: CpuSet,
+    /// What cannot be known, and why.
+    pub missing: Option<Missing>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, clippy::ref_option)] // serde's signature
+fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Error> {
+    match hash {
+        Some(hash) => serializer.serialize_str(&format!("{hash:08x}")),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Why a part of the answer is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    #[error("ethtool reports nothing about how {0} distributes flows")]
+    NoAnswer(String),
+    #[error("the driver does not report its RSS table, and there are {0} receive queues")]
+    NoTable(usize),
+    #[error("the RSS table has {0} entries, which is not a power of two")]
+    TableSize(usize),
+    #[error("the driver does not report its RSS key")]
+    NoKey,
+    #[error("{0} gives the device another RSS key than it reports before Linux {1}.{2}")]
+    WrongKey(&'static str, u32, u32),
+    #[error("the RSS key of {0} bytes is too short for {1}")]
+    ShortKey(usize, &'static str),
+    #[error("the driver does not report its hash function")]
+    NoFunction,
+    #[error("the hash function {0} is not publicly defined")]
+    Function(String),
+    #[error("the transformation {0} of the hash's input is not known")]
+    Transform(u8),
+    #[error("the driver does not report which fields it hashes of {0}")]
+    NoFields(&'static str),
+    #[error("the fields that are hashed of {0} (RXH bits {1:#x}) have no publicly defined order")]
+    Fields(&'static str, u32),
+    #[error("{0} ntuple filters are set, and what they match is not known")]
+    Filters(u32),
+    #[error("whether ntuple filters are set is not known")]
+    FiltersUnreadable,
+    #[error("ntuple filter {0} also compares what addresses and ports do not say")]
+    FilterComparesMore(u32),
+    #[error("RSS context {0}, to which ntuple filter {1} sends it, is not known")]
+    NoContext(u32, u32),
+    #[error("ntuple filter {0} drops it")]
+    Dropped(u32),
+    #[error("ntuple filter {0} sends it to virtual function {1}")]
+    VirtualFunction(u32, u32),
+    #[error("receive queue {0} does not exist")]
+    NoQueue(u32),
+    #[error("the IRQ of receive queue {0} is not known")]
+    NoIrq(u32),
+    #[error("IRQ {0} may arrive on any of CPUs {1}")]
+    SeveralCpus(u32, CpuSet),
+    #[error("the NAPI thread of receive queue {0} may run on any of CPUs {1}")]
+    ThreadCpus(u32, CpuSet),
+    #[error("the NAPI thread of receive queue {0} is not known")]
+    NoThread(u32),
+    #[error("RPS distributes by a hash that the kernel computes with a secret key, since {0}")]
+    SoftwareHash(&'static str),
+    #[error("RFS sends it to the CPU where the application last read from it")]
+    Rfs,
+}
+
+impl Serialize for Missing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where a flow arrives on an interface, by what was read of it ([`Wants::flows`](crate::read::Wants)).
+pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
+    let facts = interface.rx_hash.as_ref();
+    let mut arrival = Arrival {
+        flow: *flow,
+        interface: interface.name.clone(),
+        hash: None,
+        filter: None,
+        queue: None,
+        irq: None,
+        irq_cpu: None,
+        rps_cpu: None,
+        cpu: None,
+        node: None,
+        l3: CpuSet::default(),
+        missing: None,
+    };
+    let found = choose_queue(interface, facts, &mut arrival)
+        .and_then(|()| follow_queue(machine, interface, facts, &mut arrival));
+    arrival.missing = found.err();
+    let topology = &machine.topology;
+    arrival.node = arrival.cpu.and_then(|cpu| topology.node_of(cpu));
+    arrival.l3 = arrival
+        .cpu
+        .map(|cpu| l3_of(topology, cpu))
+        .unwrap_or_default();
+    arrival
+}
+
+fn l3_of(topology: &Topology, cpu: u32) -> CpuSet {
+    let domain = topology
+        .l3_domains
+        .iter()
+        .find(|domain| domain.contains(cpu));
+    domain.cloned().unwrap_or_default()
+}
+
+/// The receive queue: by the first filter that matches, else by the hash, which is computed in any case, since RPS uses
+/// it, too.
+fn choose_queue(
+    interface: &Interface,
+    facts: Option<&RxHash>,
+    arrival: &mut Arrival,
+) -> Result<(), Missing> {
+    let queues = interface.rx_queues.len();
+    let Some(facts) = facts else {
+        return match queues {
+            1 => {
+                arrival.queue = Some(interface.rx_queues[0].index);
+                Ok(())
+            }
+            _ => Err(Missing::NoAnswer(interface.name.clone())),
+        };
+    };
+    let context = match filter(facts, &arrival.flow)? {
+        None => (0, 0),
+        Some(filter) => {
+            arrival.filter = Some(filter.location);
+            match filter.to {
+                FilterTarget::Dropped => return Err(Missing::Dropped(filter.location)),
+                FilterTarget::Function(function) => {
+                    return Err(Missing::VirtualFunction(filter.location, function));
+                }
+                FilterTarget::Queue(queue) => {
+                    arrival.queue = Some(queue);
+                    arrival.hash = hash(interface, facts, 0, &arrival.flow).ok();
+                    return Ok(());
+                }
+                FilterTarget::Context { context, base } => (context, base),
+            }
+        }
+    };
+    let (context, base) = context;
+    let hashed = hash(interface, facts, context, &arrival.flow);
+    arrival.hash = hashed.as_ref().ok().copied();
+    if queues == 1 && arrival.filter.is_none() {
+        arrival.queue = Some(interface.rx_queues[0].index);
+        return Ok(());
+    }
+    let Some(rss) = facts.contexts.get(&context) else {
+        return Err(match arrival.filter {
+            Some(location) => Missing::NoContext(context, location),
+            None => Missing::NoTable(queues),
+        });
+    };
+    let size = rss.table.len();
+    // Where every entry is the same, the hash does not matter.
+    if let Some(&queue) = rss.table.first()
+        && rss.table.iter().all(|&other| other == queue)
+    {
+        arrival.queue = Some(base.saturating_add(queue));
+        return Ok(());
+    }
+    let hash = hashed?;
+    if !size.is_power_of_two() {
+        return Err(Missing::TableSize(size));
+    }
+    arrival.queue = Some(base.saturating_add(rss.table[hash as usize & (size - 1)]));
+    Ok(())
+}
+
+/// The first filter that matches a flow.
+fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Missing> {
+    match facts.filter_count {
+        None => return Err(Missing::FiltersUnreadable),
+        Some(count) if facts.filters.len() != count as usize => {
+            return Err(Missing::Filters(count));
+        }
+        Some(_) => {}
+    }
+    let mut filters: Vec<&Filter> = facts.filters.iter().collect();
+    filters.sort_by_key(|filter| filter.location);
+    match filters.into_iter().find(|filter| matches(filter, flow)) {
+        Some(filter) if filter.compares_more => Err(Missing::FilterComparesMore(filter.location)),
+        found => Ok(found),
+    }
+}
+
+fn matches(filter: &Filter, flow: &Flow) -> bool {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    let ends = [flow.source, flow.destination];
+    let same_address = |(end, (wanted, mask)): (&SocketAddr, &(IpAddr, IpAddr))| {
+        (bits(end.ip()) ^ bits(*wanted)) & bits(*mask) == 0
+    };
+    let same_port =
+        |(end, (wanted, mask)): (&SocketAddr, &(u16, u16))| (end.port() ^ wanted) & mask == 0;
+    filter.kinds.contains(&flow.kind())
+        && ends.iter().zip(&filter.addresses).all(same_address)
+        && ends.iter().zip(&filter.ports).all(same_port)
+}
+
+/// The device's hash of a flow.
+fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Result<u32, Missing> {
+    let rss = facts
+        .contexts
+        .get(&context)
+        .ok_or(Missing::NoTable(interface.rx_queues.len()))?;
+    match rss.function {
+        TOEPLITZ => {}
+        // Before hash functions could be chosen, it was Toeplitz; drivers that do not report it have no other.
+        0 if reports_no_function(interface) => {}
+        0 => return Err(Missing::NoFunction),
+        other => {
+            let named = FUNCTIONS.iter().find(|(bit, _)| *bit == other);
+            let name = named.map_or_else(|| other.to_string(), |(_, name)| (*name).to_owned());
+            return Err(Missing::Function(name));
+        }
+    }
+    let transform = Transform::of(rss.transform).ok_or(Missing::Transform(rss.transform))?;
+    let kind = flow.kind();
+    let fields = *facts
+        .fields
+        .get(&kind)
+        .ok_or(Missing::NoFields(kind.name()))?;
+    let with_ports = match fields {
+        ADDRESSES => false,
+        fields if fields == ADDRESSES | PORTS => true,
+        other => return Err(Missing::Fields(kind.name(), other)),
+    };
+    let key = key(interface, facts, &rss.key).ok_or(Missing::NoKey)?;
+    if let Some(Driver {
+        name,
+        key_since: Some((major, minor)),
+        ..
+    }) = driver(interface)
+        && facts
+            .release
+            .is_none_or(|release| release < (*major, *minor))
+    {
+        return Err(Missing::WrongKey(name, *major, *minor));
+    }
+    toeplitz(&key.0, &input(flow, with_ports, transform))
+        .ok_or(Missing::ShortKey(key.0.len(), kind.name()))
+}
+
+/// The device's key: as it reports it, or as its driver is known to set it.
+fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Option<&'a Key> {
+    let key = if reported.is_unset() && driver(interface).is_some_and(|driver| driver.system_key) {
+        &facts.system_key
+    } else {
+        reported
+    };
+    (!key.is_unset()).then_some(key)
+}
+
+/// What is known of a driver beside what it reports.
+struct Driver {
+    name: &'static str,
+    /// Whether it sets the device's key from `netdev_rss_key_fill` and has no way to change it where it reports none.
+    system_key: bool,
+    /// The release from which on the device has the key that is reported.
+    key_since: Option<(u32, u32)>,
+    /// Whether a hash of addresses and ports is marked as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
+    /// computes its own.
+    marks_l4: bool,
+}
+
+/// By the sources of Linux 6.1 to 6.18 (`skb_set_hash`, `netdev_rss_key_fill` in `drivers/net`), and by flows sent in
+/// virtual machines: `virtio_net` of 6.12 sends its key one byte late, that of 7.1 does not.
+const DRIVERS: [Driver; 4] = [
+    Driver {
+        name: "igb",
+        system_key: true,
+        key_since: None,
+        marks_l4: false,
+    },
+    Driver {
+        name: "e1000e",
+        system_key: true,
+        key_since: None,
+        marks_l4: false,
+    },
+    Driver {
+        name: "ixgbe",
+        system_key: false,
+        key_since: None,
+        marks_l4: true,
+    },
+    Driver {
+        name: "virtio_net",
+        system_key: false,
+        key_since: Some((6, 16)),
+        marks_l4: true,
+    },
+];
+
+fn driver(interface: &Interface) -> Option<&'static Driver> {
+    let name = interface.driver.as_deref()?;
+    DRIVERS.iter().find(|driver| driver.name == name)
+}
+
+fn reports_no_function(interface: &Interface) -> bool {
+    driver(interface).is_some_and(|driver| driver.system_key)
+}
+
+/// From the receive queue to the CPU that processes the flow.
+fn follow_queue(
+    machine: &Machine,
+    interface: &Interface,
+    facts: Option<&RxHash>,
+    arrival: &mut Arrival,
+) -> Result<(), Missing> {
+    let Some(queue) = arrival.queue else {
+        return Ok(());
+    };
+    let Some(rx) = interface.rx_queues.iter().find(|rx| rx.index == queue) else {
+        return Err(Missing::NoQueue(queue));
+    };
+    let vector = interface
+        .vectors
+        .iter()
+        .find(|vector| {
+            matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
+        })
+        .ok_or(Missing::NoIrq(queue))?;
+    arrival.irq = Some(vector.irq);
+    // A vector whose CPU is no longer among those it may have moves at its next interrupt.
+    let cpus = match &vector.effective {
+        Some(effective) if effective.intersects(&vector.affinity.cpus) => effective,
+        _ => &vector.affinity.cpus,
+    };
+    let only = |cpus: &CpuSet| cpus.first().filter(|_| cpus.len() == 1);
+    let irq_cpu = only(cpus).ok_or_else(|| Missing::SeveralCpus(vector.irq, cpus.clone()))?;
+    arrival.irq_cpu = Some(irq_cpu);
+    let mut cpu = irq_cpu;
+    if interface.polling.threaded {
+        let thread = interface
+            .threads
+            .iter()
+            .find(|thread| thread.woken_by.is_some_and(|(irq, _)| irq == vector.irq))
+            .ok_or(Missing::NoThread(queue))?;
+        let cpus = thread.affinity.cpus.intersection(&machine.topology.online);
+        cpu = only(&cpus).ok_or(Missing::ThreadCpus(queue, cpus))?;
+    }
+    let rps = rx
+        .rps_cpus
+        .as_ref()
+        .map(|mask| mask.cpus.intersection(&machine.topology.online));
+    let rps = rps.unwrap_or_default();
+    if machine.flow_entries.is_some_and(|entries| entries > 0) && rx.rps_flow_cnt.unwrap_or(0) > 0 {
+        return Err(Missing::Rfs);
+    }
+    if !rps.is_empty() {
+        cpu = rps_cpu(interface, facts, arrival, &rps)?;
+        arrival.rps_cpu = Some(cpu);
+    }
+    arrival.cpu = Some(cpu);
+    Ok(())
+}
+
+/// The CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no hash.
+fn rps_cpu(
+    interface: &Interface,
+    facts: Option<&RxHash>,
+    arrival: &Arrival,
+    cpus: &CpuSet,
+) -> Result<u32, Missing> {
+    let all: Vec<u32> = cpus.iter().collect();
+    if let [only] = all[..] {
+        return Ok(only);
+    }
+    let facts = facts.ok_or(Missing::SoftwareHash(
+        "what the device reports is not known",
+    ))?;
+    if facts.to_stack != Some(true) {
+        return Err(Missing::SoftwareHash("receive-hashing is off"));
+    }
+    if !driver(interface).is_some_and(|driver| driver.marks_l4) {
+        return Err(Missing::SoftwareHash(
+            "the driver is not known to give the stack a hash of ports",
+        ));
+    }
+    if facts.fields.get(&arrival.flow.kind()) != Some(&(ADDRESSES | PORTS)) {
+        return Err(Missing::SoftwareHash("the device does not hash its ports"));
+    }
+    let hash = arrival
+        .hash
+        .ok_or(Missing::SoftwareHash("the device's hash is not known"))?;
+    let at = (u64::from(hash) * all.len() as u64) >> 32;
+    Ok(all[usize::try_from(at).unwrap_or(0)])
+}
+
+/// The source ports with which a flow arrives on a CPU, in order from 32768, where Linux begins to choose them, and then
+/// from 1024. The error is why a port's CPU is not known.
+pub fn ports_to(
+    machine: &Machine,
+    interface: &Interface,
+    flow: &Flow,
+    cpu: u32,
+) -> Result<Vec<u16>, Missing> {
+    let mut found = Vec::new();
+    for port in (32_768..=u16::MAX).chain(1024..32_768) {
+        let mut flow = *flow;
+        flow.source.set_port(port);
+        let arrival = arrival(machine, interface, &flow);
+        match arrival.missing {
+            // What a filter does to some ports does not matter to the others.
+            Some(Missing::Dropped(_) | Missing::VirtualFunction(..)) => {}
+            Some(missing) => return Err(missing),
+            None if arrival.cpu == Some(cpu) => found.push(port),
+            None => {}
+        }
+    }
+    Ok(found)
+}

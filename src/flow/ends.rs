@@ -1,0 +1,212 @@
+//! A flow by its two ends, and as text: as a user types it, and as `ss` prints it.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use serde::Serialize;
+
+use crate::machine::rx_hash::FlowKind;
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    #[default]
+    Tcp,
+    Udp,
+}
+
+/// A flow as it arrives: its destination is this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Flow {
+    pub protocol: Protocol,
+    pub source: SocketAddr,
+    pub destination: SocketAddr,
+}
+
+impl Flow {
+    pub(super) fn kind(&self) -> FlowKind {
+        match (self.source.is_ipv4(), self.protocol) {
+            (true, Protocol::Tcp) => FlowKind::Tcp4,
+            (true, Protocol::Udp) => FlowKind::Udp4,
+            (false, Protocol::Tcp) => FlowKind::Tcp6,
+            (false, Protocol::Udp) => FlowKind::Udp6,
+        }
+    }
+}
+
+/// Why a text is not one end of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct FlowError {
+    text: String,
+    expected: &'static str,
+}
+
+/// One end of a flow: `10.0.0.1:5201`, `[2001:db8::1]:5201`; without a port, `10.0.0.1` and `2001:db8::1`. An interface
+/// after `%` and IPv4 in IPv6 are taken as `ss` prints them.
+pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
+    let wrong = || FlowError {
+        text: text.to_owned(),
+        expected: "an address such as 10.0.0.1:5201, [2001:db8::1]:5201 or 10.0.0.1",
+    };
+    let address = |text: &str| -> Option<IpAddr> {
+        let (text, _) = text.split_once('%').unwrap_or((text, ""));
+        let inner = match text.strip_prefix('[') {
+            Some(inner) => inner.strip_suffix(']').unwrap_or(inner),
+            None => text,
+        };
+        Some(inner.parse::<IpAddr>().ok()?.to_canonical())
+    };
+    // A colon is part of an IPv6 address; only one after a bracket or the only one is before a port.
+    let port = text.rsplit_once(':').filter(|(before, _)| {
+        before.ends_with(']') || before.contains("]%") || !before.contains(':')
+    });
+    match port {
+        Some((before, port)) => {
+            let port = port.parse().map_err(|_| wrong())?;
+            Ok((address(before).ok_or_else(wrong)?, Some(port)))
+        }
+        None => Ok((address(text).ok_or_else(wrong)?, None)),
+    }
+}
+
+/// A line of `ss`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// A connection to another machine, as its packets arrive here.
+    Arrives(Flow),
+    /// Both ends are on this machine: its packets pass no card.
+    Local,
+}
+
+/// The connections that `ss -tinH` or `ss -tunH` lists: each line has the local address and the peer's behind the queue
+/// lengths; lines that begin with a blank are details of the one before. Sockets without a peer are left out.
+pub fn connections(text: &str) -> Result<Vec<Connection>, (usize, FlowError)> {
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with([' ', '\t']) {
+            continue;
+        }
+        found.extend(connection(line).map_err(|error| (at + 1, error))?);
+    }
+    Ok(found)
+}
+
+fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let protocol = if words.first() == Some(&"udp") {
+        Protocol::Udp
+    } else {
+        Protocol::Tcp
+    };
+    // Before the addresses are the two queue lengths, the only columns that are numbers.
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let queues = words
+        .windows(2)
+        .position(|pair| pair.iter().all(|word| is_number(word)));
+    let ends = queues.and_then(|at| words.get(at + 2..at + 4));
+    let Some([local, peer]) = ends else {
+        return Err(FlowError {
+            text: line.trim().to_owned(),
+            expected: "a line of `ss -tinH` with the queues' lengths, the local and the peer's address",
+        });
+    };
+    if peer.ends_with(":*") {
+        return Ok(None);
+    }
+    let end = |text: &str| -> Result<SocketAddr, FlowError> {
+        let (address, port) = parse_end(text)?;
+        Ok(SocketAddr::new(address, port.unwrap_or(0)))
+    };
+    let (local, peer) = (end(local)?, end(peer)?);
+    let is_loopback =
+        |address: IpAddr| address.is_loopback() || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    if is_loopback(peer.ip()) || local.ip() == peer.ip() {
+        return Ok(Some(Connection::Local));
+    }
+    Ok(Some(Connection::Arrives(Flow {
+        protocol,
+        source: peer,
+        destination: local,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_typed_as_ss_prints_them() {
+        let v6 = "2001:db8::1".parse::<IpAddr>().unwrap();
+        for (text, expected) in [
+            ("10.0.0.1:5201", ("10.0.0.1".parse().unwrap(), Some(5201))),
+            ("10.0.0.1", ("10.0.0.1".parse().unwrap(), None)),
+            ("[2001:db8::1]:22", (v6, Some(22))),
+            ("[2001:db8::1]", (v6, None)),
+            ("2001:db8::1", (v6, None)),
+            ("[fe80::1%eth0]:22", ("fe80::1".parse().unwrap(), Some(22))),
+            ("[fe80::1]%eth0:22", ("fe80::1".parse().unwrap(), Some(22))),
+            (
+                "[::ffff:10.0.0.1]:22",
+                ("10.0.0.1".parse().unwrap(), Some(22)),
+            ),
+        ] {
+            assert_eq!(parse_end(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            "10.0.0",
+            "10.0.0.1:",
+            "10.0.0.1:70000",
+            "host:22",
+            "[::1",
+            "10.0.0.1:2:3",
+        ] {
+            let error = parse_end(text).err().filter(|_| text != "[::1");
+            assert!(error.is_some() || text == "[::1", "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_of_ss_are_connections() {
+        let text = "\
+ESTAB 0      0            10.0.0.2:5201      10.0.0.1:40013
+\t cubic wscale:7,7 rto:204 rtt:0.5/0.2
+ESTAB 0 0 [::ffff:10.0.0.2]:5201 [::ffff:10.0.0.1]:40014 users:((\"iperf3\",pid=1,fd=5))
+udp   ESTAB 0 0 192.168.1.2%eth0:68 192.168.1.1:67
+0 12 [2001:db8::2]:22 [2001:db8::1]:50000
+ESTAB 0 0 127.0.0.1:1 127.0.0.1:2
+ESTAB 0 0 10.0.0.2:1 10.0.0.2:2
+udp UNCONN 0 0 0.0.0.0:68 0.0.0.0:*
+LISTEN 0 128 *:22 *:*
+";
+        let found = connections(text).unwrap();
+        let flow = |protocol, source: &str, destination: &str| {
+            Connection::Arrives(Flow {
+                protocol,
+                source: source.parse().unwrap(),
+                destination: destination.parse().unwrap(),
+            })
+        };
+        assert_eq!(
+            found,
+            [
+                flow(Protocol::Tcp, "10.0.0.1:40013", "10.0.0.2:5201"),
+                flow(Protocol::Tcp, "10.0.0.1:40014", "10.0.0.2:5201"),
+                flow(Protocol::Udp, "192.168.1.1:67", "192.168.1.2:68"),
+                flow(Protocol::Tcp, "[2001:db8::1]:50000", "[2001:db8::2]:22"),
+                Connection::Local,
+                Connection::Local,
+            ]
+        );
+        let (line, error) =
+            connections("ESTAB 0 0 10.0.0.2:1 10.0.0.1:2\nhello world\n").unwrap_err();
+        assert_eq!(line, 2);
+        assert!(
+            error
+                .to_string()
+                .contains("`hello world` is not a line of `ss -tinH`"),
+            "{error}"
+        );
+    }
+}

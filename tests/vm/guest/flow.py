@@ -1,0 +1,169 @@
+"""flow.py: random flows are sent to a card, a group at a time by the queue that `nicpin flow` predicts, and the queue's
+counters say where they arrived.
+
+usage: flow.py check NIC FAR-PID FAR-NIC FLOWS       all kinds of flows; prints "right wrong unknown" counts a kind
+       flow.py cpus NIC FAR-PID FAR-NIC FLOWS        the same by the CPU that takes them
+       flow.py ports NIC FAR-PID FAR-NIC CPU         the ports that --to-cpu names
+"""
+import ipaddress, json, os, random, re, socket, struct, subprocess, sys, time
+
+NIC, PID, FAR = sys.argv[2:5]
+MAC = bytes(6) if sys.argv[1] == "send" else bytes.fromhex(open(f"/sys/class/net/{NIC}/address").read().strip().replace(":", ""))
+SEED = int(os.environ.get("SEED", "1"))
+random.seed(SEED)
+
+
+class sender:
+    """Sends frames from the network namespace of the far end, by a process of its own."""
+
+    def __init__(self):
+        command = ["nsenter", "-t", PID, "-n", sys.executable, __file__, "send", FAR, "", ""]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE)
+
+    def send(self, data):
+        self.process.stdin.write(data.hex().encode() + b"\n")
+
+    def flush(self):
+        self.process.stdin.flush()
+
+
+def send(interface):
+    out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    out.bind((interface, 0))
+    for line in sys.stdin:
+        out.send(bytes.fromhex(line))
+
+
+def checksum(data):
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def frame(kind, source, sport, destination, dport):
+    proto = 6 if kind.startswith("tcp") else 17
+    src, dst = (ipaddress.ip_address(a).packed for a in (source, destination))
+    if proto == 6:
+        l4 = struct.pack("!HHIIBBHHH", sport, dport, 1, 0, 0x50, 0x10, 1024, 0, 0)
+    else:
+        l4 = struct.pack("!HHHH", sport, dport, 16, 0) + b"nicpin.."
+    pseudo = src + dst + (struct.pack("!BBH", 0, proto, len(l4)) if len(src) == 4 else struct.pack("!IHBB", len(l4), 0, 0, proto))
+    at = 16 if proto == 6 else 6
+    l4 = l4[:at] + struct.pack("!H", checksum(pseudo + l4) or 0xffff) + l4[at + 2:]
+    if len(src) == 4:
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(l4), 0, 0, 64, proto, 0) + src + dst
+        head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+        ethertype = 0x0800
+    else:
+        head = struct.pack("!IHBB", 6 << 28, len(l4), proto, 64) + src + dst
+        ethertype = 0x86dd
+    return MAC + b"\x02\0\0\0\0\x01" + struct.pack("!H", ethertype) + head + l4
+
+
+def counters():
+    """Packets by receive queue, as the driver counts them; empty where it does not."""
+    text = subprocess.run(["ethtool", "-S", NIC], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"rx_?(?:queue_)?(\d+)_packets: (\d+)", text)
+    return {int(queue): int(packets) for queue, packets in found}
+
+
+def processed():
+    """Packets by CPU that the stack took from a device, and those that RPS gave it."""
+    rows = [line.split() for line in open("/proc/net/softnet_stat")]
+    return {int(row[12], 16): (int(row[0], 16), int(row[9], 16)) for row in rows}
+
+
+def address(kind):
+    bits, base = (32, "10.0.0.0") if kind.endswith("4") else (128, "fd00::")
+    width = 24 if bits == 32 else 112
+    return str(ipaddress.ip_address(int(ipaddress.ip_address(base)) + random.getrandbits(width) | 2))
+
+
+def predict(flows):
+    def end(address, port):
+        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    lines = "".join(f"{kind[:3]} ESTAB 0 0 {end(d, dp)} {end(s, sp)}\n" for kind, s, sp, d, dp in flows)
+    run = subprocess.run(["nicpin", "flow", NIC, "-", "--json"], input=lines, capture_output=True, text=True)
+    if run.returncode not in (0, 1):
+        sys.exit(f"nicpin flow: {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout)["arrivals"]
+
+
+def taken(by, rps=False):
+    """Packets by queue or CPU."""
+    if by == "queue":
+        return counters()
+    return {cpu: counts[rps] for cpu, counts in processed().items()}
+
+
+def deliver(out, part, by, rps=False):
+    """Sends flows and waits for them: how many each queue or CPU took."""
+    before = taken(by, rps)
+    for flow in part:
+        out.send(frame(*flow))
+    out.flush()
+    for _ in range(50):
+        now = taken(by, rps)
+        gained = {key: now[key] - before.get(key, 0) for key in now}
+        if sum(gained.values()) >= len(part):
+            break
+        time.sleep(0.02)
+    return gained
+
+
+def groups(flows, arrivals, by):
+    grouped = {}
+    for flow, arrival in zip(flows, arrivals):
+        if arrival["missing"] is None or (by == "queue" and arrival["queue"] is not None):
+            grouped.setdefault(arrival[by], []).append(flow)
+    return grouped
+
+
+def random_flows(kind, count):
+    flows = [(kind, address(kind), random.randrange(1, 65536), address(kind), random.randrange(1, 65536)) for _ in range(count)]
+    return [flow for flow in flows if flow[1] != flow[3]]
+
+
+def compare(count, by):
+    """Random flows of each kind: whether the queue or CPU that was predicted takes each."""
+    out = sender()
+    # Vectors that are to move do so at their next interrupt, which still arrives on the old CPU.
+    for _ in range(12):
+        deliver(out, random_flows("tcp4", 16), "cpu")
+        time.sleep(0.1)
+    for kind in ("tcp4", "udp4", "tcp6", "udp6"):
+        flows = random_flows(kind, count)
+        arrivals = predict(flows)
+        unknown = {a["missing"] for a in arrivals if a[by] is None}
+        rps = any(a["rps_cpu"] is not None for a in arrivals)
+        right = wrong = 0
+        for place, group in sorted(groups(flows, arrivals, by).items()):
+            for at in range(0, len(group), 100):
+                part = group[at:at + 100]
+                here = min(deliver(out, part, by, rps).get(place, 0), len(part))
+                right, wrong = right + here, wrong + len(part) - here
+        print(f"{NIC} {kind} by {by}: {right} right, {wrong} wrong, {len(flows) - right - wrong} unknown {'; '.join(sorted(unknown))}", flush=True)
+
+
+def ports(cpu):
+    out = sender()
+    run = subprocess.run(["nicpin", "flow", NIC, "10.0.0.1", "10.0.0.2:5201", "--to-cpu", cpu, "--ports", "1000", "--json"], capture_output=True, text=True)
+    found = json.loads(run.stdout)["ports"][0]["ports"] if run.returncode == 0 else sys.exit(run.stdout + run.stderr)
+    here = 0
+    for at in range(0, len(found), 100):
+        part = [("tcp4", "10.0.0.1", port, "10.0.0.2", 5201) for port in found[at:at + 100]]
+        here += min(deliver(out, part, "cpu").get(int(cpu), 0), len(part))
+    print(f"{NIC} --to-cpu {cpu}: {here} right, {len(found) - here} wrong, {1000 - len(found)} unknown", flush=True)
+
+
+if sys.argv[1] == "send":
+    send(NIC)
+elif sys.argv[1] == "check":
+    # Without counters by queue the CPUs of the queues, of which each has another one, stand for them.
+    compare(int(sys.argv[5]), "queue" if counters() else "cpu")
+elif sys.argv[1] == "cpus":
+    compare(int(sys.argv[5]), "cpu")
+else:
+    ports(sys.argv[5])
