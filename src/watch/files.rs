@@ -91,7 +91,13 @@ impl Files {
 
     /// Watches irqbalance's directory, or else the one above it until it exists.
     fn watch_irqbalance(&mut self) -> io::Result<()> {
-        if self.watch(self.irqbalance.clone())? {
+        let mut is_there = self.watch(self.irqbalance.clone())?;
+        if !is_there {
+            self.watch(self.run.clone())?;
+            // It may have been made since the first look, and nobody would say so.
+            is_there = self.watch(self.irqbalance.clone())?;
+        }
+        if is_there {
             let above = self
                 .directories
                 .iter()
@@ -101,8 +107,6 @@ impl Files {
                 self.directories.remove(&above);
                 self.inotify.rm_watch(above)?;
             }
-        } else {
-            self.watch(self.run.clone())?;
         }
         Ok(())
     }
