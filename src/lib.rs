@@ -95,12 +95,11 @@ pub use apply::{
 };
 
 // Reports.
-pub use report::applied::{Applied, NoteAbout};
-pub use report::check::{Check, CheckState, Unplannable};
-pub use report::difference::{Difference, Fallback, Reason};
+pub use report::applied::{Applied, Evidence, NoteAbout, VectorProof};
+pub use report::check::{Check, CheckState};
+pub use report::difference::{Difference, Fallback, Reason, Unplannable};
 pub use report::exit::Exit;
 pub use report::outcome::{
     ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, Tally, WriteResult,
 };
-pub use report::proof::{Evidence, VectorProof};
 pub use report::restored::Restored;

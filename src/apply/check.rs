@@ -1,15 +1,13 @@
 //! Whether the machine is as planned.
 
-use std::collections::BTreeSet;
-
 use crate::apply::reasons::differences;
 use crate::apply::record::Record;
 use crate::machine::Machine;
 use crate::plan::{Note, Plan};
 use crate::read::tools::irqbalance;
-use crate::report::check::{Check, CheckedInterface, Unplannable};
-use crate::report::difference::Reason;
-use crate::report::status::{InterfaceStatus, Status};
+use crate::report::check::Check;
+use crate::report::difference::{Reason, Unplannable};
+use crate::report::interface::interfaces;
 use crate::root::Root;
 
 /// Checks whether the machine is as planned; writes nothing. `requested`: whether the interfaces were selected by name
@@ -20,36 +18,7 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     if !requested {
         unknown.extend(without_recorded_vectors(root, machine, plan));
     }
-    let interfaces = Status::new(
-        machine,
-        plan,
-        &found,
-        &unknown,
-        None,
-        false,
-        &BTreeSet::new(),
-    )
-    .interfaces;
-    let one = |status: InterfaceStatus| {
-        let planned = plan
-            .interfaces
-            .iter()
-            .find(|planned| planned.name == status.name)?;
-        Some(CheckedInterface {
-            name: status.name,
-            state: status.state,
-            driver: status.driver,
-            device: status.device,
-            pci_id: planned.pci_id.clone(),
-            node: status.node,
-            candidates: status.candidates,
-            rx_queues: planned.rx_queues.len(),
-            tx_queues: planned.tx_queues.len(),
-            queue_vectors: status.queue_vectors,
-            local: status.local,
-        })
-    };
-    let interfaces = interfaces.into_iter().filter_map(one).collect();
+    let interfaces = interfaces(machine, plan, &found, &unknown, None);
     let mut check = Check::new(
         plan,
         found,

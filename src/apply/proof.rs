@@ -11,7 +11,7 @@ use crate::read::counts::counts_of;
 use crate::read::torn::read_affinity;
 use crate::read::vectors::read_effective;
 use crate::report::applied::Applied;
-use crate::report::proof::{Evidence, VectorProof};
+use crate::report::applied::{Evidence, VectorProof};
 use crate::root::{FileError, Root};
 
 /// The counters of a plan's queue vectors since the apply.

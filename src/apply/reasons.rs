@@ -8,17 +8,13 @@ use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::plan::{Plan, Write};
-use crate::report::difference::{Difference, Fallback, Reason};
+use crate::report::difference::{Difference, Differences, Fallback, Reason};
 use crate::root::Root;
 
 /// What differs from a plan and why, and the vectors that are on a fallback CPU.
-pub fn differences(
-    root: &Root,
-    machine: &Machine,
-    plan: &Plan,
-) -> (Vec<Difference>, Vec<Fallback>) {
+pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     if plan.writes.is_empty() {
-        return (Vec::new(), Vec::new());
+        return Differences::default();
     }
     // What differs does not depend on the record. Without a trusted record only the reasons are unknown.
     let record = Record::load(root).unwrap_or_default();
@@ -39,7 +35,7 @@ pub fn differences(
     });
     // An interface with new vectors has new queues, too.
     let recreated: BTreeSet<&str> = recreated.map(|setting| setting.interface).collect();
-    let (mut differences, mut fallbacks) = (Vec::new(), Vec::new());
+    let mut found = Differences::default();
     for write in &plan.writes {
         let set = by_path
             .get(&*write.path)
@@ -58,7 +54,7 @@ pub fn differences(
                 write.value.to_string(),
                 write.current.to_string(),
             );
-            fallbacks.push(Fallback {
+            found.fallbacks.push(Fallback {
                 path,
                 planned,
                 holds,
@@ -72,13 +68,13 @@ pub fn differences(
                 .then(|| "together with the interface's vectors".to_owned()),
         };
         let (reason, detail) = reason(&record, machine, write, set, recreated);
-        differences.push(Difference {
+        found.differs.push(Difference {
             write: write.clone(),
             reason,
             detail,
         });
     }
-    (differences, fallbacks)
+    found
 }
 
 /// How a vector's IRQ changed since the last apply, in words; `None` when it did not.

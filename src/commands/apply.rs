@@ -19,10 +19,10 @@ use nicpin::machine::Machine;
 use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::{self, Wants};
+use nicpin::report::applied::VectorProof;
 use nicpin::report::applied::{Applied, Watched};
-use nicpin::report::check::Unplannable;
+use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
-use nicpin::report::proof::VectorProof;
 use nicpin::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {

@@ -14,8 +14,7 @@ use nicpin::apply;
 use nicpin::read::Wants;
 use nicpin::report::check::{Check, CheckState};
 use nicpin::report::exit::Exit;
-use nicpin::report::metrics::Metrics;
-use nicpin::report::plugin::{Plugin, Thresholds};
+use nicpin::report::plugin::{PluginStatus, Thresholds};
 use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
@@ -33,12 +32,13 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
     }
     let checked = checked(cli, args);
     if args.format() == CheckFormat::Nagios {
-        let plugin = match checked {
-            Ok(check) => Plugin::new(&check, thresholds),
-            Err(error) => Plugin::failed(format!("{error:#}")),
+        let (status, check) = match checked {
+            Ok(check) => (thresholds.judge(&check), Ok(check)),
+            Err(error) => (PluginStatus::Unknown, Err(format!("{error:#}"))),
         };
-        out.push_str(&screen::plugin::line(&plugin));
-        return Ok(plugin.status.into());
+        let check = check.as_ref().map_err(String::as_str);
+        out.push_str(&screen::monitoring::line(check, thresholds));
+        return Ok(status.into());
     }
     let check = checked?;
     match args.format() {
@@ -69,20 +69,17 @@ fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
 
 /// Prints metrics, or replaces a file with them. The file keeps the time of the last success.
 fn metrics(cli: &Cli, check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
-    let mut metrics = Metrics::of(check);
-    if let Some(watcher) = state::running(&Root::open(&cli.root)?) {
-        metrics.add(&watcher);
-    }
-    metrics.last_success = match check.verdict {
+    let watcher = state::running(&Root::open(&cli.root)?);
+    let last_success = match check.verdict {
         CheckState::Same => SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .ok()
             .map(|time| time.as_secs()),
         _ => file
             .and_then(output::published)
-            .and_then(|text| screen::prometheus::last_success(&text)),
+            .and_then(|text| screen::monitoring::last_success(&text)),
     };
-    let text = screen::prometheus::metrics(&metrics);
+    let text = screen::monitoring::metrics(check, watcher.as_ref(), last_success);
     if let Some(file) = file {
         return output::publish(file, text.as_bytes());
     }

@@ -8,7 +8,7 @@ use crate::commands::output::screen;
 use crate::screen;
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
-use nicpin::report::check::Unplannable;
+use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 

@@ -18,7 +18,7 @@ use nicpin::machine::SelectError;
 use nicpin::machine::sample::CounterSelection;
 use nicpin::plan::Note;
 use nicpin::read::Wants;
-use nicpin::report::check::Unplannable;
+use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::report::status::Status;
 use nicpin::root::Root;

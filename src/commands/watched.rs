@@ -17,7 +17,7 @@ use nicpin::machine::paths::shown;
 use nicpin::machine::tools::{OtherTool, OtherTools};
 use nicpin::plan::Plan;
 use nicpin::report::applied::Applied;
-use nicpin::report::check::Unplannable;
+use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::report::run::{ChangedSetting, RunReport};
 use nicpin::root::Root;

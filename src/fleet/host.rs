@@ -12,7 +12,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::plan::{self, HostSummary};
 use nicpin::report::check::{self, Check, CheckState};
 use nicpin::report::difference::Reason;
-use nicpin::report::state::InterfaceState;
+use nicpin::report::interface::InterfaceState;
 
 /// What is known of a host.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use crate::fleet::shape::{Deviation, Shape};
 use nicpin::machine::interface::natural;
 use nicpin::report::check::CheckState;
 use nicpin::report::exit::Exit;
-use nicpin::report::state::InterfaceState;
+use nicpin::report::interface::InterfaceState;
 
 /// Classes with more hosts with which a class is compared.
 const MOST_COMPARED: usize = 100;

@@ -8,7 +8,7 @@ use crate::machine::shell::word;
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
 /// The directory with a directory for each IRQ.
-pub(crate) const IRQ_FILES: &str = "/proc/irq";
+pub const IRQ_FILES: &str = "/proc/irq";
 
 /// A vector's `smp_affinity`.
 pub fn affinity_file(irq: u32) -> String {

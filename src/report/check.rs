@@ -1,13 +1,15 @@
-//! The result of `check`.
+//! The result of `check`: what differs from the plan, and why.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use crate::cpuset::CpuSet;
-use crate::machine::Role;
-use crate::plan::{ChannelChange, HostSummary, Note, Plan, PlannedInterface, PlannedVector};
-use crate::report::difference::{Difference, Fallback};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::plan::{ChannelChange, HostSummary, Note, Plan};
+use crate::report::difference::{
+    Difference, Differences, Fallback, Reason, UnmovableVector, Unplannable,
+};
 use crate::report::exit::Exit;
-use crate::report::state::InterfaceState;
+use crate::report::interface::{InterfaceReport, InterfaceState};
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.check/1";
@@ -19,8 +21,9 @@ pub struct Check {
     pub verdict: CheckState,
     /// The worst state of all interfaces; `None` without interfaces.
     pub state: Option<InterfaceState>,
-    /// Worst first.
-    pub interfaces: Vec<CheckedInterface>,
+    /// Worst first; the JSON form has their summaries.
+    #[serde(serialize_with = "summaries")]
+    pub interfaces: Vec<InterfaceReport>,
     /// The plan's hash.
     pub hash: String,
     /// The hardware class of the machine.
@@ -48,127 +51,8 @@ pub struct Check {
     pub left_alone: Vec<Unplannable>,
 }
 
-/// The state of an interface, and what it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CheckedInterface {
-    pub name: String,
-    pub state: InterfaceState,
-    pub driver: Option<String>,
-    /// Address of the bus device behind it.
-    pub device: String,
-    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
-    pub pci_id: Option<String>,
-    /// The local node; `None` when unknown.
-    pub node: Option<u32>,
-    /// The candidate CPUs of its vectors.
-    pub candidates: CpuSet,
-    /// Receive and transmit queues in use.
-    pub rx_queues: usize,
-    pub tx_queues: usize,
-    /// Vectors of queues in use.
-    pub queue_vectors: usize,
-    /// Those with a local effective CPU; `None` when no node is known.
-    pub local: Option<usize>,
-}
-
-impl CheckedInterface {
-    /// The share of its queue vectors that are local, 0 to 1; `None` without any, or when no node is known.
-    #[allow(clippy::cast_precision_loss)] // counts of vectors
-    pub fn local_share(&self) -> Option<f64> {
-        let local = self.local.filter(|_| self.queue_vectors > 0)?;
-        Some(local as f64 / self.queue_vectors as f64)
-    }
-}
-
-/// A vector of a queue that the kernel does not allow to move.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnmovableVector {
-    pub interface: String,
-    pub irq: u32,
-    /// `smp_affinity`.
-    pub affinity: CpuSet,
-}
-
-impl UnmovableVector {
-    /// Those of a plan.
-    #[doc(hidden)]
-    pub fn of(plan: &Plan) -> Vec<Self> {
-        let of_interface = |interface: &PlannedInterface| {
-            let vectors = interface
-                .vectors
-                .iter()
-                .filter(|v| !v.movable && v.role != Role::Control);
-            let one = |vector: &PlannedVector| Self {
-                interface: interface.name.clone(),
-                irq: vector.irq,
-                affinity: vector.affinity.clone(),
-            };
-            vectors.map(one).collect::<Vec<_>>()
-        };
-        plan.interfaces.iter().flat_map(of_interface).collect()
-    }
-}
-
-/// An interface that cannot be planned, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unplannable {
-    pub interface: String,
-    #[serde(flatten)]
-    pub note: Note,
-}
-
-impl Unplannable {
-    /// The interfaces of a plan that have a note that `matches`.
-    #[doc(hidden)]
-    pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
-        let notes = plan
-            .interfaces
-            .iter()
-            .flat_map(|i| i.notes.iter().map(move |note| (i, note)));
-        notes
-            .filter(|(_, note)| matches(note))
-            .map(|(interface, note)| Self {
-                interface: interface.name.clone(),
-                note: note.clone(),
-            })
-            .collect()
-    }
-
-    /// Interfaces selected by name that cannot be planned.
-    pub fn requested(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested {
-            Self::of(plan, Note::is_unplannable)
-        } else {
-            Vec::new()
-        }
-    }
-
-    /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
-    /// all those whose vectors cannot be read.
-    pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested {
-            Self::requested(plan, requested)
-        } else {
-            Self::of(plan, |note| matches!(note, Note::VectorsUnreadable { .. }))
-        }
-    }
-
-    /// Without a selection: interfaces that are up and whose vectors are not understood.
-    pub fn left_alone(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested {
-            return Vec::new();
-        }
-        let mut left = Self::of(plan, |note| {
-            matches!(note, Note::VectorsNotUnderstood { .. })
-        });
-        let up = |name: &str| {
-            plan.interfaces
-                .iter()
-                .any(|i| i.name == name && i.link == "up")
-        };
-        left.retain(|one| up(&one.interface));
-        left
-    }
+fn summaries<S: Serializer>(interfaces: &[InterfaceReport], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(interfaces.iter().map(|interface| &interface.summary))
 }
 
 /// The verdicts of `check`.
@@ -212,10 +96,10 @@ impl Check {
     #[doc(hidden)]
     pub fn new(
         plan: &Plan,
-        (differs, fallbacks): (Vec<Difference>, Vec<Fallback>),
+        Differences { differs, fallbacks }: Differences,
         unknown: Vec<Unplannable>,
         left_alone: Vec<Unplannable>,
-        interfaces: Vec<CheckedInterface>,
+        interfaces: Vec<InterfaceReport>,
     ) -> Self {
         let verdict = match (
             differs.is_empty() && plan.channels.is_empty(),
@@ -249,6 +133,25 @@ impl Check {
         }
     }
 
+    /// The number of settings that are not as planned, channels included.
+    pub fn differ(&self) -> usize {
+        self.differs.len() + self.channels.len()
+    }
+
+    /// How many settings differ for each reason.
+    pub fn reasons(&self) -> BTreeMap<Reason, usize> {
+        counted(self.differs.iter())
+    }
+
+    /// The same of one interface, or of the whole machine where the name is empty.
+    pub fn reasons_of(&self, interface: &str) -> BTreeMap<Reason, usize> {
+        counted(
+            self.differs
+                .iter()
+                .filter(|one| *one.write.interface == *interface),
+        )
+    }
+
     /// The stricter verdict, by which vectors that cannot be moved are differences.
     #[must_use]
     pub fn strict(mut self) -> Self {
@@ -257,4 +160,12 @@ impl Check {
         }
         self
     }
+}
+
+fn counted<'a>(differs: impl Iterator<Item = &'a Difference>) -> BTreeMap<Reason, usize> {
+    let mut counts = BTreeMap::new();
+    for one in differs {
+        *counts.entry(one.reason).or_default() += 1;
+    }
+    counts
 }

@@ -1,14 +1,12 @@
 //! The result of a check as a monitoring plugin returns it: Nagios, Icinga, Naemon and others
 //! (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::report::check::{Check, CheckState};
-use crate::report::difference::Reason;
 use crate::report::exit::Exit;
-use crate::report::state::InterfaceState;
+use crate::report::interface::{InterfaceReport, InterfaceState};
 
 /// The status of a plugin, which is its exit code, in the order of these systems: the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,112 +97,33 @@ pub struct Thresholds {
     pub critical: Option<Range>,
 }
 
-/// What the plugin returns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plugin {
-    pub status: PluginStatus,
-    pub thresholds: Thresholds,
-    pub found: Found,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Found {
-    /// The check failed, with this error.
-    Error(String),
-    State(PluginState),
-}
-
-/// The state of the machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PluginState {
-    /// Settings as planned.
-    pub same: usize,
-    /// Settings that are not, changes of channels included.
-    pub differ: usize,
-    pub reasons: BTreeMap<Reason, usize>,
-    /// Vectors that the kernel does not allow to move.
-    pub unmovable: usize,
-    /// Requested interfaces whose state could not be determined.
-    pub unknown: Vec<String>,
-    /// Worst first: name, state, local share in percent, and its status by the thresholds.
-    pub interfaces: Vec<(String, InterfaceState, Option<f64>, PluginStatus)>,
-}
-
-impl Plugin {
-    pub fn failed(error: String) -> Self {
-        Self {
-            status: PluginStatus::Unknown,
-            thresholds: Thresholds::default(),
-            found: Found::Error(error),
+impl Thresholds {
+    /// The status of a local share in percent.
+    pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
+        let alerts = |range: Option<Range>| range.zip(share).is_some_and(|(r, s)| r.alerts(s));
+        match (alerts(self.critical), alerts(self.warning)) {
+            (true, _) => PluginStatus::Critical,
+            (_, true) => PluginStatus::Warning,
+            _ => PluginStatus::Ok,
         }
     }
 
-    pub fn new(check: &Check, thresholds: Thresholds) -> Self {
-        let by_share = |share: Option<f64>| match share {
-            Some(share) if thresholds.critical.is_some_and(|range| range.alerts(share)) => {
-                PluginStatus::Critical
-            }
-            Some(share) if thresholds.warning.is_some_and(|range| range.alerts(share)) => {
-                PluginStatus::Warning
-            }
-            _ => PluginStatus::Ok,
-        };
-        let interfaces: Vec<_> = check
-            .interfaces
-            .iter()
-            .map(|interface| {
-                let share = interface.local_share().map(|share| share * 100.0);
-                (
-                    interface.name.clone(),
-                    interface.state,
-                    share,
-                    by_share(share),
-                )
-            })
-            .collect();
-        let of_check = match check.verdict {
+    /// The status of a machine.
+    pub fn judge(&self, check: &Check) -> PluginStatus {
+        let least = match check.verdict {
             CheckState::Same => PluginStatus::Ok,
-            CheckState::Differs | CheckState::CouldNotBeDetermined => {
-                let of_states = check
-                    .interfaces
-                    .iter()
-                    .map(|interface| of_state(interface.state))
-                    .max();
-                let undetermined = check.verdict == CheckState::CouldNotBeDetermined;
-                let least = if undetermined {
-                    PluginStatus::Unknown
-                } else {
-                    PluginStatus::Warning
-                };
-                of_states.unwrap_or(least).max(least)
+            CheckState::Differs => PluginStatus::Warning,
+            CheckState::CouldNotBeDetermined => PluginStatus::Unknown,
+        };
+        let of_interface = |interface: &InterfaceReport| {
+            let by_share = self.judge_share(interface.local_percent());
+            match check.verdict {
+                CheckState::Same => by_share,
+                _ => by_share.max(of_state(interface.state)),
             }
         };
-        let by_shares = interfaces
-            .iter()
-            .map(|(.., status)| *status)
-            .max()
-            .unwrap_or(PluginStatus::Ok);
-        let mut reasons = BTreeMap::new();
-        for difference in &check.differs {
-            *reasons.entry(difference.reason).or_default() += 1;
-        }
-        let state = PluginState {
-            same: check.same,
-            differ: check.differs.len() + check.channels.len(),
-            reasons,
-            unmovable: check.unmovable.len(),
-            unknown: check
-                .unknown
-                .iter()
-                .map(|unknown| unknown.interface.clone())
-                .collect(),
-            interfaces,
-        };
-        Self {
-            status: of_check.max(by_shares),
-            thresholds,
-            found: Found::State(state),
-        }
+        let interfaces = check.interfaces.iter().map(of_interface);
+        interfaces.fold(least, PluginStatus::max)
     }
 }
 

@@ -10,8 +10,8 @@ use nicpin::machine::paths::shown;
 use nicpin::machine::shell::word;
 use nicpin::plan::stored::Change;
 use nicpin::report::applied::{Applied, NoteAbout, Watched};
+use nicpin::report::applied::{Evidence, VectorProof};
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome};
-use nicpin::report::proof::{Evidence, VectorProof};
 use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
 
 use crate::screen::outcomes::{failures, results};

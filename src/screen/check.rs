@@ -9,8 +9,8 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::Rss;
 use nicpin::machine::paths::shown;
 use nicpin::plan::{HostSummary, Write, WriteKind};
-use nicpin::report::check::{Check, CheckState, CheckedInterface, Unplannable};
-use nicpin::report::difference::{Difference, Fallback, Reason};
+use nicpin::report::check::{Check, CheckState};
+use nicpin::report::difference::{Difference, Fallback, Reason, Unplannable};
 
 /// Settings of a kind that are listed for an interface.
 const MOST_ALIKE: usize = 3;
@@ -62,7 +62,7 @@ pub fn check(check: &Check, all: bool) -> Page {
             .interfaces
             .iter()
             .find(|found| found.name == interface);
-        let state = found.map(|CheckedInterface { state, .. }| format!(" ({})", state.name()));
+        let state = found.map(|found| format!(" ({})", found.state.name()));
         let detail = detail
             .map(|detail| format!("; {detail}"))
             .unwrap_or_default();

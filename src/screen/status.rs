@@ -8,11 +8,9 @@ use crate::screen::text::{count, cpus, queue, ranges, rate, short_speed};
 use crate::screen::watch;
 use nicpin::machine::Role;
 use nicpin::plan::{NodeSource, Note, PlannedRss};
-use nicpin::report::state::{InterfaceState, VectorState};
-use nicpin::report::status::{
-    InterfaceStatus, IrqbalanceState, IrqbalanceStatus, Status, Steering, ThreadStatus,
-    VectorStatus,
-};
+use nicpin::report::interface::{InterfaceReport, InterfaceState, Steering};
+use nicpin::report::status::{IrqbalanceState, IrqbalanceStatus, Status};
+use nicpin::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +76,7 @@ pub fn status(status: &Status, detail: Detail) -> Page {
     page
 }
 
-type Cells = fn(&InterfaceStatus) -> String;
+type Cells = fn(&InterfaceReport) -> String;
 
 /// The columns of the summary: the head, what it means if that is not obvious, and the cell.
 const COLUMNS: [(&str, &str, Cells); 9] = [
@@ -162,7 +160,7 @@ fn findings(status: &Status) -> Page {
 }
 
 /// The state of an interface in a sentence.
-fn finding(interface: &InterfaceStatus) -> String {
+fn finding(interface: &InterfaceReport) -> String {
     let what = match interface.state {
         InterfaceState::Unknown => {
             return "its queue vectors are not recognized or cannot be read".to_owned();
@@ -201,7 +199,7 @@ fn finding(interface: &InterfaceStatus) -> String {
     )
 }
 
-fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail) -> Page {
+fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Page {
     let driver = interface.driver.as_deref().unwrap_or("(no driver)");
     let candidates = cpus(&status.host, &interface.candidates);
     let node = node(interface.node, interface.node_source);
@@ -251,7 +249,7 @@ fn interface(status: &Status, interface: &InterfaceStatus, detail: Detail) -> Pa
 }
 
 /// Versions of driver and firmware, and the MTU, as far as they are known; empty without any.
-fn versions(interface: &InterfaceStatus) -> String {
+fn versions(interface: &InterfaceReport) -> String {
     let fields = [
         ("driver version", interface.driver_version.clone()),
         ("firmware", interface.firmware.clone()),
@@ -326,7 +324,7 @@ fn rows(status: &Status, shown: &[&VectorStatus]) -> Vec<Vec<Cell>> {
 }
 
 /// The threads that poll queues: those that are not where planned, or all.
-fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> Page {
+fn threads(status: &Status, interface: &InterfaceReport, all: bool) -> Page {
     let is_bad = |thread: &&ThreadStatus| {
         matches!(thread.state, VectorState::Differs | VectorState::Elsewhere)
     };
@@ -370,7 +368,7 @@ fn threads(status: &Status, interface: &InterfaceStatus, all: bool) -> Page {
 }
 
 /// What is as planned or left alone, in short.
-fn good(interface: &InterfaceStatus) -> String {
+fn good(interface: &InterfaceReport) -> String {
     let of = |state: VectorState| {
         interface
             .vectors

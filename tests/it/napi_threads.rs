@@ -11,8 +11,9 @@ use nicpin::machine::growth::{Growth, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Selection, Source};
 use nicpin::plan::PlannedThread;
 use nicpin::policy::Policy;
-use nicpin::report::state::VectorState;
+use nicpin::report::difference::Differences;
 use nicpin::report::status::Status;
+use nicpin::report::vectors::VectorState;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -311,7 +312,7 @@ fn what_runs_is_proven_by_a_sample() {
         let status = Status::new(
             &host,
             &plan,
-            &Default::default(),
+            &Differences::default(),
             &[],
             growth.as_ref(),
             true,

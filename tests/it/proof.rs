@@ -6,7 +6,7 @@ use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
 use nicpin::report::applied::Applied;
-use nicpin::report::proof::{Evidence, VectorProof};
+use nicpin::report::applied::{Evidence, VectorProof};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, InjectedAnswer};
 

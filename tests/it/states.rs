@@ -12,8 +12,9 @@ use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::growth::Growth;
 use nicpin::machine::{Machine, Polling};
-use nicpin::report::state::{InterfaceState, VectorState};
+use nicpin::report::interface::InterfaceState;
 use nicpin::report::status::Status;
+use nicpin::report::vectors::VectorState;
 use nicpin::root::Root;
 
 /// An interface on node 1 of two, each vector as planned.

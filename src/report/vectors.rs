@@ -1,4 +1,5 @@
-//! The status of one vector: planned affinity, affinity, effective affinity, and where interrupts arrived.
+//! The status of each vector and polling thread of an interface: planned affinity, affinity, effective affinity, and where
+//! interrupts arrived.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +9,26 @@ use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
 use crate::machine::paths::affinity_file;
 use crate::machine::{Machine, Role, Topology};
-use crate::plan::{PlannedInterface, PlannedVector};
+use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};
 use crate::report::difference::Fallback;
-use crate::report::state::VectorState;
+
+/// The state of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VectorState {
+    /// Affinity and, if reported, effective affinity are as planned.
+    AsPlanned,
+    /// Nothing is planned for it.
+    LeftAlone,
+    /// The kernel does not allow to move it.
+    Unmovable,
+    /// The affinity is as planned; the kernel moves the vector at its next interrupt.
+    Pending,
+    /// As planned, but interrupts arrived on other CPUs.
+    Elsewhere,
+    /// The affinity is not as planned.
+    Differs,
+}
 
 /// The status of a vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,6 +64,47 @@ pub struct VectorStatus {
 }
 
 impl VectorStatus {
+    pub(super) fn new(
+        machine: &Machine,
+        interface: &PlannedInterface,
+        vector: &PlannedVector,
+        fallbacks: &[Fallback],
+        watched: Option<&Growth>,
+    ) -> Self {
+        let topology = &machine.topology;
+        let effective = vector.effective_cpus();
+        let own = vector
+            .node
+            .or(interface.local_node())
+            .map(|node| topology.cpus_near(node));
+        let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
+        let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
+        let path = affinity_file(vector.irq);
+        let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
+        let kept_free = [topology.isolated_or_nohz(), interface.exclusive.clone()];
+        let (state, why) = judge(topology, vector, &kept_free, on_fallback, arrived.as_ref());
+        Self {
+            irq: vector.irq,
+            action: vector.action.clone(),
+            role: vector.role,
+            queue: vector.queue,
+            idle: vector.idle,
+            planned: vector.cpus.clone(),
+            affinity: vector.affinity.clone(),
+            effective: vector.effective.clone(),
+            node: node_of(topology, effective),
+            local: own.map(|own| effective.is_subset(&own)),
+            on_isolated: vector.effective.is_some()
+                && kept_free.iter().any(|cpus| effective.intersects(cpus)),
+            per_second: growth
+                .zip(watched)
+                .map(|(on, watched)| per_second(on, watched)),
+            arrived,
+            state,
+            why,
+        }
+    }
+
     /// Whether interrupts arrived, all of them where planned.
     pub fn is_proven(&self) -> bool {
         self.state == VectorState::AsPlanned && self.has_arrived()
@@ -63,47 +122,6 @@ impl VectorStatus {
     /// Whether it is of a queue in use.
     pub(super) fn is_active(&self) -> bool {
         self.role.is_queue() && !self.idle
-    }
-}
-
-pub(super) fn of(
-    machine: &Machine,
-    interface: &PlannedInterface,
-    vector: &PlannedVector,
-    fallbacks: &[Fallback],
-    watched: Option<&Growth>,
-) -> VectorStatus {
-    let topology = &machine.topology;
-    let effective = vector.effective_cpus();
-    let own = vector
-        .node
-        .or(interface.local_node())
-        .map(|node| topology.cpus_near(node));
-    let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
-    let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
-    let path = affinity_file(vector.irq);
-    let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-    let kept_free = [topology.isolated_or_nohz(), interface.exclusive.clone()];
-    let (state, why) = judge(topology, vector, &kept_free, on_fallback, arrived.as_ref());
-    VectorStatus {
-        irq: vector.irq,
-        action: vector.action.clone(),
-        role: vector.role,
-        queue: vector.queue,
-        idle: vector.idle,
-        planned: vector.cpus.clone(),
-        affinity: vector.affinity.clone(),
-        effective: vector.effective.clone(),
-        node: node_of(topology, effective),
-        local: own.map(|own| effective.is_subset(&own)),
-        on_isolated: vector.effective.is_some()
-            && kept_free.iter().any(|cpus| effective.intersects(cpus)),
-        per_second: growth
-            .zip(watched)
-            .map(|(on, watched)| per_second(on, watched)),
-        arrived,
-        state,
-        why,
     }
 }
 
@@ -195,5 +213,70 @@ fn difference(
         (Some(now), Some(then)) if now != then => format!("effective CPU is on node {now}"),
         _ if effective.is_subset(planned) => "affinity has other CPUs, too".to_owned(),
         _ => format!("effective CPU is {}", effective.short()),
+    }
+}
+
+/// The status of a thread that polls queues (threaded NAPI).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThreadStatus {
+    pub pid: u32,
+    /// The role and queue of the vector that wakes it; `None` if that could not be determined.
+    pub role: Option<Role>,
+    pub queue: Option<u32>,
+    /// Where it is to run; `None`: left alone.
+    pub planned: Option<CpuSet>,
+    /// Where it may run.
+    pub affinity: CpuSet,
+    /// Whether these CPUs are local; `None` when the interface's node is unknown.
+    pub local: Option<bool>,
+    /// How often it ran, if it was watched.
+    pub runs: Option<u64>,
+    /// The CPUs on which it was seen to have run.
+    pub ran_on: Option<CpuSet>,
+    pub state: VectorState,
+}
+
+impl ThreadStatus {
+    pub(super) fn new(
+        machine: &Machine,
+        interface: &PlannedInterface,
+        thread: &PlannedThread,
+        watched: Option<&Growth>,
+    ) -> Self {
+        let own = interface
+            .local_node()
+            .map(|node| machine.topology.cpus_near(node));
+        let growth = |watched: &Growth| {
+            watched
+                .threads
+                .get(&thread.pid)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let ran = watched.map(growth);
+        let state = match &thread.cpus {
+            None => VectorState::LeftAlone,
+            Some(planned) if *planned != thread.affinity => VectorState::Differs,
+            Some(planned) if ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned)) => {
+                VectorState::Elsewhere
+            }
+            Some(_) => VectorState::AsPlanned,
+        };
+        Self {
+            pid: thread.pid,
+            role: thread.role,
+            queue: thread.queue,
+            planned: thread.cpus.clone(),
+            affinity: thread.affinity.clone(),
+            local: own.map(|own| thread.affinity.is_subset(&own)),
+            runs: ran.as_ref().map(|ran| ran.runs),
+            ran_on: ran.map(|ran| ran.on),
+            state,
+        }
+    }
+
+    /// Whether it ran, and where planned: its affinity allows no other CPU.
+    pub fn is_proven(&self) -> bool {
+        self.state == VectorState::AsPlanned && self.runs.is_some_and(|runs| runs > 0)
     }
 }
