@@ -39,6 +39,9 @@ pub struct Interface {
     pub link: String,
     /// Link speed in Mbit/s; `None` while the link is down or the driver does not report it.
     pub speed_mbps: Option<u32>,
+    /// The fastest link mode that the driver supports, in Mbit/s; a fact of the hardware, whatever the link does. `None`
+    /// if the driver lists none.
+    pub supported_mbps: Option<u32>,
     /// Receive queues in use (`real_num_rx_queues`), in order.
     pub rx_queues: Vec<RxQueue>,
     /// Transmit queues in use (`real_num_tx_queues`), in order.
@@ -149,6 +152,13 @@ pub struct Stacked {
 }
 
 impl Interface {
+    /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
+    /// `iavf`, `ixgbevf`.
+    pub fn is_virtual_function(&self) -> bool {
+        let is_named_so = |name: &String| name.ends_with("vf");
+        self.device.parent.is_some() || self.driver.as_ref().is_some_and(is_named_so)
+    }
+
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharers
     /// count too.
     pub fn is_idle(&self, vector: &Vector) -> bool {

@@ -51,8 +51,8 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&summary, &interfaces),
         class: class(machine),
-        score: score::score(machine, locations, &interfaces, score::planned),
-        score_now: score::score(machine, locations, &interfaces, score::now),
+        score: score::score(machine, locations, &interfaces, true),
+        score_now: score::score(machine, locations, &interfaces, false),
         host: summary,
         channels: chosen()
             .filter_map(|work| channels::change(locations, work))

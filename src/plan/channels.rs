@@ -4,7 +4,7 @@ use crate::machine::Channels;
 use crate::machine::shell::word;
 use crate::plan::data::ChannelChange;
 use crate::plan::place::Locations;
-use crate::plan::work::{Context, Work};
+use crate::plan::work::Work;
 use crate::policy::{CHANNELS, ChannelCount};
 
 /// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
@@ -48,44 +48,14 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
     })
 }
 
-/// The number of receiving channels with which an interface takes its share of the cores: interfaces with candidate
-/// cores in common divide them evenly, and none takes more than its device can have. An interface that has all these
-/// candidates and more is not counted.
-pub(crate) fn share(context: &Context<'_>, work: &Work<'_>) -> u32 {
-    let most = |work: &Work<'_>| match work.interface.channels {
-        Some(channels) if !work.skip && !work.interface.channels_fixed => {
-            channels.max_receiving() as usize
-        }
-        _ => work.active_queues,
-    };
-    let own_cpus = &work.candidates.cpus;
-    // An interface with more candidates than these, such as one whose node is unknown, has other cores to take.
-    let takes_part = |other: &&Work<'_>| {
-        let cpus = &other.candidates.cpus;
-        other.active_queues > 0
-            && cpus.intersects(own_cpus)
-            && (cpus == own_cpus || !own_cpus.is_subset(cpus))
-    };
-    let sharers: Vec<(usize, usize)> = context
-        .works
-        .iter()
-        .filter(takes_part)
-        .map(|other| (other.turn, most(other)))
-        .collect();
-    // Each takes a core in turn, in the order in which they choose CPUs, while there are cores and some can take more.
-    let mut left = work.core_count(context.locations, &work.candidates.cpus);
-    let mut own = 0;
-    for round in 0.. {
-        let takers = || sharers.iter().filter(|(_, most)| *most > round);
-        let before = takers().filter(|(turn, _)| *turn < work.turn).count();
-        own += u32::from(most(work) > round && before < left);
-        let taken = takers().count();
-        if taken == 0 || taken >= left {
-            break;
-        }
-        left -= taken;
-    }
-    own.max(1)
+/// The number of receiving channels to advise: one for each candidate core, as far as the device can have them. `None` for
+/// virtual functions, and where the number is unknown or fixed.
+pub(crate) fn advised(locations: &Locations, work: &Work<'_>) -> Option<u32> {
+    let channels = work.interface.channels?;
+    let cores = work.core_count(locations, &work.candidates.cpus);
+    let may_change = !work.interface.channels_fixed && !work.interface.is_virtual_function();
+    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    may_change.then(|| cores.min(channels.max_receiving()).max(1))
 }
 
 /// Channels with `count` receiving ones, in the form that the device has now: combined, or separate ones with as many

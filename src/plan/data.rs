@@ -9,6 +9,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::paths::{affinity_file, features_file, queue_file, rss_file, thread_directory};
 use crate::machine::{Channels, NodeSource, Role, Source};
 use crate::plan::note::Note;
+use crate::plan::objective::Score;
 use crate::plan::write::{PlannedValue, Write, WriteKind};
 use crate::policy::Balancer;
 
@@ -298,37 +299,6 @@ pub struct PlannedThread {
     pub affinity: CpuSet,
     /// The reason.
     pub why: Arc<str>,
-}
-
-/// How well vectors are placed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Score {
-    /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
-    pub local: Option<f64>,
-    /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
-    pub max_vectors_per_core: usize,
-    /// Fewest active queues on a candidate core.
-    pub min_vectors_per_core: usize,
-    /// Cores on which more than one thread takes queues.
-    pub smt_collisions: usize,
-    /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out; idle ones do not count.
-    pub on_isolated: usize,
-    /// Cores that take queues of more than one interface.
-    pub shared_cores: usize,
-    /// The RDMA vectors, which count in no other figure but `on_isolated`; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub rdma: Option<RdmaScore>,
-}
-
-/// How well RDMA vectors are placed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RdmaScore {
-    /// All of them.
-    pub vectors: usize,
-    /// Those on the local node.
-    pub local: usize,
-    /// Most of them on one core.
-    pub max_per_core: usize,
 }
 
 impl PlannedInterface {

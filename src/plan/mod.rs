@@ -12,10 +12,12 @@ mod hash;
 mod irqbalance;
 pub mod note;
 mod notes;
+mod objective;
 mod place;
 mod queues;
 mod rss;
 mod score;
+mod spread;
 mod steer;
 pub mod stored;
 mod threads;
@@ -27,7 +29,8 @@ pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
     PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector,
-    RdmaScore, SCHEMA, Score,
+    SCHEMA,
 };
 pub use note::Note;
+pub use objective::{MEASURES, Measure, RdmaScore, Score};
 pub use write::{PlannedValue, Write, WriteKind, WriteValue};

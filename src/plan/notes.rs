@@ -199,10 +199,7 @@ fn too_many_queues(
         node.is_some_and(|node| work.candidates.cpus.is_subset(&node.cpus))
     };
     let advised = || {
-        let changeable = interface.channels.is_some() && !interface.channels_fixed;
-        changeable
-            .then(|| channels::share(context, work))
-            .filter(|&advised| (advised as usize) < queues)
+        channels::advised(context.locations, work).filter(|&advised| (advised as usize) < queues)
     };
     (queues > cores && cores > 0).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),

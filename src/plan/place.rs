@@ -1,15 +1,9 @@
-//! Places queues on CPUs.
-//!
-//! A queue is placed as a whole: its receive and transmit vectors share a CPU. Each queue takes, of its interface's
-//! candidate cores, the one with the fewest queues of all interfaces. Between equal cores the default policy decides: the
-//! core of CPU 0 last, fast cores first, the L3 domain with the fewest queues first, then by number. The threads of a core
-//! take turns.
+//! Where CPUs are: core, L3 domain and node of each.
 
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
-use crate::plan::data::Placement;
 
 /// Core, L3 domain and node of each CPU, as indices for quick comparison.
 #[derive(Debug)]
@@ -18,7 +12,8 @@ pub(crate) struct Locations {
     by_cpu: Vec<Option<CpuLocation>>,
     /// The number of cores; 1 where none is known, for all CPUs.
     pub(crate) cores: usize,
-    domain_sizes: Vec<usize>,
+    /// The CPUs of each L3 domain.
+    pub(crate) domain_sizes: Vec<usize>,
     nodes: BTreeMap<Option<u32>, NodeCores>,
 }
 
@@ -127,194 +122,5 @@ impl Locations {
         topology
             .l3_domains
             .get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
-    }
-}
-
-/// The queues of all interfaces on each CPU, core and L3 domain so far.
-#[derive(Debug)]
-pub(crate) struct Load<'a> {
-    topology: &'a Topology,
-    locations: &'a Locations,
-    cpus: Vec<usize>,
-    cores: Vec<usize>,
-    domains: Vec<Domain>,
-    /// A cache of the last candidates: the queues of an interface, and often those of the next, have the same.
-    last: Ranked,
-}
-
-/// Candidate CPUs and their current ranks.
-#[derive(Debug, Default)]
-struct Ranked {
-    candidates: CpuSet,
-    rules: Option<PlacementRules>,
-    /// In ascending order.
-    cpus: Vec<(u32, CpuLocation)>,
-    /// In the order of the CPUs; the lowest is the best.
-    ranks: Vec<u64>,
-}
-
-/// The queues on an L3 domain so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Domain {
-    queues: usize,
-    /// Queues per CPU, in units of 1/4096 queue; domains are compared by this.
-    density: usize,
-}
-
-/// The policy's rules for the placement of an interface's queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PlacementRules {
-    /// Each thread counts as a core.
-    pub(crate) siblings: bool,
-    /// The core of CPU 0 is used last.
-    pub(crate) avoid_cpu0: bool,
-}
-
-impl<'a> Load<'a> {
-    pub(crate) fn new(topology: &'a Topology, locations: &'a Locations) -> Self {
-        let (cpus, domains) = (
-            vec![0; locations.by_cpu.len()],
-            vec![Domain::default(); locations.domain_sizes.len()],
-        );
-        Self {
-            topology,
-            locations,
-            cpus,
-            cores: vec![0; locations.cores],
-            domains,
-            last: Ranked::default(),
-        }
-    }
-
-    /// Places a queue on the best CPU of the candidates, and counts it.
-    pub(crate) fn take(&mut self, candidates: &CpuSet, rules: PlacementRules) -> Option<Placement> {
-        if self.last.rules != Some(rules) || self.last.candidates != *candidates {
-            let cpus: Vec<(u32, CpuLocation)> = candidates
-                .iter()
-                .filter_map(|cpu| Some((cpu, self.locations.of(cpu)?)))
-                .collect();
-            let ranks = cpus
-                .iter()
-                .map(|&(cpu, place)| self.rank(cpu, place, rules))
-                .collect();
-            self.last = Ranked {
-                candidates: candidates.clone(),
-                rules: Some(rules),
-                cpus,
-                ranks,
-            };
-        }
-        // Of equal ranks, the lowest CPU is the first.
-        let least = self.last.ranks.iter().min()?;
-        let at = self.last.ranks.iter().position(|rank| rank == least)?;
-        let &(best, _) = self.last.cpus.get(at)?;
-        let taken = self.placement(best)?;
-        self.add(best);
-        Some(taken)
-    }
-
-    /// The first set of candidates with a core that has no more queues than any core of the other sets.
-    pub(crate) fn first_with_room<'t>(
-        &self,
-        tiers: &'t [CpuSet],
-        rules: PlacementRules,
-    ) -> Option<&'t CpuSet> {
-        let least = |tier: &&CpuSet| {
-            let queues = |cpu| {
-                if rules.siblings {
-                    self.on_cpu(cpu)
-                } else {
-                    self.queues_beside(cpu)
-                }
-            };
-            tier.iter().map(queues).min().unwrap_or(usize::MAX)
-        };
-        tiers.iter().min_by_key(least)
-    }
-
-    /// Queues on a CPU's core.
-    fn queues_beside(&self, cpu: u32) -> usize {
-        self.locations
-            .of(cpu)
-            .map_or(usize::MAX, |place| self.on_core(place.core))
-    }
-
-    /// The rank of a CPU for one more queue; the lowest is the best. All criteria in one number, the most important in
-    /// the highest bits: each queue compares the ranks of all its candidates, which took a tenth of the planning.
-    fn rank(&self, cpu: u32, place: CpuLocation, rules: PlacementRules) -> u64 {
-        let (on_cpu, on_core) = (self.on_cpu(cpu), self.on_core(place.core));
-        let (first, second) = if rules.siblings {
-            (on_cpu, on_core)
-        } else {
-            (on_core, on_cpu)
-        };
-        let last =
-            rules.avoid_cpu0 && self.locations.of(0).map(|place| place.core) == Some(place.core);
-        let density = self.domains[place.domain].density;
-        let criteria = [
-            (first, 16),
-            (usize::from(last), 1),
-            (place.class, 7),
-            (density, 28),
-            (second, 12),
-        ];
-        criteria.iter().fold(0, |rank, &(value, bits)| {
-            rank << bits | (value as u64).min((1 << bits) - 1)
-        })
-    }
-
-    /// The placement on a CPU, with the queues on its core and L3 domain now.
-    pub(crate) fn placement(&self, cpu: u32) -> Option<Placement> {
-        let place = self.locations.of(cpu)?;
-        Some(Placement {
-            cpu,
-            core: self
-                .locations
-                .core_of(self.topology, cpu)
-                .cloned()
-                .unwrap_or_else(|| CpuSet::single(cpu)),
-            queues_on_core: self.on_core(place.core),
-            l3: self
-                .locations
-                .l3_of(self.topology, cpu)
-                .cloned()
-                .unwrap_or_default(),
-            queues_on_l3: self.domains[place.domain].queues,
-            decided_by: None,
-        })
-    }
-
-    /// Counts a queue on a CPU.
-    pub(crate) fn add(&mut self, cpu: u32) {
-        if let Some(place) = self.locations.of(cpu) {
-            self.cpus[cpu as usize] += 1;
-            self.cores[place.core] += 1;
-            let domain = &mut self.domains[place.domain];
-            domain.queues += 1;
-            domain.density =
-                domain.queues * 4096 / self.locations.domain_sizes[place.domain].max(1);
-            self.rank_anew(place);
-        }
-    }
-
-    /// Updates the ranks of candidates on a core or domain that has taken a queue.
-    fn rank_anew(&mut self, changed: CpuLocation) {
-        let Some(rules) = self.last.rules else { return };
-        let mut ranks = std::mem::take(&mut self.last.ranks);
-        for (rank, &(cpu, place)) in ranks.iter_mut().zip(&self.last.cpus) {
-            if place.core == changed.core || place.domain == changed.domain {
-                *rank = self.rank(cpu, place, rules);
-            }
-        }
-        self.last.ranks = ranks;
-    }
-
-    pub(crate) fn on_core(&self, core: usize) -> usize {
-        self.cores.get(core).copied().unwrap_or(0)
-    }
-
-    /// Queues on a CPU.
-    pub(crate) fn on_cpu(&self, cpu: u32) -> usize {
-        self.cpus.get(cpu as usize).copied().unwrap_or(0)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Interface, Machine, Role, RxQueue, Topology, TxQueue, Vector};
+use crate::machine::{Machine, Role, RxQueue, Topology, TxQueue, Vector};
 use crate::plan::data::{PlannedRxQueue, PlannedTxQueue};
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
@@ -146,7 +146,7 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
             tiny(machine, work),
         );
     }
-    if is_virtual_function(work.interface) {
+    if work.interface.is_virtual_function() {
         return off("the device is an SR-IOV virtual function", None);
     }
     match work.interface.channels {
@@ -196,16 +196,6 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
     (Some(sets), why, None)
 }
 
-/// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it: `iavf`,
-/// `ixgbevf`.
-fn is_virtual_function(interface: &Interface) -> bool {
-    interface.device.parent.is_some()
-        || interface
-            .driver
-            .as_ref()
-            .is_some_and(|name| name.ends_with("vf"))
-}
-
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
 /// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
 fn has_one_queue(work: &Work<'_>) -> bool {
@@ -218,7 +208,7 @@ fn has_one_queue(work: &Work<'_>) -> bool {
 /// The note that RPS is off because the device can have more queues; only if its share of the cores takes more.
 fn more_queues(context: &Context<'_>, work: &Work<'_>) -> Option<Note> {
     let channels = work.interface.channels?;
-    let advised = channels::share(context, work);
+    let advised = channels::advised(context.locations, work)?;
     (advised > channels.receiving()).then(|| Note::MoreQueuesPossible {
         interface: work.interface.name.clone(),
         queues: work.interface.rx_queues.len(),

@@ -1,5 +1,6 @@
 //! An interface while it is planned, and which interfaces take part.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
@@ -7,6 +8,7 @@ use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::candidates::{Candidates, candidates};
 use crate::plan::data::Placement;
+use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::policy::{Choice, GROUP, Group, Policy, SIBLINGS, SKIP};
 
@@ -83,8 +85,8 @@ pub(crate) struct Work<'a> {
     pub(crate) active_queues: usize,
     /// Index in the machine's list.
     pub(crate) order: usize,
-    /// How many choose before it.
-    pub(crate) turn: usize,
+    /// What each of its queues weighs.
+    pub(crate) weight: u64,
     pub(crate) choice: Choice,
     /// `skip` and `group` of the choice, kept here because they are read for each vector.
     pub(crate) skip: bool,
@@ -219,6 +221,7 @@ pub(crate) fn works<'a>(
         .iter()
         .enumerate()
         .filter(|(_, interface)| takes_part(interface));
+    let weights = weights(machine);
     let mut works: Vec<Work<'a>> = with_choice
         .map(|(order, interface)| {
             let choice = policy.choice(machine, interface);
@@ -238,7 +241,7 @@ pub(crate) fn works<'a>(
                 by_queue,
                 active_queues,
                 order,
-                turn: 0,
+                weight: weights[order],
                 skip: choice.get(&SKIP),
                 group: choice.get(&GROUP),
                 choice,
@@ -251,30 +254,17 @@ pub(crate) fn works<'a>(
             }
         })
         .collect();
-    // The order is by properties of the hardware only, so that it is the same at every boot. Devices with an unknown
-    // node come last.
+    // The order is by properties of the hardware only, so that it is the same at every boot.
     works.sort_by(|a, b| {
-        let key = |work: &Work<'_>| {
-            (
-                work.candidates.node.is_none(),
-                std::cmp::Reverse(work.interface.device.pcie_mtps),
-            )
-        };
+        let key = |work: &Work<'_>| (Reverse(work.weight), work.candidates.cpus.len());
         let address = |work: &Work<'a>| {
-            (
-                &work.interface.device.address,
-                work.interface.port,
-                work.order,
-            )
+            let interface = work.interface;
+            (&interface.device.address, interface.port, work.order)
         };
         key(a)
             .cmp(&key(b))
             .then_with(|| address(a).cmp(&address(b)))
     });
-    works
-        .iter_mut()
-        .enumerate()
-        .for_each(|(turn, work)| work.turn = turn);
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     for work in works.iter_mut().filter(|work| !work.skip) {
         for vector in &work.interface.vectors {

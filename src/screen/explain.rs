@@ -170,7 +170,7 @@ fn vector(host: &HostSummary, vector: &PlannedVector) -> String {
     let idle = if vector.idle { "; idle" } else { "" };
     let queues = count(placement.queues_on_core, "queue");
     let held = match placement.decided_by {
-        None => "no candidate had fewer",
+        None => "placed as evenly as can be",
         Some(DecidedBy::Hint) => "hinted by the driver",
         Some(DecidedBy::Vector) => "another vector of the queue stays there",
         Some(DecidedBy::Line) => "the IRQ is shared with a queue that is placed there",

@@ -1,12 +1,11 @@
 //! The score of the current and of the planned state.
 
 use crate::screen::page::Page;
-use nicpin::plan::{RdmaScore, Score};
+use nicpin::plan::{MEASURES, RdmaScore, Score};
 
 type Row = (&'static str, String, String);
 
-/// The figures, now and planned. Those that can only look worse under the plan are left out: with more queues than cores
-/// siblings must share a core, and with fewer some cores have none.
+/// The figures, now and planned: those of the objective that are not 0 both now and planned, in its order, and others.
 fn rows(now: &Score, planned: &Score) -> Vec<Row> {
     let local = |score: &Score| {
         score.local.map_or("?".to_owned(), |local| {
@@ -14,23 +13,12 @@ fn rows(now: &Score, planned: &Score) -> Vec<Row> {
         })
     };
     let row = |what, of: fn(&Score) -> usize| (what, of(now).to_string(), of(planned).to_string());
-    let mut rows = vec![
-        (
-            "queue vectors on the local node",
-            local(now),
-            local(planned),
-        ),
-        row("most queues on a core", |score| score.max_vectors_per_core),
-    ];
-    if planned.min_vectors_per_core > 0 {
-        rows.push(row("fewest queues on a candidate core", |score| {
-            score.min_vectors_per_core
-        }));
-    }
-    if planned.smt_collisions <= now.smt_collisions {
-        rows.push(row("cores with both threads taken", |score| {
-            score.smt_collisions
-        }));
+    let mut rows = vec![("local queue IRQs", local(now), local(planned))];
+    for measure in MEASURES {
+        let [now, planned] = [now, planned].map(|score| (measure.of)(score) / measure.unit);
+        if now.max(planned) > 0 {
+            rows.push((measure.what, now.to_string(), planned.to_string()));
+        }
     }
     rows.push(row("vectors on isolated CPUs", |score| score.on_isolated));
     if let (Some(now), Some(planned)) = (&now.rdma, &planned.rdma) {

@@ -73,6 +73,7 @@ mod napi_threads;
 mod near_far;
 mod neighbours;
 mod nodes;
+mod optimum;
 mod pictures;
 mod plans;
 mod policy_file;

@@ -144,7 +144,7 @@ fn rule_3_siblings_go_by_lists_not_by_numbers() {
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["2", "4", "6", "0"]);
     assert_eq!(
-        (plan.score.max_vectors_per_core, plan.score.smt_collisions),
+        (plan.score.max_vectors_per_core, plan.score.pairs_on_cores),
         (1, 0)
     );
 }
@@ -200,25 +200,32 @@ fn rule_3_idle_vectors_go_last_and_are_not_counted() {
     assert_eq!(cpus(of(&plan, "eth0"))[..2], ["1", "2"]);
     assert_eq!(cpus(of(&plan, "eth1")), ["3", "0"]);
     assert_eq!(
-        (
-            plan.score.max_vectors_per_core,
-            plan.score.min_vectors_per_core
-        ),
-        (1, 1)
+        (plan.score.max_vectors_per_core, plan.score.pairs_on_cores),
+        (1, 0)
     );
 }
 
 // Rule 4: sharing a node.
 
 #[test]
-fn rule_4_cards_on_a_node_share_it_and_the_one_with_more_pcie_bandwidth_chooses_first() {
+fn rule_4_cards_on_a_node_share_it_and_the_one_whose_queues_carry_more_chooses_first() {
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 3);
     add(&mut host, "eth1", Some(0), 4);
-    host.interfaces[0].device.pcie_mtps = 8_000;
-    let plan = plan(&host);
-    assert_eq!(cpus(of(&plan, "eth1")), ["1", "2", "3", "4"]);
-    assert_eq!(cpus(of(&plan, "eth0")), ["5", "6", "7"]);
+    host.interfaces[0].supported_mbps = Some(1000);
+    let placed = plan(&host);
+    assert_eq!(cpus(of(&placed, "eth1")), ["1", "2", "3", "4"]);
+    assert_eq!(cpus(of(&placed, "eth0")), ["5", "6", "7"]);
+    // Without link modes it is the speed, and without that the PCIe bandwidth.
+    for interface in &mut host.interfaces {
+        interface.supported_mbps = None;
+    }
+    host.interfaces[0].speed_mbps = Some(1000);
+    assert_eq!(cpus(of(&plan(&host), "eth1")), ["1", "2", "3", "4"]);
+    for (interface, mtps) in host.interfaces.iter_mut().zip([8_000, 64_000]) {
+        (interface.speed_mbps, interface.device.pcie_mtps) = (None, mtps);
+    }
+    assert_eq!(cpus(of(&plan(&host), "eth1")), ["1", "2", "3", "4"]);
 }
 
 /// An interface without a node gets the cores that the others leave, whatever its bandwidth.
@@ -309,7 +316,7 @@ fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
 // Rule 7: advice on queues.
 
 #[test]
-fn rule_7_interfaces_share_the_cores_of_a_node_in_the_advice_too() {
+fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_node() {
     let mut host = machine(2, 8, 2, 8);
     for (name, queues) in [("eth0", 16), ("eth1", 16), ("eth2", 2)] {
         add(&mut host, name, Some(0), queues);
@@ -326,11 +333,11 @@ fn rule_7_interfaces_share_the_cores_of_a_node_in_the_advice_too() {
     let before = plan(&host);
     assert_eq!(
         fix(of(&before, "eth0")).as_deref(),
-        Some("nicpin apply --channels 3 eth0")
+        Some("nicpin apply --channels 8 eth0")
     );
     assert_eq!(
         fix(of(&before, "eth1")).as_deref(),
-        Some("nicpin apply --channels 3 eth1")
+        Some("nicpin apply --channels 8 eth1")
     );
     assert_eq!(fix(of(&before, "eth2")), None);
     // In the form that the device takes.
@@ -346,6 +353,10 @@ fn rule_7_interfaces_share_the_cores_of_a_node_in_the_advice_too() {
             "ethtool -L eth1 rx 3 tx 3".into()
         )
     );
+    // A virtual function has as many as its physical one gives it.
+    host.interfaces[0].device.parent = Some("0000:00:00.0".to_owned());
+    assert_eq!(fix(of(&plan(&host), "eth0")), None);
+    host.interfaces[0].device.parent = None;
     // Without a limit that is known there is no number to name.
     host.interfaces[0].channels = None;
     assert_eq!(fix(of(&plan(&host), "eth0")), None);

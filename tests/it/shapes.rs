@@ -10,15 +10,18 @@ fn with(host: &Machine, options: &[(&str, &str)]) -> Plan {
     plan_with(host, options, &[])
 }
 
-/// Every queue is local and has a core of its own.
-fn perfect() -> Score {
+/// Every queue is local and has a core of its own; `kbps`: what each weighs.
+fn perfect(kbps: u64) -> Score {
     Score {
         local: Some(1.0),
+        outside: 0,
         max_vectors_per_core: 1,
-        min_vectors_per_core: 1,
-        smt_collisions: 0,
+        max_load_kbps: kbps,
+        pairs_on_cores: 0,
+        max_first_queues_per_core: 1,
+        above_even_threads: 0,
+        far_senders: 0,
         on_isolated: 0,
-        shared_cores: 0,
         rdma: None,
     }
 }
@@ -37,7 +40,7 @@ fn hybrid_cores_fast_ones_first() {
     add(&mut host, "eth0", Some(0), 10);
     assert_eq!(
         cpus(of(&plan(&host), "eth0")),
-        ["2", "4", "6", "8", "10", "12", "14", "16", "17", "18"]
+        ["2", "4", "6", "8", "10", "12", "14", "16", "17", "0"]
     );
     let four = with(&host, &[("irq-cores", "4")]);
     assert_eq!(of(&four, "eth0").candidates, set("2-9"));
@@ -219,7 +222,7 @@ fn sixteen_cards_on_eight_nodes() {
         add(&mut host, &format!("eth{card}"), Some(card / 2), 4);
     }
     let plan = plan(&host);
-    assert_eq!(plan.score, perfect());
+    assert_eq!(plan.score, perfect(2_500_000));
 }
 
 #[test]
@@ -288,11 +291,8 @@ fn a_queue_of_a_group_counts_once_where_it_is_dealt() {
     add(&mut host, "eth0", Some(0), 8);
     let plan = with(&host, &[("group", "2-5")]);
     assert_eq!(
-        (
-            plan.score.max_vectors_per_core,
-            plan.score.min_vectors_per_core
-        ),
-        (2, 2)
+        (plan.score.max_vectors_per_core, plan.score.pairs_on_cores),
+        (2, 4)
     );
     assert_eq!(
         &*of(&with(&host, &[("group", "2")]), "eth0").vectors[0].why,
@@ -356,15 +356,18 @@ fn the_score_counts_what_is_now_and_what_is_planned() {
     let plan = plan(&host);
     let now = Score {
         local: Some(0.25),
+        outside: 3,
         max_vectors_per_core: 3,
-        min_vectors_per_core: 0,
-        smt_collisions: 1,
+        max_load_kbps: 15_000_000,
+        pairs_on_cores: 3,
+        max_first_queues_per_core: 1,
+        above_even_threads: 0,
+        far_senders: 16,
         on_isolated: 2,
-        shared_cores: 1,
         rdma: None,
     };
     assert_eq!(plan.score_now, now);
-    assert_eq!(plan.score, perfect());
+    assert_eq!(plan.score, perfect(5_000_000));
 }
 
 #[test]

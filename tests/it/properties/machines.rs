@@ -18,6 +18,21 @@ pub fn machines() -> impl Strategy<Value = Machine> {
     })
 }
 
+/// The same, with queues that all weigh the same: the load of the cores then decides nothing.
+pub fn machines_of_one_weight() -> impl Strategy<Value = Machine> {
+    machines().prop_map(of_one_weight)
+}
+
+/// Gives every interface a port of its own, which can carry as much as it has queues.
+pub fn of_one_weight(mut host: Machine) -> Machine {
+    for (port, interface) in (0..).zip(&mut host.interfaces) {
+        let active = interface.rx_queues.len().max(interface.tx_queues.len());
+        let mbps = u32::try_from(active).unwrap() * 1000;
+        (interface.port, interface.supported_mbps) = (port, Some(mbps));
+    }
+    host
+}
+
 /// The same with one card, all of whose queues are in use.
 pub fn machines_with_one_card() -> impl Strategy<Value = Machine> {
     (bare_machines(), 0_u32..8, 1_u32..64).prop_map(|(mut host, node, queues)| {

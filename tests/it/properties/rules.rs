@@ -100,16 +100,17 @@ impl<'a> Placed<'a> {
         Ok(())
     }
 
-    /// Rule 3: the core of CPU 0 has as many queues as another one only when that is so of all.
+    /// Rule 3: the core of CPU 0 has as many queues as another one that is as fast only when that is so of all.
     pub fn cpu0_is_last(&self) -> Result<(), TestCaseError> {
         let of_cpu0 = |core: usize| self.host.topology.cores[core].contains(0);
-        self.best_was_taken(|other, core| of_cpu0(core) && !of_cpu0(other))
+        self.best_was_taken(|other, core| {
+            of_cpu0(core) && !of_cpu0(other) && self.speeds[other] <= self.speeds[core]
+        })
     }
 
     /// Rule 3: fast cores before slow ones.
     pub fn fast_cores_are_first(&self) -> Result<(), TestCaseError> {
-        let of_cpu0 = |core: usize| self.host.topology.cores[core].contains(0);
-        self.best_was_taken(|other, core| self.speeds[other] < self.speeds[core] && !of_cpu0(other))
+        self.best_was_taken(|other, core| self.speeds[other] < self.speeds[core])
     }
 
     /// Rule 3: the queues of a core are on its first thread, then on the next, and so on again.

@@ -81,6 +81,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
         },
         link: "up".to_owned(),
         speed_mbps: Some(10_000),
+        supported_mbps: Some(10_000),
         rx_queues: (0..queues)
             .map(|index| RxQueue {
                 index,

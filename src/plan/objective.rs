@@ -1,0 +1,138 @@
+//! What makes a plan good: measures, in the order in which they count. The placement minimises them, and `status` and
+//! `plan` show them, now and planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Interface, Machine};
+
+/// A measure of the objective; less is better.
+pub struct Measure {
+    /// What it counts, in words.
+    pub what: &'static str,
+    /// How many of what it counts make one on the screen.
+    pub unit: u64,
+    pub of: fn(&Score) -> u64,
+}
+
+/// The measures, the first one first: a later one decides only between plans that all before it find equal.
+pub const MEASURES: [Measure; 7] = [
+    Measure {
+        what: "IRQs off candidate CPUs",
+        unit: 1,
+        of: |score| score.outside as u64,
+    },
+    Measure {
+        what: "queues on the busiest core",
+        unit: 1,
+        of: |score| score.max_vectors_per_core as u64,
+    },
+    Measure {
+        what: "Mbit/s on the busiest core",
+        unit: 1000,
+        of: |score| score.max_load_kbps,
+    },
+    Measure {
+        what: "pairs of queues on a core",
+        unit: 1,
+        of: |score| score.pairs_on_cores,
+    },
+    Measure {
+        what: "first queues on a core",
+        unit: 1,
+        of: |score| score.max_first_queues_per_core as u64,
+    },
+    Measure {
+        what: "queues above a thread's share",
+        unit: 1,
+        of: |score| score.above_even_threads as u64,
+    },
+    Measure {
+        what: "CPUs sending by a farther node",
+        unit: 1,
+        of: |score| score.far_senders as u64,
+    },
+];
+
+/// How good a plan, or the current state, is: the measures, and what is only shown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
+    pub local: Option<f64>,
+    /// Active queue vectors outside their candidate CPUs, which are neither offline nor, while there are others, isolated.
+    pub outside: usize,
+    /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
+    pub max_vectors_per_core: usize,
+    /// The largest load of a core: what a queue weighs is what its port can carry, divided by the queues in use of all
+    /// functions of that port.
+    pub max_load_kbps: u64,
+    /// Pairs of active queues that share a core.
+    pub pairs_on_cores: u64,
+    /// Most interfaces whose queue 0 is on one core.
+    pub max_first_queues_per_core: usize,
+    /// Queues that a CPU has beyond an even share of those of its core.
+    pub above_even_threads: usize,
+    /// Online CPUs whose transmit queue completes on a farther node than need be, of each interface.
+    pub far_senders: usize,
+    /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out; idle ones do not count.
+    pub on_isolated: usize,
+    /// The RDMA vectors, which count in no other figure but `on_isolated`; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rdma: Option<RdmaScore>,
+}
+
+/// How well RDMA vectors are placed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RdmaScore {
+    /// All of them.
+    pub vectors: usize,
+    /// Those on the local node.
+    pub local: usize,
+    /// Most of them on one core.
+    pub max_per_core: usize,
+}
+
+/// The pairs of queues on a core that has so many.
+pub(crate) fn pairs(queues: usize) -> u64 {
+    (queues * queues.saturating_sub(1) / 2) as u64
+}
+
+/// The weight of a queue of each interface, in kbit/s.
+pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
+    let slot = |interface: &Interface| {
+        let device = &interface.device;
+        device.parent.as_ref().unwrap_or(&device.address).clone()
+    };
+    let mut ports: BTreeMap<(String, u32), [u64; 4]> = BTreeMap::new();
+    for interface in &machine.interfaces {
+        let [supported, speed, pcie, queues] =
+            ports.entry((slot(interface), interface.port)).or_default();
+        *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
+        *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
+        *pcie = (*pcie).max(interface.device.pcie_mtps);
+        let active = interface.vectors.iter().filter(|v| !interface.is_idle(v));
+        let active = active.filter(|v| v.role.is_queue()).map(|v| v.queue);
+        *queues += active.collect::<BTreeSet<_>>().len() as u64;
+    }
+    // The ports of a card are functions of one slot, or ports of one function.
+    let card = |address: &str| {
+        address
+            .rsplit_once('.')
+            .map_or(address, |(slot, _)| slot)
+            .to_owned()
+    };
+    let mut on_card: BTreeMap<String, u64> = BTreeMap::new();
+    for (address, _) in ports.keys() {
+        *on_card.entry(card(address)).or_default() += 1;
+    }
+    let weight = |interface: &Interface| {
+        let slot = slot(interface);
+        let ports_of_card = on_card[&card(&slot)];
+        let [supported, speed, pcie, queues] = ports[&(slot, interface.port)];
+        let known = [supported, speed, pcie / ports_of_card];
+        let carries = known.into_iter().find(|&mbps| mbps > 0).unwrap_or(1);
+        (carries * 1000 / queues.max(1)).max(1)
+    };
+    machine.interfaces.iter().map(weight).collect()
+}
