@@ -8,7 +8,7 @@ use crate::machine::Counts;
 use crate::machine::paths::{IRQ_FILES, affinity_file};
 use crate::plan::PlannedVector;
 use crate::read::counts::counts_of;
-use crate::read::torn::read_affinity;
+use crate::read::files::read_affinity;
 use crate::read::vectors::read_effective;
 use crate::report::applied::Applied;
 use crate::report::applied::{Evidence, VectorProof};

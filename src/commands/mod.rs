@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 mod apply;
+pub mod bandwidth;
 mod capture;
 mod check;
 mod child;

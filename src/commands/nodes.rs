@@ -3,13 +3,13 @@
 use anyhow::{Context as _, Result, bail};
 
 use crate::cli::{Cli, NodesArgs, PolicyArgs};
+use crate::commands::bandwidth::BandwidthTest;
 use crate::commands::inputs::{Purpose, UsageError, read_host};
 use crate::commands::output;
 use crate::commands::sampling::Progress;
 use crate::screen;
 use nicpin::machine::memory::Rate;
 use nicpin::machine::{Machine, Selection};
-use nicpin::read::bandwidth::BandwidthTest;
 use nicpin::read::topology::l3_size;
 use nicpin::read::{Wants, memory};
 use nicpin::report::exit::Exit;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::paths::{ETHTOOL, features_file, rss_file};
 use crate::machine::{Channels, Rss};
-use crate::read::device::device_path;
 use crate::read::files::{name_in, name_of};
+use crate::read::others::device_path;
 use crate::root::sys::ethtool as ioctls;
 use crate::root::{FileError, Root};
 

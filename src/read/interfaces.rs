@@ -13,11 +13,12 @@ use crate::machine::others::Virtual;
 use crate::machine::{
     Channels, Device, Interface, MaskFile, PcieLink, Rss, RxQueue, Stacked, TxQueue, VmbusChannel,
 };
-use crate::read::device::device_path;
 use crate::read::files::{
     name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
 };
-use crate::read::{Queues, Wants, ethtool, others, polling};
+use crate::read::others::device_path;
+use crate::read::wants::{Queues, Wants};
+use crate::read::{ethtool, others, polling};
 use crate::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";

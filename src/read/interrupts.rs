@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
+use crate::read::files::again_while;
 use crate::read::files::{name_in, numbered};
-use crate::read::torn::again_while;
 use crate::root::{FileError, Root};
 
 /// The counts and handlers of all IRQs.

@@ -10,8 +10,7 @@ use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::wants::Wants;
 use crate::read::{
-    cgroups, memory, neighbours, netlink, others, polling, rx_hash, threads, tools, topology,
-    vectors,
+    cgroups, memory, netlink, others, polling, rx_hash, threads, tools, topology, vectors,
 };
 use crate::root::tree::ABOUT;
 use crate::root::{FileError, Root};
@@ -32,7 +31,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         BTreeMap::new()
     };
     let neighbours = if wants.neighbours {
-        neighbours::neighbours(root)?
+        others::neighbours(root)?
     } else {
         Vec::new()
     };

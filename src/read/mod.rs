@@ -1,18 +1,15 @@
 //! Reads machine files and kernel answers into facts. Every file is read through the [`Root`](crate::root::Root).
 
-pub mod bandwidth;
 pub mod cgroups;
 pub mod counts;
-mod device;
 pub mod ethtool;
-mod files;
+pub(crate) mod files;
 pub mod interfaces;
 pub mod interrupts;
 mod live;
 pub mod memory;
 mod mlx4;
 pub mod names;
-mod neighbours;
 pub mod netlink;
 mod numbering;
 pub mod others;
@@ -23,7 +20,6 @@ mod sources;
 pub(crate) mod threads;
 pub mod tools;
 pub mod topology;
-pub(crate) mod torn;
 pub mod vectors;
 mod wants;
 

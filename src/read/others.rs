@@ -1,16 +1,33 @@
 //! What a selector can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
-//! without an interface. nicpin plans none of them; they are read so that messages can explain them.
+//! without an interface; and what else is on a node: GPUs, accelerators and disks on PCI. nicpin plans none of them; they
+//! are read so that messages can explain them, and for `nicpin nodes`.
 
 use crate::machine::Interface;
+use crate::machine::interface::is_pci_address;
+use crate::machine::neighbours::{Neighbour, NeighbourKind};
 use crate::machine::others::{Rdma, UnusedFunction};
-use crate::read::device::device_path;
-use crate::read::files::{name_in, name_of};
+use crate::read::files::{name_in, name_of, parse_node};
 use crate::root::{FileError, Root};
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
 pub(crate) const RDMA: &str = "/sys/class/infiniband";
+/// More PCI functions than any machine has.
+const MAX_FUNCTIONS: usize = 65_536;
 /// The only line of `uevent` that is read.
 const DEVTYPE: &str = "DEVTYPE=";
+
+/// Where the bus device behind an interface is. `link` is where its `device` leads: the PCI function itself, or
+/// a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+pub(crate) fn device_path(root: &Root, link: &str) -> String {
+    let mut above = link;
+    while above.len() > "/sys/devices".len() {
+        if is_pci_address(name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
+            return above.to_owned();
+        }
+        above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
+    }
+    link.to_owned()
+}
 
 /// The machine's RDMA devices.
 pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
@@ -46,6 +63,70 @@ pub(crate) fn cards(
         }
     }
     Ok(cards)
+}
+
+/// The neighbours, by kind and name. Virtual functions do not count: they are their physical function's.
+pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>, FileError> {
+    let mut found = Vec::new();
+    for name in root
+        .list(PCI)?
+        .unwrap_or_default()
+        .into_iter()
+        .take(MAX_FUNCTIONS)
+    {
+        let path = format!("{PCI}/{name}");
+        let read = |file: &str| {
+            Ok(root
+                .read_opt(&format!("{path}/{file}"))?
+                .unwrap_or_default())
+        };
+        let class: String = read("class")?;
+        // The vendor decides only on displays.
+        let vendor = if class.starts_with("0x03") {
+            read("vendor")?
+        } else {
+            String::new()
+        };
+        if let Some(kind) = NeighbourKind::of(&class, &vendor) {
+            found.extend(neighbour(root, kind, name, &path)?);
+        }
+    }
+    for name in root.list(RDMA)?.unwrap_or_default() {
+        // A software device has none.
+        let Some(link) = root.canonical(&format!("{RDMA}/{name}/device")) else {
+            continue;
+        };
+        found.extend(neighbour(
+            root,
+            NeighbourKind::Rdma,
+            name,
+            &device_path(root, &link),
+        )?);
+    }
+    found.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    Ok(found)
+}
+
+/// A device at a path; `None` for a virtual function.
+fn neighbour(
+    root: &Root,
+    kind: NeighbourKind,
+    name: String,
+    path: &str,
+) -> Result<Option<Neighbour>, FileError> {
+    if root.link_name(&format!("{path}/physfn")).is_some() {
+        return Ok(None);
+    }
+    let node = root
+        .read_opt(&format!("{path}/numa_node"))?
+        .as_deref()
+        .and_then(parse_node);
+    Ok(Some(Neighbour {
+        kind,
+        name,
+        driver: root.link_name(&format!("{path}/driver")),
+        node,
+    }))
 }
 
 /// What an interface without a device is, by its files.

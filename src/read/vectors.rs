@@ -11,13 +11,13 @@ use crate::cpuset::CpuSet;
 use crate::machine::netdev::{IrqQueues, Netdev};
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
+use crate::read::files::again_while;
 use crate::read::files::{parse_mask_file, parse_node, read_cpus};
 use crate::read::interrupts::Handlers;
 use crate::read::mlx4::Parts;
 use crate::read::names::{Dialect, Numbering};
 use crate::read::numbering::{self, NamedVector, VectorUse};
 use crate::read::sources;
-use crate::read::torn::again_while;
 use crate::root::{FileError, Root};
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices.

@@ -2,9 +2,9 @@
 //! `SNAPSHOTS=overwrite cargo test --test nodes` rewrites the expected output.
 // Helpers of tests, and snapshots as the tool writes them.
 
+use crate::commands::bandwidth::BandwidthTest;
 use crate::support::host::{machine, set};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
-use nicpin::read::bandwidth::BandwidthTest;
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq, str};
 

@@ -1,8 +1,8 @@
 //! System calls and netlink on the running kernel.
 
+use crate::bandwidth::BandwidthTest;
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::netdev::Netdev;
-use nicpin::read::bandwidth::BandwidthTest;
 use nicpin::read::netlink::Client;
 use nicpin::root::sys::{self, MemoryPolicy};
 use nicpin::root::sys::{node_of, pages_of};
@@ -21,13 +21,14 @@ pub fn no_queues_without_an_interface() {
 
 pub fn pages_are_of_the_node() {
     for node in sys::allowed_nodes().unwrap().iter() {
-        let pages = pages_of(node, 100_000).unwrap();
-        assert!(pages.len() == 100_000 && pages.iter().all(|&byte| byte == 1));
+        let pages = pages_of(node, 3 << 20).unwrap();
+        let words = || pages.iter().flat_map(|page| &page.0);
+        assert_eq!(words().count(), (3 << 20) / 8);
+        assert!(words().all(|&word| word == 1));
         assert!(
-            pages
-                .iter()
-                .step_by(4096)
-                .all(|byte| node_of(byte).unwrap() == node)
+            words()
+                .step_by(512)
+                .all(|word| node_of(word).unwrap() == node)
         );
     }
     // The last node of a mask.

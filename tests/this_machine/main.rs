@@ -9,6 +9,10 @@
 #[path = "../it/support/mod.rs"]
 mod support;
 
+#[allow(dead_code)] // of which only the measurement is tested here
+#[path = "../../src/commands/bandwidth.rs"]
+mod bandwidth;
+
 mod balancer;
 mod kernel;
 mod programs;

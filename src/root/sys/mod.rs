@@ -8,7 +8,6 @@ pub(crate) mod rx_hash;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_ulong};
 
@@ -35,6 +34,11 @@ pub enum MemoryPolicy {
 /// Bytes of the largest page of a supported kernel.
 const PAGE: usize = 64 << 10;
 
+/// So much memory in one piece that it is whole pages on every kernel.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(65536))]
+pub struct Page(pub [u64; PAGE / 8]);
+
 const MPOL_DEFAULT: c_int = 0;
 const MPOL_PREFERRED: c_int = 1;
 const MPOL_BIND: c_int = 2;
@@ -43,6 +47,7 @@ const MPOL_PREFERRED_MANY: c_int = 5;
 const MPOL_F_NODE: c_ulong = 1;
 const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
+const MPOL_MF_MOVE: u32 = 2;
 
 /// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
 /// fewer; [`affinity`] returns the result.
@@ -201,27 +206,33 @@ fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
 
 /// Allocates and touches pages on one node and no other (`mbind(2)`).
 ///
-/// The policy is set for the pages, not for a thread: an allocator may return pages of another node, and
-/// `kernel.numa_balancing` moves pages without a policy to the node that reads them.
-pub fn pages_of(node: u32, bytes: usize) -> io::Result<MmapMut> {
-    let mut pages = MmapMut::map_anon(bytes)?;
+/// The policy is set for the pages, not for a thread: `kernel.numa_balancing` moves pages without a policy to the node
+/// that reads them. An allocator may return pages that are on another node; these are moved.
+#[allow(clippy::large_stack_arrays)] // one page, which the stack of each thread has room for
+pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<Page>> {
+    let count = bytes.div_ceil(PAGE);
+    let mut pages = Vec::new();
+    pages
+        .try_reserve_exact(count)
+        .map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
     let bits = c_ulong::from(NODE_BITS) + 1;
-    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the pages.
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the
+    // pages, which are whole ones of this vector.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mbind,
             pages.as_ptr(),
-            bytes,
+            count * PAGE,
             MPOL_BIND,
             mask.as_ptr(),
             bits,
-            0_u32,
+            MPOL_MF_MOVE,
         )
     };
     Errno::result(done)?;
     // The kernel allocates the pages at the first write.
-    pages.fill(1);
+    pages.resize(count, Page([1; PAGE / 8]));
     Ok(pages)
 }
 

@@ -9,13 +9,11 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use memmap2::MmapMut;
-
-use crate::cpuset::{CpuSet, NodeSet};
-use crate::machine::memory::Rate;
-use crate::machine::{Machine, Topology};
-use crate::root::errno_words;
-use crate::root::sys;
+use nicpin::cpuset::{CpuSet, NodeSet};
+use nicpin::machine::memory::Rate;
+use nicpin::machine::{Machine, Topology};
+use nicpin::root::errno_words;
+use nicpin::root::sys::{self, Page};
 
 /// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);
@@ -138,11 +136,11 @@ fn readers(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
 }
 
 /// A buffer on a node.
-fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
+fn buffer(node: u32, size: u64) -> Result<Vec<Page>, BandwidthError> {
     let refused = |answer| BandwidthError::Memory { node, answer };
     let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
     let buffer = sys::pages_of(node, size).map_err(refused)?;
-    for at in [0, size / 2, size.saturating_sub(1)] {
+    for at in [0, buffer.len() / 2, buffer.len().saturating_sub(1)] {
         let got = buffer
             .get(at)
             .map(sys::node_of)
@@ -159,12 +157,11 @@ fn buffer(node: u32, size: u64) -> Result<MmapMut, BandwidthError> {
 }
 
 /// Reads a buffer with all of these CPUs at once; returns bytes per second.
-fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
-    let (words, _) = buffer.as_chunks();
-    let share = (words.len() / cpus.len().max(1)).max(1);
+fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64, BandwidthError> {
+    let share = (buffer.len() / cpus.len().max(1)).max(1);
     let rates: Result<Vec<u64>, BandwidthError> = thread::scope(|scope| {
         let mut readers = Vec::new();
-        for (cpu, part) in cpus.iter().zip(words.chunks_exact(share)) {
+        for (cpu, part) in cpus.iter().zip(buffer.chunks_exact(share)) {
             let reader = move || {
                 sys::set_affinity(&CpuSet::single(cpu))
                     .map(|()| rate(part))
@@ -183,13 +180,12 @@ fn read(buffer: &[u8], cpus: &CpuSet) -> Result<u64, BandwidthError> {
 }
 
 /// Reads a part repeatedly; returns bytes per second.
-fn rate(part: &[[u8; 8]]) -> u64 {
+fn rate(part: &[Page]) -> u64 {
     let start = Instant::now();
     let mut bytes = 0_u128;
     while start.elapsed() < TIME {
-        black_box(black_box(part).iter().fold(0, |sum: u64, word| {
-            sum.wrapping_add(u64::from_ne_bytes(*word))
-        }));
+        let words = black_box(part).iter().flat_map(|page| &page.0);
+        black_box(words.fold(0, |sum: u64, word| sum.wrapping_add(*word)));
         bytes += size_of_val(part) as u128;
     }
     let nanoseconds = start.elapsed().as_nanos().max(1);
