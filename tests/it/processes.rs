@@ -125,6 +125,21 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
     }
 }
 
+/// What cannot be read is no evidence that irqbalance does not run.
+#[test]
+fn a_trace_that_cannot_be_read_is_not_absent() {
+    for path in ["/run/irqbalance", "/run/irqbalance.pid", SERVICE] {
+        let machine = machine();
+        let file = machine.path(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        // A link to itself is refused to everybody.
+        std::os::unix::fs::symlink(file.file_name().unwrap(), &file).unwrap();
+        let hidden = tools(&machine.path("/")).irqbalance_hidden;
+        assert_eq!(hidden.as_deref(), Some(path));
+        assert!(good(&machine, &["plan"]).contains(path));
+    }
+}
+
 /// Captures of nicpin 0.1 have the process and nothing that leads to it.
 #[test]
 fn a_capture_without_traces_still_has_its_irqbalance() {

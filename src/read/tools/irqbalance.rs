@@ -34,12 +34,15 @@ const PID_FILE: &str = "/run/irqbalance.pid";
 
 /// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
 pub(crate) fn find(root: &Root) -> Found {
-    process::find(root, NAME, || {
-        let mut pids: Vec<i32> = process::in_file(root, PID_FILE).into_iter().collect();
+    process::find(root, NAME, |traces| {
+        traces.in_file(root, PID_FILE);
         for directory in DIRECTORIES {
-            let names = root.list(directory).ok().flatten().unwrap_or_default();
-            pids.extend(names.iter().filter_map(|name| pid_of_socket(name)));
+            let names = traces.read(directory, root.list(directory));
+            let names = names.unwrap_or_default();
+            let pids = names.iter().filter_map(|name| pid_of_socket(name));
+            traces.pids.extend(pids);
         }
+        let pids = &mut traces.pids;
         if pids.is_empty() {
             let names = listening(root, |name| pid_of_socket(name).is_some() || is_empty(name));
             pids.extend(names.iter().filter_map(|name| pid_of_socket(name)));
@@ -49,7 +52,6 @@ pub(crate) fn find(root: &Root) -> Found {
             }
         }
         pids.sort_unstable();
-        pids
     })
 }
 

@@ -63,8 +63,8 @@ pub(super) fn read(root: &Root) -> Vec<OtherTool> {
 /// tuned, if it runs and its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = glance(root, ACTIVE_PROFILE)?;
-    let by_file = || process::in_file(root, TUNED_PID_FILE).into_iter().collect();
-    if !matches!(process::find(root, "tuned", by_file), Found::Running(_)) {
+    let found = process::find(root, "tuned", |traces| traces.in_file(root, TUNED_PID_FILE));
+    if !matches!(found, Found::Running(_)) {
         return None;
     }
     let mut left: Vec<String> = active.split_whitespace().rev().map(str::to_owned).collect();

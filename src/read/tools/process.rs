@@ -1,11 +1,12 @@
 //! Processes of other tools: root's, found through what root's services leave behind and not by a walk over `/proc`,
 //! which takes the longer the more processes there are.
 
+use nix::libc::ESRCH;
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
-use crate::root::Root;
 use crate::root::tree::ABOUT;
+use crate::root::{FileError, Root};
 
 /// Where systemd keeps the control groups of services: cgroup v2, v1, and both mounted.
 const SLICES: [&str; 3] = [
@@ -65,10 +66,44 @@ fn is_roots(root: &Root, pid: i32) -> bool {
     }
 }
 
-/// Finds a tool by its name: among the processes of its service, else among `others`.
-pub(super) fn find(root: &Root, name: &str, others: impl FnOnce() -> Vec<i32>) -> Found {
-    let mut hidden = None;
-    for pid in in_service(root, name) {
+/// What leads to the processes that may be a tool's.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    pub(super) pids: Vec<i32>,
+    /// What could not be read, so that there may be others.
+    unread: Option<String>,
+}
+
+impl Traces {
+    /// What was read of a path; `None` if it is absent, or could not be read.
+    pub(super) fn read<T>(&mut self, path: &str, read: Result<Option<T>, FileError>) -> Option<T> {
+        // A service that ends meanwhile answers ESRCH.
+        let ended = |error: &FileError| matches!(error, FileError::Io { answer, .. } if answer.raw_os_error() == Some(ESRCH));
+        read.unwrap_or_else(|error| {
+            if !ended(&error) {
+                self.unread.get_or_insert_with(|| path.to_owned());
+            }
+            None
+        })
+    }
+
+    /// Adds the process ids in a file, one a line.
+    pub(super) fn in_file(&mut self, root: &Root, path: &str) {
+        let text = self.read(path, root.read_opt(path)).unwrap_or_default();
+        let pids = text
+            .lines()
+            .filter_map(|line| line.trim().parse::<i32>().ok());
+        self.pids.extend(pids);
+    }
+}
+
+/// Finds a tool by its name: among the processes of its service, else among those that `others` adds.
+pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) -> Found {
+    let (mut traces, mut hidden) = (Traces::default(), None);
+    for slice in SLICES {
+        traces.in_file(root, &format!("{slice}/{name}.service/cgroup.procs"));
+    }
+    for pid in std::mem::take(&mut traces.pids) {
         match Process::look(root, pid, name) {
             Process::Is { .. } => return Found::Running(pid),
             Process::Hidden => hidden = hidden.or(Some(pid)),
@@ -79,7 +114,8 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce() -> Vec<i32>) -
     if let Some(pid) = hidden {
         return Found::Running(pid);
     }
-    for pid in others() {
+    others(&mut traces);
+    for &pid in &traces.pids {
         match Process::look(root, pid, name) {
             Process::Is { .. } => return Found::Running(pid),
             Process::Hidden => hidden = hidden.or(Some(pid)),
@@ -93,22 +129,8 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce() -> Vec<i32>) -
     {
         return Found::Running(pid);
     }
-    hidden.map_or(Found::No, |pid| Found::Hidden(format!("/proc/{pid}")))
-}
-
-fn in_service(root: &Root, name: &str) -> Vec<i32> {
-    let lists = SLICES.iter().filter_map(|slice| {
-        root.read_opt(&format!("{slice}/{name}.service/cgroup.procs"))
-            .ok()
-            .flatten()
-    });
-    lists
-        .flat_map(|text| {
-            text.lines()
-                .filter_map(|line| line.parse().ok())
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let hidden = hidden.map(|pid| format!("/proc/{pid}"));
+    hidden.or(traces.unread).map_or(Found::No, Found::Hidden)
 }
 
 /// The oldest process of root with this name among all of `/proc`.
@@ -117,11 +139,6 @@ pub(super) fn walk(root: &Root, name: &str) -> Option<i32> {
     let pids = names.iter().filter_map(|name| name.parse().ok());
     let found = pids.filter_map(|pid| Some((started(root, pid, name)?, pid)));
     found.min().map(|(_, pid)| pid)
-}
-
-/// The process id in a file like `/run/tuned/tuned.pid`.
-pub(super) fn in_file(root: &Root, path: &str) -> Option<i32> {
-    root.read_opt(path).ok().flatten()?.trim().parse().ok()
 }
 
 /// The process that a path of /proc is about.
