@@ -134,7 +134,7 @@ prep_kernel() { # backports|cloud|bookworm|oldest|newest
     done
     KV=${package#linux-image-}
     echo "$KV" > "$KDIR/version"
-    [ -d "$KDIR/lib/modules/$KV" ] || { rm -rf "$KDIR/lib"; ln -s usr/lib "$KDIR/lib"; }
+    [ -d "$KDIR/lib/modules/$KV" ] || { rm -rf "${KDIR:?}/lib"; ln -s usr/lib "$KDIR/lib"; }
     vmlinuz=$KDIR/boot/vmlinuz-$KV
     [ -e "$vmlinuz" ] || vmlinuz=$(find "$KDIR/usr/lib/modules/$KV" -maxdepth 1 -name 'vmlinuz*' -print -quit)
     unpack_kernel "$vmlinuz" "$KDIR/vmlinux"

@@ -36,7 +36,7 @@ nic() {
     virtio|virtio-rss)
       add_module_once virtio_pci virtio_net      # virtio_pci is a module in 6.1, built in later
       dev=virtio-net-pci; [ "$q" = 1 ] || dev+=",mq=on,vectors=$((2 * q + 2))"
-      [ $model = virtio ] || dev+=",rss=on,hash=on";;
+      [ "$model" = virtio ] || dev+=",rss=on,hash=on";;
     igb|vmxnet3|e1000e|e1000) add_module_once "$model"; dev=$model;;
     *) die "topology: unknown NIC model $model";;
   esac
