@@ -23,6 +23,7 @@ pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, RestoreArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use nicpin::cpuset::CpuSet;
@@ -92,6 +93,30 @@ pub struct Cli {
 
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The values of `--memory`, with their help.
+pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
+    let values = [
+        (
+            "bind",
+            "From this node only; allocation fails when it is full",
+        ),
+        (
+            "preferred",
+            "From this node while it has free memory, then from others",
+        ),
+        (
+            "local",
+            "From the node of the CPU that the program runs on, then from others",
+        ),
+    ];
+    let shown = values.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(shown).map(|name| match name.as_str() {
+        "preferred" => MemoryBinding::Preferred,
+        "local" => MemoryBinding::Local,
+        _ => MemoryBinding::Bind,
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -301,7 +326,7 @@ pub struct RunArgs {
     pub cpus: Option<CpuSet>,
 
     /// How strictly memory is bound to the node
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = memory_binding(), default_value = "bind")]
     pub memory: MemoryBinding,
 
     /// Print the CPUs and the memory, and start nothing

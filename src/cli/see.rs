@@ -163,7 +163,7 @@ pub struct CompareArgs {
     pub far: Option<u32>,
 
     /// How strictly CMD's memory is bound to the node
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = crate::cli::memory_binding(), default_value = "bind")]
     pub memory: MemoryBinding,
 
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub enum NodeChoice {
 }
 
 /// How firmly memory is bound to the node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryBinding {
     /// From this node only; allocation fails when it is full
