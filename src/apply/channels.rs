@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::apply::settings;
 use crate::apply::write::why_not_writable;
-use crate::cpuset::CpuSet;
+use crate::cpuset::QueueSet;
 use crate::machine::paths::queue_files;
 use crate::machine::{Channels, Machine};
 use crate::plan::{ChannelChange, Plan};
@@ -91,12 +91,12 @@ fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
     if rss
         .reached()
         .last()
-        .is_some_and(|last| last >= wanted.receiving())
+        .is_some_and(|last| *last >= wanted.receiving())
     {
         let _ = ethtool::set_rss(
             root,
             interface,
-            &rss.spread_over(&CpuSet::below(rss.queues)),
+            &rss.spread_over(&QueueSet::below(rss.queues)),
         );
     }
 }

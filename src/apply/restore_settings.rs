@@ -9,7 +9,7 @@ use crate::apply::error::ApplyError;
 use crate::apply::settings::{self, KernelSetting, Texts, channels_key, rss_key};
 use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, write_one};
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::paths::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss};
 use crate::plan::{Write, WriteKind, WriteValue};
@@ -301,7 +301,7 @@ fn rss_to_write(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'st
         Rss::parse(first).ok_or(EXPECTED)?,
         Rss::parse(&setting.text).ok_or(EXPECTED)?,
     );
-    let possible = CpuSet::below(now.queues);
+    let possible = QueueSet::below(now.queues);
     if first.is_default() {
         return Ok(now.spread_over(&possible).to_setting());
     }

@@ -7,6 +7,7 @@
 //! kernel has CPUs with EOVERFLOW even when the extra groups are zero (`bitmap_parse` in
 //! `lib/bitmap-str.c`).
 
+mod numbers;
 mod text;
 mod words;
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use words::Words;
 
+pub use numbers::{IrqSet, NumberSet, QueueSet};
 pub(crate) use text::shown;
 pub use text::{CpuSetError, MaskWidth};
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::QueueSet;
 use crate::machine::channels::MAX_QUEUES;
 
 /// The limit of entries. Those of drivers in Linux 6.12 have 2048 at most.
@@ -108,18 +108,18 @@ impl Rss {
     }
 
     /// The queues that it sends flows to.
-    pub fn reached(&self) -> CpuSet {
+    pub fn reached(&self) -> QueueSet {
         self.table.iter().copied().collect()
     }
 
     /// Whether it sends flows to exactly these queues, evenly: their numbers of entries differ by at most one.
-    pub fn is_spread_over(&self, queues: &CpuSet) -> bool {
+    pub fn is_spread_over(&self, queues: &QueueSet) -> bool {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         self.table
             .iter()
             .for_each(|queue| *counts.entry(*queue).or_default() += 1);
         counts.len() == queues.len()
-            && counts.keys().all(|queue| queues.contains(*queue))
+            && counts.keys().all(|queue| queues.contains(queue))
             && counts
                 .values()
                 .max()
@@ -129,11 +129,10 @@ impl Rss {
 
     /// The same table with its entries dealt to these queues in turn.
     #[must_use]
-    pub fn spread_over(&self, queues: &CpuSet) -> Self {
+    pub fn spread_over(&self, queues: &QueueSet) -> Self {
         let table = queues
             .iter()
-            .collect::<Vec<u32>>()
-            .into_iter()
+            .copied()
             .cycle()
             .take(self.table.len())
             .collect();
@@ -244,7 +243,7 @@ mod tests {
         /// Only the wanted queues, evenly; and what is spread stays as it is.
         #[test]
         fn entries_are_dealt_evenly(entries in 1_usize..600, queues in prop::collection::btree_set(0_u32..64, 1..20)) {
-            let queues: CpuSet = queues.into_iter().take(entries).collect();
+            let queues: QueueSet = queues.into_iter().take(entries).collect();
             let spread = rss(vec![0; entries], 64).spread_over(&queues);
             prop_assert_eq!(spread.table.len(), entries);
             prop_assert!(spread.is_spread_over(&queues));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::paths::{affinity_file, features_file, queue_file, rss_file, thread_directory};
 use crate::machine::{Channels, NodeSource, Role, Source};
 use crate::plan::note::Note;
@@ -271,11 +271,11 @@ pub struct PlannedRss {
     /// The number of its entries.
     pub entries: usize,
     /// The receive queues that it can send flows to.
-    pub possible: CpuSet,
+    pub possible: QueueSet,
     /// Those that it sends flows to now.
-    pub now: CpuSet,
+    pub now: QueueSet,
     /// Those that it is to send flows to, evenly; `None`: left alone.
-    pub queues: Option<CpuSet>,
+    pub queues: Option<QueueSet>,
     /// The reason.
     pub why: Arc<str>,
 }

@@ -54,7 +54,7 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
         }
         if let Some(queues) = interface.rss.as_ref().and_then(|rss| rss.queues.as_ref()) {
             hash.text("rss");
-            hash.sets([queues]);
+            hash.numbers(queues.iter().copied());
         }
         if interface.tx_queues.iter().any(|tx| tx.xps_rxqs.is_some()) {
             hash.text("rxqs");

@@ -1,45 +1,62 @@
-//! Notes of plans and reports. A note holds data: its text and the command that fixes it are made by the renderer;
-//! decisions match on the variant.
+//! Notes of plans and reports: what a person should know, as data. Decisions match on the variant; the text is for
+//! people.
 
-pub mod text;
+pub mod advice;
+mod text;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
 
-use crate::cpuset::{CpuSet, NodeSet};
+use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::others::UnusedFunction;
 use crate::machine::tools::{Arguments, OtherTool};
+use crate::machine::wording::count;
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
+use crate::plan::note::text::{
+    FLAP, channels, cpus_unusable, irqbalance, named, not_planned, numbers, processes,
+    queues_exceed_cores, vectors_unreadable, vmbus,
+};
 use crate::policy::Balancer;
 
-/// A note. In JSON an object with `code` (the variant's name), the variant's data, and, where the
-/// renderer is built in, `text` and optionally `fix`, the command that fixes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A note. In JSON an object with `code` (the variant's name), the variant's data, `text`, and `fix` where there is
+/// advice.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
 pub enum Note {
     /// `/sys` shows the interface from another network namespace: ethtool and netlink were not asked about it.
+    #[error(
+        "/sys shows it from another network namespace: its channels and what netlink reports of its queues are unknown"
+    )]
     OtherNamespace,
 
     // Nodes and candidate CPUs.
     /// `numa_node` is -1 or a node that the machine does not have, and the node could not be determined otherwise.
+    #[error("{}; all CPUs are treated as equally near", if *.named { "the device's node could not be determined" } else { "the device's node is unknown (numa_node is -1)" })]
     NodeUnknown {
         /// Whether `numa_node` is a node that the machine does not have.
         named: bool,
     },
     /// `numa_node` is a node that the machine does not have.
+    #[error("numa_node of the device is {node}, which this machine does not have")]
     NodeMissing { node: u32 },
     /// The interface's node has no usable CPU; the nearest node with one is used.
+    #[error("the device is on node {node}, which has no usable CPU; {} {nearest} (distance {distance}) takes its IRQs", if .nearest.len() > 1 { "each of the equally near nodes" } else { "the nearest node" })]
     NodeWithoutCpus {
         node: u32,
         nearest: NodeSet,
         distance: u32,
     },
     /// Every online CPU is isolated, `nohz_full` or excluded.
+    #[error("no CPU is left after isolation and exclusions; using all online CPUs ({})", .online.short())]
     NoUsableCpu { online: CpuSet },
     /// There is no remote node for `--scope remote`.
+    #[error("no remote node has a usable CPU; using the local node instead")]
     NoRemoteNode,
     /// The nodes of `--scope node:N` have no usable CPU; the local node is used.
+    #[error("node {nodes} of the policy's scope has no usable CPU; using the local node instead")]
     ScopeUnusable { nodes: NodeSet },
     /// None of the CPUs that the policy names can be used.
+    #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]
     CpusUnusable {
         wanted: CpuSet,
         /// Those that are offline or excluded; all of `wanted` when the local CPUs are used as a fallback.
@@ -47,6 +64,7 @@ pub enum Note {
         used_for: UsedFor,
     },
     /// `--widen`: other nodes of the package take queues.
+    #[error("node {node} has {} for {queues} queues: node {} of the same package takes some", count(*.cores, "core"), numbers(.to))]
     Widened {
         queues: usize,
         cores: usize,
@@ -54,60 +72,79 @@ pub enum Note {
         to: Vec<u32>,
     },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
+    #[error("CPUs {} are isolated or nohz_full but receive interrupts", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },
-    /// CPUs that a cgroup has alone take interrupts, because the policy names them or there are no others.
+    /// CPUs of an exclusive cpuset partition take interrupts, because the policy names them or there are no others.
+    #[error("CPUs {} belong to an exclusive cpuset partition but receive interrupts", .cpus.short())]
     ExclusiveCpusUsed { cpus: CpuSet },
     /// The PCI Express link is slower or narrower than the device and the port above it allow.
+    #[error("the PCIe link runs at {now}, but the device and its slot support {possible}: {}% of the possible bandwidth", .now.total().saturating_mul(100) / .possible.total().max(1))]
     LinkBelow { now: PcieLink, possible: PcieLink },
-    /// The policy leaves the interface alone.
+    /// The policy skips the interface.
+    #[error("unchanged: the policy skips this interface")]
     Skipped,
 
     // Vectors.
     /// The vectors of an interface cannot be read.
+    #[error("{}", vectors_unreadable(.missing.as_deref(), .vectors))]
     VectorsUnreadable {
         /// The directory that is missing; `None` where only the files of `vectors` are.
         missing: Option<String>,
         vectors: Vec<UnknownVector>,
     },
     /// The vectors' names are not recognized, and no queue vector is known otherwise.
+    #[error("unchanged: the IRQ names of {} are not recognized: {}", .driver.as_deref().unwrap_or("its driver"), named(.vectors))]
     VectorsNotUnderstood {
         driver: Option<String>,
         vectors: Vec<UnknownVector>,
     },
     /// The names of some vectors are not recognized.
+    #[error("IRQs unchanged, because their names are not recognized: {}", named(.vectors))]
     UnknownVectors { vectors: Vec<UnknownVector> },
     /// Some vectors vanished while they were read.
+    #[error("IRQs vanished while they were read, or have no files in /proc/irq: {}", named(.vectors))]
     VectorsVanished { vectors: Vec<UnknownVector> },
     /// There are no queue vectors.
+    #[error("{because}")]
     NoVectors { because: NoVectors },
     /// The vectors are listed under another interface of the same device.
+    #[error("it shares its device and IRQs with {owner}, where they are planned")]
     VectorsShared {
         owner: String,
         /// Whether `owner` is in this plan.
         planned: bool,
     },
     /// The vectors of this interface include those of others.
+    #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", .others.join(", "))]
     VectorsOfSeveral { others: Vec<String> },
     /// An IRQ that several interfaces share.
+    #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },
-    /// Queue vectors that the kernel does not allow to move.
+    /// Queue vectors that cannot be moved.
+    #[error("{} {} kernel-managed and cannot be moved", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "is" } else { "are" })]
     KernelManaged { vectors: usize },
     /// netlink and the names of vectors disagree.
+    #[error("netlink and the IRQ names disagree; netlink is used: {}", .contradictions.join("; "))]
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
+    #[error("packets arrive by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: {}. To move a channel, write a CPU number to its `cpu` file", vmbus(.channels))]
     VmbusChannels {
         device: String,
         channels: Vec<VmbusChannel>,
     },
     /// Queue vectors without a hint from the driver.
+    #[error("{} without a hint from the driver: placed on the local node", count(*.vectors, "queue IRQ"))]
     NoHint { vectors: usize },
     /// Queue vectors whose hint holds no usable CPU.
+    #[error("the driver's hints for {} name only offline, isolated or excluded CPUs: placed on the local node", count(*.vectors, "queue IRQ"))]
     HintUnusable { vectors: usize },
     /// The driver's hints are not limited to the local node.
+    #[error("the hints of {driver} are not limited to the local node")]
     HintIgnoresLocality { driver: String },
 
     // Queues and channels.
     /// More queues than candidate cores.
+    #[error("{}", queues_exceed_cores(*.queues, *.cores, *.node, *.advised, *.fixed, .irq_cores.is_some()))]
     QueuesExceedCores {
         interface: String,
         queues: usize,
@@ -124,6 +161,7 @@ pub enum Note {
         irq_cores: Option<usize>,
     },
     /// RPS is off because the device can have more queues.
+    #[error("{} on {}; RPS stays off, because the device can have {} queues, which cost less CPU time. {FLAP}", count(*.queues, "receive queue"), count(*.cores, "candidate core"), .channels.max_receiving())]
     MoreQueuesPossible {
         interface: String,
         queues: usize,
@@ -133,8 +171,12 @@ pub enum Note {
         advised: u32,
     },
     /// CPUs that the policy names for RPS, and that the kernel removes from `rps_cpus`.
+    #[error(
+        "the kernel removes CPUs {cpus} from rps_cpus, because they are isolated or nohz_full; the other CPUs are planned"
+    )]
     RpsFiltered { cpus: CpuSet },
     /// RPS is off because the machine is small.
+    #[error("{} on {}: RPS stays off on so small a machine unless requested", count(*.queues, "receive queue"), count(*.cpus, "CPU"))]
     TinyMachine {
         interface: String,
         queues: usize,
@@ -143,46 +185,56 @@ pub enum Note {
         others: CpuSet,
     },
     /// Channels that the policy requests and that cannot be set.
+    #[error("the policy requests {}, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "does not report the current number" })]
     ChannelsUnchanged {
         /// The requested number; `None`: one for each candidate core.
         requested: Option<u32>,
         fixed: bool,
     },
     /// The device can have fewer channels than the policy requests.
+    #[error("the policy requests {}, but the device has {most} at most", channels(Some(*.requested)))]
     ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan, which has this number of receiving ones.
+    #[error("its channels are not as planned: {why}")]
     ChannelsDiffer {
         interface: String,
         wanted: u32,
         why: String,
     },
     /// The RSS table that the policy requests cannot be set.
+    #[error("the policy requests an RSS table, but {because}")]
     RssUnchanged { because: RssUnchanged },
     /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
+    #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off CPUs {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, .cpus.short())]
     RssBeyondCandidates {
         interface: String,
         /// Such queues.
-        queues: CpuSet,
+        queues: QueueSet,
         /// Where their vectors are.
         cpus: CpuSet,
         /// Whether a table without them can be planned.
         avoidable: bool,
     },
     /// `xps_rxqs` takes precedence over `xps_cpus`.
+    #[error("xps_rxqs is set on {} and overrides xps_cpus for flows with a receive queue", count(.queues.len(), "transmit queue"))]
     XpsRxqsSet { interface: String, queues: Vec<u32> },
 
     // The whole machine.
     /// A selector that matches nothing.
+    #[error("no interface matches `{selector}`")]
     NotPresent { selector: String },
     /// A selector that names something without vectors.
+    #[error("`{selector}` {what}")]
     NoDevice {
         selector: String,
         /// What it is, such as "is the loopback interface".
         what: String,
     },
     /// No interface is up or has vectors.
+    #[error("no interface with a device is up or has IRQs")]
     NothingToDo,
     /// A rule of the policy that matches no interface.
+    #[error("rule {rule} of the policy ({conditions}) matches no interface")]
     RuleUnmatched {
         /// Counted from 1 in the file's order.
         rule: usize,
@@ -190,19 +242,27 @@ pub enum Note {
         conditions: String,
     },
     /// Interfaces and network functions that are not in the plan.
+    #[error("not planned: {}", not_planned(.down, .functions))]
     NotPlanned {
         down: Vec<String>,
         functions: Vec<UnusedFunction>,
     },
-    /// There are so many cgroups that some were not looked at for CPUs that a cgroup has alone.
+    /// There are so many cgroups that some were not looked at for exclusive cpuset partitions.
+    #[error(
+        "more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset partition may receive interrupts"
+    )]
     CgroupsLeftOut,
     /// There is no `/proc`.
+    #[error("there is no /proc below this root, so all IRQs are unknown")]
     NoProc,
     /// There is no `/proc/irq`.
+    #[error("there is no /proc/irq below this root, so all IRQs are unknown")]
     NoProcIrq,
     /// The machine has one CPU.
+    #[error("the machine has one CPU, which receives every interrupt")]
     OneCpu,
     /// irqbalance runs.
+    #[error("irqbalance runs (process {pid}); {}", irqbalance(*.action, *.irqs, *.left_alone, *.lasts))]
     IrqbalanceRunning {
         pid: i32,
         action: Balancer,
@@ -216,26 +276,40 @@ pub enum Note {
         arguments: Option<Arguments>,
     },
     /// It could not be determined whether irqbalance runs.
+    #[error(
+        "cannot tell whether irqbalance is running (no permission to read {hidden}); if it is, it moves IRQs"
+    )]
     IrqbalanceUnknown {
         /// What this user may not read.
         hidden: String,
         action: Balancer,
     },
     /// A cloud provider's script that sets affinity at boot.
+    #[error("{path} is installed and writes {writes} when it runs, usually at boot")]
     CloudScript { path: String, writes: String },
     /// tuned runs with a profile that moves interrupts.
+    #[error(
+        "tuned runs with the profile {active}, where {profile} has {setting}: it sets the affinity of all IRQs at each start and each change of its profile"
+    )]
     TunedRunning {
         active: String,
         profile: String,
         setting: String,
     },
     /// A `.link` file with `IRQAffinityPolicy=`, by which systemd-udevd sets affinity.
+    #[error(
+        "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the affinity of matching devices' IRQs when the devices appear or are moved"
+    )]
     LinkIrqAffinity { path: String, policy: String },
 
     // Reports.
     /// Sockets poll (`net.core.busy_read`, `busy_poll`).
+    #[error(
+        "busy polling is on (net.core.busy_read, busy_poll): while a socket polls, packets are processed on the program's CPU, not on the IRQ's"
+    )]
     SocketsPoll,
     /// Queues are polled by threads.
+    #[error("threaded NAPI: packets are processed by kernel threads{} that the plan {}", processes(.pids), if *.placed { "places" } else { "does not pin" })]
     ThreadedNapi {
         interface: String,
         pids: Vec<u32>,
@@ -244,31 +318,49 @@ pub enum Note {
         placed: bool,
     },
     /// Interrupts are deferred (`napi_defer_hard_irqs`, `gro_flush_timeout`).
+    #[error(
+        "interrupt deferral is on (napi_defer_hard_irqs {napi_defer_hard_irqs}, gro_flush_timeout {gro_flush_timeout} ns), so interrupt rates understate traffic"
+    )]
     InterruptsDeferred {
         napi_defer_hard_irqs: u32,
         gro_flush_timeout: u64,
     },
     /// The plan was made with options that apply needs, too.
+    #[error(
+        "compared with a plan made from the options given here; pass the same options to nicpin apply"
+    )]
     Options,
     /// CPUs went on or offline during a measurement.
+    #[error("CPUs {} went online or offline {}", .cpus.short(), if *.left_out { "meanwhile; their figures are left out" } else { "while interrupts were watched" })]
     CpusChanged {
         cpus: CpuSet,
         /// Whether their figures are left out.
         left_out: bool,
     },
     /// A measurement is too short for shares of CPU time.
+    #[error(
+        "the time is too short for shares of CPU time, which the kernel counts in ticks of 10 ms"
+    )]
     Short,
     /// Vectors appeared, vanished or restarted at 0 during a measurement.
-    VectorsChanged { irqs: CpuSet },
+    #[error(
+        "IRQs {irqs} appeared, vanished or restarted at 0 meanwhile; their figures are left out"
+    )]
+    VectorsChanged { irqs: IrqSet },
     /// Interfaces appeared, vanished or reset their counters during a measurement.
+    #[error("{} appeared, vanished or reset its counters meanwhile; its figures are left out", .interfaces.join(", "))]
     InterfacesChanged { interfaces: Vec<String> },
     /// About the memory of a command that is measured.
+    #[error("{about}")]
     Memory { about: String },
     /// Both sides of a comparison are one node.
+    #[error("near and far are both node {node}")]
     SameNode { node: CpuSet },
     /// The sides of a comparison have different numbers of CPUs.
+    #[error("unequal CPU counts: {near} on the near node, {far} on the far node")]
     CpusUnlike { near: usize, far: usize },
     /// Runs of a comparison, from 1, whose time or throughput is far from that of the others.
+    #[error("{side}: {} {} {} in {what}; {}", if .runs.len() == 1 { "run" } else { "runs" }, .runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), if .runs.len() == 1 { "is an outlier" } else { "are outliers" }, if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
     Outliers {
         side: String,
         what: String,
@@ -286,27 +378,35 @@ pub enum UsedFor {
     Rps,
 }
 
-/// Why an RSS table is left alone although the policy requests one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Why an RSS table is not changed although the policy requests one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssUnchanged {
     /// The driver reports no table.
+    #[error("the driver reports none")]
     NoTable,
     /// The hash function, by its number, is not known to use the table.
+    #[error("hash function {0} is not known to use one: the table stays as it is")]
     Function(u8),
     /// No queue's vector is on a candidate CPU.
+    #[error("no queue's IRQ is on a candidate CPU: the table stays as it is")]
     NoQueue,
 }
 
 /// Why an interface has no queue vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoVectors {
     /// Its device has no vectors of its own.
+    #[error("the device has no IRQs of its own; there is nothing to place")]
     OfDevice,
     /// The driver has requested none.
+    #[error("the driver has requested no queue IRQ; there is nothing to place")]
     Requested,
     /// The driver has requested none while the interface is down.
+    #[error(
+        "the driver requests no queue IRQ while the interface is down; there is nothing to place yet"
+    )]
     WhileDown,
 }
 
@@ -328,7 +428,7 @@ impl Note {
 
     /// The variant's name, as in JSON.
     pub fn code(&self) -> String {
-        let object = serde_json::to_value(Data(self)).ok();
+        let object = serde_json::to_value(self).ok();
         let code = object
             .as_ref()
             .and_then(|object| object.get("code")?.as_str());
@@ -336,12 +436,27 @@ impl Note {
     }
 }
 
-/// A note as its code and data, without text.
-pub(crate) struct Data<'a>(pub(crate) &'a Note);
-
-impl Serialize for Data<'_> {
+impl Serialize for Note {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Note::serialize(self.0, serializer)
+        #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+        fn data<S: Serializer>(note: &&Note, serializer: S) -> Result<S::Ok, S::Error> {
+            Note::serialize(note, serializer)
+        }
+        #[derive(Serialize)]
+        struct WithText<'a> {
+            #[serde(flatten, serialize_with = "data")]
+            data: &'a Note,
+            text: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            fix: Option<String>,
+        }
+        let fix = self.advice().map(|advice| advice.text().to_owned());
+        WithText {
+            data: self,
+            text: self.to_string(),
+            fix,
+        }
+        .serialize(serializer)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The notes of a plan.
 
-use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Rss, Selection, TxQueue, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::channels;
@@ -191,7 +190,9 @@ fn too_many_queues(
     rss: Option<&PlannedRss>,
 ) -> Option<Note> {
     let interface = work.interface;
-    let planned = rss.and_then(|rss| rss.queues.as_ref()).map(CpuSet::len);
+    let planned = rss
+        .and_then(|rss| rss.queues.as_ref())
+        .map(|queues| queues.len());
     let queues = work.active_queues.min(planned.unwrap_or(usize::MAX));
     let cores = work.core_count(context.locations, &work.candidates.cpus);
     let holds_all = |node: &u32| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::{Role, Rss, Vector};
 use crate::plan::data::PlannedRss;
 use crate::plan::note::{Note, RssUnchanged};
@@ -18,7 +18,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
     let Some(table) = &work.interface.rss else {
         return (None, unchanged(RssUnchanged::NoTable));
     };
-    let possible = CpuSet::below(table.queues);
+    let possible = QueueSet::below(table.queues);
     let (queues, why, note) = match requested {
         _ if work.skip => (None, "left alone by the policy".to_owned(), None),
         RssQueues::Keep => (None, "left alone".to_owned(), None),
@@ -27,7 +27,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
             (None, why, unchanged(RssUnchanged::Function(table.function)))
         }
         RssQueues::First(count) => {
-            let queues: CpuSet = possible.iter().take(count as usize).collect();
+            let queues: QueueSet = possible.iter().copied().take(count as usize).collect();
             let why = if queues.len() < count as usize {
                 format!(
                     "the policy requests {count} queues, and it can reach {}",
@@ -51,7 +51,13 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
         },
     };
     // A table cannot reach more queues than it has entries.
-    let queues = queues.map(|queues| queues.iter().take(table.table.len()).collect::<CpuSet>());
+    let queues = queues.map(|queues| {
+        queues
+            .iter()
+            .copied()
+            .take(table.table.len())
+            .collect::<QueueSet>()
+    });
     let reached = queues.clone().unwrap_or_else(|| table.reached());
     let note = note.or_else(|| beyond_candidates(context, work, table, &reached));
     let (entries, now) = (table.table.len(), table.reached());
@@ -69,7 +75,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
 
 /// The first queue on each core of those whose receive vector is on candidate CPUs under the plan. A second queue on a
 /// core takes no load off it.
-fn on_candidates(context: &Context<'_>, work: &Work<'_>, possible: &CpuSet) -> CpuSet {
+fn on_candidates(context: &Context<'_>, work: &Work<'_>, possible: &QueueSet) -> QueueSet {
     let mut taken = BTreeSet::new();
     let mut is_first = |cpu: u32| {
         let core = context
@@ -82,7 +88,7 @@ fn on_candidates(context: &Context<'_>, work: &Work<'_>, possible: &CpuSet) -> C
         let (cpus, candidates) = receiver(context, work, *queue);
         cpus.is_subset(candidates) && cpus.first().is_some_and(&mut is_first)
     };
-    possible.iter().filter(on_candidate).collect()
+    possible.iter().copied().filter(on_candidate).collect()
 }
 
 /// The CPUs of a receive queue's vector under the plan, empty if they are unknown, and the candidates for it.
@@ -111,20 +117,20 @@ fn beyond_candidates(
     context: &Context<'_>,
     work: &Work<'_>,
     table: &Rss,
-    reached: &CpuSet,
+    reached: &QueueSet,
 ) -> Option<Note> {
     if work.skip {
         return None;
     }
-    let (mut queues, mut cpus) = (CpuSet::new(), CpuSet::new());
-    for queue in reached.iter() {
+    let (mut queues, mut cpus) = (QueueSet::default(), CpuSet::new());
+    for &queue in reached.iter() {
         let (on, candidates) = receiver(context, work, queue);
         if !on.is_subset(candidates) {
             queues.insert(queue);
             cpus.add(&on);
         }
     }
-    let possible = CpuSet::below(table.queues);
+    let possible = QueueSet::below(table.queues);
     (!queues.is_empty()).then(|| Note::RssBeyondCandidates {
         interface: work.interface.name.clone(),
         queues,

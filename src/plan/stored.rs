@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::paths::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
@@ -364,12 +364,16 @@ impl Changes {
             let possible = now
                 .rss
                 .as_ref()
-                .map(|now| CpuSet::below(now.queues))
+                .map(|now| QueueSet::below(now.queues))
                 .unwrap_or_default();
             if !queues.is_subset(&possible) {
+                let possible = if possible.is_empty() {
+                    "none".to_owned()
+                } else {
+                    possible.to_string()
+                };
                 let text = format!(
-                    "the RSS table was planned for queues {queues}, and can reach {}",
-                    list(&possible)
+                    "the RSS table was planned for queues {queues}, and can reach {possible}"
                 );
                 self.add("rss-table-changed", true, text);
                 rss.queues = None;

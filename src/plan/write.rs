@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::cpuset::{CpuSet, MaskWidth};
+use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
 use crate::machine::Rss;
 use crate::machine::paths::on_or_off;
 
@@ -119,7 +119,7 @@ pub enum PlannedValue<'a> {
     Cpus(&'a CpuSet),
     Count(u32),
     /// The queues of an RSS indirection table.
-    Spread(&'a CpuSet),
+    Spread(&'a QueueSet),
     On(bool),
 }
 

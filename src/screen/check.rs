@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::screen::note::text;
 use crate::screen::page::Page;
 use crate::screen::text::{count, cpus};
-use nicpin::cpuset::CpuSet;
+use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
 use nicpin::machine::paths::shown;
 use nicpin::plan::{HostSummary, Write, WriteKind};
@@ -86,7 +85,7 @@ pub fn check(check: &Check, all: bool) -> Page {
         );
         page.item("fallback  ", &text);
     }
-    let mut unmovable: BTreeMap<&str, CpuSet> = BTreeMap::new();
+    let mut unmovable: BTreeMap<&str, IrqSet> = BTreeMap::new();
     for vector in &check.unmovable {
         unmovable
             .entry(&vector.interface)
@@ -108,14 +107,14 @@ pub fn check(check: &Check, all: bool) -> Page {
     for Unplannable { interface, note } in &check.unknown {
         page.item(
             "could not be determined  ",
-            format!("{interface}: {} ({})", text(note), note.code()),
+            format!("{interface}: {note} ({})", note.code()),
         );
     }
     for note in &check.notes {
-        page.item("note  ", text(note));
+        page.item("note  ", note.to_string());
     }
     for Unplannable { interface, note } in &check.left_alone {
-        page.item("left alone  ", format!("{interface}: {}", text(note)));
+        page.item("left alone  ", format!("{interface}: {note}"));
     }
     let differs = check.differs.len() + check.channels.len();
     let worst = check

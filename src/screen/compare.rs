@@ -1,6 +1,6 @@
 //! A comparison as a table, near and far one below the other, and the same table in Markdown.
 
-use crate::screen::note::{note, text};
+use crate::screen::note::note;
 use crate::screen::page::Page;
 use crate::screen::text::count;
 use nicpin::report::compare::{Comparison, Figure, Spread};
@@ -48,7 +48,7 @@ pub fn markdown(comparison: &Comparison) -> String {
         out.push_str(&line(&row));
     }
     for note in &comparison.notes {
-        out.push_str(&format!("\nNote: {}\n", text(note)));
+        out.push_str(&format!("\nNote: {note}\n"));
     }
     out
 }

@@ -56,10 +56,14 @@ fn rss(table: &str) -> String {
         return "default".to_owned();
     };
     let reached = table.reached();
-    let (first, last) = (reached.first().unwrap_or(0), reached.last().unwrap_or(0));
+    let (first, last) = (
+        reached.first().copied().unwrap_or(0),
+        reached.last().copied().unwrap_or(0),
+    );
     match (reached.len(), first) {
         (count, _) if count < (last - first + 1) as usize => {
-            let weights = (0..=last).map(|queue| if reached.contains(queue) { " 1" } else { " 0" });
+            let weights =
+                (0..=last).map(|queue| if reached.contains(&queue) { " 1" } else { " 0" });
             format!("weight{}", weights.collect::<String>())
         }
         (count, 0) => format!("equal {count}"),

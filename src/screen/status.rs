@@ -1,7 +1,7 @@
 //! The status: a line for each interface, the worst ones in a sentence, and what applying would gain. On request the
 //! details of each interface.
 
-use crate::screen::note::{advice, fix, text};
+use crate::screen::note::lines;
 use crate::screen::page::{Cell, Page, Tone};
 use crate::screen::score::gain;
 use crate::screen::text::{count, cpus, queue, ranges, rate, short_speed};
@@ -460,12 +460,7 @@ fn note(indent: &str, about: &str, note: &Note) -> Page {
     } else {
         format!("{about}: ")
     };
-    let mut page = Page::default();
-    page.item(format!("{indent}note  "), format!("{about}{}", text(note)));
-    if let Some((kind, command)) = advice(note) {
-        page.line(format!("{indent}      {kind}: {command}"));
-    }
-    page
+    lines(indent, &about, note)
 }
 
 fn irqbalance(irqbalance: &IrqbalanceStatus) -> Page {
@@ -478,10 +473,13 @@ fn irqbalance(irqbalance: &IrqbalanceStatus) -> Page {
     let who = pid
         .map(|pid| format!("runs (process {pid})"))
         .unwrap_or_default();
-    let lasting_fix = || note.as_ref().and_then(fix);
+    let lasting_fix = || Some(note.as_ref()?.advice()?.text().to_owned());
     let (what, fix) = match state {
         IrqbalanceState::Absent => ("is not running".to_owned(), None),
-        IrqbalanceState::Unknown => (note.as_ref().map(text).unwrap_or_default(), lasting_fix()),
+        IrqbalanceState::Unknown => (
+            note.as_ref().map(ToString::to_string).unwrap_or_default(),
+            lasting_fix(),
+        ),
         IrqbalanceState::AsksNicpin => (
             format!("{who} and asks nicpin which IRQs to leave alone"),
             None,

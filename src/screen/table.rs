@@ -335,7 +335,7 @@ fn queues<'a>(host: &HostSummary, interface: &'a PlannedInterface, all: bool) ->
         && (rss.queues.is_some() || rss.now != rss.possible)
     {
         rows.push(vec![
-            format!("rx {}", rss.possible.short()),
+            format!("rx {}", rss.possible),
             format!("rss {}", flows(rss)),
             rss.why.to_string(),
         ]);
@@ -354,8 +354,8 @@ fn queues<'a>(host: &HostSummary, interface: &'a PlannedInterface, all: bool) ->
 /// The queues to which an RSS table is to send flows.
 pub(crate) fn flows(rss: &PlannedRss) -> String {
     match &rss.queues {
-        None => format!("unchanged, to {}", rss.now.short()),
-        Some(queues) => format!("to {}", queues.short()),
+        None => format!("unchanged, to {}", rss.now),
+        Some(queues) => format!("to {queues}"),
     }
 }
 

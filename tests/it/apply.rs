@@ -413,7 +413,7 @@ fn a_read_only_vector_is_managed_by_the_kernel_and_not_an_error() {
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert!(
         run.stdout
-            .contains("1 of its queue vectors are managed by the kernel"),
+            .contains("1 queue IRQ is kernel-managed and cannot be moved"),
         "{}",
         run.stdout
     );

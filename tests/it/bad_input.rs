@@ -188,7 +188,7 @@ fn a_vector_without_files_is_named() {
     assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
     let text = note["text"].as_str().unwrap();
     assert!(
-        text.contains(": 73 (mlx4-3@0000:82:00.0); fix: run again"),
+        text.ends_with(": 73 (mlx4-3@0000:82:00.0)") && note["fix"] == "run again",
         "{text}"
     );
     // Without any vector nothing can be proven, whether a selector is given or not.
@@ -201,7 +201,7 @@ fn a_vector_without_files_is_named() {
         assert_eq!(run.code, 1, "{}", run.stdout);
         assert!(
             run.stdout
-                .contains("eth2: none of its queue vectors can be read"),
+                .contains("eth2: none of its queue IRQs can be read"),
             "{args:?}: {}",
             run.stdout
         );
@@ -219,11 +219,11 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         let table = machine.nicpin(&["plan"]).stdout;
         assert!(
             table.contains(&format!(
-                "there is no {gone} below this root, so all vectors are unknown"
+                "there is no {gone} below this root, so all IRQs are unknown"
             )),
             "{table}"
         );
-        assert!(!table.contains("has requested no queue vector"), "{table}");
+        assert!(!table.contains("has requested no queue IRQ"), "{table}");
         let run = machine.nicpin(&["check"]);
         assert_eq!(run.code, 1, "{}", run.stdout);
         assert!(
@@ -430,7 +430,7 @@ fn vectors_that_are_not_understood_are_named_and_left_alone() {
     assert_eq!(run.code, 1, "asked for by name, and cannot be done");
     assert!(
         run.stdout
-            .contains("vector names of mlx4_en are not recognized")
+            .contains("the IRQ names of mlx4_en are not recognized")
             && run.stdout.contains("acme-1@0000:82:00.0"),
         "{}",
         run.stdout

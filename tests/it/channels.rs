@@ -189,7 +189,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
             .nicpin(&[&["plan", "eth0", "--channels"], args].concat())
             .stdout
     };
-    let most = "the policy requests 1000 channels; the device can have 63";
+    let most = "the policy requests 1000 channels, but the device has 63 at most";
     assert!(run(&["1000"]).contains(most), "{}", run(&["1000"]));
     assert!(run(&["1000"]).contains("the policy requests 1000, and the device can have 63"));
     assert!(
@@ -198,10 +198,10 @@ fn channels_that_the_device_does_not_support_are_reported() {
     );
     // A driver that answers without channels.
     machine.write(ETH0, "null\n");
-    let fixed = "the policy requests 8 channels; the driver does not allow another number";
+    let fixed = "the policy requests 8 channels, but the driver has a fixed number";
     assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
     assert!(
-        run(&["keep"]).contains("16 queues share 8 candidate cores on node 0"),
+        run(&["keep"]).contains("16 queues for 8 cores on node 0"),
         "{}",
         run(&["keep"])
     );

@@ -284,7 +284,7 @@ fn vectors_that_are_not_understood_are_listed_as_left_alone() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    let line = "left alone  eth2: the vector names of mlx4_en are not recognized";
+    let line = "left alone  eth2: unchanged: the IRQ names of mlx4_en are not recognized";
     assert!(run.stdout.starts_with(line), "{}", run.stdout);
     let check = json(&machine, &[]);
     assert_eq!(
@@ -393,7 +393,28 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
     }
 }
 
-/// Vectors that the kernel does not allow to move are no differences, unless they are asked for.
+/// A set of CPUs would leave it out.
+#[test]
+fn an_irq_number_from_8192_on_is_named() {
+    let machine = Copy::of("two-node");
+    machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    let device = "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/msi_irqs";
+    for directory in ["/proc/irq", device] {
+        let path = |irq: &str| machine.path(&format!("{directory}/{irq}"));
+        std::fs::rename(path("36"), path("9071")).unwrap();
+    }
+    let interrupts = machine.read("/proc/interrupts");
+    machine.write("/proc/interrupts", &interrupts.replace(" 36:", "9071:"));
+    let run = machine.nicpin(&["check"]);
+    assert!(
+        run.stdout.contains("\ncannot be moved  nic0: IRQs 9071, "),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}
+
+/// Vectors that cannot be moved are no differences, unless they are asked for.
 #[test]
 fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     let machine = Copy::of("two-node");

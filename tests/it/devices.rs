@@ -28,13 +28,10 @@ fn hyper_v_channels_are_listed_and_left_alone() {
         .iter()
         .find(|note| note.code() == "vmbus-channels")
         .unwrap();
-    assert!(
-        nicpin::plan::note::text::text(note).contains("14 -> 0, 20 -> 5"),
-        "{note:?}"
-    );
+    assert!(note.to_string().contains("14 -> 0, 20 -> 5"), "{note:?}");
     let fix = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
     assert_eq!(
-        nicpin::plan::note::text::fix(note).as_deref(),
+        crate::support::host::fix_of(note).as_deref(),
         Some(fix.as_str())
     );
     assert!(plan.writes.is_empty());

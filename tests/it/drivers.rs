@@ -1,11 +1,11 @@
 //! The queue of each vector, driver by driver, read from trees.
 
+use crate::support::host::fix_of;
 use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use crate::support::small::{Tree, two_nodes};
 use crate::support::tree::put;
 use nicpin::machine::Selection;
 use nicpin::machine::{Interface, Machine, Role, Source};
-use nicpin::plan::note::text::{fix, text};
 use nicpin::policy::Policy;
 use nicpin::root::Root;
 
@@ -340,23 +340,27 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     };
     let owners = note(&[], "eth0");
     assert_eq!(
-        (&*owners.code(), fix(&owners)),
+        (&*owners.code(), fix_of(&owners)),
         ("vectors-of-several", None)
     );
     assert!(
-        text(&owners).contains("those of eth'1"),
+        owners.to_string().contains("those of eth'1"),
         "{}",
-        text(&owners)
+        owners.to_string()
     );
     let sharers = note(&[], "eth'1");
-    assert_eq!((&*sharers.code(), fix(&sharers)), ("vectors-shared", None));
+    assert_eq!(
+        (&*sharers.code(), fix_of(&sharers)),
+        ("vectors-shared", None)
+    );
     let alone = note(&["eth'1"], "eth'1");
     assert!(
-        text(&alone).contains("vectors with eth0") && text(&alone).contains("planned there"),
+        alone.to_string().contains("IRQs with eth0")
+            && alone.to_string().contains("where they are planned"),
         "{}",
-        text(&alone)
+        alone.to_string()
     );
-    assert_eq!(fix(&alone).as_deref(), Some("nicpin plan eth0"));
+    assert_eq!(fix_of(&alone).as_deref(), Some("nicpin plan eth0"));
 }
 
 /// Sub-functions share vectors with each other, and not with their parent function.

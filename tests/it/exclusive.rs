@@ -343,7 +343,7 @@ fn endless_cgroups_do_not_stall_anything() {
     make(&machine.path("/"), &[("zz", "root", "1", None)]);
     let run = machine.nicpin(&["plan", "--avoid-exclusive"]);
     assert!(
-        run.code == 0 && run.stdout.contains("some were not looked at"),
+        run.code == 0 && run.stdout.contains("some were not checked"),
         "{}",
         run.stdout
     );
@@ -351,7 +351,7 @@ fn endless_cgroups_do_not_stall_anything() {
         !machine
             .nicpin(&["plan"])
             .stdout
-            .contains("some were not looked at")
+            .contains("some were not checked")
     );
     // One below the other.
     let deep = Copy::of("two-node");

@@ -379,7 +379,7 @@ fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
         .flat_map(|interface| &interface.notes);
     let removed: Vec<String> = notes
         .filter(|note| note.code() == "rps-filtered")
-        .map(nicpin::plan::note::text::text)
+        .map(ToString::to_string)
         .collect();
     assert!(
         !removed.is_empty()

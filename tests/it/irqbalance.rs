@@ -203,7 +203,9 @@ fn ignore_applies_the_plan_and_reports_what_irqbalance_will_do() {
     let machine = machine(611, &[9]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(
-        text.contains("is ignored: it will move the 16 planned IRQs, by default every 10 seconds"),
+        text.contains(
+            "the policy ignores it: it will move the 16 planned IRQs, by default every 10 seconds"
+        ),
         "{text}"
     );
     assert_eq!(banned(&machine), set(&[9]));
@@ -218,8 +220,8 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(
         text.contains(
-            "is ignored: it leaves 16 of the 16 planned IRQs alone since an earlier apply, until it restarts or \
-             restore undoes that"
+            "the policy ignores it: an earlier apply banned the 16 planned IRQs, until irqbalance restarts or \
+             restore runs"
         ),
         "{text}"
     );
@@ -232,7 +234,7 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
     good(&machine, &["apply", "nic0"]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
     assert!(
-        text.contains("it leaves 8 of the 16 planned IRQs alone"),
+        text.contains("an earlier apply banned 8 of the 16 planned IRQs"),
         "{text}"
     );
     assert!(text.contains("it will move the other 8"), "{text}");
@@ -317,7 +319,7 @@ fn the_plan_prints_the_policy_script_line_for_each_distribution() {
         put(&machine.path("/"), file, text);
         let text = good(&machine, &["plan"]);
         assert!(
-            text.contains("leave the 16 planned IRQs alone until irqbalance restarts"),
+            text.contains("apply bans the 16 planned IRQs until irqbalance restarts"),
             "{text}"
         );
         assert!(
@@ -354,7 +356,7 @@ fn a_policy_script_that_asks_nicpin_lasts() {
         put(&machine.path("/"), installed, "#!/bin/sh");
         let text = good(&machine, &["plan"]);
         assert_eq!(
-            text.contains("because its policy script asks nicpin"),
+            text.contains("; its policy script asks nicpin"),
             lasts,
             "{argument}: {text}"
         );

@@ -271,7 +271,7 @@ fn what_appeared_or_vanished_is_noted() {
     let notes: BTreeMap<&str, String> = measure
         .notes
         .iter()
-        .map(|note| (&*note.code().leak(), nicpin::plan::note::text::text(note)))
+        .map(|note| (&*note.code().leak(), note.to_string()))
         .collect();
     assert!(notes["cpus-changed"].contains("CPUs 3 "), "{notes:?}");
     assert!(notes["vectors-changed"].contains("IRQs 333 "), "{notes:?}");

@@ -162,10 +162,7 @@ fn kept_threads_stay_and_are_reported() {
     let status = machine
         .nicpin(&["status", "--napi-threads", "keep", "eth2"])
         .stdout;
-    assert!(
-        status.contains("polled by threads (processes 900, 901"),
-        "{status}"
-    );
+    assert!(status.contains("kernel threads (pids 900, 901"), "{status}");
     assert!(status.contains("fix: taskset -pc CPU 900"), "{status}");
 }
 
@@ -252,7 +249,7 @@ fn without_threads_nothing_is_said() {
     std::fs::write(machine.path("/sys/class/net/eth2/threaded"), "1\n").unwrap();
     let plan = machine.nicpin(&["plan", "eth2"]).stdout;
     assert!(
-        plan.contains("its queues are polled by threads, which the plan leaves"),
+        plan.contains("processed by kernel threads that the plan does not pin"),
         "{plan}"
     );
 }

@@ -44,7 +44,7 @@ fn what_is_far_from_the_others_is_an_outlier() {
         .show(crate::screen::page::Screen::default())
         .replace("\n        ", " ");
     assert!(
-        text.contains("near, run 1: the time is far from that of the others; it was the first one"),
+        text.contains("near: run 1 is an outlier in time; use --warmup"),
         "{text}"
     );
 }
@@ -146,7 +146,10 @@ fn the_same_figures_in_markdown() {
         "|  | far | 2.50 | 2.58 ± 0.38 | 2.25 | 3.00 | 1.82 ± 0.72 |"
     );
     assert_eq!((rows[17].matches('|').count(), rows[18]), (8, ""));
-    assert_eq!(rows[19], "Note: the command has 6 CPUs near and 5 far");
+    assert_eq!(
+        rows[19],
+        "Note: unequal CPU counts: 6 on the near node, 5 on the far node"
+    );
 }
 
 #[test]

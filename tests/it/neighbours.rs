@@ -173,19 +173,19 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
             ("8.0 GT/s PCIe", "16"),
             full,
             full,
-            Some("8.0 GT/s x16, and the device and its slot can do 16.0 GT/s x16: 50%"),
+            Some("8.0 GT/s x16, but the device and its slot support 16.0 GT/s x16: 50%"),
         ),
         (
             ("16.0 GT/s PCIe", "8"),
             full,
             full,
-            Some("16.0 GT/s x8, and the device and its slot can do 16.0 GT/s x16: 50%"),
+            Some("16.0 GT/s x8, but the device and its slot support 16.0 GT/s x16: 50%"),
         ),
         (
             ("2.5 GT/s", "1"),
             ("5 GT/s", "4"),
             full,
-            Some("2.5 GT/s x1, and the device and its slot can do 5.0 GT/s x4: 12%"),
+            Some("2.5 GT/s x1, but the device and its slot support 5.0 GT/s x4: 12%"),
         ),
         // The slot has no more, or the device.
         (("16.0 GT/s PCIe", "8"), full, ("16.0 GT/s PCIe", "8"), None),
@@ -195,7 +195,7 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
             ("8.0 GT/s PCIe", "4"),
             full,
             ("8.0 GT/s PCIe", "8"),
-            Some("8.0 GT/s x4, and the device and its slot can do 8.0 GT/s x8: 50%"),
+            Some("8.0 GT/s x4, but the device and its slot support 8.0 GT/s x8: 50%"),
         ),
         // What virtual machines and devices that sleep report.
         (("Unknown", "0"), full, full, None),
@@ -231,23 +231,25 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
         }
         let shown = words(&machine.nicpin(&["plan", "eth2"]));
         assert_eq!(
-            shown.contains("its PCIe link runs at"),
+            shown.contains("the PCIe link runs at"),
             note.is_some(),
             "{now:?} {shown}"
         );
         if let Some(note) = note {
             assert!(
-                shown.contains(&format!("its PCIe link runs at {note} of the bandwidth")),
+                shown.contains(&format!(
+                    "the PCIe link runs at {note} of the possible bandwidth"
+                )),
                 "{shown}"
             );
-            assert!(words(&machine.nicpin(&["status", "eth2"])).contains("its PCIe link runs at"));
+            assert!(words(&machine.nicpin(&["status", "eth2"])).contains("the PCIe link runs at"));
             // A virtual function has no link of its own.
             link(
                 &top,
                 &format!("/{}/physfn", below.display()),
                 "../0000:00:00.0",
             );
-            assert!(!words(&machine.nicpin(&["plan", "eth2"])).contains("its PCIe link runs at"));
+            assert!(!words(&machine.nicpin(&["plan", "eth2"])).contains("the PCIe link runs at"));
         }
     }
 }

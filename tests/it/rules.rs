@@ -360,7 +360,7 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
     // Without a limit that is known there is no number to name.
     host.interfaces[0].channels = None;
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
-    let text = nicpin::plan::note::text::text(&of(&before, "eth0").notes[0]);
+    let text = of(&before, "eth0").notes[0].to_string();
     assert!(
         text.contains("takes the link down") && text.contains("restore undoes it"),
         "{text}"

@@ -202,7 +202,7 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     let note = &of(&plan, "eth0").notes[0];
     assert_eq!(note.code(), "xps-rxqs-set");
     assert_eq!(
-        nicpin::plan::note::text::fix(note).as_deref(),
+        crate::support::host::fix_of(note).as_deref(),
         Some("echo 0 > /sys/class/net/eth0/queues/tx-3/xps_rxqs")
     );
     host.interfaces[0].name = "e;0".to_owned();
@@ -210,7 +210,7 @@ fn xps_rxqs_that_would_go_first_is_noted() {
     let plan = crate::support::host::plan(&host);
     let fix = "echo 0 | tee '/sys/class/net/e;0/queues/tx-3/xps_rxqs' '/sys/class/net/e;0/queues/tx-5/xps_rxqs'";
     assert_eq!(
-        nicpin::plan::note::text::fix(&of(&plan, "e;0").notes[0]).as_deref(),
+        crate::support::host::fix_of(&of(&plan, "e;0").notes[0]).as_deref(),
         Some(fix)
     );
 }

@@ -7,7 +7,6 @@ use crate::support::run::Copy;
 use crate::support::small::{Tree, card, two_nodes, vectors};
 use crate::support::tree::{make_dir, put};
 use nicpin::machine::Source;
-use nicpin::plan::note::text::text;
 use nicpin::root::Root;
 
 // Netlink.
@@ -67,7 +66,7 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
         "IRQ 30 (eth0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
         "IRQ 31",
     ] {
-        assert!(text(note).contains(part), "{}", text(note));
+        assert!(note.to_string().contains(part), "{note}");
     }
     let run = tree.run(&["plan", "eth0", "--format", "json"]);
     assert!(

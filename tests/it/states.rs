@@ -298,7 +298,7 @@ fn polling_is_read_from_the_tree() {
     machine.write("/proc/sys/net/core/busy_read", "50\n");
     let screen = machine.nicpin(&["status", "-v"]).stdout;
     for part in [
-        "polled by threads (processes 612)",
+        "processed by kernel threads (pid 612)",
         "fix: taskset -pc CPU 612",
         "napi_defer_hard_irqs 2",
         "busy_read",
@@ -329,7 +329,7 @@ fn a_running_irqbalance_is_reported() {
         .stdout
         .replace("\n            ", " ");
     assert!(
-        screen.contains("\nirqbalance  whether irqbalance runs could not be determined, because this user may not read /proc/812"),
+        screen.contains("\nirqbalance  cannot tell whether irqbalance is running (no permission to read /proc/812)"),
         "{screen}"
     );
     let json: serde_json::Value =
@@ -403,7 +403,8 @@ fn options_change_the_plan_and_are_noted() {
     );
     let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
     assert!(
-        by_options.contains("\npending: ") && by_options.contains("apply needs the same options"),
+        by_options.contains("\npending: ")
+            && by_options.contains("pass the same options to nicpin apply"),
         "{by_options}"
     );
 }

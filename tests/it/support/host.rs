@@ -6,7 +6,7 @@ use nicpin::machine::{
     Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue,
     Vector,
 };
-use nicpin::plan::{Plan, PlannedInterface};
+use nicpin::plan::{Note, Plan, PlannedInterface};
 use nicpin::policy::{Policy, Settings};
 
 pub fn set(list: &str) -> CpuSet {
@@ -183,10 +183,12 @@ pub fn combined(now: u32, most: u32) -> Channels {
 
 /// The command of the first note that has one.
 pub fn fix(interface: &PlannedInterface) -> Option<String> {
-    interface
-        .notes
-        .iter()
-        .find_map(nicpin::plan::note::text::fix)
+    interface.notes.iter().find_map(fix_of)
+}
+
+/// What a note advises.
+pub fn fix_of(note: &Note) -> Option<String> {
+    note.advice().map(|advice| advice.text().to_owned())
 }
 
 /// The RPS CPUs of an interface's receive queues; `-`: left alone.
