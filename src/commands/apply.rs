@@ -66,6 +66,9 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
         &applied,
         screen::applied::applied,
     )?);
+    if cli.quiet && applied.failed() {
+        output::say_failures(&screen::applied::failed_apply(&applied));
+    }
     Ok(applied.exit(args.detailed_exitcode))
 }
 

@@ -98,6 +98,7 @@ fn for_bash(mut parts: Vec<OsString>, directory: Option<&Path>) -> Result<Vec<u8
     if kept == 0 && typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
         values.retain(|value| !value.starts_with('-'));
     }
+    values.retain(|value| is_plain(value));
     let lines = values
         .iter()
         .map(|value| format!("{}\n", value.get(kept..).unwrap_or(value)));
@@ -232,10 +233,17 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
             .into(),
         )
     };
-    all.retain(|name| name.starts_with(&*typed));
+    all.retain(|name| name.starts_with(&*typed) && is_plain(name));
     all.into_iter()
         .map(|name| CompletionCandidate::new(&name).help(about(&name)))
         .collect()
+}
+
+/// Whether a shell takes the text as it is. Other candidates are left out: bash inserts them unquoted, and the name of an
+/// interface may be `n$(id>f)`.
+fn is_plain(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_alphanumeric() || "_-.,:/@%+=".contains(c))
 }
 
 fn nodes(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {

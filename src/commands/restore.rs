@@ -41,5 +41,8 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
         &restored,
         screen::applied::restored,
     )?);
+    if cli.quiet && restored.failed() {
+        output::say_failures(&screen::applied::failed_restore(&restored));
+    }
     Ok(restored.exit())
 }

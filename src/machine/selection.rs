@@ -150,14 +150,15 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     if let Some(address) = pci_address(selector) {
         return of(&|i| i.device.address.eq_ignore_ascii_case(&address));
     }
+    // Names may hold `*`, `?` and `[`, which the kernel allows.
+    let named = by_name(machine, |name| name == selector);
+    if !named.is_empty() {
+        return Ok(named);
+    }
     match selector.split_once(':') {
         Some(("pci", _)) => malformed("expected an address such as pci:0000:3b:00.0"),
         Some(("driver", driver)) if !driver.is_empty() => match Pattern::new(driver) {
-            Ok(wanted) => of(&|i| {
-                i.driver
-                    .as_deref()
-                    .is_some_and(|driver| wanted.matches(driver))
-            }),
+            Ok(wanted) => of(&|i| i.driver.as_deref().is_some_and(|name| wanted.matches(name))),
             Err(error) => malformed(error.msg),
         },
         Some(("node", node)) => match node.parse::<u32>() {
@@ -166,7 +167,6 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         },
         Some(("driver", _)) => malformed("expected a driver name such as driver:mlx5_core"),
         _ if selector.is_empty() => malformed("it is empty"),
-        _ if !selector.contains(['*', '?', '[']) => Ok(by_name(machine, |name| name == selector)),
         _ => match Pattern::new(selector) {
             Ok(wanted) => Ok(by_name(machine, |name| wanted.matches(name))),
             Err(error) => malformed(error.msg),
@@ -428,6 +428,29 @@ mod tests {
         assert_eq!(names(&["mlx5_[0-9]"]), ["eth1"]);
         assert_eq!(names(&["driver:i[gx]b"]), ["eth10"]);
         assert_eq!(names(&[]), ["eth1", "eth10", "eth2"]);
+    }
+
+    #[test]
+    fn an_exact_name_comes_before_a_pattern() {
+        let mut machine = machine();
+        let selected = |machine: &Machine, selector: &str| {
+            let selection = Selection::new(machine, &[selector.to_owned()], false);
+            Vec::from_iter(selection.unwrap().names)
+        };
+        for (at, name) in ["eth[12]", "eth*", "eth[0"].into_iter().enumerate() {
+            machine.interfaces[at].name = name.into();
+        }
+        // Without this order the first and the last match nothing, and the second all three.
+        for name in ["eth[12]", "eth*", "eth[0"] {
+            assert_eq!(selected(&machine, name), [name]);
+        }
+        assert_eq!(selected(&machine, "et?*").len(), 3);
+        // The same of an altname and of what stands on others.
+        machine.altnames = [("eth*".to_owned(), vec!["up[link]".to_owned()])].into();
+        machine.stacked[0].name = "bond?".into();
+        machine.stacked[0].lowers = vec!["eth[12]".into()];
+        assert_eq!(selected(&machine, "up[link]"), ["eth*"]);
+        assert_eq!(selected(&machine, "bond?"), ["eth[12]"]);
     }
 
     #[test]

@@ -51,7 +51,13 @@ impl Match {
         let fits = |pattern: &Option<Pattern>, text: &str| {
             pattern.as_ref().is_none_or(|pattern| pattern.matches(text))
         };
-        fits(&self.name, &interface.name)
+        // As with selectors, the interface of that very name comes before those that match.
+        let named = self.name.as_ref().map(Pattern::as_str);
+        let fits_name = match named.filter(|name| machine.interface(name).is_some()) {
+            Some(name) => interface.name == name,
+            None => fits(&self.name, &interface.name),
+        };
+        fits_name
             && fits(
                 &self.driver,
                 interface.driver.as_deref().unwrap_or_default(),

@@ -11,10 +11,55 @@ use nicpin::machine::shell::word;
 use nicpin::plan::stored::Change;
 use nicpin::report::applied::{Applied, NoteAbout, Watched};
 use nicpin::report::applied::{Evidence, VectorProof};
-use nicpin::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome};
+use nicpin::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, WriteResult};
 use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
 
 use crate::screen::outcomes::{failures, results};
+
+/// Why an apply failed, without what it did.
+pub fn failed_apply(applied: &Applied) -> Page {
+    let mut page = misfit(applied);
+    page.add(refusals(
+        &applied.channels,
+        applied.irqbalance.as_ref(),
+        &applied.results,
+    ));
+    if let Some(undone) = &applied.undone {
+        let why = ", because not every setting could be written";
+        page.add(self::undone(undone, why, "nicpin restore tries again"));
+    }
+    for unknown in &applied.unknown {
+        let text = unknown.note.to_string();
+        page.line(format!("{}: {text}", unknown.interface));
+    }
+    if applied.strict && applied.tally.managed > 0 {
+        let vectors = count(applied.tally.managed, "vector");
+        page.line(format!("{vectors} cannot be moved"));
+    }
+    page.add(mismatches(applied.proof.as_deref().unwrap_or_default()));
+    page
+}
+
+/// Why a restore failed, without what it did.
+pub fn failed_restore(restored: &Restored) -> Page {
+    refusals(
+        &restored.channels,
+        restored.irqbalance.as_ref(),
+        &restored.results,
+    )
+}
+
+fn refusals(
+    outcomes: &[ChannelOutcome],
+    balancer: Option<&IrqbalanceOutcome>,
+    results: &[WriteResult],
+) -> Page {
+    let refused = outcomes.iter().filter(|outcome| outcome.refused.is_some());
+    let mut page = channels(refused);
+    page.add(irqbalance(balancer.filter(|outcome| outcome.failed())));
+    page.add(failures(results.iter().filter(|result| result.failed())));
+    page
+}
 
 /// `apply` as text: failures line by line, the rest summed up by interface. The last line holds the counts.
 pub fn applied(applied: &Applied) -> Page {
@@ -26,30 +71,7 @@ pub fn applied(applied: &Applied) -> Page {
             "the next apply tries again",
         ));
     }
-    for Change {
-        interface,
-        text,
-        left_out,
-        ..
-    } in &applied.changes
-    {
-        let name = if interface.is_empty() {
-            "machine"
-        } else {
-            interface
-        };
-        let left_out = if *left_out && !applied.misfit {
-            "; left out"
-        } else {
-            ""
-        };
-        page.item("differs   ", format!("{name}: {text}{left_out}"));
-    }
-    if applied.misfit {
-        let text = "nothing was written: the machine has changed since the plan was made; fix: make a new plan, or write \
-                    what still fits with --force";
-        page.item("misfit    ", text);
-    }
+    page.add(misfit(applied));
     page.add(channels(&applied.channels));
     page.add(irqbalance(applied.irqbalance.as_ref()));
     page.add(results(&applied.results));
@@ -104,6 +126,36 @@ pub fn applied(applied: &Applied) -> Page {
     page
 }
 
+/// What has changed since a stored plan was made.
+fn misfit(applied: &Applied) -> Page {
+    let mut page = Page::default();
+    for Change {
+        interface,
+        text,
+        left_out,
+        ..
+    } in &applied.changes
+    {
+        let name = if interface.is_empty() {
+            "machine"
+        } else {
+            interface
+        };
+        let left_out = if *left_out && !applied.misfit {
+            "; left out"
+        } else {
+            ""
+        };
+        page.item("differs   ", format!("{name}: {text}{left_out}"));
+    }
+    if applied.misfit {
+        let text = "nothing was written: the machine has changed since the plan was made; fix: make a new plan, or write \
+                    what still fits with --force";
+        page.item("misfit    ", text);
+    }
+    page
+}
+
 /// Where interrupts arrived: queues by interface and verdict, and each vector with interrupts on other CPUs.
 fn proof(vectors: &[VectorProof]) -> Page {
     let mut page = Page::default();
@@ -137,6 +189,24 @@ fn proof(vectors: &[VectorProof]) -> Page {
             page.item(words, format!("{name}: {}: {what}", queues.join(", ")));
         }
     }
+    page.add(mismatches(vectors));
+    let of = |verdict| {
+        vectors
+            .iter()
+            .filter(|vector| vector.verdict == verdict)
+            .count()
+    };
+    let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
+    page.line(format!(
+        "proof: proven={proven} untried={untried} disproved={}",
+        vectors.len() - proven - untried
+    ));
+    page
+}
+
+/// Vectors whose interrupts arrived elsewhere.
+fn mismatches(vectors: &[VectorProof]) -> Page {
+    let mut page = Page::default();
     for vector in vectors {
         let what = match vector.verdict {
             Evidence::Proven | Evidence::NoTraffic => continue,
@@ -158,17 +228,6 @@ fn proof(vectors: &[VectorProof]) -> Page {
             ),
         );
     }
-    let of = |verdict| {
-        vectors
-            .iter()
-            .filter(|vector| vector.verdict == verdict)
-            .count()
-    };
-    let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
-    page.line(format!(
-        "proof: proven={proven} untried={untried} disproved={}",
-        vectors.len() - proven - untried
-    ));
     page
 }
 
@@ -297,7 +356,7 @@ fn undone(undone: &Restored, why: &str, again: &str) -> Page {
     page
 }
 
-fn channels(outcomes: &[ChannelOutcome]) -> Page {
+fn channels<'a>(outcomes: impl IntoIterator<Item = &'a ChannelOutcome>) -> Page {
     let mut page = Page::default();
     for outcome in outcomes {
         let ChannelOutcome {

@@ -31,11 +31,11 @@ pub(crate) fn results(results: &[WriteResult]) -> Page {
 }
 
 /// Failed writes, one message for those with the same outcome and detail.
-pub(crate) fn failures(results: &[WriteResult]) -> Page {
+pub(crate) fn failures<'a>(results: impl IntoIterator<Item = &'a WriteResult>) -> Page {
     let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&WriteResult>> = Vec::new();
     for result in results
-        .iter()
+        .into_iter()
         .filter(|result| !result.changed() && result.outcome != Outcome::Already)
     {
         let words = (

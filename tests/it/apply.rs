@@ -358,6 +358,41 @@ fn restore_and_confirm_leave_nothing_where_nicpin_never_ran() {
 }
 
 #[test]
+fn a_refused_apply_or_restore_says_why_even_if_quiet() {
+    let machine = Copy::of("two-node");
+    machine.open_to_all();
+    assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 0);
+    let setting = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
+    // Something else wrote, so that both commands have to write.
+    machine.write(setting, "01\n");
+    machine.set_mode(setting, 0o444);
+    for args in [
+        &["apply", "-q"][..],
+        &["apply", "-q", "--json"],
+        &["restore", "-q"],
+    ] {
+        let run = machine.nicpin_as_nobody(args);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{args:?}");
+        let has_reason = |line: &str| {
+            line.starts_with("nicpin: refused ")
+                && line.contains(setting)
+                && line.contains("permission denied (EACCES)")
+        };
+        assert!(
+            run.stderr.lines().any(has_reason),
+            "{args:?}: {}",
+            run.stderr
+        );
+        let is_failure = |line: &str| line.starts_with("nicpin: ") && !line.contains("changed");
+        assert!(
+            run.stderr.lines().all(is_failure),
+            "{args:?}: {}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
 fn a_link_out_of_the_root_is_not_followed() {
     let machine = Copy::of("two-node");
     let outside = tempfile::tempdir().unwrap();

@@ -408,6 +408,46 @@ fn completions_name_what_the_machine_has() {
     );
 }
 
+/// bash inserts candidates as they are, so a name must not become a command.
+#[test]
+fn completions_leave_out_what_a_shell_would_not_take_literally() {
+    let machine = Copy::of("two-node");
+    let names = ["n$(id>pwn)", "n;id", "n`id`", "n|id", "n&id", "n'", "n*"];
+    for name in names {
+        symlink("nic0", machine.path(&format!("/sys/class/net/{name}"))).unwrap();
+    }
+    let files = tempfile::tempdir().unwrap();
+    for name in ["plain.tar.gz", "p$(id>pwn)"] {
+        std::fs::write(files.path().join(name), "").unwrap();
+    }
+    let root = format!("--root={}", machine.path("/").to_str().unwrap());
+    let known = machine.nicpin(&["plan", "--format", "json"]).stdout;
+    assert!(
+        known.contains("n$(id>pwn)"),
+        "the name is not read: {known}"
+    );
+    let answer = |shell: &str, words: &[&str]| {
+        let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
+        run.env("NICPIN_COMPLETE", shell)
+            .env("_CLAP_COMPLETE_INDEX", (words.len()).to_string())
+            .env("_CLAP_IFS", "\n")
+            .arg("--");
+        if shell == "bash" {
+            run.arg(words.last().unwrap());
+        }
+        let output = run.arg("nicpin").args(words).current_dir(files.path());
+        String::from_utf8(output.output().unwrap().stdout).unwrap()
+    };
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let answer = answer(shell, &[&root, "plan", "n"]);
+        assert!(answer.contains("nic0"), "{shell}: {answer}");
+        for name in names {
+            assert!(!answer.contains(name), "{shell}: {answer}");
+        }
+    }
+    assert_eq!(answer("bash", &["fleet", "p"]), "plain.tar.gz\n");
+}
+
 #[test]
 fn usage_errors_name_the_nearest_option_or_the_allowed_values() {
     for (args, code, has) in [

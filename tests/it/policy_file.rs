@@ -33,6 +33,34 @@ fn a_policy_file_with_an_error_names_line_and_column() {
 }
 
 #[test]
+fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
+    let machine = Copy::of("two-node");
+    let rename = |from: &str, to: &str| {
+        let path = |name: &str| machine.path(&format!("/sys/class/net/{name}"));
+        std::fs::rename(path(from), path(to)).unwrap();
+    };
+    let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
+    machine.write(
+        "/policy.toml",
+        "[[rule]]\nmatch = { name = 'nic[01]' }\nset = { scope = 'all' }\n",
+    );
+    let ruled = || {
+        let run = machine.nicpin(&["plan", "--config", &at, "--format", "json"]);
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let interfaces = plan["interfaces"].as_array().unwrap().clone();
+        let has_all = |i: &serde_json::Value| i["candidates"] == "0-7";
+        let names = interfaces
+            .iter()
+            .filter(|i| has_all(i))
+            .map(|i| i["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(ruled(), ["nic0", "nic1"]);
+    rename("nic0", "nic[01]");
+    assert_eq!(ruled(), ["nic[01]"]);
+}
+
+#[test]
 fn cpus_that_the_machine_cannot_have() {
     let machine = Copy::of("two-node");
     let file = machine.path("/policy.toml");

@@ -95,12 +95,12 @@ fn other_tools_that_write_affinities_are_named() {
         (
             vec![link("/usr/bin/google_set_multiqueue", "#!/bin/bash")],
             "cloud-script",
-            "/usr/bin/google_set_multiqueue is installed, and writes vectors and XPS of Google's interfaces",
+            "/usr/bin/google_set_multiqueue is installed and writes vectors and XPS of Google's interfaces",
         ),
         (
             vec![link("/usr/sbin/ecs_mq_rps_rfs", "#!/bin/bash")],
             "cloud-script",
-            "/usr/sbin/ecs_mq_rps_rfs is installed, and writes RPS, RFS and XPS of virtio interfaces",
+            "/usr/sbin/ecs_mq_rps_rfs is installed and writes RPS, RFS and XPS of virtio interfaces",
         ),
     ] {
         let machine = Copy::of("two-node");

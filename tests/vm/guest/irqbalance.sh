@@ -74,7 +74,7 @@ balance --banirq="$FIRST" --banirq=9
 expect 1 as_nobody nicpin apply
 expect 0 nicpin apply
 contains "what apply says" "irqbalance leaves $N IRQs alone" "$OUT"
-contains "how long" "planned IRQs alone until irqbalance restarts" "$(in_one_line)"
+contains "how long" "planned IRQs until irqbalance restarts" "$(in_one_line)"
 { echo 9; cat /tmp/irqs; } | sort -n > /tmp/expected; left_alone > /tmp/got
 same_file "IRQs that irqbalance says it leaves alone" /tmp/expected /tmp/got
 holds_on "ban" "$SECONDS_HELD"
