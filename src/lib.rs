@@ -31,9 +31,8 @@
 //!
 //! # Features
 //!
-//! * `cli` (default): the program. A library needs none of it: take `default-features = false`. Without it, a root is a
-//!   directory; captures, which `nicpin capture` makes, cannot be opened.
-//! * `policy-file`: policies in TOML, `Policy::parse`. Without it, [`Settings::of`] makes the [`Policy::options`].
+//! `cli` (default) brings the crates of the program, on which no code of the library depends: take
+//! `default-features = false`.
 //!
 //! Modules that are not documented here are the program's and its tests', and change without notice.
 

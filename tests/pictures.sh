@@ -1,6 +1,6 @@
 #!/bin/bash
 # pictures.sh - images of what `nicpin draw` makes of the machines in the tests, light and dark, by a real browser.
-# They go to target/pictures, for eyes: nothing compares them. After `cargo test --test draw`, which writes the SVGs.
+# They go to target/pictures, for eyes: nothing compares them. After `cargo test --test it -- pictures::`, which writes the SVGs.
 # Needs chromium; where there is none, that is said and nothing is made.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -18,7 +18,7 @@ if [ -z "$browser" ]; then
   echo "########################################################################"
   exit 0
 fi
-[ -d "$FROM" ] || { echo "pictures.sh: no pictures in $FROM: cargo test --test draw writes them" >&2; exit 1; }
+[ -d "$FROM" ] || { echo "pictures.sh: no pictures in $FROM: cargo test --test it -- pictures:: writes them" >&2; exit 1; }
 mkdir -p "$TO"
 profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT

@@ -1,7 +1,7 @@
 //! nicpin and other tools on machines of many shapes: the table of docs/performance.md.
 //!
-//! The writes of the other tools are recorded, see [`compare::recorded`]. `cargo test --test compare -- --nocapture`
-//! prints the whole table; `SNAPSHOTS=overwrite cargo test --test compare` rewrites the part in docs/performance.md.
+//! The writes of the other tools are recorded, see [`compare::recorded`]. `cargo test --test it -- compare:: --nocapture`
+//! prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- compare::` rewrites the part in docs/performance.md.
 
 mod facts;
 mod machines;
@@ -42,7 +42,8 @@ fn the_table_fits_100_columns() {
 
 #[test]
 fn the_page_on_performance_shows_this_table() {
-    const BEGIN: &str = "<!-- SNAPSHOTS=overwrite cargo test --test compare -->\n\n```text\n";
+    const BEGIN: &str =
+        "<!-- SNAPSHOTS=overwrite cargo test --test it -- compare:: -->\n\n```text\n";
     const END: &str = "```\n\n<!-- end of the table -->\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
     let page = std::fs::read_to_string(&path).unwrap();
@@ -55,7 +56,7 @@ fn the_page_on_performance_shows_this_table() {
     } else {
         assert_eq!(
             kept, printed,
-            "SNAPSHOTS=overwrite cargo test --test compare writes it anew"
+            "SNAPSHOTS=overwrite cargo test --test it -- compare:: writes it anew"
         );
     }
 }

@@ -202,7 +202,7 @@ fn irqbalances_policy_script_asks_nicpin() {
     );
 }
 
-/// `SNAPSHOTS=overwrite cargo test --test dist` rewrites it.
+/// `SNAPSHOTS=overwrite cargo test --test it -- dist::` rewrites it.
 #[test]
 fn the_example_policy_is_made_from_the_table_of_settings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");

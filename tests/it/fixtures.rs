@@ -1,6 +1,6 @@
 //! The trees in `fixtures/`: built ones are as the builder writes them, and no tree has more files than nicpin reads.
 //!
-//! `NICPIN_UPDATE=1 cargo test --test fixtures` writes the built trees and the packed one again, then compares.
+//! `NICPIN_UPDATE=1 cargo test --test it -- fixtures::` writes the built trees and the packed one again, then compares.
 
 // The trees belong to the test; a failed step fails the test.
 

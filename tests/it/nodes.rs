@@ -1,5 +1,5 @@
 //! `nicpin nodes`: every shipped machine, and malformed and absent files.
-//! `SNAPSHOTS=overwrite cargo test --test nodes` rewrites the expected output.
+//! `SNAPSHOTS=overwrite cargo test --test it -- nodes::` rewrites the expected output.
 // Helpers of tests, and snapshots as the tool writes them.
 
 use crate::commands::bandwidth::BandwidthTest;

@@ -3,7 +3,7 @@
 //! overlaps. To look at them, `tests/pictures.sh` makes images of the pictures that this writes to
 //! `target/tmp/pictures`.
 //!
-//! `SNAPSHOTS=overwrite cargo test --test draw` rewrites the pictures in `fixtures/expected`.
+//! `SNAPSHOTS=overwrite cargo test --test it -- pictures::` rewrites the pictures in `fixtures/expected`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test plans`
+//! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test it -- plans::`
 //! rewrites the expected plans; read the difference before you commit it.
 
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};

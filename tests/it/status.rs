@@ -1,5 +1,5 @@
 //! `nicpin status`: every shipped machine before and after an apply, the screen, and what it refuses.
-//! `SNAPSHOTS=overwrite cargo test --test status` rewrites the expected output; read the difference before you commit
+//! `SNAPSHOTS=overwrite cargo test --test it -- status::` rewrites the expected output; read the difference before you commit
 //! it.
 
 use std::collections::BTreeMap;
