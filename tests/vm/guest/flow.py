@@ -70,9 +70,9 @@ def counters():
 
 
 def processed():
-    """Packets by CPU that the stack took from a device, and those that RPS gave it."""
+    """Packets that each CPU handed to the stack, after RPS."""
     rows = [line.split() for line in open("/proc/net/softnet_stat")]
-    return {int(row[12], 16): (int(row[0], 16), int(row[9], 16)) for row in rows}
+    return {int(row[12], 16): int(row[0], 16) for row in rows}
 
 
 def address(kind):
@@ -91,21 +91,19 @@ def predict(flows):
     return json.loads(run.stdout)["arrivals"]
 
 
-def taken(by, rps=False):
+def taken(by):
     """Packets by queue or CPU."""
-    if by == "queue":
-        return counters()
-    return {cpu: counts[rps] for cpu, counts in processed().items()}
+    return counters() if by == "queue" else processed()
 
 
-def deliver(out, part, by, rps=False):
+def deliver(out, part, by):
     """Sends flows and waits for them: how many each queue or CPU took."""
-    before = taken(by, rps)
+    before = taken(by)
     for flow in part:
         out.send(frame(*flow))
     out.flush()
     for _ in range(50):
-        now = taken(by, rps)
+        now = taken(by)
         gained = {key: now[key] - before.get(key, 0) for key in now}
         if sum(gained.values()) >= len(part):
             break
@@ -137,12 +135,11 @@ def compare(count, by):
         flows = random_flows(kind, count)
         arrivals = predict(flows)
         unknown = {a["missing"] for a in arrivals if a[by] is None}
-        rps = any(a["rps_cpu"] is not None for a in arrivals)
         right = wrong = 0
         for place, group in sorted(groups(flows, arrivals, by).items()):
             for at in range(0, len(group), 100):
                 part = group[at:at + 100]
-                here = min(deliver(out, part, by, rps).get(place, 0), len(part))
+                here = min(deliver(out, part, by).get(place, 0), len(part))
                 right, wrong = right + here, wrong + len(part) - here
         print(f"{NIC} {kind} by {by}: {right} right, {wrong} wrong, {len(flows) - right - wrong} unknown {'; '.join(sorted(unknown))}", flush=True)
 
