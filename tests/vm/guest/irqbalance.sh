@@ -56,7 +56,7 @@ holds_on() {
 # --- without a ban: it moves them
 balance
 expect 0 nicpin apply --irqbalance ignore
-contains "what ignore says" "is ignored" "$OUT"
+contains "what ignore says" "the policy ignores it" "$OUT"
 equal "IRQs left alone after ignore" "" "$(left_alone)"
 holds "irqbalance moves what it has no ban for" poll 60 stir
 diff -U 0 /tmp/planned /tmp/values | sed -n 's/^+\//  moved: \//p' | head -4
