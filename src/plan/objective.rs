@@ -64,8 +64,7 @@ pub struct Score {
     pub outside: usize,
     /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
     pub max_vectors_per_core: usize,
-    /// The largest load of a core: what a queue weighs is what its port can carry, divided by the queues in use of all
-    /// functions of that port.
+    /// The largest load of a core, in what its queues' ports can carry.
     pub max_load_kbps: u64,
     /// Pairs of active queues that share a core.
     pub pairs_on_cores: u64,
@@ -98,41 +97,37 @@ pub(crate) fn pairs(queues: usize) -> u64 {
     (queues * queues.saturating_sub(1) / 2) as u64
 }
 
-/// The weight of a queue of each interface, in kbit/s.
+/// The weight of a queue of each interface, in kbit/s: what its port can carry, divided by the queues in use of all
+/// functions of that port. The speed of a link comes late, and goes with the carrier: it counts only where neither link
+/// modes nor the width of the bus are known, as in some virtual machines.
 pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
-    let slot = |interface: &Interface| {
+    let port = |interface: &Interface| {
         let device = &interface.device;
-        device.parent.as_ref().unwrap_or(&device.address).clone()
+        let function = device.parent.as_ref().unwrap_or(&device.address);
+        (function.clone(), interface.port)
     };
     let mut ports: BTreeMap<(String, u32), [u64; 4]> = BTreeMap::new();
     for interface in &machine.interfaces {
-        let [supported, speed, pcie, queues] =
-            ports.entry((slot(interface), interface.port)).or_default();
+        let [supported, pcie, speed, queues] = ports.entry(port(interface)).or_default();
         *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
-        *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
         *pcie = (*pcie).max(interface.device.pcie_mtps);
+        *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
         let active = interface.vectors.iter().filter(|v| !interface.is_idle(v));
         let active = active.filter(|v| v.role.is_queue()).map(|v| v.queue);
         *queues += active.collect::<BTreeSet<_>>().len() as u64;
     }
     // The ports of a card are functions of one slot, or ports of one function.
-    let card = |address: &str| {
-        address
-            .rsplit_once('.')
-            .map_or(address, |(slot, _)| slot)
-            .to_owned()
-    };
+    let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();
     let mut on_card: BTreeMap<String, u64> = BTreeMap::new();
-    for (address, _) in ports.keys() {
-        *on_card.entry(card(address)).or_default() += 1;
+    for (function, _) in ports.keys() {
+        *on_card.entry(card(function)).or_default() += 1;
     }
     let weight = |interface: &Interface| {
-        let slot = slot(interface);
-        let ports_of_card = on_card[&card(&slot)];
-        let [supported, speed, pcie, queues] = ports[&(slot, interface.port)];
-        let known = [supported, speed, pcie / ports_of_card];
+        let port = port(interface);
+        let [supported, pcie, speed, queues] = ports[&port];
+        let known = [supported, pcie / on_card[&card(&port.0)], speed];
         let carries = known.into_iter().find(|&mbps| mbps > 0).unwrap_or(1);
-        (carries * 1000 / queues.max(1)).max(1)
+        (carries.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1)
     };
     machine.interfaces.iter().map(weight).collect()
 }

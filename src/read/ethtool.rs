@@ -1,4 +1,5 @@
-//! What ethtool reports of an interface: its channels and their maximums, its RSS indirection table, and its driver.
+//! What ethtool reports of an interface: its channels and their maximums, its link modes, its RSS indirection table, and its
+//! driver.
 //!
 //! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`), in a tree from the answers that are
 //! recorded below `/nicpin/ethtool/INTERFACE`. None of the questions needs a privilege.
@@ -31,6 +32,13 @@ struct RecordedRss {
 struct Driver {
     version: String,
     firmware: String,
+}
+
+/// The link modes of an interface.
+#[derive(Serialize, Deserialize)]
+struct LinkModes {
+    /// Those that the driver supports, by the kernel's names.
+    supported: Vec<String>,
 }
 
 /// Features of an interface: whether they are on, `None` where they cannot be turned on and off.
@@ -85,6 +93,23 @@ pub(crate) fn versions(
     Ok(driver.map_or((None, None), |driver| {
         (shown(&driver.version), shown(&driver.firmware))
     }))
+}
+
+/// The fastest link mode that the driver of an interface supports, in Mbit/s. `None` if it lists none, as drivers of
+/// virtual machines, or if the kernel has no names for them (before Linux 5.6).
+pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>, FileError> {
+    let modes = root.answer(&format!("{ETHTOOL}/{interface}/link-modes"), || {
+        Some(LinkModes {
+            supported: ioctls::get_link_modes(interface).ok()?,
+        })
+    })?;
+    let modes = modes.map_or(Vec::new(), |modes| modes.supported);
+    Ok(modes.iter().filter_map(|mode| mbps(mode)).max())
+}
+
+/// The speed of a link mode; `None` for what else has a bit among them, such as `Autoneg` and `FIBRE`.
+fn mbps(mode: &str) -> Option<u32> {
+    mode.split_once("base")?.0.parse().ok()
 }
 
 /// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer.

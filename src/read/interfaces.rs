@@ -95,11 +95,12 @@ fn read_interface(
     let bus = root.link_name(&format!("{link}/subsystem"));
     let in_other_namespace = !ethtool::is_same(root, name)?;
     let (mut channels, mut channels_fixed, mut versions) = (None, false, (None, None));
-    let (mut rss, mut ntuple) = (None, None);
+    let (mut rss, mut ntuple, mut supported_mbps) = (None, None, None);
     if !in_other_namespace {
         (rss, ntuple) = read_flows(root, name, driver.as_deref(), wants.queues)?;
         (channels, channels_fixed) = read_channels(root, name, driver.as_deref())?;
         versions = ethtool::versions(root, name)?;
+        supported_mbps = ethtool::fastest_mode(root, name)?;
     }
     let interface = Interface {
         name: name.to_owned(),
@@ -107,6 +108,7 @@ fn read_interface(
         channels_fixed,
         rss,
         ntuple,
+        supported_mbps,
         driver,
         driver_version: versions.0,
         firmware: versions.1,

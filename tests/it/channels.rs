@@ -316,6 +316,24 @@ fn versions_of_driver_and_firmware_are_in_the_status() {
     assert!(status()["firmware"].is_null() && status()["driver_version"].is_null());
 }
 
+/// What a port can carry is that of its fastest link mode, whatever the link does.
+#[test]
+fn link_modes_weigh_the_queues() {
+    let machine = Copy::of("two-socket-mlx4");
+    let load = || {
+        let run = machine.nicpin(&["plan", "--format", "json", "eth2"]);
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        plan["score"]["max_load_kbps"].as_u64().unwrap()
+    };
+    let slower = load();
+    machine.write(
+        "/nicpin/ethtool/eth2/link-modes",
+        r#"{"supported":["Autoneg","1000baseKX/Full","10000baseKX4/Full","80000baseKR4/Full","FIBRE"]}"#,
+    );
+    machine.write("/sys/class/net/eth2/speed", "-1\n");
+    assert_eq!(load() / 2, slower);
+}
+
 /// Where `/sys` is of another network namespace, ethtool and netlink are about another interface of the same name.
 #[test]
 fn an_interface_of_another_namespace_has_no_answers() {

@@ -72,8 +72,8 @@ fn weights(host: &Machine) -> Vec<u64> {
         let ports = ports.map(port).collect::<BTreeSet<_>>().len() as u64;
         let carries = [
             most(&|i| i.supported_mbps.unwrap_or(0).into()),
-            most(&|i| i.speed_mbps.unwrap_or(0).into()),
             most(&|i| i.device.pcie_mtps) / ports,
+            most(&|i| i.speed_mbps.unwrap_or(0).into()),
             1,
         ];
         let carries = carries.into_iter().find(|&mbps| mbps > 0).unwrap();

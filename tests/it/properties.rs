@@ -19,7 +19,8 @@ use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::read::interrupts::Interrupts;
 use nicpin::read::names;
-use proptest::collection::btree_set;
+use proptest::collection::{btree_set, vec};
+use proptest::option;
 use proptest::prelude::*;
 
 fn cpu_sets() -> impl Strategy<Value = BTreeSet<u32>> {
@@ -269,6 +270,21 @@ proptest! {
             prop_assert_eq!(one.interfaces.len(), 1);
             prop_assert_eq!(Some(&one.interfaces[0]), all.interfaces.iter().find(|i| i.name == interface.name));
         }
+    }
+
+    #[test]
+    fn speeds_and_carriers_do_not_matter(host in machines(), known in vec(any::<bool>(), 9), now in vec(option::of(1_u32..400_000), 9)) {
+        let (mut before, mut after) = (host.clone(), host);
+        for (at, interface) in before.interfaces.iter_mut().enumerate() {
+            // What the port can carry is known by its link modes or by its PCIe link.
+            interface.supported_mbps = interface.supported_mbps.filter(|_| known[at] || interface.device.pcie_mtps == 0);
+            let after = &mut after.interfaces[at];
+            after.supported_mbps = interface.supported_mbps;
+            after.speed_mbps = now[at];
+            after.link = if now[at].is_some() { "up" } else { "down" }.to_owned();
+        }
+        prop_assert_eq!(targets(&plan(&after)), targets(&plan(&before)));
+        prop_assert_eq!(plan(&after).hash, plan(&before).hash);
     }
 
     #[test]

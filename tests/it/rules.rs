@@ -216,14 +216,14 @@ fn rule_4_cards_on_a_node_share_it_and_the_one_whose_queues_carry_more_chooses_f
     let placed = plan(&host);
     assert_eq!(cpus(of(&placed, "eth1")), ["1", "2", "3", "4"]);
     assert_eq!(cpus(of(&placed, "eth0")), ["5", "6", "7"]);
-    // Without link modes it is the speed, and without that the PCIe bandwidth.
-    for interface in &mut host.interfaces {
-        interface.supported_mbps = None;
-    }
-    host.interfaces[0].speed_mbps = Some(1000);
-    assert_eq!(cpus(of(&plan(&host), "eth1")), ["1", "2", "3", "4"]);
+    // Without link modes it is the PCIe bandwidth, and without that the speed.
     for (interface, mtps) in host.interfaces.iter_mut().zip([8_000, 64_000]) {
-        (interface.speed_mbps, interface.device.pcie_mtps) = (None, mtps);
+        (interface.supported_mbps, interface.device.pcie_mtps) = (None, mtps);
+        interface.speed_mbps = Some(80_000 - u32::try_from(mtps).unwrap());
+    }
+    assert_eq!(cpus(of(&plan(&host), "eth1")), ["1", "2", "3", "4"]);
+    for (interface, mbps) in host.interfaces.iter_mut().zip([1000, 10_000]) {
+        (interface.speed_mbps, interface.device.pcie_mtps) = (Some(mbps), 0);
     }
     assert_eq!(cpus(of(&plan(&host), "eth1")), ["1", "2", "3", "4"]);
 }

@@ -20,8 +20,9 @@ const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
 const ETHTOOL_GRSSH: u32 = 0x46;
 const ETHTOOL_SRSSH: u32 = 0x47;
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
-/// `struct ethtool_drvinfo` (`include/uapi/linux/ethtool.h`). A text ends with a zero, unless it fills its field.
+/// `struct ethtool_drvinfo` (`include/uapi/linux/ethtool.h`).
 #[repr(C)]
 struct EthtoolDrvinfo {
     cmd: u32,
@@ -77,11 +78,29 @@ struct EthtoolRxfhTable {
 /// The largest table that is read. Those of drivers in Linux 6.12 have 2048 entries at most (ice).
 const MAX_RSS_ENTRIES: usize = 4096;
 
-/// The set of the names of features (`ETH_SS_FEATURES`).
+/// The sets of the names of features (`ETH_SS_FEATURES`) and of link modes (`ETH_SS_LINK_MODES`, from Linux 5.6 on).
 const FEATURES: u32 = 4;
+const LINK_MODES: u32 = 9;
 
 /// The most features that are read, in words of 32: Linux 6.12 has 64.
 const FEATURE_WORDS: usize = 4;
+
+/// The most names of a set that are read: Linux 6.18 has 121 link modes.
+const MAX_NAMES: usize = 256;
+
+/// `struct ethtool_link_settings` (`include/uapi/linux/ethtool.h`), of which only the link modes are used here.
+#[repr(C)]
+struct EthtoolLinkSettings {
+    cmd: u32,
+    speed: u32,
+    before: [u8; 7],
+    /// Words of each mask; what the kernel answers to another number than its own is that, negative.
+    words: i8,
+    after: [u8; 4],
+    reserved: [u32; 7],
+    /// The supported modes, those advertised, and those of the link partner.
+    masks: [u32; 3 * i8::MAX as usize],
+}
 
 /// `struct ethtool_sset_info` (`include/uapi/linux/ethtool.h`) for one set.
 #[repr(C)]
@@ -100,7 +119,7 @@ struct EthtoolStrings {
     cmd: u32,
     set: u32,
     count: u32,
-    names: [[u8; 32]; FEATURE_WORDS * 32],
+    names: [[u8; 32]; MAX_NAMES],
 }
 
 /// `struct ethtool_gfeatures` (`include/uapi/linux/ethtool.h`).
@@ -139,6 +158,8 @@ unsafe impl EthtoolCommand for EthtoolRxfh {}
 unsafe impl EthtoolCommand for EthtoolRxfhTable {}
 // SAFETY: as above; it is only made with the bit of one set, for which the kernel writes one count.
 unsafe impl EthtoolCommand for EthtoolSetInfo {}
+// SAFETY: as above; the number of words in it is one byte, and the masks are as long as it allows.
+unsafe impl EthtoolCommand for EthtoolLinkSettings {}
 // SAFETY: as above; it is only made for a set whose count is known to fit.
 unsafe impl EthtoolCommand for EthtoolStrings {}
 // SAFETY: as above; it is only made with at most `FEATURE_WORDS` words, and the kernel writes no more.
@@ -161,12 +182,7 @@ pub(crate) fn get_driver(interface: &str) -> Result<[String; 3], Errno> {
         counts: [0; 5],
     };
     ethtool(interface, &mut info)?;
-    let text = |at: usize| {
-        let bytes: &[u8] = &info.texts[at];
-        String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default())
-            .into_owned()
-    };
-    Ok([text(1), text(2), text(3)])
+    Ok([1, 2, 3].map(|at: usize| text(&info.texts[at])))
 }
 
 pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
@@ -297,32 +313,73 @@ pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), E
 
 /// The bit of a feature in this kernel, and how many words its features take.
 fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
+    let names = names(interface, FEATURES)?;
+    let words = names.len().div_ceil(32);
+    let bit = names.iter().position(|known| known == name);
+    match (bit, u32::try_from(words)) {
+        (Some(bit), Ok(count)) if words <= FEATURE_WORDS => Ok((bit, count)),
+        _ => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+/// The link modes that the driver supports, by the kernel's names: `10000baseT/Full`, and what else has a bit among them.
+pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>, Errno> {
+    let mut settings = EthtoolLinkSettings {
+        cmd: ETHTOOL_GLINKSETTINGS,
+        speed: 0,
+        before: [0; 7],
+        words: 0,
+        after: [0; 4],
+        reserved: [0; 7],
+        masks: [0; 3 * i8::MAX as usize],
+    };
+    ethtool(interface, &mut settings)?;
+    settings.cmd = ETHTOOL_GLINKSETTINGS;
+    settings.words = settings.words.checked_neg().ok_or(Errno::EINVAL)?;
+    ethtool(interface, &mut settings)?;
+    let supported = &settings.masks[..usize::try_from(settings.words).unwrap_or(0)];
+    let is_set = |bit: usize| {
+        let word = supported.get(bit / 32);
+        word.is_some_and(|word| word >> (bit % 32) & 1 == 1)
+    };
+    let names = names(interface, LINK_MODES)?.into_iter().enumerate();
+    Ok(names
+        .filter(|(bit, _)| is_set(*bit))
+        .map(|(_, name)| name)
+        .collect())
+}
+
+/// The names of a set.
+fn names(interface: &str, set: u32) -> Result<Vec<String>, Errno> {
     let mut info = EthtoolSetInfo {
         cmd: ETHTOOL_GSSET_INFO,
         reserved: 0,
-        sets: 1 << FEATURES,
+        sets: 1 << set,
         count: 0,
         padding: 0,
     };
     ethtool(interface, &mut info)?;
     let count = info.count as usize;
-    if count > FEATURE_WORDS * 32 {
+    if info.sets == 0 || count > MAX_NAMES {
         return Err(Errno::EOPNOTSUPP);
     }
-    let names = [[0; 32]; FEATURE_WORDS * 32];
-    let mut strings = EthtoolStrings {
+    let mut strings = Box::new(EthtoolStrings {
         cmd: ETHTOOL_GSTRINGS,
-        set: FEATURES,
+        set,
         count: info.count,
-        names,
-    };
-    ethtool(interface, &mut strings)?;
-    let is_named = |text: &[u8; 32]| text.split(|&byte| byte == 0).next() == Some(name.as_bytes());
-    let bit = strings.names[..count]
+        names: [[0; 32]; MAX_NAMES],
+    });
+    ethtool(interface, &mut *strings)?;
+    Ok(strings.names[..count]
         .iter()
-        .position(is_named)
-        .ok_or(Errno::EOPNOTSUPP)?;
-    Ok((bit, info.count.div_ceil(32)))
+        .map(|name| text(name))
+        .collect())
+}
+
+/// A text that ends with a zero, unless it fills its field.
+fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// The index of an interface, and the first six bytes of its hardware address.
@@ -380,7 +437,7 @@ mod tests {
 
     #[test]
     fn loopback_has_no_channels() {
-        assert!(get_channels("lo").is_err());
+        assert!(get_channels("lo").is_err() && get_link_modes("lo").is_err());
         assert!(get_channels("a-name-that-is-too-long-for-an-interface").is_err());
         assert!(get_driver("no-such-name").is_err() && get_identity("no-such-name").is_err());
         assert_eq!(get_identity("lo").unwrap(), (1, [0; 6]));

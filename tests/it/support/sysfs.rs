@@ -235,6 +235,15 @@ impl MachineSpec {
         if !port.netlink.is_empty() {
             put(dir, &format!("nicpin/netlink/{}", port.name), &port.netlink);
         }
+        if let Some(speed) = port.speed.filter(|&speed| speed > 0) {
+            let path = format!("nicpin/ethtool/{}/link-modes", port.name);
+            let mode = format!("{speed}baseCR/Full");
+            put(
+                dir,
+                &path,
+                &serde_json::json!({ "supported": [mode] }).to_string(),
+            );
+        }
         if let Some(channels) = port.channels {
             let path = format!("nicpin/ethtool/{}/channels", port.name);
             put(dir, &path, &channels.to_text());
