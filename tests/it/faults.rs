@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::run::Copy;
+use crate::support::schema::meets;
 use crate::support::two_node::{at, atomic, machine, on_trial, planned, restored, run, state};
 use nicpin::apply::{self, Options};
 use nicpin::cpuset::CpuSet;
@@ -188,6 +189,7 @@ fn the_same_refusals_are_one_message() {
         "{text}"
     );
     let json = crate::screen::json(report).unwrap();
+    meets(&json);
     assert_eq!(
         json.matches("\"refused\",").count(),
         done.results.len(),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::run::{Copy, Run, fixture, nicpin};
+use crate::support::schema::meets;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,11 +59,9 @@ fn streamed(args: &[&str], stream: &str) -> Run {
     let writer = std::thread::spawn(move || input.write_all(stream.as_bytes()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
-    Run {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    let run = Run::ended(output);
+    meets(&run.stdout);
+    run
 }
 
 /// A document in which one value is another.

@@ -84,6 +84,7 @@ mod rss;
 mod rules;
 mod run;
 mod sample;
+mod schemas;
 mod shapes;
 mod sizes;
 mod sources;

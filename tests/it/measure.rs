@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::support::host::{add, machine, plan};
 use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::schema::meets;
 use nicpin::machine::growth::Growth;
 use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
 use nicpin::machine::sample::{Softirqs, Softnet, Times};
@@ -169,6 +170,7 @@ fn loopback_is_named_where_the_cpus_packets_include_it() {
 
 #[test]
 fn rates_shares_and_costs() {
+    meets(&crate::screen::json(&busy()).unwrap());
     let measure = busy();
     let [eth0, eth1, veth0] = &measure.interfaces[..] else {
         panic!()
@@ -255,6 +257,7 @@ fn no_time_and_no_counters_give_no_rates() {
     );
     assert_eq!(nothing.machine.gbit_per_busy_cpu_second, None);
     let json = serde_json::to_string(&nothing).unwrap();
+    meets(&json);
     assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
 }
 
@@ -281,6 +284,7 @@ fn what_appeared_or_vanished_is_noted() {
 
 /// The lines of a run, as JSON.
 fn lines(text: &str) -> Vec<Value> {
+    meets(text);
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

@@ -3,6 +3,7 @@
 
 use crate::support::host::set;
 use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::schema::meets;
 use nicpin::cpuset::NodeSet;
 use nicpin::report::compare::{ComparedRun, Comparison, Side, Spread, outliers};
 
@@ -154,8 +155,9 @@ fn the_same_figures_in_markdown() {
 
 #[test]
 fn the_json_has_every_run() {
-    let json: serde_json::Value =
-        serde_json::from_str(&crate::screen::json(&comparison()).unwrap()).unwrap();
+    let json = crate::screen::json(&comparison()).unwrap();
+    meets(&json);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["schema"], "nicpin.compare/1");
     assert_eq!(
         (&json["near"]["nodes"], &json["near"]["cpus"]),

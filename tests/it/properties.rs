@@ -13,6 +13,7 @@ use self::rules::{
     xps_is_a_partition,
 };
 use crate::support::host::{mask, plan, plan_with};
+use crate::support::schema::mistakes;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::{Machine, MaskFile, Role, Vector};
 use nicpin::plan::Plan;
@@ -300,6 +301,7 @@ proptest! {
     fn the_json_form_is_read_back(host in machines()) {
         let plan = plan(&host);
         let text = crate::screen::json(&plan).unwrap();
+        prop_assert_eq!(mistakes(&text), Vec::<String>::new());
         prop_assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
     }
 

@@ -160,6 +160,12 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         ),
         ("ff", "04")
     );
+    assert!(
+        machine
+            .nicpin(&["status", "--json"])
+            .stdout
+            .contains("\"fights\": 1")
+    );
     let status = words(&machine.nicpin(&["status"]));
     let pid = watching.process.id();
     for text in [

@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod machine;
 pub mod machines;
 pub mod run;
+pub mod schema;
 pub mod small;
 pub mod tree;
 pub mod trial;

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use super::tree::Entry;
 
@@ -42,7 +42,16 @@ pub fn nicpin(args: &[&str]) -> Run {
 
 impl Run {
     pub fn of(command: &mut Command) -> Self {
-        let output = command.output().unwrap();
+        let run = Self::ended(command.output().unwrap());
+        // What `nicpin watch` reads of its children is no document for users.
+        if !command.get_args().any(|arg| arg == "--watched") {
+            super::schema::meets(&run.stdout);
+        }
+        run
+    }
+
+    /// What a process has printed, and its exit code.
+    pub fn ended(output: Output) -> Self {
         Self {
             code: output
                 .status

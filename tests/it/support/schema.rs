@@ -1,0 +1,185 @@
+//! Holds JSON documents against their schemas in `docs/schema/`, strictly: for users a document may have further keys and
+//! words, in tests it has what the schema lists. Of JSON Schema it knows the words that those files use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+use serde_json::{Map, Value};
+
+/// The files of `docs/schema/` by name, without `.json`.
+pub static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let pattern = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema/*.json");
+    let files = glob::glob(pattern.to_str().unwrap()).unwrap();
+    let schema = |path: &Path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let value = serde_json::from_str(&text);
+        (
+            name,
+            value.unwrap_or_else(|e| panic!("{}: {e}", path.display())),
+        )
+    };
+    files.map(|path| schema(&path.unwrap())).collect()
+});
+
+/// What is wrong with the documents in an output, if it is JSON of nicpin's: `/interfaces/0: unknown key "nod"`.
+pub fn mistakes(output: &str) -> Vec<String> {
+    if !output.starts_with('{') {
+        return Vec::new();
+    }
+    let documents: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(output)
+        .into_iter()
+        .collect();
+    match documents {
+        Ok(documents) => documents.iter().flat_map(of_document).collect(),
+        Err(error) => vec![format!("not JSON: {error}")],
+    }
+}
+
+/// Fails where a document in an output does not meet its schema.
+pub fn meets(output: &str) {
+    let found = mistakes(output);
+    assert!(found.is_empty(), "{found:#?}\n{output}");
+}
+
+fn of_document(document: &Value) -> Vec<String> {
+    let schema = document["schema"].as_str().unwrap_or_default();
+    let name = schema.strip_prefix("nicpin.").unwrap_or_default();
+    let name = name.strip_suffix("/1").unwrap_or_default();
+    let Some(top) = SCHEMAS.get(name) else {
+        return vec![format!("docs/schema has no schema for {schema:?}")];
+    };
+    let mut check = Check {
+        file: name,
+        mistakes: Vec::new(),
+    };
+    check.value(top, document, "");
+    check.mistakes
+}
+
+/// The schema that a reference in `file` names, and its file.
+pub fn resolved<'a>(file: &'a str, reference: &'a str) -> Option<(&'a str, &'static Value)> {
+    let (other, pointer) = reference.split_once('#')?;
+    let file = other.strip_suffix(".json").unwrap_or(file);
+    Some((file, SCHEMAS.get(file)?.pointer(pointer)?))
+}
+
+struct Check<'a> {
+    file: &'a str,
+    mistakes: Vec<String>,
+}
+
+impl Check<'_> {
+    /// Checks a value, and that an object has no other keys than those that the schema lists.
+    fn value(&mut self, schema: &Value, value: &Value, at: &str) {
+        let known = self.part(schema, value, at);
+        for key in value.as_object().into_iter().flat_map(Map::keys) {
+            if !known.contains(key) {
+                self.wrong(at, &format!("unknown key {key:?}: describe it there"));
+            }
+        }
+    }
+
+    fn wrong(&mut self, at: &str, what: &str) {
+        let file = self.file;
+        self.mistakes
+            .push(format!("docs/schema/{file}.json: {at}: {what}"));
+    }
+
+    /// Checks a value by one of the schemas that it has to meet, and gives the keys that this one knows.
+    fn part(&mut self, schema: &Value, value: &Value, at: &str) -> BTreeSet<String> {
+        let mut known = BTreeSet::new();
+        for (word, wanted) in schema.as_object().unwrap() {
+            let is_met = match word.as_str() {
+                "$schema" | "$defs" | "title" | "description" => true,
+                "type" => is_of_type(wanted, value),
+                "const" => value == wanted,
+                "enum" => wanted.as_array().unwrap().contains(value),
+                // Words that later versions may add to.
+                "examples" => value.is_null() || wanted.as_array().unwrap().contains(value),
+                "minimum" => value.as_f64() >= wanted.as_f64() || !value.is_number(),
+                "maximum" => value.as_f64() <= wanted.as_f64() || !value.is_number(),
+                "pattern" => {
+                    let pattern = Regex::new(wanted.as_str().unwrap()).unwrap();
+                    value.as_str().is_none_or(|text| pattern.is_match(text))
+                }
+                "required" => {
+                    let mut keys = wanted.as_array().unwrap().iter();
+                    keys.all(|key| value.get(key.as_str().unwrap()).is_some())
+                }
+                "$ref" => {
+                    let (file, schema) = resolved(self.file, wanted.as_str().unwrap()).unwrap();
+                    let mut inner = Check {
+                        file,
+                        mistakes: Vec::new(),
+                    };
+                    known.append(&mut inner.part(schema, value, at));
+                    self.mistakes.append(&mut inner.mistakes);
+                    true
+                }
+                "allOf" => {
+                    for schema in wanted.as_array().unwrap() {
+                        known.append(&mut self.part(schema, value, at));
+                    }
+                    true
+                }
+                "anyOf" => wanted.as_array().unwrap().iter().any(|schema| {
+                    let before = self.mistakes.len();
+                    let mut keys = self.part(schema, value, at);
+                    let is_met = self.mistakes.len() == before;
+                    self.mistakes.truncate(before);
+                    if is_met {
+                        known.append(&mut keys);
+                    }
+                    is_met
+                }),
+                "items" => {
+                    for (n, item) in value.as_array().into_iter().flatten().enumerate() {
+                        self.value(wanted, item, &format!("{at}/{n}"));
+                    }
+                    true
+                }
+                "properties" => {
+                    for (key, schema) in wanted.as_object().unwrap() {
+                        known.insert(key.clone());
+                        if let Some(value) = value.get(key) {
+                            self.value(schema, value, &format!("{at}/{key}"));
+                        }
+                    }
+                    true
+                }
+                "additionalProperties" => {
+                    for (key, value) in value.as_object().into_iter().flatten() {
+                        known.insert(key.clone());
+                        self.value(wanted, value, &format!("{at}/{key}"));
+                    }
+                    true
+                }
+                _ => panic!("{}: {word} is not known to this test", self.file),
+            };
+            if !is_met {
+                let wanted = serde_json::to_string(wanted).unwrap();
+                self.wrong(at, &format!("{value} does not meet {word} {wanted}"));
+            }
+        }
+        known
+    }
+}
+
+fn is_of_type(wanted: &Value, value: &Value) -> bool {
+    if let Some(types) = wanted.as_array() {
+        return types.iter().any(|one| is_of_type(one, value));
+    }
+    match wanted.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64(),
+        other => panic!("type {other}"),
+    }
+}
