@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use crate::support::is_full;
 use crate::support::run::{Copy, fixture, nicpin};
 use nicpin::root::Root;
 
@@ -154,7 +155,7 @@ fn proc_interrupts_cut_at_any_byte() {
     let root = Root::open(&machine.path("/")).unwrap();
     let whole = machine.read("/proc/interrupts");
     let header = whole.find('\n').unwrap() + 1;
-    for cut in 0..whole.len() {
+    for cut in (0..whole.len()).step_by(if is_full() { 1 } else { 7 }) {
         machine.write("/proc/interrupts", &whole[..cut]);
         let between_rows = cut > header && whole[..cut].ends_with('\n');
         let read = nicpin::read::machine(&root, nicpin::read::Wants::default())

@@ -109,6 +109,7 @@ fn wrong_policies(page: &Page) -> Vec<String> {
 #[derive(Default)]
 struct Runs {
     machine: Option<Copy>,
+    seen: BTreeSet<(Vec<String>, bool)>,
     count: usize,
 }
 
@@ -120,7 +121,9 @@ fn wrong_commands(page: &Page, runs: &mut Runs) -> Vec<String> {
     let all = in_blocks
         .chain(in_text)
         .flat_map(|(line, is_name)| commands(&line).into_iter().map(move |args| (args, is_name)));
-    let all: BTreeSet<(Vec<String>, bool)> = all.collect();
+    // What stands on several pages is tried once.
+    let all: BTreeSet<(Vec<String>, bool)> =
+        all.filter(|line| runs.seen.insert(line.clone())).collect();
     let mut why = |args: &[String], is_name| match refused(args) {
         // In a text `nicpin run` names the command.
         Err(Refusal::Unfinished(_)) if is_name => None,

@@ -3,6 +3,7 @@
 
 use crate::hostile;
 use crate::seeds;
+use crate::support::cases;
 use crate::targets::TARGETS;
 use proptest::prelude::*;
 
@@ -24,7 +25,7 @@ fn no_number_in_a_file_ends_a_command() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(100) })]
 
     #[test]
     fn seeds_that_are_cut_and_changed_a_little(

@@ -1,7 +1,7 @@
 //! Whether a plan is as good as a plan can be: an exact search over every arrangement of queues on cores (dynamic
 //! programming), which shares no code with the planner, on small random machines; and lower bounds on the fixtures.
 //!
-//! `NICPIN_OPTIMUM=5000` looks at that many machines in place of the first hundred. With `--nocapture` the figures are
+//! `NICPIN_OPTIMUM=5000` looks at that many machines in place of the first hundred, as the full checks do. With `--nocapture` the figures are
 //! printed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
 
 use crate::support::host::{add, machine, plan, set};
+use crate::support::is_full;
 use crate::support::tree::unpack;
 
 /// The measures in their order, as [`Case::of_plan`] and [`Case::best`] return them.
@@ -417,7 +418,10 @@ fn random_machine(seed: u64) -> Machine {
 
 #[test]
 fn small_machines_are_at_the_optimum_in_each_measure_in_order() {
-    let machines = std::env::var("NICPIN_OPTIMUM").map_or(100, |count| count.parse().unwrap());
+    let machines = std::env::var("NICPIN_OPTIMUM")
+        .map_or(if is_full() { 5000 } else { 100 }, |count| {
+            count.parse().unwrap()
+        });
     let mut at_optimum = [0_u64; MEASURES.len()];
     let mut above = 0;
     for seed in 0..machines {

@@ -12,6 +12,7 @@ use self::rules::{
     Placed, placed_by_the_rules, queues_stay_together, rps_to_free_cores, usable_candidates_only,
     xps_is_a_partition,
 };
+use crate::support::cases;
 use crate::support::host::{mask, plan, plan_with};
 use crate::support::schema::mistakes;
 use nicpin::cpuset::{CpuSet, MaskWidth};
@@ -139,7 +140,7 @@ fn targets(plan: &Plan) -> Vec<(CpuSet, Vec<Option<CpuSet>>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn vectors_go_to_usable_candidates_only(host in machines()) {
@@ -324,7 +325,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 40, ..cases(6) })]
 
     #[test]
     fn every_rule_holds_on_large_machines_of_any_numbering(host in large_machines()) {
