@@ -20,9 +20,9 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// README.md, SECURITY.md and `docs/*.md`.
+/// README.md, SECURITY.md and the pages in `docs`.
 fn pages() -> Vec<Page> {
-    let docs = glob::glob(repository().join("docs/*.md").to_str().unwrap()).unwrap();
+    let docs = glob::glob(repository().join("docs/**/*.md").to_str().unwrap()).unwrap();
     let top = ["README.md", "SECURITY.md"].map(|name| repository().join(name));
     top.into_iter()
         .chain(docs.map(Result::unwrap))
@@ -307,7 +307,7 @@ fn the_readme_names_every_page() {
     let readme = read(&repository().join("README.md"));
     for page in pages()
         .iter()
-        .filter(|page| page.path.starts_with(repository().join("docs")))
+        .filter(|page| page.path.parent() == Some(&repository().join("docs")))
     {
         let link = shown(&page.path);
         assert!(

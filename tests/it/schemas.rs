@@ -83,6 +83,119 @@ fn expected_documents_meet_their_schemas() {
     assert!(count > 5, "only {count} documents");
 }
 
+/// The tables of `docs/schema/README.md`.
+fn tables() -> String {
+    let mut page = "# Keys of the JSON documents\n\n\
+        Written from the schemas in this directory by `NICPIN_UPDATE=1 cargo test --test it -- schemas::`. [The \
+        reference](../json.md) says what may change. *?* marks keys that may be absent; `common.json` has the parts that \
+        several documents share.\n"
+        .to_owned();
+    let documents = SCHEMAS.iter().filter(|(file, _)| *file != "common");
+    for (_, schema) in documents {
+        page += &format!("\n## {}\n", schema["title"].as_str().unwrap());
+        page += &table(schema);
+        page += &parts(schema);
+    }
+    page + "\n## Parts of several documents\n" + &parts(&SCHEMAS["common"])
+}
+
+fn parts(schema: &Value) -> String {
+    let mut text = String::new();
+    for (name, part) in schema["$defs"].as_object().into_iter().flatten() {
+        text += &format!("\n### {name}\n{}", table(part));
+    }
+    text
+}
+
+/// A description, and a table of keys: those that are always there first.
+fn table(schema: &Value) -> String {
+    let mut text = format!("\n{}", schema["description"].as_str().unwrap());
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        text += &format!(" It has all keys of {}, too.", kind(part));
+    }
+    text.push('\n');
+    let words = words(schema);
+    if !words.is_empty() {
+        text += &format!("\nOne of {words}.\n");
+    }
+    let Some(keys) = schema["properties"].as_object() else {
+        return text;
+    };
+    let required = schema["required"].as_array().into_iter().flatten();
+    let required: Vec<&str> = required.map(|key| key.as_str().unwrap()).collect();
+    let optional = keys
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !required.contains(key));
+    text += "\n| key | value | meaning |\n|---|---|---|\n";
+    for key in required.iter().copied().chain(optional) {
+        let mark = if required.contains(&key) { "" } else { " ?" };
+        let (one, words) = (&keys[key], self::words(&keys[key]));
+        let words = if words.is_empty() {
+            words
+        } else {
+            format!(": {words}")
+        };
+        let meaning = one["description"].as_str().unwrap();
+        text += &format!("| `{key}`{mark} | {}{words} | {meaning} |\n", kind(one));
+    }
+    text
+}
+
+/// The words that a value may be.
+fn words(schema: &Value) -> String {
+    let words = schema["enum"].as_array().or(schema["examples"].as_array());
+    let words = words.into_iter().flatten().filter_map(Value::as_str);
+    words
+        .map(|word| format!("`{word}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// What a value is, in words: `text or null`, `list of [write](#write)`.
+fn kind(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap();
+        return format!("[{name}](#{name})");
+    }
+    if let Some(value) = schema["const"].as_str() {
+        return format!("`{value}`");
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        return any.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    let one = |name: &str| match name {
+        "array" => format!("list of {}", kind(&schema["items"])),
+        "object" => format!("object of {}", kind(&schema["additionalProperties"])),
+        "string" => "text".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "integer" => "integer".to_owned(),
+        other => other.to_owned(),
+    };
+    match &schema["type"] {
+        Value::Array(all) => {
+            let all = all.iter().map(|name| one(name.as_str().unwrap()));
+            all.collect::<Vec<_>>().join(" or ")
+        }
+        name => one(name.as_str().unwrap()),
+    }
+}
+
+#[test]
+fn the_tables_of_keys_are_those_of_the_schemas() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema/README.md");
+    let tables = tables();
+    if std::env::var_os("NICPIN_UPDATE").is_some() {
+        std::fs::write(&path, &tables).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        kept == tables,
+        "NICPIN_UPDATE=1 cargo test --test it -- schemas:: writes {} again",
+        path.display()
+    );
+}
+
 type Change = fn(&mut Value);
 
 /// Every kind of mistake, once.
