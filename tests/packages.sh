@@ -61,13 +61,14 @@ equal "files there besides the machine's" "nicpin" "$(cd "$WORK/empty" && find .
 echo "--- the files of the packages"
 units=$(cd dist/systemd && printf 'usr/lib/systemd/system/%s\n' *)
 pages=$(cd "$WORK/tar" && find usr/share/man -type f)
-docs=$(git ls-files 'docs/*.md' | sed 's|^docs/||;s|^|usr/share/doc/nicpin/|')
+docs=$(git ls-files docs fixtures/expected/two-socket-mlx4.svg | sed 's|^|usr/share/doc/nicpin/|')
 common="etc/nicpin.toml
 usr/bin/nicpin
 usr/lib/nicpin/nicpin-irqbalance-policy
 usr/share/bash-completion/completions/nicpin
 usr/share/fish/vendor_completions.d/nicpin.fish
 usr/share/nicpin/nicpin-metrics.conf
+usr/share/doc/nicpin/CONTRIBUTING.md
 usr/share/doc/nicpin/README.md
 usr/share/doc/nicpin/SECURITY.md
 usr/share/doc/nicpin/changelog.gz

@@ -1,7 +1,7 @@
-//! nicpin and other tools on machines of many shapes: the table of docs/performance.md.
+//! nicpin and other tools on machines of many shapes: the table of `compare/README.md`.
 //!
 //! The writes of the other tools are recorded, see [`compare::recorded`]. `cargo test --test it -- compare:: --nocapture`
-//! prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- compare::` rewrites the part in docs/performance.md.
+//! prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- compare::` rewrites the part in that page.
 
 mod facts;
 mod machines;
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use self::table::Table;
 
-/// The machines that docs/performance.md shows.
+/// The machines that the page shows.
 const SHOWN: [&str; 3] = [
     "two cards on one node, siblings n and n+32",
     "half of the node isolated",
@@ -41,11 +41,11 @@ fn the_table_fits_100_columns() {
 }
 
 #[test]
-fn the_page_on_performance_shows_this_table() {
+fn the_page_shows_this_table() {
     const BEGIN: &str =
         "<!-- SNAPSHOTS=overwrite cargo test --test it -- compare:: -->\n\n```text\n";
     const END: &str = "```\n\n<!-- end of the table -->\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/compare/README.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (kept, after) = rest.split_once(END).unwrap();

@@ -1,4 +1,5 @@
-//! README.md, SECURITY.md and the pages in `docs/`: what they name exists, and their command lines are valid.
+//! README.md, SECURITY.md, CONTRIBUTING.md and the pages in `docs/`: what they name exists, their command lines are valid, and
+//! they are few and short.
 
 mod page;
 mod shell;
@@ -20,10 +21,13 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// README.md, SECURITY.md and the pages in `docs`.
+/// The pages above all, which packages have, too.
+const TOP: [&str; 3] = ["README.md", "SECURITY.md", "CONTRIBUTING.md"];
+
+/// All pages.
 fn pages() -> Vec<Page> {
     let docs = glob::glob(repository().join("docs/**/*.md").to_str().unwrap()).unwrap();
-    let top = ["README.md", "SECURITY.md"].map(|name| repository().join(name));
+    let top = TOP.map(|name| repository().join(name));
     top.into_iter()
         .chain(docs.map(Result::unwrap))
         .map(|path| read(&path))
@@ -286,29 +290,27 @@ fn command_lines_are_valid() {
 #[test]
 fn outputs_are_those_of_the_program() {
     let machine = fixture("two-socket-mlx4");
-    let root = machine.to_str().unwrap();
-    for (path, args) in [
-        ("README.md", &["plan", "--root", root][..]),
-        ("docs/how-it-decides.md", &["--root", root, "eth2"]),
-    ] {
-        let printed = nicpin(args).stdout;
-        let page = read(&repository().join(path));
-        let shown = page.blocks("text").into_iter().next().unwrap();
-        let lines = shown.lines().filter(|line| line.trim() != "...");
-        let absent: Vec<&str> = lines
-            .filter(|line| !printed.lines().any(|other| other == *line))
-            .collect();
-        assert!(absent.is_empty(), "{path}: {absent:#?}");
-    }
+    let printed = nicpin(&["plan", "--root", machine.to_str().unwrap()]).stdout;
+    let page = read(&repository().join("README.md"));
+    let shown = page.blocks("text").into_iter().next().unwrap();
+    let lines = shown.lines().filter(|line| line.trim() != "...");
+    let absent: Vec<&str> = lines
+        .filter(|line| !printed.lines().any(|other| other == *line))
+        .collect();
+    assert!(absent.is_empty(), "{absent:#?}");
+}
+
+/// The pages in `docs`, without the tables that are written from the schemas.
+fn written_pages() -> Vec<Page> {
+    let mut all = pages();
+    all.retain(|page| page.path.parent() == Some(&repository().join("docs")));
+    all
 }
 
 #[test]
 fn the_readme_names_every_page() {
     let readme = read(&repository().join("README.md"));
-    for page in pages()
-        .iter()
-        .filter(|page| page.path.parent() == Some(&repository().join("docs")))
-    {
+    for page in written_pages() {
         let link = shown(&page.path);
         assert!(
             readme.links().contains(&link.to_str().unwrap()),
@@ -319,12 +321,41 @@ fn the_readme_names_every_page() {
 }
 
 #[test]
-fn the_readme_is_short() {
-    let words = read(&repository().join("README.md"))
-        .text
-        .split_whitespace()
-        .count();
-    assert!(words <= 1500, "{words} words");
+fn the_pages_are_few_and_short() {
+    let words = |text: &str| text.split_whitespace().count();
+    let readme = read(&repository().join("README.md")).text;
+    let (before, _) = readme.split_once("\n## Where to read on\n").unwrap();
+    assert!(words(before) <= 700, "{} words in README.md", words(before));
+    let pages = written_pages();
+    let all: usize = pages.iter().map(|page| words(&page.text)).sum();
+    assert!(
+        pages.len() <= 9 && all <= 9000,
+        "{all} words in {}",
+        pages.len()
+    );
+}
+
+/// Packages have the pages, the schemas and the picture of the README, below one directory as here.
+#[test]
+fn links_work_where_packages_put_the_pages() {
+    let picture = "fixtures/expected/two-socket-mlx4.svg";
+    let build = std::fs::read_to_string(repository().join("dist/build")).unwrap();
+    for installed in [&TOP.join(" "), picture, "\"$DOC/docs/{}\""] {
+        assert!(build.contains(installed), "dist/build: {installed}");
+    }
+    for page in pages() {
+        for link in page.links().iter().filter(|link| !link.contains("://")) {
+            let (file, _) = link.split_once('#').unwrap_or((link, ""));
+            let from = shown(page.path.parent().unwrap()).join(file);
+            let from = from.to_str().unwrap().replace("docs/../", "");
+            let from = from.replace("schema/../", "");
+            let is_there = file.is_empty()
+                || from.starts_with("docs/")
+                || from == picture
+                || TOP.contains(&from.as_str());
+            assert!(is_there, "{}", page.said(&format!("packages lack {link}")));
+        }
+    }
 }
 
 /// Every kind of mistake, once.

@@ -58,6 +58,7 @@ impl Page {
             path.split('/')
                 .any(|part| part.len() > 1 && part.chars().all(|sign| sign.is_ascii_uppercase()))
         };
+        let words = words.map(|word| word.split('#').next().unwrap_or_default());
         let words = words.map(|word| word.trim_end_matches(['.', ':', '/']));
         words
             .filter(|word| TOP.iter().any(|top| word.starts_with(top)) && !any_name(word))

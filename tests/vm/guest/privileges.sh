@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck shell=dash disable=SC1091
-# two-node: which write takes which capability, as the help and docs/promises.md say. Needs capsh (libcap2-bin).
+# two-node: which write takes which capability, as the help and CONTRIBUTING.md say. Needs capsh (libcap2-bin).
 . /harness/lib.sh
 . /payload/assert.sh
 
