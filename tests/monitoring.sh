@@ -1,7 +1,7 @@
 #!/bin/bash
 # tests/monitoring.sh - what Prometheus and node_exporter make of the metrics of `nicpin check`: promtool on metrics,
 # rules and their tests, node_exporter's textfile collector on loopback, and a reader that must never see half a file.
-# Each check is shown to fail on a planted mistake. Needs promtool and node_exporter (Debian: prometheus,
+# Each check is shown to fail on a planted mistake. Needs python3, promtool and node_exporter (Debian: prometheus,
 # prometheus-node-exporter). NICPIN is the binary.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -75,6 +75,22 @@ grep -o 'nicpin_[a-z_]*' dist/prometheus/nicpin.rules.yml | sort -u | while read
   grep -q "^${metric}[{ ]" "$dir/planned.prom" || [ "$metric" = nicpin_interface_contended_vectors ] ||
     fail "the rules use $metric, which nicpin does not print"
 done
+
+echo "== promtool on the dashboard"
+# queries FILE: the queries of a dashboard as rules
+queries() {
+  python3 - "$1" <<'END'
+import json, sys
+panels = json.load(open(sys.argv[1]))["panels"]
+queries = [target["expr"].replace("$instance", ".*") for panel in panels for target in panel["targets"]]
+print(json.dumps({"groups": [{"name": "dashboard", "rules": [{"record": f"query:{n}", "expr": q} for n, q in enumerate(queries)]}]}))
+END
+}
+queries dist/prometheus/grafana-dashboard.json >"$dir/dashboard.yml"
+promtool check rules "$dir/dashboard.yml"
+sed 's/sum by (reason)/sum by reason)/' dist/prometheus/grafana-dashboard.json >"$dir/wrong/dashboard.json"
+queries "$dir/wrong/dashboard.json" >"$dir/wrong/dashboard.yml"
+refuses "a dashboard with a syntax error" promtool check rules "$dir/wrong/dashboard.yml"
 
 echo "== node_exporter"
 mkdir "$dir/textfile"

@@ -73,6 +73,7 @@ usr/share/doc/nicpin/README.md
 usr/share/doc/nicpin/SECURITY.md
 usr/share/doc/nicpin/changelog.gz
 usr/share/doc/nicpin/copyright
+usr/share/doc/nicpin/examples/grafana-dashboard.json
 usr/share/doc/nicpin/examples/nicpin.rules.yml
 usr/share/doc/nicpin/notices/gcc.gz
 usr/share/doc/nicpin/notices/glibc.gz

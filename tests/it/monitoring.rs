@@ -1,7 +1,11 @@
 //! What monitoring systems read: the metrics of `check --format prometheus`, and the line of `check --format nagios`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
+
+use nicpin::report::interface::InterfaceState;
+use regex_lite::Regex;
+use serde_json::Value;
 
 use crate::support::run::{Copy, FIXTURES, nicpin};
 
@@ -104,6 +108,46 @@ fn an_interface_has_at_most_ten_series() {
             "{name}: {of_device:?}"
         );
     }
+}
+
+/// It asks for all metrics that nicpin writes and for no others, and has the names of the states.
+#[test]
+fn the_dashboard_asks_for_metrics_that_exist() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/dist/prometheus/grafana-dashboard.json"
+    );
+    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let series = metrics(&machine, 0).into_keys();
+    let mut written: BTreeSet<String> = series
+        .map(|series| series.split('{').next().unwrap().to_owned())
+        .collect();
+    // Those of a watcher are held by tests/it/watching.rs.
+    written
+        .extend(["restores_total", "interface_contended_vectors"].map(|it| format!("nicpin_{it}")));
+    let name = Regex::new("nicpin_[a-z_]+").unwrap();
+    let (mut asked, mut states) = (BTreeSet::new(), Vec::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let names = name.find_iter(target["expr"].as_str().unwrap());
+            asked.extend(names.map(|name| name.as_str().to_owned()));
+        }
+        states.extend(panel["fieldConfig"]["defaults"].get("mappings"));
+    }
+    assert_eq!(asked, written);
+    for (number, state) in InterfaceState::ALL.into_iter().enumerate() {
+        assert_eq!(
+            states[0][0]["options"][number.to_string()]["text"],
+            state.name()
+        );
+    }
+    let alarming = InterfaceState::ALL
+        .into_iter()
+        .position(InterfaceState::is_alarming);
+    let query = format!(">= bool {})", alarming.unwrap());
+    assert!(dashboard.to_string().contains(&query), "{query}");
 }
 
 #[test]
