@@ -13,9 +13,12 @@ use self::page::Page;
 use self::shell::commands;
 use crate::cli::Cli;
 use crate::support::run::{Copy, Run, fixture, nicpin};
+use crate::support::schema::SCHEMAS;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
 use nicpin::policy::Policy;
+use nicpin::report::difference::Reason;
+use nicpin::report::interface::InterfaceState;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -333,6 +336,31 @@ fn the_pages_are_few_and_short() {
         "{all} words in {}",
         pages.len()
     );
+}
+
+#[test]
+fn the_reference_has_every_document_state_and_reason() {
+    let reference = read(&repository().join("docs/json.md")).text;
+    let absent: Vec<&str> = SCHEMAS
+        .values()
+        .filter_map(|schema| schema["title"].as_str())
+        .filter(|title| title.starts_with("nicpin.") && !reference.contains(title))
+        .collect();
+    assert!(absent.is_empty(), "docs/json.md lacks {absent:?}");
+    for reason in Reason::ALL {
+        assert!(reference.contains(reason.name()), "{}", reason.name());
+    }
+    let (_, states) = reference.split_once("## States").unwrap();
+    let rows = states.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    let worst_first = InterfaceState::ALL.into_iter().rev();
+    let names: Vec<&str> = worst_first.map(InterfaceState::name).collect();
+    assert_eq!(listed[..names.len()], names);
+    let numbers: Vec<String> = (InterfaceState::ALL.iter().enumerate())
+        .map(|(number, state)| format!("{number} {}", state.name()))
+        .collect();
+    let monitoring = read(&repository().join("docs/monitoring.md")).text;
+    assert!(monitoring.contains(&numbers.join(", ")), "{numbers:?}");
 }
 
 /// Packages have the pages, the schemas and the picture of the README, below one directory as here.
