@@ -66,9 +66,9 @@ promtool check rules "$dir/nicpin.rules.yml"
 (cd "$dir" && promtool test rules nicpin.rules.test.yml)
 mkdir "$dir/wrong"
 cp dist/prometheus/nicpin.rules.test.yml "$dir/wrong"
-sed 's/nicpin_interface_state >= 5/nicpin_interface_state >>= 5/' dist/prometheus/nicpin.rules.yml >"$dir/wrong/nicpin.rules.yml"
+sed 's/nicpin_interface_state >= 7/nicpin_interface_state >>= 7/' dist/prometheus/nicpin.rules.yml >"$dir/wrong/nicpin.rules.yml"
 refuses "a rule with a syntax error" promtool check rules "$dir/wrong/nicpin.rules.yml"
-sed 's/nicpin_interface_state >= 5/nicpin_interface_state >= 9/' dist/prometheus/nicpin.rules.yml >"$dir/wrong/nicpin.rules.yml"
+sed 's/nicpin_interface_state >= 7/nicpin_interface_state >= 11/' dist/prometheus/nicpin.rules.yml >"$dir/wrong/nicpin.rules.yml"
 refuses "a rule that never fires" promtool test rules "$dir/wrong/nicpin.rules.test.yml"
 # Each metric in the rules is one that nicpin prints; that of contended vectors is the watcher's.
 grep -o 'nicpin_[a-z_]*' dist/prometheus/nicpin.rules.yml | sort -u | while read -r metric; do

@@ -56,6 +56,10 @@ pub struct CheckArgs {
     #[arg(long)]
     pub strict: bool,
 
+    /// Count settings that differ from the plan although they are as good as planned
+    #[arg(long)]
+    pub exact: bool,
+
     #[command(flatten)]
     pub policy: PolicyArgs,
 }

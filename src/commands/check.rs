@@ -64,7 +64,8 @@ fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     )?;
     require_interfaces(&root, &machine, &plan, &args.select)?;
     let check = apply::check(&root, &machine, &plan, args.select.is_given());
-    Ok(if args.strict { check.strict() } else { check })
+    let check = if args.strict { check.strict() } else { check };
+    Ok(if args.exact { check.exact() } else { check })
 }
 
 /// Prints metrics, or replaces a file with them. The file keeps the time of the last success.

@@ -296,6 +296,9 @@ fn causes(
         reason,
         by: Vec::new(),
     };
+    if verdict == CheckState::Same {
+        return Vec::new();
+    }
     for reason in reasons {
         let by = if reason == Reason::MovedByOther {
             tools.to_vec()

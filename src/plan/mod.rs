@@ -33,4 +33,5 @@ pub use data::{
 };
 pub use note::Note;
 pub use objective::{MEASURES, Measure, RdmaScore, Score};
+pub(crate) use score::{Standing, standings};
 pub use write::{PlannedValue, Write, WriteKind, WriteValue};

@@ -55,13 +55,13 @@ fn summaries<S: Serializer>(interfaces: &[InterfaceReport], to: S) -> Result<S::
     to.collect_seq(interfaces.iter().map(|interface| &interface.summary))
 }
 
-/// The verdicts of `check`.
+/// The verdicts of `check`. The state of its interfaces decides, not the number of settings: see [`InterfaceState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
-    /// Everything is as planned.
+    /// Everything is as planned, or as good.
     Same,
-    /// Something is not as planned.
+    /// Something would be better as planned.
     Differs,
     /// Not every requested interface can be planned.
     CouldNotBeDetermined,
@@ -101,13 +101,13 @@ impl Check {
         left_alone: Vec<Unplannable>,
         interfaces: Vec<InterfaceReport>,
     ) -> Self {
-        let verdict = match (
-            differs.is_empty() && plan.channels.is_empty(),
-            unknown.is_empty(),
-        ) {
-            (_, false) => CheckState::CouldNotBeDetermined,
-            (true, true) => CheckState::Same,
-            (false, true) => CheckState::Differs,
+        let of_machine = differs.iter().any(|one| one.write.interface.is_empty());
+        let verdict = if !unknown.is_empty() {
+            CheckState::CouldNotBeDetermined
+        } else if of_machine || interfaces.iter().any(|one| one.state.differs()) {
+            CheckState::Differs
+        } else {
+            CheckState::Same
         };
         let notes = plan
             .notes
@@ -116,7 +116,7 @@ impl Check {
         Self {
             schema: SCHEMA,
             verdict,
-            state: interfaces.first().map(|worst| worst.state),
+            state: InterfaceState::worst(interfaces.iter().map(|one| one.state)),
             interfaces,
             hash: plan.hash.clone(),
             class: plan.class.clone(),
@@ -155,10 +155,21 @@ impl Check {
     /// The stricter verdict, by which vectors that cannot be moved are differences.
     #[must_use]
     pub fn strict(mut self) -> Self {
-        if self.verdict == CheckState::Same && !self.unmovable.is_empty() {
+        self.differs_if(!self.unmovable.is_empty());
+        self
+    }
+
+    /// The stricter verdict, by which settings that are as good as planned are differences.
+    #[must_use]
+    pub fn exact(mut self) -> Self {
+        self.differs_if(self.differ() > 0);
+        self
+    }
+
+    fn differs_if(&mut self, differs: bool) {
+        if self.verdict == CheckState::Same && differs {
             self.verdict = CheckState::Differs;
         }
-        self
     }
 }
 

@@ -14,40 +14,49 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::CpuSet;
 use crate::machine::growth::Growth;
 use crate::machine::shell::word;
-use crate::machine::{Interface, Machine, Polling, Vector};
-use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind};
-use crate::report::difference::{Differences, Reason, Unplannable};
+use crate::machine::{Interface, Machine, Polling};
+use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
+use crate::report::difference::{Difference, Differences, Reason, Unplannable};
+use crate::report::gain::{Change, Gain, gains};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
-/// The state of an interface, best first.
+/// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceState {
     /// As planned, and interrupts arrived where planned.
     Ok,
+    /// Nobody can place anything of it: its vectors are managed by the kernel, or it has no queue vectors that are
+    /// understood. Left out of every count.
+    Unsupported,
     /// As planned; no interrupt was seen.
     Unproven,
+    /// Some settings differ from the plan, which makes nothing better.
+    Equivalent,
     /// Set as planned; the kernel moves some vectors at their next interrupt.
     Pending,
-    /// Some settings differ from the plan.
+    /// Some settings differ, and the plan makes a measure of the objective or of steering better.
     Untuned,
-    /// Some settings differ from the plan, and a core has several queues while another candidate core has none.
+    /// The same, and the busiest core with one of its queues has at least twice as many as the busiest would have as
+    /// planned.
     Crowded,
-    /// Changed since apply set it.
+    /// Changed since apply set it, and a measure is worse for it.
     Drifted,
     /// Queue vectors are on another node, and the plan moves them to the local one.
     Remote,
     /// Vectors are on isolated CPUs, and the plan moves them off these.
     Isolated,
-    /// Its queue vectors are not recognized or cannot be read.
+    /// Something that it needs could not be read.
     Unknown,
 }
 
 impl InterfaceState {
     /// Best first; the number of a state is its place.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Ok,
+        Self::Unsupported,
         Self::Unproven,
+        Self::Equivalent,
         Self::Pending,
         Self::Untuned,
         Self::Crowded,
@@ -61,7 +70,9 @@ impl InterfaceState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Unsupported => "unsupported",
             Self::Unproven => "unproven",
+            Self::Equivalent => "equivalent",
             Self::Pending => "pending",
             Self::Untuned => "untuned",
             Self::Crowded => "crowded",
@@ -75,6 +86,16 @@ impl InterfaceState {
     /// Whether somebody should look at it now.
     pub fn is_alarming(self) -> bool {
         self >= Self::Drifted
+    }
+
+    /// Whether it is not as planned, and would be better if it were.
+    pub fn differs(self) -> bool {
+        self >= Self::Untuned && self != Self::Unknown
+    }
+
+    /// The worst of some states, without interfaces that are not supported where there are others.
+    pub fn worst(states: impl Iterator<Item = Self>) -> Option<Self> {
+        states.max_by_key(|&state| (state != Self::Unsupported, state))
     }
 }
 
@@ -99,6 +120,9 @@ pub struct InterfaceSummary {
     pub queue_vectors: usize,
     /// Those with a local effective CPU; `None` when no node is known.
     pub local: Option<usize>,
+    /// The measures that the plan changes, better or worse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
 }
 
 impl InterfaceSummary {
@@ -206,16 +230,24 @@ pub fn interfaces(
     unknown: &[Unplannable],
     watched: Option<&Growth>,
 ) -> Vec<InterfaceReport> {
-    let planned = plan.interfaces.iter().flat_map(|planned| &planned.vectors);
-    let planned: BTreeMap<u32, u32> = planned
-        .filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?.first()?)))
+    let differs: Vec<&Difference> = found.differs.iter().collect();
+    let drifted: Vec<&Difference> = (differs.iter().copied())
+        .filter(|one| one.reason.is_change_since_apply())
         .collect();
-    let loads = Loads {
-        now: queues_by_core(machine, &BTreeMap::new()),
-        planned: queues_by_core(machine, &planned),
+    let lost = if drifted.is_empty() {
+        vec![Gain::default(); plan.interfaces.len()]
+    } else {
+        gains(machine, plan, &drifted)
     };
-    let report = |planned| report(machine, plan, planned, found, &loads, watched);
-    let mut reports: Vec<InterfaceReport> = plan.interfaces.iter().map(report).collect();
+    let as_is = standings(machine, &plan.interfaces, &|_| false);
+    let gains = gains(machine, plan, &differs).into_iter().zip(lost);
+    let each = plan.interfaces.iter().zip(gains.zip(as_is));
+    let mut reports: Vec<InterfaceReport> = each
+        .map(|(planned, ((gain, lost), as_is))| {
+            let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);
+            report(machine, plan, planned, found, standing, watched)
+        })
+        .collect();
     for report in &mut reports {
         if unknown.iter().any(|one| one.interface == report.name) {
             report.summary.state = InterfaceState::Unknown;
@@ -233,7 +265,7 @@ fn report(
     plan: &Plan,
     planned: &PlannedInterface,
     found: &Differences,
-    loads: &Loads,
+    (gain, has_lost, max_per_core): (Gain, bool, usize),
     watched: Option<&Growth>,
 ) -> InterfaceReport {
     let interface = machine.interface(&planned.name);
@@ -276,8 +308,7 @@ fn report(
         .count();
     let differ = sum(&reasons, |_| true) + channels;
     let drifted = sum(&reasons, Reason::is_change_since_apply);
-    let (max_per_cpu, max_per_core) = most_queues(&vectors, VectorStatus::cpu, &loads.now);
-    let planned_cpu = |row: &VectorStatus| row.planned.as_ref().map_or(row.cpu(), CpuSet::first);
+    let is_asked = channels > 0;
     InterfaceReport {
         driver_version: interface.and_then(|interface| interface.driver_version.clone()),
         firmware: interface.and_then(|interface| interface.firmware.clone()),
@@ -287,9 +318,9 @@ fn report(
         link: planned.link.clone(),
         queues: planned.rx_queues.len().max(planned.tx_queues.len()),
         max_queues: planned.channels.map(|channels| channels.max_receiving()),
-        max_per_cpu,
+        max_per_cpu: most_queues(&vectors),
         max_per_core,
-        max_per_core_planned: most_queues(&vectors, planned_cpu, &loads.planned).1,
+        max_per_core_planned: gain.busiest[1],
         on_isolated: count(&|row| row.on_isolated),
         differ,
         drifted,
@@ -311,7 +342,14 @@ fn report(
         notes: notes(plan, planned, interface),
         summary: InterfaceSummary {
             name: planned.name.clone(),
-            state: state(planned, &vectors, (differ, drifted), &loads.now),
+            state: state(
+                machine,
+                planned,
+                &vectors,
+                differ,
+                &gain,
+                (has_lost, is_asked),
+            ),
             driver: planned.driver.clone(),
             device: planned.device.clone(),
             pci_id: planned.pci_id.clone(),
@@ -324,6 +362,7 @@ fn report(
                 .iter()
                 .any(|row| row.local.is_some())
                 .then(|| count(&|row| row.is_active() && row.local == Some(true))),
+            changes: gain.changes,
         },
         kinds,
         reasons,
@@ -371,39 +410,53 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: Option<&Interface>)
     notes
 }
 
-/// `differ`: the settings that are not as planned, and those of them that changed since apply. `loads`: the queues of all
-/// interfaces on the core of each CPU.
+/// `differ`: the settings that are not as planned. `has_lost`: whether a measure is worse since something changed what
+/// apply had set. `is_asked`: whether other channels are requested.
 fn state(
+    machine: &Machine,
     planned: &PlannedInterface,
     vectors: &[VectorStatus],
-    (differ, drifted): (usize, usize),
-    loads: &BTreeMap<u32, usize>,
+    differ: usize,
+    gain: &Gain,
+    (has_lost, is_asked): (bool, bool),
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
-    let moves = |row: &VectorStatus| row.state == VectorState::Differs;
-    let load = |cpu: Option<u32>| cpu.and_then(|cpu| loads.get(&cpu)).copied();
-    let is_crowded = |row: &VectorStatus| load(row.cpu()).is_some_and(|load| load > 1);
-    let unplannable =
-        |note: &Note| note.is_unplannable() && !matches!(note, Note::NoVectors { .. });
-    if planned.notes.iter().any(unplannable) {
-        InterfaceState::Unknown
-    } else if any(&|row| moves(row) && row.on_isolated) {
+    let kept_free = machine
+        .topology
+        .isolated_or_nohz()
+        .union(&planned.exclusive);
+    let near = planned
+        .local_node()
+        .map(|node| machine.topology.cpus_near(node));
+    let moves = |row: &VectorStatus, fits: &dyn Fn(&CpuSet) -> bool| {
+        row.state == VectorState::Differs && row.planned.as_ref().is_some_and(fits)
+    };
+    let leaves_isolated =
+        |row: &VectorStatus| row.on_isolated && moves(row, &|cpus| !cpus.intersects(&kept_free));
+    let comes_home = |row: &VectorStatus| {
+        let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
+        row.is_active() && row.local == Some(false) && moves(row, &is_near)
+    };
+    let [now, as_planned] = gain.busiest;
+    let is_placeable = |row: &VectorStatus| {
+        row.planned.is_some() || row.state == VectorState::LeftAlone && row.is_active()
+    };
+    if any(&leaves_isolated) {
         InterfaceState::Isolated
-    } else if any(&|row| moves(row) && row.is_active() && row.local == Some(false)) {
+    } else if any(&comes_home) {
         InterfaceState::Remote
-    } else if drifted > 0 {
+    } else if has_lost {
         InterfaceState::Drifted
-    } else if any(&|row| moves(row) && row.is_active() && is_crowded(row))
-        && planned
-            .candidates
-            .iter()
-            .any(|cpu| load(Some(cpu)) == Some(0))
-    {
+    } else if gain.is_better() && now >= 2 * as_planned.max(1) {
         InterfaceState::Crowded
-    } else if differ > 0 {
+    } else if gain.is_better() || is_asked {
         InterfaceState::Untuned
     } else if any(&|row| matches!(row.state, VectorState::Pending | VectorState::Elsewhere)) {
         InterfaceState::Pending
+    } else if differ > 0 {
+        InterfaceState::Equivalent
+    } else if !any(&is_placeable) {
+        InterfaceState::Unsupported
     } else if any(&|row| row.is_active() && row.has_arrived()) {
         InterfaceState::Ok
     } else {
@@ -411,55 +464,13 @@ fn state(
     }
 }
 
-/// The queues of all interfaces on the core of each CPU, now and planned.
-struct Loads {
-    now: BTreeMap<u32, usize>,
-    planned: BTreeMap<u32, usize>,
-}
-
-/// The queues in use of all interfaces on the core of each CPU. A queue's receive and transmit vectors on one core count
-/// once. `planned`: the CPUs of IRQs that count there and not where they are.
-fn queues_by_core(machine: &Machine, planned: &BTreeMap<u32, u32>) -> BTreeMap<u32, usize> {
-    let mut on_cpu: BTreeMap<u32, BTreeSet<(usize, Option<u32>)>> = BTreeMap::new();
-    let now = |vector: &Vector| {
-        vector
-            .effective
-            .as_ref()
-            .unwrap_or(&vector.affinity.cpus)
-            .first()
-    };
-    for (at, interface) in machine.interfaces.iter().enumerate() {
-        let vectors = interface.vectors.iter();
-        for vector in vectors.filter(|v| v.is_queue_vector() && !interface.is_idle(v)) {
-            if let Some(cpu) = planned.get(&vector.irq).copied().or_else(|| now(vector)) {
-                on_cpu.entry(cpu).or_default().insert((at, vector.queue));
-            }
-        }
-    }
-    let mut loads = BTreeMap::new();
-    for core in &machine.topology.cores {
-        let queues = core.iter().filter_map(|cpu| on_cpu.get(&cpu)).flatten();
-        let load = queues.collect::<BTreeSet<_>>().len();
-        loads.extend(core.iter().map(|cpu| (cpu, load)));
-    }
-    loads
-}
-
-/// The most queues on one CPU, of this interface, and on one core, of all interfaces.
-fn most_queues(
-    vectors: &[VectorStatus],
-    cpu: impl Fn(&VectorStatus) -> Option<u32>,
-    loads: &BTreeMap<u32, usize>,
-) -> (usize, usize) {
+/// The most queues of an interface on one CPU.
+fn most_queues(vectors: &[VectorStatus]) -> usize {
     let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for row in vectors.iter().filter(|row| row.is_active()) {
-        if let (Some(queue), Some(cpu)) = (row.queue, cpu(row)) {
+        if let (Some(queue), Some(cpu)) = (row.queue, row.cpu()) {
             on_cpu.entry(cpu).or_default().insert(queue);
         }
     }
-    let on_core = on_cpu.keys().filter_map(|cpu| loads.get(cpu)).max();
-    (
-        on_cpu.values().map(BTreeSet::len).max().unwrap_or(0),
-        on_core.copied().unwrap_or(0),
-    )
+    on_cpu.values().map(BTreeSet::len).max().unwrap_or(0)
 }

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod difference;
 pub mod exit;
 pub mod flow;
+pub mod gain;
 pub mod interface;
 pub mod measure;
 pub mod nodes;

@@ -112,7 +112,7 @@ impl Status {
         }
         Self {
             schema: SCHEMA,
-            state: interfaces.first().map(|worst| worst.state),
+            state: InterfaceState::worst(interfaces.iter().map(|one| one.state)),
             hash: plan.hash.clone(),
             same: plan.unchanged + found.fallbacks.len(),
             differ: found.differs.len() + plan.channels.len(),

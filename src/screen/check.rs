@@ -74,6 +74,20 @@ pub fn check(check: &Check, all: bool) -> Page {
         );
         page.item("because  ", &text);
     }
+    let affected = check.interfaces.iter();
+    let affected: Vec<_> = affected.filter(|one| !one.changes.is_empty()).collect();
+    let shown = if all { affected.len() } else { MOST_ALIKE };
+    for interface in affected.iter().take(shown) {
+        let changes = interface.changes.iter();
+        let changes = changes.map(|one| format!("{} {} to {}", one.measure, one.now, one.planned));
+        let changes: Vec<String> = changes.collect();
+        let text = format!("{}: {}", interface.name, changes.join(", "));
+        page.item("applying changes  ", text);
+    }
+    if affected.len() > shown {
+        let more = count(affected.len() - shown, "more interface");
+        page.item("applying changes  ", format!("{more}, -v"));
+    }
     for Fallback {
         path,
         planned,
@@ -126,10 +140,15 @@ pub fn check(check: &Check, all: bool) -> Page {
         .iter()
         .all(|difference| difference.reason == Reason::KernelRefused);
     let (word, text) = match check.verdict {
-        CheckState::Same => (
-            "same: ",
-            format!("{} as planned", count(check.same, "setting")),
-        ),
+        CheckState::Same => {
+            let as_planned = format!("{} as planned", count(check.same, "setting"));
+            let others = if differs > 0 {
+                format!(", {differs} as good (--exact counts them)")
+            } else {
+                String::new()
+            };
+            ("same: ", as_planned + &others)
+        }
         CheckState::Differs if differs == 0 => {
             let unmovable = count(check.unmovable.len(), "vector");
             (

@@ -245,7 +245,12 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             reasons => format!(" ({})", reasons.join(", ")),
         };
         let all = count(check.same + differ, "setting");
-        parts.push(format!("{differ} of {all} not as planned{reasons}"));
+        let but = if check.verdict == CheckState::Same {
+            ", but as good"
+        } else {
+            ""
+        };
+        parts.push(format!("{differ} of {all} not as planned{but}{reasons}"));
     } else {
         parts.push(format!("{} as planned", count(check.same, "setting")));
     }

@@ -180,12 +180,15 @@ fn finding(interface: &InterfaceReport) -> String {
         }
         InterfaceState::Crowded => {
             let queues = count(interface.max_per_core, "queue");
-            format!("{queues} on a core while another candidate core has none; ")
+            let planned = interface.max_per_core_planned;
+            format!("{queues} on the busiest core, {planned} planned; ")
         }
         InterfaceState::Drifted | InterfaceState::Untuned => String::new(),
         InterfaceState::Pending => {
             return "set as planned; the kernel moves vectors at their next interrupt".to_owned();
         }
+        InterfaceState::Equivalent => "as good as planned; ".to_owned(),
+        InterfaceState::Unsupported => return "it has no queue IRQ that can be placed".to_owned(),
         InterfaceState::Unproven => return "as planned; no interrupt was seen".to_owned(),
         InterfaceState::Ok => return "as planned; interrupts arrive there".to_owned(),
     };
@@ -519,12 +522,20 @@ fn verdict(status: &Status, detail: Detail) -> Page {
         .iter()
         .filter(|interface| interface.state == worst)
         .count();
-    let of_all = format!("{alike} of {}", count(status.interfaces.len(), "interface"));
+    let supported = status
+        .interfaces
+        .iter()
+        .filter(|one| one.state != InterfaceState::Unsupported);
+    let of_all = format!("{alike} of {}", count(supported.count(), "interface"));
     let text = match (worst, status.seconds) {
         (InterfaceState::Unproven, None) => "as planned; no interrupts were watched".to_owned(),
         (InterfaceState::Unproven, Some(seconds)) => {
             format!("as planned; {of_all} had no interrupt in {seconds:.1} s")
         }
+        (InterfaceState::Unsupported, _) => {
+            "no interface has a queue IRQ that can be placed".to_owned()
+        }
+        (InterfaceState::Equivalent, _) => "as good as planned".to_owned(),
         (InterfaceState::Ok, _) => "as planned, and interrupts arrive there".to_owned(),
         _ => of_all,
     };

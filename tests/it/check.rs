@@ -273,6 +273,51 @@ fn what_could_not_be_determined() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
+/// Vectors that have exchanged their CPUs are as good as planned: no difference but with `--exact`, and apply restores them
+/// once.
+#[test]
+fn an_equivalent_arrangement_is_no_difference() {
+    let machine = applied("two-socket-mlx4");
+    let settled = |irq: u64, cpus: &str| {
+        machine.write(&format!("/proc/irq/{irq}/effective_affinity_list"), cpus);
+    };
+    let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    for interface in plan["interfaces"].as_array().unwrap() {
+        for vector in interface["vectors"].as_array().unwrap() {
+            if let Some(cpus) = vector["cpus"].as_str() {
+                settled(vector["irq"].as_u64().unwrap(), &format!("{cpus}\n"));
+            }
+        }
+    }
+    let exact = |code| assert_eq!(machine.nicpin(&["check", "--exact"]).code, code);
+    exact(0);
+    for file in ["smp_affinity", "effective_affinity_list"] {
+        let [one, other] = [72, 74].map(|irq| format!("/proc/irq/{irq}/{file}"));
+        let kept = machine.read(&one);
+        machine.write(&one, &machine.read(&other));
+        machine.write(&other, &kept);
+    }
+    let run = machine.nicpin(&["check"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(
+        run.stdout.contains("2 as good (--exact counts them)"),
+        "{}",
+        run.stdout
+    );
+    exact(2);
+    let nagios = machine.nicpin(&["check", "--format", "nagios"]);
+    assert_eq!(nagios.code, 0, "{}", nagios.stdout);
+    let state = json(&machine, &[])["interfaces"][0]["state"].clone();
+    assert_eq!(state, "equivalent");
+    for changed in [2, 0] {
+        let run = machine.nicpin(&["apply", "--format", "json"]);
+        let applied: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((run.code, applied["changed"].as_u64()), (0, Some(changed)));
+    }
+    exact(0);
+}
+
 /// An interface that was not selected is listed, and does not change the exit code.
 #[test]
 fn vectors_that_are_not_understood_are_listed_as_left_alone() {

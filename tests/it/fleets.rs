@@ -147,7 +147,7 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
                 .to_str()
                 .unwrap(),
         );
-        let path = found.unwrap().next().unwrap().unwrap();
+        let path = found.unwrap().find_map(Result::ok).unwrap();
         path.strip_prefix(ordinary.path("/"))
             .unwrap()
             .to_str()

@@ -36,7 +36,7 @@ fn metrics_follow_the_state() {
     for (name, value) in [
         ("nicpin_as_planned", "0"),
         ("nicpin_check_success", "1"),
-        ("nicpin_interface_state{device=\"eth2\"}", "6"),
+        ("nicpin_interface_state{device=\"eth2\"}", "8"),
         ("nicpin_interface_local_ratio{device=\"eth2\"}", "0"),
         ("nicpin_interface_local_ratio{device=\"eth0\"}", "1"),
         (
@@ -63,7 +63,7 @@ fn metrics_follow_the_state() {
             &*after["nicpin_as_planned"],
             &*after["nicpin_interface_state{device=\"eth2\"}"]
         ),
-        ("1", "2")
+        ("1", "4")
     );
     assert!(
         after[success].parse::<u64>().unwrap() > 1_700_000_000,

@@ -21,6 +21,7 @@ use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::read::interrupts::Interrupts;
 use nicpin::read::names;
+use nicpin::report::check::CheckState;
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -287,6 +288,28 @@ proptest! {
         }
         prop_assert_eq!(targets(&plan(&after)), targets(&plan(&before)));
         prop_assert_eq!(plan(&after).hash, plan(&before).hash);
+    }
+
+    #[test]
+    fn an_equal_permutation_is_no_difference_but_an_exact_one(host in machines_with_one_card(), by in 1_usize..64) {
+        let planned = plan(&host);
+        let mut permuted = after(&host, &planned);
+        let vectors = &mut permuted.interfaces[0].vectors;
+        let on: Vec<_> = vectors.iter().map(|v| (v.affinity.clone(), v.effective.clone())).collect();
+        for (vector, on) in vectors.iter_mut().zip(on.into_iter().cycle().skip(by)) {
+            (vector.affinity, vector.effective) = on;
+        }
+        let planned = plan(&permuted);
+        let empty = tempfile::tempdir().unwrap();
+        let root = nicpin::root::Root::open(empty.path()).unwrap();
+        let check = nicpin::apply::check(&root, &permuted, &planned, false);
+        // Where the node is unknown, a sender's queue may complete on another node than before.
+        let measures: Vec<_> = check.interfaces.iter().flat_map(|one| &one.changes).map(|one| one.measure).collect();
+        prop_assume!(measures.iter().all(|&measure| measure != "CPUs sending by a farther node"));
+        prop_assert_eq!(measures, Vec::<&str>::new());
+        prop_assert_eq!(check.verdict, CheckState::Same);
+        let differs = check.differ() > 0;
+        prop_assert_eq!(check.exact().verdict == CheckState::Differs, differs);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::screen::page::Screen;
 use crate::screen::status::Detail;
-use crate::support::host::{add, machine, mask, plan, set};
+use crate::support::host::{add, machine, mask, plan, plan_with, set};
 use crate::support::run::Copy;
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
@@ -224,6 +224,92 @@ fn differences_are_reported_with_their_fix() {
     assert_eq!(status.differ, 2);
 }
 
+/// Gives the vectors of the first interface each other's CPUs: each that of the next.
+fn rotate(host: &mut Machine) {
+    let vectors = &mut host.interfaces[0].vectors;
+    let on: Vec<_> = vectors
+        .iter()
+        .map(|v| (v.affinity.clone(), v.effective.clone()))
+        .collect();
+    for (vector, on) in vectors.iter_mut().zip(on.into_iter().cycle().skip(1)) {
+        (vector.affinity, vector.effective) = on;
+    }
+}
+
+#[test]
+fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
+    let mut host = in_planned_state();
+    rotate(&mut host);
+    let rotated = status(&host, None);
+    assert_eq!(
+        (rotated.state, rotated.differ),
+        (Some(InterfaceState::Equivalent), 4)
+    );
+    assert_eq!(rotated.interfaces[0].changes, []);
+    // Two queues on one core are worse, and less than twice as many as planned where the plan has two on one, too.
+    let one = host.interfaces[0].vectors[0].clone();
+    let second = &mut host.interfaces[0].vectors[1];
+    (second.affinity, second.effective) = (one.affinity, one.effective);
+    let crowded = status(&host, None);
+    assert_eq!(crowded.state, Some(InterfaceState::Crowded));
+    let busiest = &crowded.interfaces[0].changes[0];
+    assert_eq!(
+        (busiest.measure, busiest.now, busiest.planned),
+        ("queues on the busiest core", 2, 1)
+    );
+    // Steering that is off is worse than what is planned.
+    let mut unsteered = in_planned_state();
+    let off = mask(&unsteered, &CpuSet::new());
+    for tx in &mut unsteered.interfaces[0].tx_queues {
+        tx.xps_cpus = Some(off.clone());
+    }
+    assert_eq!(
+        status(&unsteered, None).state,
+        Some(InterfaceState::Untuned)
+    );
+}
+
+#[test]
+fn what_the_plan_leaves_as_good_or_cannot_place_raises_no_alarm() {
+    // Remote on purpose: another arrangement on the other node is as good.
+    let on_purpose = |host: &Machine| plan_with(host, &[("scope", "remote")], &[]);
+    let mut host = in_planned_state();
+    let remote = on_purpose(&host);
+    let on: Vec<_> = (remote.interfaces[0].vectors.iter())
+        .map(|v| v.cpus.clone().unwrap())
+        .collect();
+    for (at, cpus) in on.iter().enumerate() {
+        let affinity = mask(&host, cpus);
+        let vector = &mut host.interfaces[0].vectors[at];
+        (vector.affinity, vector.effective) = (affinity, Some(cpus.clone()));
+    }
+    rotate(&mut host);
+    let again = on_purpose(&host);
+    let empty = tempfile::tempdir().unwrap();
+    let root = Root::open(empty.path()).unwrap();
+    let check = nicpin::apply::check(&root, &host, &again, false);
+    assert!(!check.state.unwrap().is_alarming(), "{:?}", check.state);
+    assert_eq!(check.interfaces[0].local, Some(0));
+    assert_eq!(status(&host, None).state, Some(InterfaceState::Remote));
+    // A wireless card whose vectors have names of their own.
+    let mut laptop = in_planned_state();
+    let mut wireless = laptop.interfaces[0].clone();
+    wireless.name = "wlan0".to_owned();
+    wireless.unknown_vectors = vec![nicpin::machine::UnknownVector {
+        irq: 140,
+        action: "iwlwifi:default_queue".to_owned(),
+    }];
+    wireless.vectors.clear();
+    laptop.interfaces.push(wireless);
+    let found = status(&laptop, None);
+    let states: Vec<_> = found.interfaces.iter().map(|one| one.state).collect();
+    assert_eq!(
+        states,
+        [InterfaceState::Unproven, InterfaceState::Unsupported]
+    );
+    assert_eq!(found.state, Some(InterfaceState::Unproven));
+}
+
 #[test]
 fn vectors_that_cannot_be_moved_are_counted_apart() {
     let mut host = in_planned_state();
@@ -247,7 +333,7 @@ fn vectors_that_cannot_be_moved_are_counted_apart() {
         (card.unmovable, card.differ, card.local, &card.fix),
         (4, 0, Some(0), &None)
     );
-    assert_eq!(status.state, Some(InterfaceState::Unproven));
+    assert_eq!(status.state, Some(InterfaceState::Unsupported));
 }
 
 #[test]

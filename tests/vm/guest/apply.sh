@@ -68,7 +68,7 @@ fi
 # --- again: nothing to do
 expect 0 nicpin apply
 equal "values changed by a second apply" 0 "$(number changed)"
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 as_nobody nicpin check
 expect 0 nicpin plan --format sh
 equal "writes of a plan after apply" "" "$(writes "$OUT")"
@@ -79,7 +79,7 @@ snapshot /tmp/now; same_file "the machine after a second apply" /tmp/after /tmp/
 # --- what the kernel does with it
 for pair in $(pairs); do connect "$pair" $P; settle $P; disconnect; done
 equal "vectors with other effective CPUs after traffic on all wires" "" "$(unsettled $P)"
-expect 0 nicpin check
+expect 0 nicpin check --exact
 snapshot /tmp/now; same_file "the machine after traffic" /tmp/after /tmp/now
 
 # --- restore
@@ -89,5 +89,5 @@ snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 expect 0 nicpin restore
 contains "a second restore" "nothing to restore" "$OUT"
 snapshot /tmp/now; same_file "the machine after a second restore" /tmp/before /tmp/now
-expect 2 nicpin check
+expect 2 nicpin check --exact
 finish

@@ -22,11 +22,11 @@ for card in "nic0 4" "nic1 8"; do
   expect 64 nicpin plan "$nic" --channels 2 --format sh
   expect 0 nicpin plan "$nic" --channels 2
   contains "the command in the plan" "ethtool -L $nic combined 2" "$OUT"
-  expect 2 nicpin check "$nic" --channels 2
+  expect 2 nicpin check --exact "$nic" --channels 2
   equal "queues of $nic after plan and check" "$own rx, $own tx" "$(queues "$nic")"
   expect 0 nicpin apply "$nic" --channels 2
   equal "queues of $nic after apply" "2 rx, 2 tx" "$(queues "$nic")"
-  expect 0 nicpin check "$nic" --channels 2
+  expect 0 nicpin check --exact "$nic" --channels 2
   expect 0 nicpin apply "$nic" --channels 2
   equal "values changed by a second apply" 0 "$(number changed)"
   expect 0 nicpin plan "$nic" --channels 2 --format json; cp "$OUT" /tmp/plan.json

@@ -10,16 +10,16 @@ section() { echo "-- $1"; }
 # because REASON [INTERFACE]: check differs, for this reason and no other
 because() {
   local reason=$1; shift
-  expect 2 nicpin check --format json "$@"
+  expect 2 nicpin check --exact --format json "$@"
   equal "why $* differs" "$reason" "$(sed -n 's/^ *"reason": "\(.*\)".*/\1/p' "$OUT" | sort -u | xargs)"
-  expect 2 nicpin check "$@"
+  expect 2 nicpin check --exact "$@"
   contains "the reason in the table" "$reason" "$OUT"
-  expect 2 nicpin check -q "$@"
+  expect 2 nicpin check --exact -q "$@"
   equal "what check -q prints" "" "$(cat "$OUT" "$ERR")"
 }
 repaired() {
   expect 0 nicpin apply "$@"
-  expect 0 nicpin check "$@"
+  expect 0 nicpin check --exact "$@"
 }
 snapshot /tmp/before
 expect 0 nicpin plan --format json; cp "$OUT" $P
@@ -35,7 +35,7 @@ equal "values changed" "$(writes $S | wc -l)" "$(number changed)"
 as_planned $S
 expect 0 nicpin apply --plan - < $P
 equal "values changed by a second apply" 0 "$(number changed)"
-expect 0 nicpin check
+expect 0 nicpin check --exact
 
 section "where interrupts arrive"
 connect nic1:nic7 $P
@@ -53,7 +53,7 @@ for nic in nic0 nic1 nic2 nic3; do ip link set dev $nic down; done
 for nic in nic0 nic1 nic2 nic3; do ip link set dev $nic up; done
 poll 10 links_up
 snapshot /tmp/now; grep -E "$(writes $S | cut -d' ' -f1 | xargs | tr ' ' '|')" /tmp/now > /tmp/held
-nicpin check > /tmp/said; echo "   check after ifdown and ifup: $(tail -1 /tmp/said)"
+nicpin check --exact > /tmp/said; echo "   check after ifdown and ifup: $(tail -1 /tmp/said)"
 repaired
 as_planned $S
 
@@ -79,7 +79,7 @@ repaired
 section "a CPU goes offline after apply"
 cpu=$(vectors $P | awk '$2 == "nic1" {print $5; exit}')
 echo 0 > "/sys/devices/system/cpu/cpu$cpu/online"
-expect 2 nicpin check nic1
+expect 2 nicpin check --exact nic1
 contains "the reason" cpu-offline "$OUT"
 expect 1 nicpin apply --plan $P
 contains "what the stored plan does not fit" "CPUs were online: 0-15, now " "$OUT"
@@ -93,7 +93,7 @@ section "a driver is unbound and bound again"
 expect 0 nicpin apply
 device=$(basename "$(pci nic1)")
 echo "$device" > /sys/bus/pci/drivers/igb/unbind
-expect 0 nicpin check nic0 nic2 nic3
+expect 0 nicpin check --exact nic0 nic2 nic3
 expect 1 nicpin apply --plan $P
 contains "the card that is gone" "nic1: is absent" "$OUT"
 echo "$device" > /sys/bus/pci/drivers/igb/bind
@@ -121,6 +121,6 @@ snapshot /tmp/now; same_file "the machine after a plan that does not fit" /tmp/w
 expect 1 nicpin apply --plan $P --force
 contains "what was left out" "left out" "$OUT"
 equal "values refused" 0 "$(number refused)"
-expect 0 nicpin check nic0 nic1 nic2 nic3
+expect 0 nicpin check --exact nic0 nic1 nic2 nic3
 expect 0 nicpin restore
 finish

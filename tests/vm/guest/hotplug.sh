@@ -32,10 +32,10 @@ for nic in nic0 nic1 nic2 nic3; do
     [ $status = 0 ] || [ -s "$ERR" ] || contains "what apply says of it" "vanished" "$OUT"
     equal "panics" 0 "$(cat "$OUT" "$ERR" | grep -c panick)"
     expect 0 nicpin apply
-    expect 0 nicpin check
+    expect 0 nicpin check --exact
     bound_again "$device" "$driver" "$nic"
     expect 0 nicpin apply
-    expect 0 nicpin check
+    expect 0 nicpin check --exact
     expect 0 nicpin restore
     snapshot /tmp/now; by_name /tmp/now > /tmp/now.queues
     same_file "the queues after restore" /tmp/before.queues /tmp/now.queues
@@ -54,10 +54,10 @@ echo "   exit status of apply --plan: $status"
 cat "$ERR" >> "$OUT"; sed 's/^/   /' "$OUT"
 if [ $status = 1 ]; then contains "what does not fit" nic1 "$OUT"; fi
 expect 0 nicpin apply
-expect 0 nicpin check
+expect 0 nicpin check --exact
 echo 0 > "$(pci nic1)/sriov_numvfs"
 ip link set dev nic1 up; poll 10 links_up
 expect 0 nicpin apply
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 nicpin restore
 finish

@@ -60,7 +60,7 @@ contains "what ignore says" "the policy ignores it" "$OUT"
 equal "IRQs left alone after ignore" "" "$(left_alone)"
 holds "irqbalance moves what it has no ban for" poll 60 stir
 diff -U 0 /tmp/planned /tmp/values | sed -n 's/^+\//  moved: \//p' | head -4
-expect 2 nicpin check
+expect 2 nicpin check --exact
 
 # --- refused: nothing is written
 snapshot /tmp/before
@@ -80,7 +80,7 @@ same_file "IRQs that irqbalance says it leaves alone" /tmp/expected /tmp/got
 holds_on "ban" "$SECONDS_HELD"
 expect 0 nicpin apply
 equal "values changed by a second apply" 0 "$(number changed)"
-expect 0 nicpin check
+expect 0 nicpin check --exact
 
 # --- restore removes exactly those bans
 expect 0 nicpin restore

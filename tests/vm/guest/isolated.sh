@@ -21,7 +21,7 @@ for scope in local all; do
   for file in /sys/class/net/nic*/queues/rx-*/rps_cpus; do
     equal "isolated CPUs in $file ($scope)" 0 $((0x$(cat "$file") & 0xc0))
   done
-  expect 0 nicpin check --scope $scope
+  expect 0 nicpin check --exact --scope $scope
 done
 # The kernel removes these CPUs from what RPS is given, and with nohz_full=0,6-7 CPU 0, which it does not list.
 expect 0 nicpin apply --rps 0-7
@@ -30,7 +30,7 @@ for file in /sys/class/net/nic*/queues/rx-*/rps_cpus; do
 done
 expect 0 nicpin apply --rps 0-7
 equal "values changed by a second apply" 0 "$(number changed)"
-expect 0 nicpin check --rps 0-7
+expect 0 nicpin check --exact --rps 0-7
 expect 0 nicpin restore
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 finish

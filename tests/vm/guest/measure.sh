@@ -7,7 +7,7 @@
 
 P=/tmp/plan.json
 expect 0 nicpin plan --format json; cp "$OUT" $P
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 nicpin
 contains "the state before apply" "applying changes 24 settings" "$OUT"
 expect 0 nicpin apply

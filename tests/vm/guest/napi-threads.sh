@@ -52,9 +52,9 @@ expect 0 as_nobody nicpin plan --format json
 same_file "the plan of another user" $P "$OUT"
 
 echo "--- set, read back, proven"
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 nicpin apply
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 nicpin apply
 equal "a second apply changes" 0 "$(number changed)"
 # shellcheck disable=SC2034
@@ -118,7 +118,7 @@ done
 echo "--- a change by another hand"
 pid=$(awk '$2 == "nic1" {print $1; exit}' /tmp/planned)
 taskset -pc 0 "$pid" > /dev/null
-expect 2 nicpin check
+expect 2 nicpin check --exact
 contains "what differs" "affinity of thread $pid" "$OUT"
 contains "why" "moved-by-other" "$OUT"
 expect 0 nicpin apply
@@ -160,7 +160,7 @@ threads > /tmp/now; same_file "the threads that are kept" /tmp/before /tmp/now
 expect 0 nicpin restore
 expect 0 nicpin apply
 for nic in $ON; do echo 0 > "/sys/class/net/$nic/threaded"; done
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 nicpin plan --format json
 equal "threads in the plan" "" "$(planned "$OUT")"
 for nic in $ON; do echo 1 > "/sys/class/net/$nic/threaded"; done

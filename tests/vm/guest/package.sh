@@ -40,12 +40,12 @@ read -r CHECKS FAILED < /root/before-reboot
 echo "--- after the reboot: as planned"
 is_active() { [ "$(unit ActiveState)" = active ]; }
 holds "the unit started at boot" poll 30 is_active
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 systemctl stop nicpin.service
 snapshot /tmp/before
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 systemctl start nicpin.service
-expect 0 nicpin check
+expect 0 nicpin check --exact
 
 echo "--- upgrade: an own policy stays, and nothing is written or restored, also where the machine is not as planned"
 expect 0 dpkg-deb --raw-extract /payload/nicpin.deb /tmp/new
@@ -57,7 +57,7 @@ echo '# my own line' >> /etc/nicpin.toml
 irq=$(irqs nic1 | tail -n 1)
 echo 1 > "/proc/irq/$irq/smp_affinity"
 snapshot /tmp/drifted; record > /tmp/record; invocation=$(unit InvocationID)
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 dpkg --install --force-confold /tmp/new.deb
 equal "version after the upgrade" 999-1 "$(version)"
 snapshot /tmp/now; same_file "the machine after the upgrade" /tmp/drifted /tmp/now

@@ -55,7 +55,7 @@ equal "vectors on CPU 1" 0 "$(on_cpu 1)"
 nicpin status > /tmp/status; contains "status" "exclusive CPUs 1" /tmp/status
 nicpin nodes > /tmp/nodes; contains "nodes" "exclusive to cgroups on node 0  CPUs 1" /tmp/nodes
 at_least "queues that a plan without the option sends to CPU 1" 1 "$(queues_on 1)"
-expect 0 nicpin check
+expect 0 nicpin check --exact
 fresh
 corrected "a whole node" sh -c "echo 2-3 > $CGROUPS/guest/cpuset.cpus"
 has_state guest root
@@ -109,5 +109,5 @@ partition guest 1 root
 sleep 3
 poll 20 quiet
 settings /tmp/now; same_file "settings" /tmp/planned /tmp/now
-expect 0 nicpin check
+expect 0 nicpin check --exact
 finish

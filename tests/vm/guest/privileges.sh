@@ -20,7 +20,7 @@ for command in "plan --format sh" "capture -o /tmp/capture.tar.gz --force"; do
   # shellcheck disable=SC2086
   expect 0 with --drop=all -- nicpin $command
 done
-expect 2 with --drop=all -- nicpin check
+expect 2 with --drop=all -- nicpin check --exact
 snapshot /tmp/now; same_file "the machine after reading" /tmp/before /tmp/now
 
 # Without CAP_NET_ADMIN vectors move, and steering does not.

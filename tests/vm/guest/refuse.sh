@@ -11,7 +11,7 @@ fresh_plan() {
   expect 0 nicpin plan --format json; cp "$OUT" $P
   expect 0 nicpin plan --format sh; cp "$OUT" $S
 }
-in_planned_state() { expect 0 nicpin check; }
+in_planned_state() { expect 0 nicpin check --exact; }
 restored() {
   expect 0 nicpin restore
   snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
@@ -39,7 +39,7 @@ equal "values refused" "$N" "$(number refused)"
 equal "values changed" 0 "$(number changed)"
 equal "messages of it" 1 "$(grep -c '^refused ' "$OUT")"
 snapshot /tmp/now; same_file "the machine, which has no steering for vectors that did not move" /tmp/before /tmp/now
-expect 2 nicpin check
+expect 2 nicpin check --exact
 umount /proc/irq
 expect 0 nicpin apply
 as_planned $S
@@ -48,7 +48,7 @@ in_planned_state
 section "somebody moves an interrupt"
 irq=$(vectors $P | awk '$2 == "nic1" && $4 == 3 {print $1}')
 echo 8000 > "/proc/irq/$irq/smp_affinity"
-expect 2 nicpin check
+expect 2 nicpin check --exact
 contains "what check names" "IRQ $irq smp_affinity" "$OUT"
 contains "whose it is" nic1 "$OUT"
 expect 0 nicpin apply
@@ -71,7 +71,7 @@ waits() { for fd in "/proc/$1/fd/"*; do [ "$(readlink "$fd")" != /run/nicpin/loc
 holds "another process takes the lock" poll 10 test -e /tmp/held
 expect 1 nicpin apply --wait 1
 one_line "$ERR"; contains "who holds the lock" "process $holder" "$ERR"
-expect 2 nicpin check
+expect 2 nicpin check --exact
 nicpin apply --wait 20 > /tmp/waiter 2>&1 & waiter=$!
 holds "the second apply waits" poll 10 waits $waiter
 snapshot /tmp/now; same_file "the machine while another process holds the lock" /tmp/before /tmp/now
@@ -119,7 +119,7 @@ in_planned_state
 ip link set dev nic2 up; poll 10 links_up
 fresh_plan
 at_least "vectors of nic2 in the plan" 8 "$(vectors $P | grep -c nic2)"
-expect 2 nicpin check nic2
+expect 2 nicpin check --exact nic2
 expect 0 nicpin apply
 as_planned $S
 in_planned_state
@@ -135,13 +135,13 @@ fresh_plan
 at_least "vectors planned for CPU 3" 1 "$(vectors $P | grep -c ' 3$')"
 expect 0 nicpin apply
 echo 0 > /sys/devices/system/cpu/cpu3/online
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 nicpin apply
 in_planned_state
 expect 0 nicpin plan --format json
 equal "vectors planned for CPU 3" 0 "$(vectors "$OUT" | grep -c ' 3$')"
 echo 1 > /sys/devices/system/cpu/cpu3/online
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 nicpin apply
 as_planned $S
 restored

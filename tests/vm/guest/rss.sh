@@ -19,16 +19,16 @@ for nic in nic1 nic2; do
   equal "queues of $nic before" "0 1 2 3 4 5 6 7 " "$(queues $nic)"
   expect 0 nicpin apply $nic
   equal "queues of $nic without --rss" "0 1 2 3 4 5 6 7 " "$(queues $nic)"
-  expect 2 nicpin check $nic --rss 3
+  expect 2 nicpin check --exact $nic --rss 3
   expect 0 nicpin apply $nic --rss 3
   equal "queues of $nic with --rss 3" "0 1 2 " "$(queues $nic)"
-  expect 0 nicpin check $nic --rss 3
+  expect 0 nicpin check --exact $nic --rss 3
   expect 0 nicpin apply $nic --rss 3
   equal "values changed by a second apply" 0 "$(number changed)"
   expect 0 nicpin status -v $nic --rss 3
   contains "the status of $nic" "rss table reaches 3 of 8" "$OUT"
   expect 0 ethtool -X $nic equal 5
-  expect 2 nicpin check $nic --rss 3
+  expect 2 nicpin check --exact $nic --rss 3
   contains "what check says of another hand" "moved-by-other" "$OUT"
   contains "what it names" "ethtool -X $nic" "$OUT"
   restored $nic "after another hand"
@@ -39,7 +39,7 @@ for nic in nic1 nic2; do
   expect 0 nicpin plan $nic --rss 3 --format sh
   cp "$OUT" /tmp/plan.sh
   expect 0 sh /tmp/plan.sh
-  expect 0 nicpin check $nic --rss 3
+  expect 0 nicpin check --exact $nic --rss 3
   equal "queues of $nic by the script" "0 1 2 " "$(queues $nic)"
   if [ $nic = nic1 ]; then ethtool -X nic1 weight 1 1 1 1 1 1 1 1; else ethtool -X $nic default; fi
   expect 0 nicpin restore
@@ -88,9 +88,9 @@ rxqs() { cat /sys/class/net/nic0/queues/tx-*/xps_rxqs /sys/class/net/nic0/queues
 rxqs > /tmp/before.rxqs
 expect 0 nicpin apply nic0 --xps rxqs
 equal "xps_rxqs of nic0" "1 2 4 8" "$(cat /sys/class/net/nic0/queues/tx-*/xps_rxqs | sed 's/^0*//' | tr '\n' ' ' | sed 's/ $//')"
-expect 0 nicpin check nic0 --xps rxqs
+expect 0 nicpin check --exact nic0 --xps rxqs
 echo 0 > /sys/class/net/nic0/queues/tx-1/xps_rxqs
-expect 2 nicpin check nic0 --xps rxqs
+expect 2 nicpin check --exact nic0 --xps rxqs
 contains "what check names" "tx-1 xps_rxqs" "$OUT"
 expect 0 nicpin restore
 rxqs > /tmp/now; same_file "XPS of nic0 after restore" /tmp/before.rxqs /tmp/now

@@ -29,12 +29,12 @@ grep 'Overall exposure' "$OUT"
 echo "--- start: as planned, for root and for others"
 snapshot /tmp/before
 expect 0 nicpin plan --format sh; cp "$OUT" /tmp/plan.sh
-expect 2 nicpin check
+expect 2 nicpin check --exact
 expect 0 systemctl start nicpin.service
 equal "state after start" "success active" "$(state)"
 as_planned /tmp/plan.sh
-expect 0 nicpin check
-expect 0 as_nobody nicpin check
+expect 0 nicpin check --exact
+expect 0 as_nobody nicpin check --exact
 expect 0 as_nobody nicpin plan
 expect 0 as_nobody nicpin status
 journal; contains "the journal" "refused=0" /tmp/journal
@@ -45,7 +45,7 @@ echo "--- restart: the settings from before come back in between, and are replac
 before=$(grep -c . /tmp/journal)
 expect 0 systemctl restart nicpin.service
 equal "state after restart" "success active" "$(state)"
-expect 0 nicpin check
+expect 0 nicpin check --exact
 journal; tail -n "+$((before + 1))" /tmp/journal > /tmp/since
 contains "what restart restored" "restored" /tmp/since
 grep -E 'Memory|CPU|Consumed' /tmp/since
@@ -85,7 +85,7 @@ journal; contains "irqbalance in the unit" "irqbalance leaves" /tmp/journal
 expect 0 as_nobody nicpin status
 contains "status as nobody" "runs (process $pid)" "$OUT"
 expect 0 systemctl restart nicpin.service
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 systemctl stop nicpin.service
 journal; contains "irqbalance after stop" "irqbalance may move" /tmp/journal
 drop_in ExecStart= 'ExecStart=/usr/bin/nicpin start --irqbalance stop'
@@ -105,7 +105,7 @@ began=$(milliseconds)
 expect 1 systemctl start nicpin.service
 took=$(($(milliseconds) - began))
 at_least "milliseconds left of 12 s" 1 $((12000 - took))
-expect 0 nicpin check
+expect 0 nicpin check --exact
 journal; contains "a stopped irqbalance" "did not answer within 5 s" /tmp/journal
 kill -CONT "$pid"
 holds "irqbalance answers again" poll 30 nicpin apply --quiet

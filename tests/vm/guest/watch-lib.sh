@@ -13,7 +13,7 @@ runs() { sed -n 's/^  "count": \([0-9]*\),$/\1/p' $STATE 2>/dev/null; }
 more_runs() { [ "$(runs)" -gt "$1" ] 2>/dev/null; }
 watcher_pid() { systemctl show $UNIT --property=MainPID --value; }
 wakeups() { sed -n 's/^voluntary_ctxt_switches:\t//p' "/proc/$(watcher_pid)/status"; }
-as_before() { nicpin check --quiet; }
+as_before() { nicpin check --exact --quiet; }
 quiet() { # no run for a while, and none at work
   local before; before=$(runs); sleep 1
   [ "$(runs)" = "$before" ] && [ -z "$(pgrep --parent "$(watcher_pid)")" ]
@@ -42,7 +42,7 @@ corrected() {
   # There may be a second run, for what came while the first one was at work; each check takes time from it.
   until as_before; do
     sleep 0.1
-    [ $(($(milliseconds) - began)) -lt 40000 ] || { failed "$what: not as planned again"; nicpin check; return; }
+    [ $(($(milliseconds) - began)) -lt 40000 ] || { failed "$what: not as planned again"; nicpin check --exact; return; }
     took=$(($(milliseconds) - ended))
   done
   printf '%-34s plan back after %5d ms, run %d; %s\n' "$what" "$took" "$(runs)" "$(last_event)"

@@ -17,14 +17,14 @@ for n in $(seq 40); do ip link set dev nic3 mtu $((1400 + n)); done
 ethtool -L nic0 combined 2
 kill -CONT "$(watcher_pid)"
 poll 80 as_before
-expect 0 nicpin check
+expect 0 nicpin check --exact
 poll 30 quiet
 journalctl --unit $UNIT --output cat | grep 'lost events' | tail -2
 holds "messages were lost" sh -c "journalctl --unit $UNIT --output cat | grep -q 'lost events'"
 ethtool -L nic0 combined 4
 sysctl -qw net.core.rmem_default=212992
 poll 80 as_before
-expect 0 nicpin check
+expect 0 nicpin check --exact
 
 section "10,000 events"
 fresh
@@ -46,7 +46,7 @@ done
 echo "events for $((($(milliseconds) - began) / 1000)) s: $(($(runs) - before)) runs"
 ethtool -L nic0 combined 4
 poll 120 as_before
-expect 0 nicpin check
+expect 0 nicpin check --exact
 poll 70 quiet
 equal "descriptors" "$fds" "$(descriptors)"
 echo "private dirty memory: $kb kB before, $(memory) kB after"

@@ -16,7 +16,7 @@ poll 90 quiet; poll 70 as_before
 echo "60 flaps: $(($(runs) - before)) runs"
 journal | tail -n 14
 at_least "runs left of ten for 60 flaps" 0 $((10 - $(runs) + before))
-expect 0 nicpin check
+expect 0 nicpin check --exact
 fresh
 before=$(runs)
 for n in $(seq 100); do ip link add "v$n" type veth peer name "w$n"; done
@@ -51,7 +51,7 @@ ping -q -c 1000 -i 0.02 -w 30 10.9.0.2 > /dev/null
 sleep 15
 wire_down nic0 nic1 10.9.0.1
 poll 20 quiet
-expect 0 nicpin check
+expect 0 nicpin check --exact
 journal | tail -5
 
 section "irqbalance does not answer"
@@ -83,8 +83,8 @@ journal | grep 'is left alone'
 journalctl --unit $UNIT --output json | grep -c NICPIN_SETTING > /tmp/fields
 equal "messages with the field NICPIN_SETTING" 1 "$(cat /tmp/fields)"
 spoil nic3
-poll 10 sh -c "! nicpin check nic3 | grep -q moved-by-other"
-expect 0 nicpin check nic3
+poll 10 sh -c "! nicpin check --exact nic3 | grep -q moved-by-other"
+expect 0 nicpin check --exact nic3
 equal "the vector that is fought for" 0 "$(cat "$file")"
 expect 0 nicpin status; contains "status" "left alone until" "$OUT"
 unguarded
@@ -95,9 +95,9 @@ expect 0 nicpin apply --try 20 --scope remote nic0
 contains "apply --try" "watcher   nicpin watch writes nothing" "$OUT"
 ip link set dev nic1 down; ip link set dev nic1 up
 sleep 2
-expect 0 nicpin check --scope remote nic0
+expect 0 nicpin check --exact --scope remote nic0
 poll 60 as_before; poll 20 quiet
-expect 0 nicpin check
+expect 0 nicpin check --exact
 fresh
 expect 0 nicpin restore
 contains "restore" "watcher   nicpin watch is paused" "$OUT"
@@ -122,7 +122,7 @@ pid=$(watcher_pid); kill -9 "$pid"
 other() { local now; now=$(watcher_pid); [ "$now" != 0 ] && [ "$now" != "$pid" ]; }
 holds "it is started again" poll 20 other
 poll 20 more_runs 0; poll 20 quiet
-expect 0 nicpin check
+expect 0 nicpin check --exact
 # Of a run, of the watcher, of both, while a run is at work.
 for whom in child watcher both; do
   fresh
@@ -138,16 +138,16 @@ for whom in child watcher both; do
   esac
   poll 30 as_before
   poll 30 quiet
-  expect 0 nicpin check
+  expect 0 nicpin check --exact
 done
 for file in /run/nicpin/*.json; do holds "$file is whole" grep -q '^}$' "$file"; done
 systemctl stop $UNIT
-expect 0 nicpin check
+expect 0 nicpin check --exact
 expect 0 nicpin restore
 snapshot /tmp/now; same_file "the machine after restore" /tmp/original /tmp/now
 expect 0 systemctl start $UNIT
 poll 20 more_runs 0; poll 20 quiet
-expect 0 nicpin check
+expect 0 nicpin check --exact
 
 section "--observe writes nothing"
 systemctl stop $UNIT
@@ -198,5 +198,5 @@ equal "the watcher beside nicpin.service" inactive "$(systemctl is-active $UNIT)
 expect 0 systemctl start $UNIT
 equal "nicpin.service beside the watcher" inactive "$(systemctl is-active nicpin.service)"
 poll 20 more_runs 0; poll 20 quiet
-expect 0 nicpin check
+expect 0 nicpin check --exact
 finish

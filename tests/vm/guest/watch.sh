@@ -22,7 +22,7 @@ grep 'Overall exposure' "$OUT"
 expect 0 systemd-analyze verify --man=no /etc/systemd/system/$UNIT
 equal "complaints about the unit" "" "$(cat "$OUT" "$ERR")"
 poll 30 quiet
-expect 0 nicpin check
+expect 0 nicpin check --exact
 systemctl status --no-pager --lines=0 $UNIT | grep -E 'Active|Status'
 expect 0 nicpin status
 contains "status" "watcher     runs since" "$OUT"
@@ -63,7 +63,7 @@ if [ -n "$BRIEF" ]; then
   other() { local now; now=$(watcher_pid); [ "$now" != 0 ] && [ "$now" != "$pid" ]; }
   holds "it is started again" poll 20 other
   poll 20 more_runs 0; poll 20 quiet
-  expect 0 nicpin check
+  expect 0 nicpin check --exact
   finish
 fi
 
