@@ -12,8 +12,9 @@ queue's IRQ, NAPI threads and RPS, as they are now. What cannot be known is name
 exit code is 1; nothing is guessed.
 
 With `-` connections are read from standard input as `ss -tinH` prints them; those of this
-machine with itself are left out. A bond stands for each of its ports: which of them a
-packet arrives on is the sender's choice, or the switch's.
+machine with itself are left out. A VLAN stands for the interface below it, and a bond for
+each of its ports: which of them a packet arrives on is the sender's choice, or the
+switch's. Of what a tunnel carries, the card sees the packets around it: ask about those.
 
 Examples:
   nicpin flow eth2 10.0.0.1:5201 10.0.0.2:40001       queue, IRQ and CPU of one flow
@@ -35,6 +36,10 @@ pub struct FlowArgs {
     /// UDP instead of TCP
     #[arg(long)]
     pub udp: bool,
+
+    /// The packets are fragments, which have no ports: SRC and DST are addresses
+    #[arg(long)]
+    pub fragments: bool,
 
     /// List source ports with which the flow arrives on this CPU; SRC needs no port then
     #[arg(long, value_name = "CPU")]

@@ -9,8 +9,7 @@ use crate::cli::{Cli, FlowArgs};
 use crate::commands::inputs::UsageError;
 use crate::commands::output;
 use crate::screen;
-use nicpin::flow::{Connection, Flow, Protocol, connections, parse_end};
-use nicpin::machine::{Interface, Selection};
+use nicpin::flow::{Connection, Flow, Protocol, Through, connections, parse_end};
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
@@ -27,14 +26,9 @@ pub(super) fn run(cli: &Cli, args: &FlowArgs, out: &mut String) -> Result<Exit> 
         ..Wants::default()
     };
     let machine = read::machine(&root, wants)?;
-    let selection = Selection::new(&machine, std::slice::from_ref(&args.interface), false)?;
-    let interfaces: Vec<&Interface> = machine
-        .interfaces
-        .iter()
-        .filter(|interface| selection.names.contains(&interface.name))
-        .collect();
+    let through = Through::new(&machine, &args.interface)?;
     let flows = match &request {
-        Request::Listed(listed) => Flows::new(&machine, &interfaces, listed),
+        Request::Listed(listed) => Flows::new(&machine, &through, listed),
         Request::ToCpu(flow, cpu) => {
             ensure!(
                 machine.topology.online.contains(*cpu),
@@ -43,7 +37,7 @@ pub(super) fn run(cli: &Cli, args: &FlowArgs, out: &mut String) -> Result<Exit> 
                     machine.topology.online
                 ))
             );
-            Flows::to_cpu(&machine, &interfaces, flow, *cpu, args.ports)
+            Flows::to_cpu(&machine, &through, flow, *cpu, args.ports)
         }
     };
     out.push_str(&output::report(args.report, &flows, screen::flow::flows)?);
@@ -62,9 +56,9 @@ impl Request {
         let usage = |text: String| UsageError::new(text);
         if args.source == "-" {
             ensure!(
-                args.destination.is_none() && args.to_cpu.is_none() && !args.udp,
+                args.destination.is_none() && args.to_cpu.is_none() && !args.udp && !args.fragments,
                 usage(
-                    "`-` reads connections from standard input: it takes no DST, --to-cpu or --udp"
+                    "`-` reads connections from standard input: it takes no DST, --to-cpu, --udp or --fragments"
                         .into()
                 )
             );
@@ -88,17 +82,27 @@ impl Request {
             source.is_ipv4() == destination.is_ipv4(),
             usage("SRC and DST are not both IPv4 or both IPv6".into())
         );
+        let protocol = if args.udp {
+            Protocol::Udp
+        } else {
+            Protocol::Tcp
+        };
+        if args.fragments {
+            ensure!(
+                port.is_none() && to.is_none() && args.to_cpu.is_none(),
+                usage("--fragments have no ports: SRC and DST take none".into())
+            );
+            let [source, destination] = [source, destination].map(|end| SocketAddr::new(end, 0));
+            return Ok(Self::Listed(vec![Connection::Arrives(Flow {
+                fragment: true,
+                ..Flow::new(protocol, source, destination)
+            })]));
+        }
         let flow = |port: Option<u16>| -> Result<Flow, UsageError> {
             let missing = || usage("SRC and DST need a port, such as 10.0.0.1:5201".into());
-            Ok(Flow {
-                protocol: if args.udp {
-                    Protocol::Udp
-                } else {
-                    Protocol::Tcp
-                },
-                source: SocketAddr::new(source, port.ok_or_else(missing)?),
-                destination: SocketAddr::new(destination, to.ok_or_else(missing)?),
-            })
+            let source = SocketAddr::new(source, port.ok_or_else(missing)?);
+            let destination = SocketAddr::new(destination, to.ok_or_else(missing)?);
+            Ok(Flow::new(protocol, source, destination))
         };
         match args.to_cpu {
             Some(_) if port.is_some() => {

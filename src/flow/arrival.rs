@@ -8,7 +8,7 @@ use crate::cpuset::CpuSet;
 use crate::flow::ends::Flow;
 use crate::flow::toeplitz::{Transform, input, toeplitz};
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RxHash};
-use crate::machine::{Interface, Machine, Role, Topology};
+use crate::machine::{Interface, Machine, Role, SelectError, Selection, Topology};
 
 /// Toeplitz, of `ETH_RSS_HASH_*`.
 const TOEPLITZ: u8 = 1;
@@ -47,6 +47,26 @@ pub struct Arrival {
     pub missing: Option<Missing>,
 }
 
+impl Arrival {
+    /// Of a flow of which nothing is known yet.
+    fn begin(flow: &Flow, interface: &str) -> Self {
+        Self {
+            flow: *flow,
+            interface: interface.to_owned(),
+            hash: None,
+            filter: None,
+            queue: None,
+            irq: None,
+            irq_cpu: None,
+            rps_cpu: None,
+            cpu: None,
+            node: None,
+            l3: CpuSet::default(),
+            missing: None,
+        }
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, clippy::ref_option)] // serde's signature
 fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Error> {
     match hash {
@@ -66,8 +86,20 @@ pub enum Missing {
     TableSize(usize),
     #[error("the driver does not report its RSS key")]
     NoKey,
-    #[error("{0} gives the device another RSS key than it reports before Linux {1}.{2}")]
+    #[error("before Linux {1}.{2}, {0} may give the device another RSS key than it reports")]
     WrongKey(&'static str, u32, u32),
+    #[error("before Linux {1}.{2}, {0} does not report how the device changes the hash's input")]
+    HiddenTransform(&'static str, u32, u32),
+    #[error("devices of {0} compute Toeplitz otherwise than it is defined")]
+    OtherToeplitz(&'static str),
+    #[error("a fragment has no ports, and how the device hashes fragments is not reported")]
+    Fragment,
+    #[error(
+        "{0} wraps what it carries in other packets: ask about the interface and the ends of those"
+    )]
+    Tunnel(String),
+    #[error("which of the ports {0} a packet arrives on is the sender's choice, or the switch's")]
+    PortChoice(String),
     #[error("the RSS key of {0} bytes is too short for {1}")]
     ShortKey(usize, &'static str),
     #[error("the driver does not report its hash function")]
@@ -114,23 +146,55 @@ impl Serialize for Missing {
     }
 }
 
+/// Where a flow arrives by the name of what it comes through: on the interface, or each port of a bond or VLAN. What a
+/// tunnel carries is not what the card sees.
+pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
+    match &through.tunnel {
+        Some(tunnel) => vec![Arrival {
+            missing: Some(Missing::Tunnel(tunnel.clone())),
+            ..Arrival::begin(flow, tunnel)
+        }],
+        None => (through.ports.iter())
+            .map(|port| arrival(machine, port, flow))
+            .collect(),
+    }
+}
+
+/// What a flow comes through.
+#[derive(Debug, Clone, Default)]
+pub struct Through<'a> {
+    /// The interfaces with a device: one, or the ports of a bond.
+    pub ports: Vec<&'a Interface>,
+    /// An interface on the way that wraps packets in others.
+    pub tunnel: Option<String>,
+}
+
+impl<'a> Through<'a> {
+    /// By the name of an interface, or any other selector.
+    pub fn new(machine: &'a Machine, selector: &str) -> Result<Self, SelectError> {
+        let tunnel = machine.tunnel(selector);
+        if tunnel.is_some() {
+            return Ok(Self {
+                tunnel,
+                ports: Vec::new(),
+            });
+        }
+        let selection = Selection::new(machine, &[selector.to_owned()], false)?;
+        let ports = machine
+            .interfaces
+            .iter()
+            .filter(|interface| selection.names.contains(&interface.name));
+        Ok(Self {
+            ports: ports.collect(),
+            tunnel,
+        })
+    }
+}
+
 /// Where a flow arrives on an interface, by what was read of it ([`Wants::flows`](crate::read::Wants)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let facts = interface.rx_hash.as_ref();
-    let mut arrival = Arrival {
-        flow: *flow,
-        interface: interface.name.clone(),
-        hash: None,
-        filter: None,
-        queue: None,
-        irq: None,
-        irq_cpu: None,
-        rps_cpu: None,
-        cpu: None,
-        node: None,
-        l3: CpuSet::default(),
-        missing: None,
-    };
+    let mut arrival = Arrival::begin(flow, &interface.name);
     let found = choose_queue(interface, facts, &mut arrival)
         .and_then(|()| follow_queue(machine, interface, facts, &mut arrival));
     arrival.missing = found.err();
@@ -227,7 +291,9 @@ fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Miss
     let mut filters: Vec<&Filter> = facts.filters.iter().collect();
     filters.sort_by_key(|filter| filter.location);
     match filters.into_iter().find(|filter| matches(filter, flow)) {
-        Some(filter) if filter.compares_more => Err(Missing::FilterComparesMore(filter.location)),
+        Some(filter) if filter.compares_more || flow.fragment => {
+            Err(Missing::FilterComparesMore(filter.location))
+        }
         found => Ok(found),
     }
 }
@@ -241,8 +307,9 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
     let same_address = |(end, (wanted, mask)): (&SocketAddr, &(IpAddr, IpAddr))| {
         (bits(end.ip()) ^ bits(*wanted)) & bits(*mask) == 0
     };
-    let same_port =
-        |(end, (wanted, mask)): (&SocketAddr, &(u16, u16))| (end.port() ^ wanted) & mask == 0;
+    let same_port = |(end, (wanted, mask)): (&SocketAddr, &(u16, u16))| {
+        (end.port() ^ wanted) & mask == 0 || flow.fragment
+    };
     filter.kinds.contains(&flow.kind())
         && ends.iter().zip(&filter.addresses).all(same_address)
         && ends.iter().zip(&filter.ports).all(same_port)
@@ -265,6 +332,14 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
             return Err(Missing::Function(name));
         }
     }
+    if let Some((since, doubt)) = driver(interface).and_then(|driver| driver.doubt.as_ref())
+        && facts.release.is_none_or(|release| release < *since)
+    {
+        return Err(doubt.clone());
+    }
+    if flow.fragment {
+        return Err(Missing::Fragment);
+    }
     let transform = Transform::of(rss.transform).ok_or(Missing::Transform(rss.transform))?;
     let kind = flow.kind();
     let fields = *facts
@@ -277,17 +352,6 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
         other => return Err(Missing::Fields(kind.name(), other)),
     };
     let key = key(interface, facts, &rss.key).ok_or(Missing::NoKey)?;
-    if let Some(Driver {
-        name,
-        key_since: Some((major, minor)),
-        ..
-    }) = driver(interface)
-        && facts
-            .release
-            .is_none_or(|release| release < (*major, *minor))
-    {
-        return Err(Missing::WrongKey(name, *major, *minor));
-    }
     toeplitz(&key.0, &input(flow, with_ports, transform))
         .ok_or(Missing::ShortKey(key.0.len(), kind.name()))
 }
@@ -307,41 +371,56 @@ struct Driver {
     name: &'static str,
     /// Whether it sets the device's key from `netdev_rss_key_fill` and has no way to change it where it reports none.
     system_key: bool,
-    /// The release from which on the device has the key that is reported.
-    key_since: Option<(u32, u32)>,
     /// Whether a hash of addresses and ports is marked as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
     /// computes its own.
     marks_l4: bool,
+    /// The release from which on its hash follows from what it reports, and why not before.
+    doubt: Option<((u32, u32), Missing)>,
 }
 
-/// By the sources of Linux 6.1 to 6.18 (`skb_set_hash`, `netdev_rss_key_fill` in `drivers/net`), and by flows sent in
-/// virtual machines: `virtio_net` of 6.12 sends its key one byte late, that of 7.1 does not.
-const DRIVERS: [Driver; 4] = [
-    Driver {
-        name: "igb",
-        system_key: true,
-        key_since: None,
-        marks_l4: false,
-    },
-    Driver {
-        name: "e1000e",
-        system_key: true,
-        key_since: None,
-        marks_l4: false,
-    },
-    Driver {
-        name: "ixgbe",
-        system_key: false,
-        key_since: None,
-        marks_l4: true,
-    },
-    Driver {
-        name: "virtio_net",
-        system_key: false,
-        key_since: Some((6, 16)),
-        marks_l4: true,
-    },
+/// By the sources of Linux 6.1 to 6.19 (`skb_set_hash`, `netdev_rss_key_fill` in `drivers/net`), and by flows sent in
+/// virtual machines. `virtio_net` sends its key one byte late from 6.15 to 6.18, and in some releases of 6.12, too: the
+/// structure that it sends has a byte of padding before it. `mlx5_core` has always had its devices make the hash
+/// symmetric, and reports that since 6.15. Those of `ena` begin with another value and the other end of the key.
+static DRIVERS: [Driver; 6] = [
+    Driver::new("igb", true, false, None),
+    Driver::new("e1000e", true, false, None),
+    Driver::new("ixgbe", false, true, None),
+    Driver::new(
+        "virtio_net",
+        false,
+        true,
+        Some(((6, 19), Missing::WrongKey("virtio_net", 6, 19))),
+    ),
+    Driver::new(
+        "mlx5_core",
+        false,
+        true,
+        Some(((6, 15), Missing::HiddenTransform("mlx5_core", 6, 15))),
+    ),
+    Driver::new(
+        "ena",
+        false,
+        false,
+        Some(((u32::MAX, 0), Missing::OtherToeplitz("ena"))),
+    ),
 ];
+
+impl Driver {
+    const fn new(
+        name: &'static str,
+        system_key: bool,
+        marks_l4: bool,
+        doubt: Option<((u32, u32), Missing)>,
+    ) -> Self {
+        Self {
+            name,
+            system_key,
+            marks_l4,
+            doubt,
+        }
+    }
+}
 
 fn driver(interface: &Interface) -> Option<&'static Driver> {
     let name = interface.driver.as_deref()?;

@@ -21,9 +21,21 @@ pub struct Flow {
     pub protocol: Protocol,
     pub source: SocketAddr,
     pub destination: SocketAddr,
+    /// Whether its packets are fragments, which have no ports.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fragment: bool,
 }
 
 impl Flow {
+    pub fn new(protocol: Protocol, source: SocketAddr, destination: SocketAddr) -> Self {
+        Self {
+            protocol,
+            source,
+            destination,
+            fragment: false,
+        }
+    }
+
     pub(super) fn kind(&self) -> FlowKind {
         match (self.source.is_ipv4(), self.protocol) {
             (true, Protocol::Tcp) => FlowKind::Tcp4,
@@ -70,13 +82,26 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     }
 }
 
-/// A line of `ss`.
+/// A connection of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
     /// A connection to another machine, as its packets arrive here.
     Arrives(Flow),
     /// Both ends are on this machine: its packets pass no card.
     Local,
+}
+
+impl Connection {
+    pub fn new(protocol: Protocol, local: SocketAddr, peer: SocketAddr) -> Self {
+        let is_local = peer.ip().is_loopback()
+            || local.ip() == peer.ip()
+            || peer.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        if is_local {
+            Self::Local
+        } else {
+            Self::Arrives(Flow::new(protocol, peer, local))
+        }
+    }
 }
 
 /// The connections that `ss -tinH` or `ss -tunH` lists: each line has the local address and the peer's behind the queue
@@ -119,16 +144,7 @@ fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
         Ok(SocketAddr::new(address, port.unwrap_or(0)))
     };
     let (local, peer) = (end(local)?, end(peer)?);
-    let is_loopback =
-        |address: IpAddr| address.is_loopback() || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    if is_loopback(peer.ip()) || local.ip() == peer.ip() {
-        return Ok(Some(Connection::Local));
-    }
-    Ok(Some(Connection::Arrives(Flow {
-        protocol,
-        source: peer,
-        destination: local,
-    })))
+    Ok(Some(Connection::new(protocol, local, peer)))
 }
 
 #[cfg(test)]
@@ -182,11 +198,8 @@ LISTEN 0 128 *:22 *:*
 ";
         let found = connections(text).unwrap();
         let flow = |protocol, source: &str, destination: &str| {
-            Connection::Arrives(Flow {
-                protocol,
-                source: source.parse().unwrap(),
-                destination: destination.parse().unwrap(),
-            })
+            let [source, destination] = [source, destination].map(|end| end.parse().unwrap());
+            Connection::Arrives(Flow::new(protocol, source, destination))
         };
         assert_eq!(
             found,

@@ -5,6 +5,6 @@ mod arrival;
 mod ends;
 mod toeplitz;
 
-pub use arrival::{Arrival, Missing, arrival, ports_to};
+pub use arrival::{Arrival, Missing, Through, arrival, arrivals, ports_to};
 pub use ends::{Connection, Flow, FlowError, Protocol, connections, parse_end};
 pub use toeplitz::toeplitz;

@@ -136,11 +136,8 @@ mod tests {
     #[test]
     fn the_specifications_test_values() {
         for (source, destination, addresses, ports) in VERIFICATION {
-            let flow = Flow {
-                protocol: Protocol::Tcp,
-                source: source.parse().unwrap(),
-                destination: destination.parse().unwrap(),
-            };
+            let [source, destination] = [source, destination].map(|end| end.parse().unwrap());
+            let flow = Flow::new(Protocol::Tcp, source, destination);
             let hash = |with_ports| toeplitz(&KEY, &input(&flow, with_ports, Transform::None));
             assert_eq!(
                 (hash(false), hash(true)),
@@ -161,8 +158,8 @@ mod tests {
         fn symmetric_input_has_one_hash_for_both_directions(a: u32, b: u32, from: u16, to: u16, bits in 1..=2_u8) {
             let end = |address: u32, port| (std::net::Ipv4Addr::from(address), port).into();
             let (source, destination) = (end(a, from), end(b, to));
-            let there = Flow { protocol: Protocol::Udp, source, destination };
-            let back = Flow { source: destination, destination: source, ..there };
+            let there = Flow::new(Protocol::Udp, source, destination);
+            let back = Flow::new(Protocol::Udp, destination, source);
             let hash = |flow| toeplitz(&KEY, &input(flow, true, Transform::of(bits).unwrap()));
             proptest::prop_assert_eq!(hash(&there), hash(&back));
         }

@@ -149,6 +149,8 @@ pub struct Stacked {
     pub name: String,
     /// The interfaces directly below it (`lower_*`).
     pub lowers: Vec<String>,
+    /// The kernel's word for its kind (`DEVTYPE` in `uevent`): `vlan`, `bond`, `vxlan`; absent for some.
+    pub kind: Option<String>,
 }
 
 impl Interface {

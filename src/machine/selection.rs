@@ -240,6 +240,40 @@ fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
     names
 }
 
+/// Kinds of interfaces that wrap packets in others, or encrypt them, by the kernel's words (`DEVTYPE`).
+const WRAPPING: [&str; 6] = ["vxlan", "geneve", "gtp", "bareudp", "wireguard", "macsec"];
+
+impl Machine {
+    /// The interface that wraps packets in others, among that of this name and those below it.
+    pub fn tunnel(&self, name: &str) -> Option<String> {
+        let (mut todo, mut seen) = (vec![name], BTreeSet::new());
+        while let Some(name) = todo.pop() {
+            let wraps = |kind: &str| WRAPPING.contains(&kind);
+            let alone = self.others.virtuals.iter().find(|one| one.name == name);
+            let stacked = self.stacked.iter().find(|stacked| stacked.name == name);
+            let kind = stacked.and_then(|stacked| stacked.kind.as_deref());
+            if kind.is_some_and(wraps)
+                || alone.is_some_and(|one| {
+                    WRAPPING
+                        .iter()
+                        .any(|kind| one.kind.contains(&format!("({kind})")))
+                })
+            {
+                return Some(name.to_owned());
+            }
+            if seen.insert(name) {
+                todo.extend(
+                    stacked
+                        .iter()
+                        .flat_map(|stacked| &stacked.lowers)
+                        .map(String::as_str),
+                );
+            }
+        }
+        None
+    }
+}
+
 /// What an interface without a device is, to follow "it is"; `None` for any other name.
 pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
     if let Some(known) = machine
@@ -366,6 +400,7 @@ mod tests {
         let stacked = |name: &str, lowers: &[&str]| Stacked {
             name: name.into(),
             lowers: lowers.iter().map(|&l| l.to_owned()).collect(),
+            kind: None,
         };
         let node = |id: u32| {
             (

@@ -67,7 +67,8 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
                 .extend(read_interface(root, &path, &name, device, wants)?);
         }
         if !lowers.is_empty() {
-            listed.stacked.push(Stacked { name, lowers });
+            let kind = others::devtype(root, &path)?;
+            listed.stacked.push(Stacked { name, lowers, kind });
         } else if device.is_none() {
             listed.virtuals.push(Virtual {
                 kind: others::kind(root, &path)?,

@@ -149,9 +149,8 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
             return Ok(kind.to_owned());
         }
     }
-    let uevent = read("uevent")?;
-    if let Some(kind) = uevent.lines().find_map(|line| line.strip_prefix(DEVTYPE)) {
-        return Ok(format!("a virtual interface ({})", name_in(kind)));
+    if let Some(kind) = devtype(root, path)? {
+        return Ok(format!("a virtual interface ({kind})"));
     }
     let (own, other) = (read("ifindex")?, read("iflink")?);
     let kind = if own == other {
@@ -160,6 +159,15 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
         "a veth or a tunnel"
     };
     Ok(kind.to_owned())
+}
+
+/// The kernel's word for the kind of an interface; absent for some.
+pub(crate) fn devtype(root: &Root, path: &str) -> Result<Option<String>, FileError> {
+    let uevent = root
+        .read_opt(&format!("{path}/uevent"))?
+        .unwrap_or_default();
+    let mut lines = uevent.lines();
+    Ok(lines.find_map(|line| Some(name_in(line.strip_prefix(DEVTYPE)?).to_owned())))
 }
 
 /// The line of a `uevent` file that is read, which is what a capture keeps of it. `None` for any other file.

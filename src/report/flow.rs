@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::flow::{Arrival, Connection, Flow, Missing, arrival, ports_to};
-use crate::machine::{Interface, Machine};
+use crate::flow::{Arrival, Connection, Flow, Missing, Through, arrivals, ports_to};
+use crate::machine::Machine;
 use crate::report::exit::Exit;
 
 /// The name and version of the JSON form.
@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "nicpin.flow/1";
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Flows {
     pub schema: &'static str,
-    /// The interfaces: one, or the ports of a bond, which the sender or the switch chooses among.
+    /// The interfaces: one, or the ports of a bond, among which the sender or the switch chooses; none for a tunnel.
     pub interfaces: Vec<String>,
     /// Each flow on each interface.
     pub arrivals: Vec<Arrival>,
@@ -50,24 +50,20 @@ pub struct Ports {
 }
 
 impl Flows {
-    /// Where these connections arrive on each of these interfaces.
-    pub fn new(machine: &Machine, interfaces: &[&Interface], connections: &[Connection]) -> Self {
+    /// Where these connections arrive.
+    pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Connection]) -> Self {
         let flows = connections
             .iter()
             .filter_map(|connection| match connection {
                 Connection::Arrives(flow) => Some(flow),
                 Connection::Local => None,
             });
-        let on_each = |flow| {
-            interfaces
-                .iter()
-                .map(move |port| arrival(machine, port, flow))
-        };
-        let arrivals: Vec<Arrival> = flows.flat_map(on_each).collect();
+        let arrivals: Vec<Arrival> = flows
+            .flat_map(|flow| arrivals(machine, through, flow))
+            .collect();
         Self {
             schema: SCHEMA,
-            interfaces: interfaces
-                .iter()
+            interfaces: (through.ports.iter())
                 .map(|interface| interface.name.clone())
                 .collect(),
             spread: spread(&arrivals),
@@ -83,28 +79,31 @@ impl Flows {
     /// The source ports with which a flow arrives on a CPU, at most so many on each interface.
     pub fn to_cpu(
         machine: &Machine,
-        interfaces: &[&Interface],
+        through: &Through<'_>,
         flow: &Flow,
         cpu: u32,
         most: usize,
     ) -> Self {
-        let ports = |interface: &&Interface| {
-            let (mut ports, missing) = match ports_to(machine, interface, flow, cpu) {
+        let ports = |interface: &str, found: Result<Vec<u16>, Missing>| {
+            let (mut ports, missing) = match found {
                 Ok(ports) => (ports, None),
                 Err(missing) => (Vec::new(), Some(missing)),
             };
             ports.truncate(most);
-            let interface = interface.name.clone();
             Ports {
-                interface,
+                interface: interface.to_owned(),
                 cpu,
                 ports,
                 missing,
             }
         };
+        let on_port = (through.ports.iter())
+            .map(|port| ports(&port.name, ports_to(machine, port, flow, cpu)));
+        let tunnel =
+            (through.tunnel.iter()).map(|name| ports(name, Err(Missing::Tunnel(name.clone()))));
         Self {
-            ports: interfaces.iter().map(ports).collect(),
-            ..Self::new(machine, interfaces, &[])
+            ports: on_port.chain(tunnel).collect(),
+            ..Self::new(machine, through, &[])
         }
     }
 

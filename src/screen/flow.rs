@@ -17,7 +17,8 @@ pub fn flows(flows: &Flows) -> Page {
         return page;
     }
     let named = flows.interfaces.len() > 1;
-    if flows.arrivals.len() == flows.interfaces.len() && flows.local == 0 {
+    let is_one = flows.arrivals.len() == flows.interfaces.len().max(1);
+    if is_one && flows.local == 0 {
         for arrival in &flows.arrivals {
             let name = if named {
                 format!("{}: ", arrival.interface)

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use nicpin::flow::{Flow, Protocol, arrival};
+use nicpin::machine::rx_hash::{Filter, FilterTarget, FlowKind};
 use serde_json::{Value, json};
 
 use crate::support::run::{Copy, Run};
@@ -95,10 +97,14 @@ fn a_flow_is_followed_to_its_cpu() {
 #[test]
 fn what_is_missing_is_named() {
     type Change = fn(&mut Value);
-    let cases: [(Change, &str); 12] = [
+    let cases: [(Change, &str); 13] = [
         (
-            |of| of["release"] = json!([6, 12]),
-            "virtio_net gives the device another RSS key than it reports before Linux 6.16",
+            |of| of["release"] = json!([6, 18]),
+            "before Linux 6.19, virtio_net may give the device another RSS key than it reports",
+        ),
+        (
+            |of| of["release"] = json!(null),
+            "before Linux 6.19, virtio_net may give",
         ),
         (
             |of| of["contexts"]["0"]["key"] = json!(""),
@@ -281,6 +287,233 @@ fn connections_of_ss_are_counted_by_queue_and_cpu() {
     assert!(counted.len() > 1, "{counted:?}");
 }
 
+/// An interface above others, as the kernel lists it.
+fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
+    let dir = format!("/sys/class/net/{name}");
+    for lower in lowers {
+        std::fs::create_dir_all(machine.path(&format!("{dir}/lower_{lower}"))).unwrap();
+    }
+    std::fs::create_dir_all(machine.path(&dir)).unwrap();
+    machine.write(&format!("{dir}/uevent"), &format!("DEVTYPE={kind}\n"));
+}
+
+/// A VLAN is looked through to the interface below it, a bond to each of its ports.
+#[test]
+fn bonds_and_vlans_are_looked_through() {
+    let machine = machine(&reported());
+    stack(&machine, "vlan7", "vlan", &["nic0"]);
+    let ends = ["66.9.149.187:2794", "161.142.100.80:1766"];
+    let through =
+        |name: &str, more: &[&str]| machine.nicpin(&[&["flow", name], &ends[..], more].concat());
+    let vlan = through("vlan7", &[]);
+    assert_eq!(
+        (vlan.code, vlan.stdout.as_str()),
+        (0, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n")
+    );
+    // Nothing is known of the other port.
+    stack(&machine, "bond0", "bond", &["nic0", "nic1"]);
+    stack(&machine, "vlan8", "vlan", &["bond0"]);
+    let bond = through("vlan8", &[]);
+    assert_eq!(
+        (bond.code, bond.stdout.as_str()),
+        (
+            1,
+            "\
+nic0: queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)
+nic1: unknown: ethtool reports nothing about how nic1 distributes flows
+Which of these ports a packet arrives on is the sender's choice, or the switch's.
+"
+        )
+    );
+    let json: Value = serde_json::from_str(&through("bond0", &["--json"]).stdout).unwrap();
+    assert_eq!(json["interfaces"], json!(["nic0", "nic1"]));
+}
+
+/// The card sees what is around the packets of a tunnel.
+#[test]
+fn a_tunnel_is_not_looked_through() {
+    let machine = machine(&reported());
+    stack(&machine, "vxlan9", "vxlan", &["nic0"]);
+    stack(&machine, "vlan9", "vlan", &["vxlan9"]);
+    stack(&machine, "geneve9", "geneve", &[]);
+    for (name, tunnel) in [
+        ("vxlan9", "vxlan9"),
+        ("vlan9", "vxlan9"),
+        ("geneve9", "geneve9"),
+    ] {
+        let expected = format!(
+            "unknown: {tunnel} wraps what it carries in other packets: ask about the interface and the ends of those\n"
+        );
+        let flow = machine.nicpin(&["flow", name, "10.0.0.1:1", "10.0.0.2:2"]);
+        assert_eq!((flow.code, flow.stdout), (1, expected.clone()), "{name}");
+        let ports = machine.nicpin(&["flow", name, "10.0.0.1", "10.0.0.2:2", "--to-cpu", "4"]);
+        let ports = (
+            ports.code,
+            ports.stdout.trim_end().replace('\n', " ") + "\n",
+        );
+        assert_eq!(ports, (1, format!("{tunnel}: {expected}")));
+    }
+}
+
+/// Ethtool does not report what a device hashes of fragments; where the hash does not matter they are followed.
+#[test]
+fn fragments_are_unknown_where_they_are_hashed() {
+    let ends = ["--fragments", "10.0.0.1", "10.0.0.2"];
+    let run = asked(&machine(&reported()), &ends);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (
+            1,
+            "unknown: a fragment has no ports, and how the device hashes fragments is not reported\n"
+        )
+    );
+    let mut answer = reported();
+    answer["contexts"]["0"]["table"] = json!([3, 3, 3, 3]);
+    let run = asked(&machine(&answer), &ends);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "queue 3, IRQ 42, CPU 7 (node 1, L3 of 4-7)\n")
+    );
+}
+
+/// The first filter that matches decides, before the hash; one that sends to an RSS context takes the table of that.
+#[test]
+fn filters_and_contexts_go_first() {
+    let copy = machine(&reported());
+    let wants = nicpin::read::Wants::EVERYTHING;
+    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let mut machine = nicpin::read::machine(&root, wants).unwrap();
+    let at = machine
+        .interfaces
+        .iter()
+        .position(|nic| nic.name == "nic0")
+        .unwrap();
+    let filter = |location, port: u16, more, to| Filter {
+        location,
+        kinds: vec![FlowKind::Tcp4],
+        addresses: [("0.0.0.0".parse().unwrap(), "0.0.0.0".parse().unwrap()); 2],
+        ports: [(0, 0), (port, 0xffff)],
+        compares_more: more,
+        to,
+    };
+    let facts = machine.interfaces[at].rx_hash.as_mut().unwrap();
+    let mut context = facts.contexts[&0].clone();
+    context.table = vec![0, 1];
+    facts.contexts.insert(5, context);
+    facts.filters = vec![
+        filter(9, 1, false, FilterTarget::Queue(1)),
+        filter(2, 1, false, FilterTarget::Queue(3)),
+        filter(
+            3,
+            2,
+            false,
+            FilterTarget::Context {
+                context: 5,
+                base: 2,
+            },
+        ),
+        filter(
+            4,
+            3,
+            false,
+            FilterTarget::Context {
+                context: 6,
+                base: 0,
+            },
+        ),
+        filter(5, 4, false, FilterTarget::Dropped),
+        filter(6, 5, false, FilterTarget::Function(1)),
+        filter(7, 6, true, FilterTarget::Queue(1)),
+        filter(8, 7, false, FilterTarget::Queue(9)),
+    ];
+    facts.filter_count = Some(8);
+    let to = |port: u16| {
+        let end = |address: [u8; 4], port| (address, port).into();
+        // The last bit of its hash is 0 or 1 by the source port.
+        let flow = Flow::new(
+            Protocol::Tcp,
+            end([10, 0, 0, 1], 40_000),
+            end([10, 0, 0, 2], port),
+        );
+        let arrival = arrival(&machine, &machine.interfaces[at], &flow);
+        let missing = arrival.missing.map(|missing| missing.to_string());
+        (arrival.filter, arrival.queue, missing.unwrap_or_default())
+    };
+    assert_eq!(to(1), (Some(2), Some(3), String::new()));
+    let (filter, queue, _) = to(2);
+    assert!(
+        filter == Some(3) && matches!(queue, Some(2 | 3)),
+        "{queue:?}"
+    );
+    for (port, expected) in [
+        (
+            3,
+            "RSS context 6, to which ntuple filter 4 sends it, is not known",
+        ),
+        (4, "ntuple filter 5 drops it"),
+        (5, "ntuple filter 6 sends it to virtual function 1"),
+        (
+            6,
+            "ntuple filter 7 also compares what addresses and ports do not say",
+        ),
+        (7, "receive queue 9 does not exist"),
+    ] {
+        assert_eq!(to(port).2, expected);
+    }
+    let (filter, queue, missing) = to(8);
+    assert!(filter.is_none() && queue.is_some() && missing.is_empty());
+}
+
+/// Some devices make more of the hash's input, or of the key, than ethtool reports.
+#[test]
+fn hashes_that_differ_from_what_is_reported_are_unknown() {
+    let copy = machine(&reported());
+    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let mut machine = nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let at = machine
+        .interfaces
+        .iter()
+        .position(|nic| nic.name == "nic0")
+        .unwrap();
+    let end = |port| ([10, 0, 0, 1], port).into();
+    let flow = Flow::new(Protocol::Tcp, end(1), end(2));
+    for (driver, release, expected) in [
+        (
+            "mlx5_core",
+            (6, 14),
+            Some("before Linux 6.15, mlx5_core does not report"),
+        ),
+        ("mlx5_core", (6, 15), None),
+        (
+            "virtio_net",
+            (6, 18),
+            Some("before Linux 6.19, virtio_net may give the device another"),
+        ),
+        ("virtio_net", (6, 19), None),
+        (
+            "ena",
+            (7, 3),
+            Some("devices of ena compute Toeplitz otherwise than it is defined"),
+        ),
+        ("ixgbe", (6, 1), None),
+    ] {
+        machine.interfaces[at].driver = Some(driver.to_owned());
+        machine.interfaces[at].rx_hash.as_mut().unwrap().release = Some(release);
+        let missing = arrival(&machine, &machine.interfaces[at], &flow).missing;
+        let missing = missing.map(|missing| missing.to_string());
+        assert_eq!(
+            missing.is_some(),
+            expected.is_some(),
+            "{driver}: {missing:?}"
+        );
+        assert!(
+            missing
+                .unwrap_or_default()
+                .starts_with(expected.unwrap_or_default())
+        );
+    }
+}
+
 #[test]
 fn wrong_ends_are_usage_errors() {
     let machine = machine(&reported());
@@ -301,6 +534,10 @@ fn wrong_ends_are_usage_errors() {
             "not an online CPU of this machine (0-7)",
         ),
         (&["-", "10.0.0.2:2"], "it takes no DST"),
+        (
+            &["--fragments", "10.0.0.1:1", "10.0.0.2"],
+            "SRC and DST take none",
+        ),
     ] {
         let run = asked(&machine, args);
         assert_eq!(
