@@ -16,7 +16,8 @@ use nicpin::machine::growth::Growth;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
-use nicpin::read::Wants;
+use nicpin::read::{self, Wants};
+use nicpin::report::connections::Connections;
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
@@ -36,11 +37,15 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
         cli,
         &root,
         &PolicyArgs::default(),
-        Wants::default(),
+        Wants {
+            flows: true,
+            ..Wants::default()
+        },
     )?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
     let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let mut session = MeasureSession {
+        root: &root,
         machine: &machine,
         subjects: &subjects,
         notes: &notes,
@@ -54,8 +59,8 @@ pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exi
         session.samples()?;
         return Ok(Exit::Planned);
     }
-    let (whole, ended) = session.during_command()?;
-    let mut measure = session.measure(&whole);
+    let (whole, connections, ended) = session.during_command()?;
+    let mut measure = session.measure(&whole, connections);
     measure.whole = true;
     out.push_str(&session.text(&measure)?);
     match CommandError::of(&args.command, ended.status) {
@@ -89,6 +94,7 @@ fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInter
 }
 
 struct MeasureSession<'a> {
+    root: &'a Root,
     machine: &'a Machine,
     subjects: &'a [MeasuredInterface],
     notes: &'a [Note],
@@ -101,10 +107,19 @@ struct MeasureSession<'a> {
 }
 
 impl MeasureSession<'_> {
-    fn measure(&self, growth: &Growth) -> Measure {
+    fn measure(&self, growth: &Growth, connections: Option<Connections>) -> Measure {
         let mut measure = Measure::new(&self.machine.topology, self.subjects, growth);
         measure.notes.extend_from_slice(self.notes);
+        measure.connections = connections;
         measure
+    }
+
+    /// Where the connections of this moment arrive.
+    fn connections(&self) -> Result<Option<Connections>> {
+        let sockets = read::connected_sockets(self.root, &self.machine.topology)?;
+        let measured = self.subjects.iter().map(|subject| subject.name.as_str());
+        let measured = measured.collect();
+        Ok(sockets.map(|sockets| Connections::new(self.machine, &measured, &sockets)))
     }
 
     fn text(&self, measure: &Measure) -> Result<String> {
@@ -142,7 +157,7 @@ impl MeasureSession<'_> {
             if interrupted && self.args.watch && number > 1 {
                 break;
             }
-            let text = self.text(&self.measure(&growth))?;
+            let text = self.text(&self.measure(&growth, self.connections()?))?;
             let text = match redraws {
                 true if terminal => redraw(&text),
                 true if number > 1 => format!("\n{text}"),
@@ -155,11 +170,13 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Runs the command. Returns the growth of the counters over the whole run, and how the command ended.
-    fn during_command(&mut self) -> Result<(Growth, ChildExit)> {
+    /// Runs the command. Returns the growth of the counters over the whole run, the connections of the last second in
+    /// which it ran, and how it ended.
+    fn during_command(&mut self) -> Result<(Growth, Option<Connections>, ChildExit)> {
         let mut running = child::start(&self.args.command, &self.interrupts, || Ok(()))?;
         let interval = self.args.seconds;
         let (mut whole, mut part) = (Growth::default(), Growth::default());
+        let mut connections = None;
         loop {
             let left = interval.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));
             let ended = running.wait(left)?;
@@ -167,10 +184,11 @@ impl MeasureSession<'_> {
             whole.add(&growth);
             part.add(&growth);
             if let Some(ended) = ended {
-                return Ok((whole, ended));
+                return Ok((whole, connections, ended));
             }
+            connections = self.connections()?;
             if interval.is_some_and(|time| part.elapsed >= time) {
-                self.print(&self.text(&self.measure(&part))?)?;
+                self.print(&self.text(&self.measure(&part, connections.clone()))?)?;
                 part = Growth::default();
             }
         }

@@ -18,6 +18,7 @@ pub mod rx_hash;
 pub mod sample;
 pub mod selection;
 pub mod shell;
+pub mod sockets;
 pub mod tools;
 pub mod topology;
 pub mod vector;

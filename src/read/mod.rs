@@ -16,6 +16,7 @@ pub mod others;
 mod polling;
 mod rx_hash;
 pub mod sample;
+mod sockets;
 mod sources;
 pub(crate) mod threads;
 pub mod tools;
@@ -25,4 +26,5 @@ mod wants;
 
 pub(crate) use live::settings;
 pub use live::{host_name, machine, read_queue_settings};
+pub use sockets::connected_sockets;
 pub use wants::{Queues, Wants};

@@ -11,6 +11,7 @@ use crate::machine::growth::{CpuGrowth, Growth};
 use crate::machine::sample::{CounterSelection, InterfaceCounts};
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
+use crate::report::connections::Connections;
 
 /// In less time than this, ticks are too coarse for shares of CPU time.
 const SHORT: Duration = Duration::from_millis(100);
@@ -100,6 +101,8 @@ pub struct Measure {
     /// By CPU number.
     pub cpus: Vec<CpuRates>,
     pub machine: MachineRates,
+    /// Where established connections arrive; `None` where the kernel does not list them.
+    pub connections: Option<Connections>,
     pub notes: Vec<Note>,
 }
 
@@ -262,6 +265,7 @@ impl Measure {
             whole: false,
             cpus: growth.cpus.iter().map(cpu).collect(),
             machine: machine(topology, subjects, growth),
+            connections: None,
             notes: notes(growth),
             interfaces,
         }

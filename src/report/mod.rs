@@ -3,6 +3,7 @@
 pub mod applied;
 pub mod check;
 pub mod compare;
+pub mod connections;
 pub mod difference;
 pub mod exit;
 pub mod flow;

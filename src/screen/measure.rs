@@ -2,7 +2,8 @@
 
 use crate::screen::note::note;
 use crate::screen::page::Page;
-use crate::screen::text::{queue, rate};
+use crate::screen::text::{count, queue, rate};
+use nicpin::report::connections::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
 
 /// CPUs listed without `--all`.
@@ -15,6 +16,12 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     for interface in &measure.interfaces {
         page.line("");
         page.add(self::interface(interface, all));
+    }
+    if let Some(connections) = &measure.connections
+        && connections.established > 0
+    {
+        page.line("");
+        page.add(self::connections(connections, all));
     }
     page.line("");
     page.add(cpus(&measure.cpus, all));
@@ -105,6 +112,55 @@ fn vector(vector: &VectorRates) -> Vec<String> {
         vector.local.map_or("-".to_owned(), percent),
         on.join("  "),
     ]
+}
+
+/// The connections by the CPU that they are predicted to arrive on.
+fn connections(connections: &Connections, all: bool) -> Page {
+    let total = count(connections.established, "connection");
+    let sum = |is: fn(&&ArrivingConnections) -> bool| -> usize {
+        let arrivals = connections.arrivals.iter().filter(is);
+        arrivals.map(|arriving| arriving.connections).sum()
+    };
+    let near = sum(|of| of.node.is_some() && of.node == of.process_node);
+    let far = sum(|of| of.node.zip(of.process_node).is_some_and(|(a, b)| a != b));
+    let mut page = Page::default();
+    page.item(
+        "",
+        format!("{total}: {near} arrive on the node of their process, {far} on another"),
+    );
+    let or_dash = |node: Option<u32>| node.map_or("-".to_owned(), |node| node.to_string());
+    let row = |of: &ArrivingConnections| {
+        vec![
+            of.interface.clone(),
+            of.cpu.to_string(),
+            or_dash(of.node),
+            or_dash(of.process_node),
+            of.connections.to_string(),
+        ]
+    };
+    let head = ["interface", "CPU", "node", "process on", "connections"].map(str::to_owned);
+    let most = if all { usize::MAX } else { MOST_CPUS };
+    if !connections.arrivals.is_empty() {
+        let rows = connections.arrivals.iter().take(most).map(row);
+        page.table(2, std::iter::once(head.to_vec()).chain(rows));
+    }
+    if connections.arrivals.len() > most {
+        page.line(format!(
+            "+{} less used CPUs, --all",
+            connections.arrivals.len() - most
+        ));
+    }
+    for unknown in &connections.unknown {
+        let number = unknown.connections;
+        page.item(
+            "  ",
+            format!(
+                "{}: {number} unknown: {}",
+                unknown.interface, unknown.missing
+            ),
+        );
+    }
+    page
 }
 
 type Cell = fn(&CpuRates) -> String;

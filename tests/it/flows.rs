@@ -514,6 +514,70 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
     }
 }
 
+/// `measure` counts connections by the CPU that they arrive on and by the node of their process.
+#[test]
+fn connections_are_measured() {
+    let machine = machine(&reported());
+    stack(&machine, "bond0", "bond", &["nic0", "nic1"]);
+    stack(&machine, "vxlan9", "vxlan", &["nic0"]);
+    let socket = |peer: &str, interface: &str, node: Value| json!({"udp": false, "local": "10.0.0.2:5201", "peer": peer, "interface": interface, "node": node});
+    // Of these two the flow of 66.9.149.187 has queue 0, CPU 4; 199.92.111.2 has queue 2, CPU 6.
+    let known = |to: &str, from: &str, node: Value| json!({"udp": false, "local": to, "peer": from, "interface": "nic0", "node": node});
+    let near = known("161.142.100.80:1766", "66.9.149.187:2794", json!(1));
+    let sockets = json!([
+        near,
+        near,
+        known("161.142.100.80:1766", "66.9.149.187:2794", json!(0)),
+        known("65.69.140.83:4739", "199.92.111.2:14230", json!(null)),
+        socket("10.0.0.1:7", "bond0", json!(0)),
+        socket("10.0.0.1:8", "vxlan9", json!(0)),
+        socket("10.0.0.1:9", "nic1", json!(0)),
+        socket("10.0.0.2:10", "nic0", json!(0)),
+        socket("10.0.0.1:10", "veth3", json!(0)),
+    ]);
+    std::fs::create_dir_all(machine.path("/nicpin")).unwrap();
+    machine.write("/nicpin/sockets", &sockets.to_string());
+    let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
+    let json: Value =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    let of = &json["connections"];
+    assert_eq!(
+        [&of["established"], &of["local"], &of["elsewhere"]],
+        [5, 1, 3],
+        "{of}"
+    );
+    let arriving = |cpu, process_node: Value, connections| {
+        json!({
+            "interface": "nic0", "cpu": cpu, "node": 1, "process_node": process_node, "connections": connections,
+        })
+    };
+    assert_eq!(
+        of["arrivals"],
+        json!([
+            arriving(4, json!(1), 2),
+            arriving(4, json!(0), 1),
+            arriving(6, json!(null), 1)
+        ])
+    );
+    assert_eq!(of["unknown"][0]["interface"], "bond0");
+    assert_eq!(of["unknown"].as_array().unwrap().len(), 1);
+    let shown = machine.nicpin(&["measure", "nic0", "-s", "0.1"]).stdout;
+    let expected = "\
+5 connections: 2 arrive on the node of their process, 1 on another
+  interface  CPU  node  process on  connections
+  nic0       4    1     1           2
+  nic0       4    1     0           1
+  nic0       6    1     -           1
+  bond0: 1 unknown: ethtool reports nothing about how nic1 distributes flows
+";
+    assert!(shown.contains(expected), "{shown}");
+    // A tree without the answer.
+    std::fs::remove_file(machine.path("/nicpin/sockets")).unwrap();
+    let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
+    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(json["connections"], Value::Null);
+}
+
 #[test]
 fn wrong_ends_are_usage_errors() {
     let machine = machine(&reported());

@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// A socket of another protocol than generic netlink has no families.
-    pub(super) fn connect(protocol: SockProtocol) -> io::Result<Self> {
+    pub(crate) fn connect(protocol: SockProtocol) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
         // To the kernel: what other processes send is refused.
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Asks; what is read from each message of the answer.
-    pub(super) fn request<R: NetlinkRequest, T>(
+    pub(crate) fn request<R: NetlinkRequest, T>(
         &mut self,
         request: &R,
         read: impl Fn(R::ReplyType<'_>) -> Option<T>,

@@ -1,0 +1,218 @@
+//! Connected sockets of this network namespace, and the nodes of their processes. A tree has them in
+//! `/nicpin/sockets`; captures do not, since they hold the addresses of others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use netlink_bindings::inet_diag::{self, Msg, ReqV2};
+use netlink_bindings::rt_addr::{self, Ifaddrmsg};
+use nix::libc::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP};
+use nix::sys::socket::SockProtocol;
+use procfs::FromRead as _;
+use procfs::process::Stat;
+
+use crate::cpuset::CpuSet;
+use crate::machine::Topology;
+use crate::machine::sockets::ConnectedSocket;
+use crate::read::files::read_number;
+use crate::read::netlink::Client;
+use crate::root::{FileError, Root};
+
+const RECORDED: &str = "/nicpin/sockets";
+/// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), which is the state of a connected UDP socket, too.
+const ESTABLISHED: u32 = 1;
+/// What `/proc/PID/fd` says of a socket, before its inode.
+const SOCKET: &str = "socket:[";
+
+/// All connected sockets; `None` where the kernel does not list them.
+pub fn connected_sockets(
+    root: &Root,
+    topology: &Topology,
+) -> Result<Option<Vec<ConnectedSocket>>, FileError> {
+    root.answer(RECORDED, || {
+        let listed = list().ok()?;
+        let names = names(root);
+        let addresses = addresses().unwrap_or_default();
+        let inodes = listed.iter().map(|socket| socket.inode).collect();
+        let nodes = nodes(root, topology, &inodes);
+        let socket = |listed: Listed| ConnectedSocket {
+            interface: [
+                Some(listed.bound),
+                addresses.get(&listed.local.ip()).copied(),
+            ]
+            .into_iter()
+            .flatten()
+            .find_map(|index| names.get(&index).cloned()),
+            udp: listed.udp,
+            local: listed.local,
+            peer: listed.peer,
+            node: nodes.get(&listed.inode).copied().flatten(),
+        };
+        Some(listed.into_iter().map(socket).collect())
+    })
+}
+
+/// A socket as it is listed.
+#[derive(Debug, PartialEq)]
+struct Listed {
+    udp: bool,
+    local: SocketAddr,
+    peer: SocketAddr,
+    /// The interface to which it is bound, or 0.
+    bound: u32,
+    inode: u32,
+}
+
+fn list() -> io::Result<Vec<Listed>> {
+    let mut client = Client::connect(SockProtocol::NetlinkSockDiag)?;
+    let mut all = Vec::new();
+    for family in [AF_INET, AF_INET6] {
+        for protocol in [IPPROTO_TCP, IPPROTO_UDP] {
+            let mut request = ReqV2::new();
+            [request.family, request.protocol] =
+                [family, protocol].map(|number| u8::try_from(number).unwrap_or(0));
+            request.states = 1 << ESTABLISHED;
+            let udp = protocol == IPPROTO_UDP;
+            let request = inet_diag::Request::new().op_tcp_diag_dump(&request);
+            match client.request(&request, |(socket, _)| listed(&socket, udp)) {
+                Ok(found) => all.extend(found),
+                // A kernel without IPv6, or without the answer about UDP.
+                Err(_) if udp || family == AF_INET6 => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn listed(socket: &Msg, udp: bool) -> Option<Listed> {
+    let id = &socket.sockid;
+    let address = |bytes: [u8; 16]| match i32::from(socket.family) {
+        AF_INET => Some(IpAddr::V4(Ipv4Addr::from(*bytes.first_chunk::<4>()?))),
+        AF_INET6 => Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()),
+        _ => None,
+    };
+    Some(Listed {
+        udp,
+        local: SocketAddr::new(address(id.src)?, id.sport()),
+        peer: SocketAddr::new(address(id.dst)?, id.dport()),
+        bound: id.r#if,
+        inode: socket.inode,
+    })
+}
+
+/// The interface of each local address, by index.
+fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
+    let request = rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg::new());
+    let mut client = Client::connect(SockProtocol::NetlinkRoute)?;
+    let addresses = client.request(&request, |(header, address)| {
+        // On a point-to-point link the address is the peer's.
+        let own = address.get_local().or_else(|_| address.get_address());
+        Some((own.ok()?, header.ifa_index))
+    })?;
+    Ok(addresses.into_iter().collect())
+}
+
+/// The names of interfaces by index.
+fn names(root: &Root) -> BTreeMap<u32, String> {
+    let names = root.list("/sys/class/net").ok().flatten();
+    let index = |name: String| {
+        let index = read_number(root, &format!("/sys/class/net/{name}/ifindex"));
+        Some((index.ok().flatten()?, name))
+    };
+    names.into_iter().flatten().filter_map(index).collect()
+}
+
+/// The node of the processes that have each of these sockets open; `None` for one with processes on several.
+fn nodes(root: &Root, topology: &Topology, inodes: &BTreeSet<u32>) -> BTreeMap<u32, Option<u32>> {
+    let mut nodes: BTreeMap<u32, Option<u32>> = BTreeMap::new();
+    let processes = root.list("/proc").ok().flatten().unwrap_or_default();
+    for process in processes
+        .iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        let path = format!("/proc/{process}/fd");
+        // Another user's process, or one that has ended.
+        let Ok(Some(files)) = root.list(&path) else {
+            continue;
+        };
+        let owned = files
+            .iter()
+            .filter_map(|file| inode(&root.link_name(&format!("{path}/{file}"))?))
+            .filter(|inode| inodes.contains(inode));
+        let mut here = None;
+        for inode in owned {
+            let here = *here.get_or_insert_with(|| node(root, topology, process));
+            let known = nodes.entry(inode).or_insert(here);
+            *known = known.filter(|_| *known == here);
+        }
+    }
+    nodes
+}
+
+fn inode(link: &str) -> Option<u32> {
+    let inode = link.strip_prefix(SOCKET)?.strip_suffix(']')?;
+    inode.parse().ok()
+}
+
+/// The node of a process.
+fn node(root: &Root, topology: &Topology, process: &str) -> Option<u32> {
+    let read = |file: &str| root.read_opt(&format!("/proc/{process}/{file}")).ok()?;
+    let status = read("status")?;
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let allowed: CpuSet = allowed?.trim().parse().ok()?;
+    let allowed = allowed.intersection(&topology.online);
+    let nodes: BTreeSet<u32> = allowed
+        .iter()
+        .filter_map(|cpu| topology.node_of(cpu))
+        .collect();
+    if nodes.len() == 1 {
+        return nodes.first().copied();
+    }
+    let last = Stat::from_read(read("stat")?.as_bytes()).ok()?.processor?;
+    topology.node_of(u32::try_from(last).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages as the kernel lays them out.
+    #[test]
+    fn sockets_are_taken_apart() {
+        let mut socket = Msg::new();
+        socket.family = 2;
+        socket.sockid._sport_be = 5201_u16.to_be();
+        socket.sockid._dport_be = 40_001_u16.to_be();
+        socket.sockid.src[..4].copy_from_slice(&[10, 0, 0, 2]);
+        socket.sockid.dst[..4].copy_from_slice(&[10, 0, 0, 1]);
+        socket.inode = 7;
+        let expected = |local: &str, peer: &str| Listed {
+            udp: false,
+            local: local.parse().unwrap(),
+            peer: peer.parse().unwrap(),
+            bound: 0,
+            inode: 7,
+        };
+        assert_eq!(
+            listed(&socket, false),
+            Some(expected("10.0.0.2:5201", "10.0.0.1:40001"))
+        );
+        socket.family = 10;
+        socket.sockid.src = "::ffff:10.0.0.2".parse::<Ipv6Addr>().unwrap().octets();
+        socket.sockid.dst = "2001:db8::1".parse::<Ipv6Addr>().unwrap().octets();
+        assert_eq!(
+            listed(&socket, false),
+            Some(expected("10.0.0.2:5201", "[2001:db8::1]:40001"))
+        );
+        socket.family = 1;
+        assert_eq!(listed(&socket, false), None);
+        assert_eq!(
+            ["socket:[12345]", "pipe:[12345]", "socket:[]"].map(inode),
+            [Some(12345), None, None]
+        );
+    }
+}
