@@ -22,10 +22,11 @@ far() { # NIC FAR: the far end of NIC in a namespace of its own, quiet
 }
 sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null
 
-# judged WHAT: from the lines of flow.py: none wrong
+# judged WHAT: from the lines of flow.py: none wrong, and none lost
 judged() {
   cat /tmp/said
   equal "flows of $1 that arrived elsewhere" 0 "$(awk '{for (i = 2; i <= NF; i++) if ($i == "wrong,") n += $(i - 1)} END {print n + 0}' /tmp/said)"
+  equal "flows of $1 that did not arrive" 0 "$(awk '{for (i = 2; i <= NF; i++) if ($i == "lost,") n += $(i - 1)} END {print n + 0}' /tmp/said)"
 }
 run() { $python /payload/flow.py "$@" > /tmp/said 2>&1 || { cat /tmp/said; equal "exit status of flow.py" 0 1; }; }
 
@@ -44,6 +45,14 @@ for pair in ${2:-nic0:nic1 nic2:nic3 nic4:nic5}; do
   cpu=$(nicpin flow "$nic" 10.0.0.1:5201 10.0.0.2:40001 | sed -n 's/.*, CPU \([0-9]*\).*/\1/p')
   [ -z "$cpu" ] || run ports "$nic" "$NSPID" "$other" "$cpu"; judged "$nic, ports to CPU $cpu"
   ethtool -X "$nic" default
+  ethtool -K "$nic" ntuple on >/dev/null 2>&1
+  ethtool -N "$nic" flow-type tcp4 dst-port 5201 action 1 loc 0 2>/dev/null
+  if ethtool -n "$nic" 2>/dev/null | grep -q '^Filter: 0'; then
+    run ports "$nic" "$NSPID" "$other" "$cpu"; judged "$nic with a filter"
+    expect 0 ethtool -N "$nic" delete 0
+  else
+    echo "$nic takes no filter"
+  fi
   if ethtool -X "$nic" hkey "$key" 2>/dev/null; then
     run check "$nic" "$NSPID" "$other" "$part"; judged "$nic with another key"
   else
