@@ -1,11 +1,61 @@
 //! System calls and netlink on the running kernel.
 
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+
 use crate::bandwidth::BandwidthTest;
 use nicpin::cpuset::{CpuSet, NodeSet};
+use nicpin::machine::Machine;
 use nicpin::machine::netdev::Netdev;
+use nicpin::machine::sockets::ConnectedSocket;
 use nicpin::read::netlink::Client;
+use nicpin::read::{self, Wants};
+use nicpin::root::Root;
 use nicpin::root::sys::{self, MemoryPolicy};
 use nicpin::root::sys::{node_of, pages_of};
+
+/// The sockets of this machine.
+pub fn connected() -> Option<(Machine, Vec<ConnectedSocket>)> {
+    let root = Root::open(Path::new("/")).unwrap();
+    let machine = read::machine(&root, Wants::default()).unwrap();
+    let sockets = read::connected_sockets(&root, &machine.topology).unwrap()?;
+    Some((machine, sockets))
+}
+
+/// Both ends are of this process.
+pub fn a_connection_is_listed_with_its_interface_and_node() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let near = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    let far = server.accept().unwrap().0;
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.connect(server.local_addr().unwrap()).unwrap();
+    let (machine, sockets) = connected().unwrap();
+    let of = |local: SocketAddr| sockets.iter().find(|socket| socket.local == local);
+    let here = sys::affinity().unwrap();
+    let nodes: NodeSet = here
+        .iter()
+        .filter_map(|cpu| machine.topology.node_of(cpu))
+        .collect();
+    for end in [near.local_addr(), far.local_addr()] {
+        let socket = of(end.unwrap()).unwrap();
+        assert_eq!(
+            (socket.udp, socket.interface.as_deref()),
+            (false, Some("lo"))
+        );
+        assert!(
+            socket.node.is_none_or(|node| nodes.contains(node)),
+            "{socket:?}"
+        );
+        assert_eq!(socket.node.is_some(), !nodes.is_empty(), "{socket:?}");
+    }
+    // A kernel may list TCP only.
+    let udp = of(udp.local_addr().unwrap());
+    assert!(udp.is_none_or(|socket| socket.udp && socket.peer == server.local_addr().unwrap()));
+    assert_eq!(
+        of(near.local_addr().unwrap()).unwrap().peer,
+        server.local_addr().unwrap()
+    );
+}
 
 /// `EINVAL`.
 const INVALID: Option<i32> = Some(22);

@@ -35,6 +35,11 @@ type Test = (&'static str, &'static [Need], fn());
 
 const TESTS: &[Test] = &[
     (
+        "a_connection_is_listed_with_its_interface_and_node",
+        &[Need::SockDiag],
+        kernel::a_connection_is_listed_with_its_interface_and_node,
+    ),
+    (
         "an_interface_that_is_not_there_has_no_queues",
         &[Need::Netdev],
         kernel::no_queues_without_an_interface,
@@ -176,6 +181,8 @@ enum Need {
     MountNamespace,
     /// The generic netlink family `netdev`.
     Netdev,
+    /// `sock_diag` about TCP.
+    SockDiag,
     /// An interface with a device behind it.
     Interface,
     /// A program of this name.
@@ -204,6 +211,9 @@ impl Need {
             Self::Netdev => ask_netdev(0)
                 .err()
                 .map(|error| format!("netlink family netdev ({error})")),
+            Self::SockDiag => kernel::connected()
+                .is_none()
+                .then(|| "sock_diag about TCP".to_owned()),
             Self::Interface => run::interface()
                 .is_none()
                 .then(|| "an interface with a device behind it".to_owned()),
@@ -221,7 +231,7 @@ impl Need {
             Self::Root | Self::MemoryPolicy => true,
             // Queues and NAPI instances since 6.8.
             Self::Netdev => release() >= Some((6, 8)),
-            Self::Interface | Self::Acl | Self::MountNamespace => false,
+            Self::Interface | Self::Acl | Self::MountNamespace | Self::SockDiag => false,
             Self::Program(name) => {
                 ["bash", "fish", "mandoc", "script", "setsid", "zsh"].contains(&name)
             }
