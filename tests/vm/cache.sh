@@ -145,7 +145,7 @@ prep_kernel() { # backports|cloud|bookworm|oldest|newest
 }
 
 # The base initramfs: busybox and modules (uncompressed: cheaper to boot). What is the run's own comes behind it.
-MODS="virtio_net vmxnet3 e1000e e1000 igb nvme virtio_blk virtio_pci pktgen veth dummy bonding 8021q bridge macvlan ifb ext4 crc32c_generic"
+MODS="virtio_net tcp_diag udp_diag vmxnet3 e1000e e1000 igb nvme virtio_blk virtio_pci pktgen veth dummy bonding 8021q bridge macvlan ifb ext4 crc32c_generic"
 
 prep_base() { # SUITE
   BASE=$CACHE/base-$1-$(cksum <<<"$MODS $KV" | cut -d' ' -f1).cpio

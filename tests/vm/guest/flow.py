@@ -4,11 +4,13 @@ counters say where they arrived.
 usage: flow.py check NIC FAR-PID FAR-NIC FLOWS       all kinds of flows; prints the counts of each kind
        flow.py cpus NIC FAR-PID FAR-NIC FLOWS        the same by the CPU that takes them
        flow.py ports NIC FAR-PID FAR-NIC CPU         the ports that --to-cpu names
+       flow.py sockets NIC FAR-PID FAR-NIC COUNT     connections of the kernel: the CPU and NAPI instance that each
+                                                     socket reports, and how `nicpin measure` counts them
 """
 import ipaddress, json, os, random, re, socket, struct, subprocess, sys, time
 
 NIC, PID, FAR = sys.argv[2:5]
-MAC = bytes(6) if sys.argv[1] == "send" else bytes.fromhex(open(f"/sys/class/net/{NIC}/address").read().strip().replace(":", ""))
+MAC = bytes(6) if sys.argv[1] in ("send", "connect") else bytes.fromhex(open(f"/sys/class/net/{NIC}/address").read().strip().replace(":", ""))
 SEED = int(os.environ.get("SEED", "1"))
 random.seed(SEED)
 
@@ -183,8 +185,65 @@ def ports(cpu):
     print(f"{NIC} --to-cpu {cpu}: {known}, {1000 - len(found)} unknown", flush=True)
 
 
+def connect(address, count):
+    """The far end of connections; they stay open until standard input ends."""
+    ends = []
+    for _ in range(count):
+        ends.append(socket.create_connection((address, 5201), timeout=30))
+        ends[-1].send(b"x")
+    sys.stdin.read()
+
+
+def measured():
+    run = subprocess.run(["nicpin", "measure", NIC, "--seconds", "1", "--json"], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)["connections"]
+
+
+def sockets(count):
+    """The CPU that the kernel reports for each socket is that after RPS; a NAPI instance polls one queue."""
+    node = min(int(name[4:]) for name in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", name))
+    first, last = open(f"/sys/devices/system/node/node{node}/cpulist").read().split("-")
+    os.sched_setaffinity(0, range(int(first), int(last) + 1))
+    server = socket.create_server(("10.8.0.1", 5201), backlog=count)
+    command = ["nsenter", "-t", PID, "-n", sys.executable, __file__, "connect", "10.8.0.1", str(count), ""]
+    far = subprocess.Popen(command, stdin=subprocess.PIPE)
+    ends, flows, cpus, napis = [], [], [], []
+    for _ in range(count):
+        end, (address, port) = server.accept()
+        end.recv(1)
+        ends.append(end)
+        flows.append(("tcp4", address, port, "10.8.0.1", 5201))
+        cpus.append(end.getsockopt(socket.SOL_SOCKET, 49))   # SO_INCOMING_CPU
+        napis.append(end.getsockopt(socket.SOL_SOCKET, 56))  # SO_INCOMING_NAPI_ID
+    arrivals = predict(flows)
+    known = [at for at, arrival in enumerate(arrivals) if arrival["missing"] is None]
+    wrong = [at for at in known if arrivals[at]["cpu"] != cpus[at]]
+    queues = {}
+    for at, arrival in enumerate(arrivals):
+        if arrival["queue"] is not None and napis[at]:
+            queues.setdefault(napis[at], set()).add(arrival["queue"])
+    wrong += [napi for napi, found in queues.items() if len(found) > 1]
+    unknown = {arrival["missing"] for arrival in arrivals} - {None}
+    print(f"{NIC} sockets by cpu: {len(known) - len(wrong)} right, {len(wrong)} wrong, 0 lost, {count - len(known)} unknown "
+          f"{'; '.join(sorted(unknown))}; {len(queues)} NAPI instances", flush=True)
+    counted, expected = measured(), {}
+    for at in known:
+        expected[cpus[at]] = expected.get(cpus[at], 0) + 1
+    found = {of["cpu"]: of["connections"] for of in counted["arrivals"] if of["process_node"] == node}
+    right = found == expected and counted["established"] == count and sum(of["connections"] for of in counted["unknown"]) == count - len(known)
+    print(f"{NIC} measure: {int(right)} right, {int(not right)} wrong, 0 lost", flush=True)
+    if not right:
+        print(counted, expected)
+    far.stdin.close()
+    far.wait()
+
+
 if sys.argv[1] == "send":
     send(NIC)
+elif sys.argv[1] == "connect":
+    connect(NIC, int(PID))
+elif sys.argv[1] == "sockets":
+    sockets(int(sys.argv[5]))
 elif sys.argv[1] == "check":
     # Without counters by queue the CPUs of the queues, of which each has another one, stand for them.
     compare(int(sys.argv[5]), "queue" if counters() else "cpu")

@@ -10,6 +10,7 @@ key=01:23:45:67:89:ab:cd:ef:01:23:45:67:89:ab:cd:ef:01:23:45:67:89:ab:cd:ef:01:2
 export PATH=$PATH:/usr/bin:/usr/sbin
 python=$(command -v python3.11 || command -v python3)
 uname -r
+modprobe tcp_diag; modprobe udp_diag   # busybox does not know them by the alias that the kernel asks for
 
 far() { # NIC FAR: the far end of NIC in a namespace of its own, quiet
   unshare -n sleep 100000 & NSPID=$!
@@ -17,9 +18,11 @@ far() { # NIC FAR: the far end of NIC in a namespace of its own, quiet
   ip link set dev "$2" netns "$NSPID"
   in_ns sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null
   in_ns ip link set dev "$2" up
-  ip link set dev "$1" up
+  in_ns ip addr add 10.8.0.2/24 dev "$2"
+  ip addr add 10.8.0.1/24 dev "$1"; ip link set dev "$1" up
   sleep 2
 }
+away() { kill "$NSPID"; ip addr del 10.8.0.1/24 dev "$1"; }
 sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null
 
 # judged WHAT: from the lines of flow.py: none wrong, and none lost
@@ -38,7 +41,8 @@ for pair in ${2:-nic0:nic1 nic2:nic3 nic4:nic5}; do
   nicpin flow "$nic" 10.0.0.1:5201 10.0.0.2:40001; nicpin flow "$nic" --udp 10.0.0.1:5201 10.0.0.2:40001
   run check "$nic" "$NSPID" "$other" "$flows"; judged "$nic by queue"
   run cpus "$nic" "$NSPID" "$other" "$part"; judged "$nic by CPU"
-  [ "$nic" != nic4 ] || { kill "$NSPID"; continue; }
+  run sockets "$nic" "$NSPID" "$other" 60; judged "$nic by sockets"
+  [ "$nic" != nic4 ] || { away "$nic"; continue; }
 
   expect 0 ethtool -X "$nic" equal 3
   run check "$nic" "$NSPID" "$other" "$part"; judged "$nic with a table of three queues"
@@ -62,6 +66,7 @@ for pair in ${2:-nic0:nic1 nic2:nic3 nic4:nic5}; do
   for rx in /sys/class/net/"$nic"/queues/rx-*/rps_cpus; do echo 55 > "$rx"; done
   nicpin flow "$nic" 10.0.0.1:5201 10.0.0.2:40001
   run cpus "$nic" "$NSPID" "$other" "$part"; judged "$nic with RPS"
-  kill "$NSPID"
+  run sockets "$nic" "$NSPID" "$other" 60; judged "$nic by sockets with RPS"
+  away "$nic"
 done
 finish
