@@ -69,6 +69,13 @@ fn every_key_is_described_and_every_reference_leads_somewhere() {
         });
     }
     assert!(keys > 300, "only {keys} keys");
+    // The tables of all are on one page.
+    let parts = SCHEMAS
+        .values()
+        .filter_map(|schema| schema["$defs"].as_object());
+    let names: Vec<&String> = parts.flat_map(serde_json::Map::keys).collect();
+    let once: BTreeSet<&String> = names.iter().copied().collect();
+    assert_eq!(names.len(), once.len(), "{names:?}");
 }
 
 #[test]
