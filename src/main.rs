@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         // For the script of a shell, which shows no messages.
         Err(_) => return Exit::Failed.into(),
     }
-    let cli = match Cli::of_process() {
+    let cli = match Cli::of(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output and are not errors. Neither is a closed pipe.

@@ -65,6 +65,20 @@ pub struct CheckArgs {
 }
 
 impl CheckArgs {
+    /// Writes metrics to a file.
+    pub fn metrics(select: SelectArgs, policy: PolicyArgs, file: PathBuf) -> Self {
+        Self {
+            select,
+            format: CheckFormat::Prometheus,
+            json: false,
+            output: Some(file),
+            warning: None,
+            critical: None,
+            strict: false,
+            policy,
+        }
+    }
+
     pub fn format(&self) -> CheckFormat {
         if self.json {
             CheckFormat::Json

@@ -2,22 +2,17 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, ArgMatches, Command, CommandFactory as _, Error, FromArgMatches as _};
+use clap::{Arg, Command, CommandFactory as _, Error, FromArgMatches as _};
 
 use crate::cli::Cli;
 
 impl Cli {
-    /// Parses the arguments of this process.
-    pub fn of_process() -> Result<Self, Error> {
-        Self::from_arg_matches(&Self::matches()?)
-            .map_err(|error| error.format(&mut Self::command()))
-    }
-
-    /// The matches of the arguments of this process.
-    pub fn matches() -> Result<ArgMatches, Error> {
+    /// Parses arguments; the first one is the name of the program.
+    pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let mut command = Self::command();
-        let args = Self::complete(&command, std::env::args_os());
-        command.try_get_matches_from_mut(args)
+        let args = Self::complete(&command, args);
+        let matches = command.try_get_matches_from_mut(args)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))
     }
 
     /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.

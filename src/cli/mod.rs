@@ -17,8 +17,8 @@ pub use flow::FlowArgs;
 pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
 pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
-pub use watch::{WatchArgs, arguments_for};
-pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, RestoreArgs};
+pub use watch::{WatchArgs, WatchRunArgs};
+pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, RestoreArgs, WAIT};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -160,6 +160,9 @@ pub enum Command {
     /// Started by `apply --try`: restores all settings unless `nicpin confirm` comes within SECONDS
     #[command(hide = true)]
     AwaitConfirm(AwaitConfirmArgs),
+    /// Started by `nicpin watch`: applies once, or with `--observe` checks, and prints a report for it
+    #[command(hide = true)]
+    WatchRun(WatchRunArgs),
     /// Answer irqbalance as its policy script: print `ban=true` for IRQs that nicpin plans
     IrqbalancePolicy(IrqbalancePolicyArgs),
 }

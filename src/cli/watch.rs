@@ -1,23 +1,23 @@
 //! The command line of `nicpin watch`, and those of the runs that it starts.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::parser::ValueSource;
-use clap::{ArgAction, Args, CommandFactory as _};
+use clap::Args;
 
-use crate::cli::{Cli, PolicyArgs, SelectArgs};
+use crate::cli::{PolicyArgs, SelectArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Applies once, then waits for what undoes affinity: interfaces that are opened, closed,
 added or removed, ethtool -L, drivers, CPUs that go offline and online, resume, a restart
 of irqbalance, a changed policy file. After 200 ms without a further event (2 s at most)
-it runs `nicpin apply --if-present` as a child process; every 5 minutes, too. After six
-runs in a row there are pauses of 8 to 60 s. Links that are virtual cause no run.
+it applies as a child process, and every 5 minutes. Runs that take more than 5 % of a core
+over a minute are 2 s apart. Links that are virtual cause no run.
 
-A setting that is restored three times in ten minutes, without an event of the kernel in
-between, is left alone for an hour, then two, four and so on, with a warning. While
+A setting to which the same value is restored three times in ten minutes, without an event
+of the kernel in between, is left alone for an hour, then two, four and so on, with a
+warning. While
 `apply --try` waits for its confirmation, and after `nicpin restore` until the next
 `nicpin apply`, nothing is written. `nicpin status` shows the last five runs.
 
@@ -50,44 +50,22 @@ pub struct WatchArgs {
     pub policy: PolicyArgs,
 }
 
-/// The arguments for another command: its name and own options, then those of this process's command line that it takes,
-/// too: options of the policy, global ones, and selectors. `config` replaces the policy file.
-pub fn arguments_for(own: &[&str], config: Option<&Path>) -> Result<Vec<OsString>, clap::Error> {
-    let matches = Cli::matches()?;
-    let given = matches.subcommand().map(|(_, given)| given);
-    let mut defined = Cli::command();
-    defined.build();
-    let command = own
-        .first()
-        .and_then(|command| defined.find_subcommand(command));
-    let mut options: Vec<OsString> = own.iter().map(OsString::from).collect();
-    options.push("--if-present".into());
-    let mut selectors = vec![OsString::from("--")];
-    for (arg, given) in command
-        .into_iter()
-        .flat_map(clap::Command::get_arguments)
-        .zip(given.into_iter().cycle())
-    {
-        let id = arg.get_id().as_str();
-        let name = || OsString::from(format!("--{}", arg.get_long().unwrap_or_default()));
-        if let ("config", Some(path)) = (id, config) {
-            options.extend([name(), path.into()]);
-        } else if given.try_contains_id(id).is_err()
-            || given.value_source(id) != Some(ValueSource::CommandLine)
-            || ["if_present", "quiet", "verbose"].contains(&id)
-        {
-        } else if matches!(arg.get_action(), ArgAction::SetTrue) {
-            options.push(name());
-        } else {
-            for value in given.get_raw(id).into_iter().flatten() {
-                if arg.is_positional() {
-                    selectors.push(value.to_owned());
-                } else {
-                    options.extend([name(), value.to_owned()]);
-                }
-            }
-        }
-    }
-    options.extend(selectors);
-    Ok(options)
+/// A run of the watcher.
+#[derive(Debug, Args)]
+pub struct WatchRunArgs {
+    /// Write the metrics, and nothing else
+    #[arg(long)]
+    pub metrics: bool,
+
+    /// Leave out CPUs that cgroups have alone
+    #[arg(long)]
+    pub avoid_exclusive: bool,
+
+    /// Leave this setting alone, by its name in the record
+    #[arg(long, value_name = "SETTING")]
+    pub leave: Vec<String>,
+
+    /// The command line of the watcher
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub watcher: Vec<OsString>,
 }

@@ -68,14 +68,6 @@ pub struct ApplyArgs {
 
     #[command(flatten)]
     pub policy: PolicyArgs,
-
-    /// For `nicpin watch`: write nothing while it is paused, and print a report for it
-    #[arg(long, hide = true, conflicts_with_all = ["trial", "prove", "plan", "dry_run"])]
-    pub watched: bool,
-
-    /// For `nicpin watch`: leave this setting alone, by its name in the record
-    #[arg(long, hide = true, requires = "watched", value_name = "SETTING")]
-    pub leave: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -121,9 +113,12 @@ pub struct AwaitConfirmArgs {
     pub seconds: u64,
 }
 
+/// How long a command waits for the lock, in seconds.
+pub const WAIT: u64 = 30;
+
 #[derive(Debug, Args)]
 pub struct LockArgs {
     /// Wait up to SECONDS for another nicpin that is writing
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = WAIT)]
     pub wait: u64,
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use nix::errno::Errno;
 
-use crate::cli::{ApplyArgs, Cli};
+use crate::cli::{ApplyArgs, Cli, PolicyArgs, SelectArgs};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
 use crate::commands::plan::exit;
-use crate::commands::{interrupt, output, watched};
+use crate::commands::{interrupt, output};
 use crate::screen;
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
@@ -26,9 +26,6 @@ use nicpin::report::exit::Exit;
 use nicpin::root::{FileError, Root};
 
 pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
-    if args.watched {
-        return watched::run(cli, args, |root| planned(cli, args, root), out);
-    }
     let root = if args.dry_run {
         Root::open(&cli.root)?
     } else {
@@ -39,7 +36,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
     let mut changes = Vec::new();
     let mut plan = |root: &Root| match &stored {
         Some(stored) => with_readable_vectors(root, fit(root, stored, args.force, &mut changes)?),
-        None => planned(cli, args, root),
+        None => planned(cli, &args.select, &args.policy, root),
     };
     let done = if args.dry_run {
         match plan(&root) {
@@ -73,16 +70,15 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
 }
 
 /// The machine and its plan by the command line.
-fn planned(cli: &Cli, args: &ApplyArgs, root: &Root) -> Result<(Machine, Plan)> {
-    let (machine, plan) = read_and_plan(
-        Purpose::Write,
-        cli,
-        root,
-        &args.select,
-        &args.policy,
-        Wants::default(),
-    )?;
-    require_interfaces(root, &machine, &plan, &args.select)?;
+pub(super) fn planned(
+    cli: &Cli,
+    select: &SelectArgs,
+    policy: &PolicyArgs,
+    root: &Root,
+) -> Result<(Machine, Plan)> {
+    let wants = Wants::default();
+    let (machine, plan) = read_and_plan(Purpose::Write, cli, root, select, policy, wants)?;
+    require_interfaces(root, &machine, &plan, select)?;
     with_readable_vectors(root, (machine, plan))
 }
 

@@ -53,7 +53,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
 
 fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
-    let policy = as_watched(&args.policy, state::running(&root).as_ref());
+    let watcher = state::running(&root);
+    let policy = as_watched(&args.policy, watcher.is_some_and(|of| of.avoids_exclusive));
     let (machine, plan) = read_and_plan(
         Purpose::Look,
         cli,

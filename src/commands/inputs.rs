@@ -7,7 +7,6 @@ use nicpin::machine::{Interface, Machine, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::{AVOID_EXCLUSIVE, Policy, Value};
 use nicpin::read::{self, Queues, Wants};
-use nicpin::report::run::Watcher;
 use nicpin::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
@@ -97,11 +96,9 @@ pub(super) fn read_and_plan(
 
 /// The options of the policy for a command that judges what a running watcher keeps: CPUs that the watcher leaves out
 /// because cgroups have them alone are left out here, too.
-pub(super) fn as_watched(args: &PolicyArgs, watcher: Option<&Watcher>) -> PolicyArgs {
+pub(super) fn as_watched(args: &PolicyArgs, avoids_exclusive: bool) -> PolicyArgs {
     let mut args = args.clone();
-    if watcher.is_some_and(|watcher| watcher.avoids_exclusive)
-        && args.settings.get(&AVOID_EXCLUSIVE).is_none()
-    {
+    if avoids_exclusive && args.settings.get(&AVOID_EXCLUSIVE).is_none() {
         args.settings
             .set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
     }

@@ -83,6 +83,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Nodes(args) => nodes::run(cli, args, out),
         Command::IrqbalancePolicy(args) => irqbalance_policy::run(cli, args, out),
         Command::AwaitConfirm(args) => confirm::watch(cli, args),
+        Command::WatchRun(args) => watched::run(cli, args, out),
     }
 }
 

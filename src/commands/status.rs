@@ -29,7 +29,8 @@ const WATCH_TIME: Duration = Duration::from_secs(1);
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let watcher = watch::state::running(&root);
-    let policy = as_watched(&args.policy, watcher.as_ref());
+    let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
+    let policy = as_watched(&args.policy, avoids_exclusive);
     let (machine, plan) = read_and_plan(
         Purpose::Look,
         cli,

@@ -4,21 +4,24 @@ mod outcome;
 mod policy;
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
-use crate::cli::{Cli, WatchArgs, arguments_for};
+use crate::cli::{Cli, WatchArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal::{self, Priority};
 use crate::commands::watch::policy::ValidPolicy;
 use crate::screen;
 use crate::watch::state::{self, Lock};
-use crate::watch::{Child, Demand, Ended, Event, Events, Fights, Kind, Manager, Schedule, Sources};
+use crate::watch::{Child, Demand, Event, Events, Fights, Kind, Manager, Schedule, Sources};
 use nicpin::report::exit::Exit;
-use nicpin::report::run::{RunReport, WaitsFor, Watcher, WatcherRun};
+use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::Root;
 use nicpin::root::sys;
 
@@ -52,12 +55,40 @@ pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
         let text = format!("cannot wait for {missing}; the check every 5 minutes is left");
         journal::log(&root, Priority::Warning, &text, &[]);
     }
-    let watching = Watching::new(cli, args, &root, policy, sources, lock.is_some());
+    let pid = i32::try_from(std::process::id()).unwrap_or_default();
+    let watching = Loop {
+        cli,
+        args,
+        root: &root,
+        policy,
+        sources,
+        manager: Manager::find(),
+        schedule: Schedule::new(Duration::ZERO),
+        fights: Fights::default(),
+        start: Instant::now(),
+        alive: Duration::ZERO,
+        events: Events::default(),
+        follows_up: false,
+        run: None,
+        metrics: None,
+        spent: Duration::ZERO,
+        interfaces: 0,
+        state: Watcher {
+            pid,
+            started: state::start_of(pid).unwrap_or_default(),
+            since: wall(),
+            observe: args.observe,
+            ..Watcher::default()
+        },
+        is_shown: lock.is_some(),
+        look_again: Duration::ZERO,
+        has_slept: true,
+    };
     watching.work()
 }
 
 /// The watcher.
-struct Watching<'a> {
+struct Loop<'a> {
     cli: &'a Cli,
     args: &'a WatchArgs,
     root: &'a Root,
@@ -76,6 +107,8 @@ struct Watching<'a> {
     run: Option<Run>,
     /// The process that writes metrics.
     metrics: Option<Child>,
+    /// The CPU time of all children that have ended.
+    spent: Duration,
     /// Planned interfaces at the last run.
     interfaces: usize,
     state: Watcher,
@@ -100,45 +133,7 @@ struct Run {
     signalled: Option<Signal>,
 }
 
-impl<'a> Watching<'a> {
-    fn new(
-        cli: &'a Cli,
-        args: &'a WatchArgs,
-        root: &'a Root,
-        policy: ValidPolicy<'a>,
-        sources: Sources,
-        is_shown: bool,
-    ) -> Self {
-        let pid = i32::try_from(std::process::id()).unwrap_or_default();
-        let state = Watcher::new(
-            pid,
-            state::start_of(pid).unwrap_or_default(),
-            wall(),
-            args.observe,
-        );
-        Self {
-            cli,
-            args,
-            root,
-            policy,
-            sources,
-            manager: Manager::find(),
-            schedule: Schedule::new(Duration::ZERO),
-            fights: Fights::default(),
-            start: Instant::now(),
-            alive: Duration::ZERO,
-            events: Events::default(),
-            follows_up: false,
-            run: None,
-            metrics: None,
-            interfaces: 0,
-            state,
-            is_shown,
-            look_again: Duration::ZERO,
-            has_slept: true,
-        }
-    }
-
+impl Loop<'_> {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -189,19 +184,13 @@ impl<'a> Watching<'a> {
 
     /// Takes note of an event. While a run lasts, it is decided at its end what to do about it.
     fn happened(&mut self, event: Event) {
-        if event.kind.is_of_kernel() || event.kind == Kind::Policy {
-            let is_of_one = matches!(
-                event.kind,
-                Kind::Link | Kind::Added | Kind::Device | Kind::Channels
-            );
-            let about = if is_of_one { &event.about } else { "" };
-            self.fights.kernel_event(about);
+        if let Some(interface) = event.explains() {
+            self.fights.kernel_event(interface);
         }
         if let Some(run) = &mut self.run {
             run.during.add(event);
         } else {
-            self.schedule
-                .event(self.start.elapsed(), event.kind.is_limited());
+            self.schedule.event(self.start.elapsed());
             self.follows_up = false;
             self.events.add(event);
         }
@@ -232,9 +221,10 @@ impl<'a> Watching<'a> {
         self.state.avoids_exclusive = self.policy.avoids_exclusive();
         let events = std::mem::take(&mut self.events);
         let follows_up = std::mem::take(&mut self.follows_up);
-        let started = self
-            .arguments(now)
-            .and_then(|arguments| Ok(Child::start(&arguments)?));
+        let left_alone = self.fights.left_alone(now);
+        let leave =
+            left_alone.flat_map(|(setting, _)| ["--leave".into(), setting.name.clone().into()]);
+        let started = self.child(leave.collect());
         match started {
             Ok(child) => {
                 let (during, signalled, at) = (Events::default(), None, wall());
@@ -255,37 +245,24 @@ impl<'a> Watching<'a> {
                     events: events.count,
                     ..WatcherRun::default()
                 };
-                self.finished(
-                    run,
-                    Err(format!("the run cannot be started: {error:#}")),
-                    &events,
-                );
+                let error = format!("the run cannot be started: {error}");
+                self.finished(run, Err(error), &events, false);
             }
         }
     }
 
-    /// The command line of a run.
-    fn arguments(&self, now: Duration) -> Result<Vec<OsString>> {
-        let left_alone: Vec<String> = self
-            .fights
-            .left_alone(now)
-            .map(|(setting, _)| setting.name)
-            .collect();
-        let mut own = if self.args.observe {
-            vec!["check", "--json"]
-        } else {
-            let leave = left_alone.iter().flat_map(|name| ["--leave", name]);
-            ["apply", "--json", "--watched"]
-                .into_iter()
-                .chain(leave)
-                .collect()
-        };
-        own.extend(
-            self.policy
-                .avoids_exclusive()
-                .then_some("--avoid-exclusive"),
-        );
-        Ok(arguments_for(&own, self.policy.copy())?)
+    /// Starts a run: the command line of this process, and before it what is only for the run.
+    fn child(&self, mut arguments: Vec<OsString>) -> io::Result<Child> {
+        arguments.insert(0, "watch-run".into());
+        if self.policy.avoids_exclusive() {
+            arguments.push("--avoid-exclusive".into());
+        }
+        if let Some(copy) = self.policy.copy() {
+            arguments.extend(["--config".into(), copy.into()]);
+        }
+        arguments.push("--".into());
+        arguments.extend(std::env::args_os().skip(1));
+        Child::start(&arguments)
     }
 
     fn time_to_sleep(&self) -> Duration {
@@ -357,25 +334,13 @@ impl<'a> Watching<'a> {
                     milliseconds,
                     ..WatcherRun::default()
                 };
-                let report = self.report(&ended);
-                let channels_or_irqbalance = report.as_ref().map_or((false, false), |report| {
-                    (report.channels, report.irqbalance)
-                });
-                self.finished(done, report, &run.events);
-                self.after(run.during, channels_or_irqbalance, run.follows_up);
+                let report = ended.report();
+                let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
+                self.finished(done, report, &run.events, again);
             }
         }
         self.has_slept = false;
         Ok(())
-    }
-
-    fn report(&self, ended: &Ended) -> Result<RunReport, String> {
-        let report = if self.args.observe {
-            ended.checked()
-        } else {
-            ended.report()
-        };
-        report.map_err(|error| error.to_string())
     }
 
     /// Nothing is written until a trial or the pause of a restore has ended.
@@ -440,6 +405,17 @@ impl<'a> Watching<'a> {
         let _ = self.is_shown.then(|| state::remove(self.root));
         Ok(Exit::Planned)
     }
+}
+
+/// The CPU time of all children that have ended.
+fn spent() -> Duration {
+    let time = |time: TimeVal| {
+        let microseconds = time.num_microseconds();
+        Duration::from_micros(u64::try_from(microseconds).unwrap_or_default())
+    };
+    getrusage(UsageWho::RUSAGE_CHILDREN)
+        .map(|usage| time(usage.user_time()) + time(usage.system_time()))
+        .unwrap_or_default()
 }
 
 /// Seconds since 1970.

@@ -1,78 +1,80 @@
-//! `nicpin apply --watched`: a run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings
-//! alone that another program fights for, and prints a [`RunReport`].
+//! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
+//! fights for, and prints a [`RunReport`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-use crate::cli::{ApplyArgs, Cli};
-use crate::commands::inputs::open_to_write;
-use crate::commands::interrupt;
+use crate::cli::{CheckArgs, Cli, Command, SelectArgs, WAIT, WatchRunArgs};
+use crate::commands::apply::planned;
+use crate::commands::inputs::{
+    Purpose, as_watched, open_to_write, read_and_plan, require_interfaces,
+};
+use crate::commands::{check, interrupt};
 use crate::screen;
+use crate::watch::RunReport;
 use crate::watch::state::is_paused;
-use nicpin::apply::{self, Options, apply_when_safe, planned};
+use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::machine::paths::shown;
 use nicpin::machine::tools::{OtherTool, OtherTools};
 use nicpin::plan::Plan;
+use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
-use nicpin::report::run::{ChangedSetting, RunReport};
+use nicpin::report::outcome::WriteResult;
+use nicpin::report::run::ChangedSetting;
 use nicpin::root::Root;
 
 /// Reasons of failures that are reported.
 const MOST_FAILURES: usize = 3;
 
-pub(super) fn run(
-    cli: &Cli,
-    args: &ApplyArgs,
-    mut plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
-    out: &mut String,
-) -> Result<Exit> {
-    let root = open_to_write(cli)?;
-    let wait = Duration::from_secs(args.lock.wait);
-    let options = Options {
-        wait,
-        atomic: args.atomic,
-        trial: None,
-        repeats: true,
+pub(super) fn run(own: &Cli, run: &WatchRunArgs, out: &mut String) -> Result<Exit> {
+    let words = std::iter::once("nicpin".into()).chain(run.watcher.iter().cloned());
+    let mut cli = Cli::of(words)?;
+    // A copy of a policy whose file is not valid any more.
+    cli.config = own.config.clone().or(cli.config);
+    let Command::Watch(args) = &cli.command else {
+        bail!("a run of nicpin watch is started by nicpin watch");
     };
-    let leave: BTreeSet<&str> = args.leave.iter().map(String::as_str).collect();
-    let plan = |root: &Root| {
-        // Under the lock: a restore pauses the watcher before it takes the lock.
-        if is_paused(root) {
-            return Err(Paused.into());
-        }
-        let (machine, mut plan) = plan(root)?;
-        let names: BTreeSet<String> = (planned(&machine, &plan).into_iter())
-            .filter(|(setting, _)| leave.contains(setting.key.as_str()))
-            .map(|(setting, _)| setting.path)
-            .collect();
-        plan.writes.retain(|write| !names.contains(&*write.path));
-        Ok((machine, plan))
+    let select = SelectArgs {
+        selectors: args.select.selectors.clone(),
+        if_present: true,
     };
-    let done = apply_when_safe(&root, options, plan, || {
-        interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
-    });
-    let (report, exit) = match done {
-        Ok(done) => {
-            let unknown = Unplannable::unknown(&done.plan, args.select.is_given());
-            let applied = Applied { unknown, ..done };
-            (report(&applied), applied.exit(false))
+    let policy = as_watched(&args.policy, run.avoid_exclusive);
+    if let Some(file) = args.metrics.clone().filter(|_| run.metrics) {
+        return check::run(&cli, &CheckArgs::metrics(select, policy, file), out);
+    }
+    let report = if args.observe {
+        let root = Root::open(&cli.root)?;
+        let wants = Wants::default();
+        let (machine, plan) = read_and_plan(Purpose::Look, &cli, &root, &select, &policy, wants)?;
+        require_interfaces(&root, &machine, &plan, &select)?;
+        let check = apply::check(&root, &machine, &plan, select.is_given());
+        RunReport {
+            interfaces: check.interfaces.len(),
+            changed: check.differs.len() + check.channels.len(),
+            failed: check.unknown.len(),
+            ..RunReport::default()
         }
-        Err(error) if error.is::<Paused>() => (
-            RunReport {
+    } else {
+        let plan = |root: &Root| planned(&cli, &select, &policy, root);
+        match applied(&open_to_write(&cli)?, &run.leave, plan) {
+            Ok(done) => {
+                let unknown = Unplannable::unknown(&done.plan, select.is_given());
+                report(&Applied { unknown, ..done })
+            }
+            Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
                 ..RunReport::default()
             },
-            Exit::Planned,
-        ),
-        Err(error) => return Err(error),
+            Err(error) => return Err(error),
+        }
     };
     out.push_str(&screen::json(&report)?);
-    Ok(exit)
+    Ok(Exit::Planned)
 }
 
 /// Ends an apply before it reads the machine.
@@ -80,75 +82,92 @@ pub(super) fn run(
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
 
+fn applied(
+    root: &Root,
+    leave: &[String],
+    mut plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
+) -> Result<Applied> {
+    let options = Options {
+        wait: Duration::from_secs(WAIT),
+        atomic: false,
+        trial: None,
+        repeats: true,
+    };
+    let plan = |root: &Root| {
+        // Under the lock: a restore pauses the watcher before it takes the lock.
+        if is_paused(root) {
+            return Err(Paused.into());
+        }
+        let (machine, mut plan) = plan(root)?;
+        let left: BTreeSet<String> = (apply::planned(&machine, &plan).into_iter())
+            .filter(|(setting, _)| leave.contains(&setting.key))
+            .map(|(setting, _)| setting.path)
+            .collect();
+        plan.writes.retain(|write| !left.contains(&*write.path));
+        Ok((machine, plan))
+    };
+    apply_when_safe(root, options, plan, || {
+        interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
+    })
+}
+
 fn report(done: &Applied) -> RunReport {
-    let settings = planned(&done.machine, &done.plan);
+    let settings = apply::planned(&done.machine, &done.plan);
     let names: BTreeMap<&str, &str> = settings
         .iter()
         .map(|(setting, _)| (setting.path.as_str(), setting.key.as_str()))
         .collect();
-    let written = done
-        .results
-        .iter()
-        .filter(|result| result.changed())
-        .map(|result| ChangedSetting {
-            name: names
-                .get(result.path.as_str())
-                .map_or_else(|| result.path.clone(), |name| (*name).to_owned()),
+    let written = |result: &WriteResult| {
+        let path = &result.path;
+        let name = names
+            .get(path.as_str())
+            .map_or(path.clone(), |name| (*name).to_owned());
+        let setting = ChangedSetting {
+            name,
             interface: result.interface.clone(),
-            path: result.path.clone(),
-        });
-    let refused = (done.results.iter().filter(|result| result.failed())).map(|result| {
-        format!(
-            "{}: {}",
-            shown(&result.path),
-            result.detail.as_deref().unwrap_or_default()
-        )
-    });
-    let channels = done.channels.iter().filter_map(|change| {
-        let why = change.refused.as_ref()?;
-        Some(format!("channels of {}: {why}", change.interface))
-    });
+            path: path.clone(),
+        };
+        (setting, result.value.clone())
+    };
+    let failure = |what: &str, why: &Option<String>| {
+        format!("{what}: {}", why.as_deref().unwrap_or_default())
+    };
     let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
-    let irqbalance = irqbalance.map(|outcome| {
-        format!(
-            "irqbalance: {}",
-            outcome.detail.as_deref().unwrap_or_default()
-        )
-    });
-    let unknown = done
-        .unknown
-        .iter()
-        .map(|unknown| format!("{}: cannot be planned", unknown.interface));
-    let fallbacks: BTreeMap<&str, &str> = done
+    let channels = done.channels.iter().filter(|of| of.refused.is_some());
+    let refused = done.results.iter().filter(|result| result.failed());
+    let failures = irqbalance
+        .map(|outcome| failure("irqbalance", &outcome.detail))
+        .chain(channels.map(|of| failure(&format!("channels of {}", of.interface), &of.refused)))
+        .chain(refused.map(|result| failure(&shown(&result.path), &result.detail)))
+        .chain(
+            done.unknown
+                .iter()
+                .map(|of| format!("{}: cannot be planned", of.interface)),
+        );
+    let fallbacks: BTreeMap<&str, &String> = done
         .results
         .iter()
-        .filter_map(|result| Some((result.path.as_str(), result.fallback.as_deref()?)))
+        .filter_map(|result| Some((result.path.as_str(), result.fallback.as_ref()?)))
         .collect();
-    let vector = |(setting, text): &(_, String)| -> Option<(u32, String)> {
-        let setting: &apply::KernelSetting<'_> = setting;
-        let text = fallbacks
-            .get(setting.path.as_str())
-            .map_or_else(|| text.clone(), |text| (*text).to_owned());
+    let vectors = settings.iter().filter_map(|(setting, text)| {
+        let text = fallbacks.get(setting.path.as_str()).unwrap_or(&text);
         Some((setting.irq?, text.trim().to_owned()))
-    };
+    });
     RunReport {
         paused: false,
         interfaces: done.plan.interfaces.len(),
         changed: done.tally.changed,
         failed: done.tally.failed() + done.unknown.len(),
-        failures: irqbalance
-            .chain(channels)
-            .chain(refused)
-            .chain(unknown)
-            .take(MOST_FAILURES)
-            .collect(),
+        failures: failures.take(MOST_FAILURES).collect(),
         channels: done.channels.iter().any(|change| change.refused.is_none()),
-        irqbalance: done
-            .irqbalance
-            .as_ref()
-            .is_some_and(|outcome| outcome.changed),
-        written: written.collect(),
-        vectors: settings.iter().filter_map(vector).collect(),
+        irqbalance: done.irqbalance.as_ref().is_some_and(|of| of.changed),
+        written: done
+            .results
+            .iter()
+            .filter(|result| result.changed())
+            .map(written)
+            .collect(),
+        vectors: vectors.collect(),
         writers: writers(&done.machine.other_tools),
     }
 }

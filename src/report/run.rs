@@ -1,32 +1,6 @@
-//! What `nicpin watch` knows and shows: the report of a run of its child, and its own state.
+//! What `nicpin watch` shows: its state and its last runs.
 
 use serde::{Deserialize, Serialize};
-
-/// What a run did, as the child reports it to the watcher.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunReport {
-    /// Whether nothing was written because `restore` has paused the watcher.
-    #[serde(default)]
-    pub paused: bool,
-    /// Planned interfaces.
-    pub interfaces: usize,
-    /// Settings that were changed, channels and irqbalance included.
-    pub changed: usize,
-    /// Settings that could not be changed.
-    pub failed: usize,
-    /// The first reasons for that.
-    pub failures: Vec<String>,
-    /// Whether channels were changed, which causes events.
-    pub channels: bool,
-    /// Whether a request was made to irqbalance.
-    pub irqbalance: bool,
-    /// The settings that were written.
-    pub written: Vec<ChangedSetting>,
-    /// The IRQ of each planned vector, and what its `smp_affinity` holds as planned.
-    pub vectors: Vec<(u32, String)>,
-    /// Programs on this machine that may write affinities.
-    pub writers: Vec<String>,
-}
 
 /// A setting that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +12,7 @@ pub struct ChangedSetting {
 }
 
 /// The state of a watcher.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watcher {
     pub pid: i32,
     /// The start of its process in the kernel's ticks since boot, which tells it from a later process of this number.
@@ -61,26 +35,6 @@ pub struct Watcher {
     pub left_alone: Vec<LeftAlone>,
     /// How often it has begun to leave a setting alone.
     pub fights: u64,
-}
-
-impl Watcher {
-    /// A watcher that has not run yet. `started` and `since` as in its fields.
-    pub fn new(pid: i32, started: u64, since: u64, observe: bool) -> Self {
-        let (runs, left_alone) = (Vec::new(), Vec::new());
-        Self {
-            pid,
-            started,
-            since,
-            observe,
-            avoids_exclusive: false,
-            waits_for: None,
-            count: 0,
-            restores: 0,
-            runs,
-            left_alone,
-            fights: 0,
-        }
-    }
 }
 
 /// Why a watcher writes nothing.

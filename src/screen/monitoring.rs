@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(last_success(&none), None);
         let watcher = Watcher {
             restores: 3,
-            ..Watcher::new(1, 0, 0, false)
+            ..Watcher::default()
         };
         let some = metrics(&check, Some(&watcher), Some(1_700_000_000));
         assert_eq!(last_success(&some), Some(1_700_000_000));

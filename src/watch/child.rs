@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 
-use nicpin::report::run::RunReport;
+use nicpin::report::run::ChangedSetting;
 use nicpin::root::sys;
 
 /// Bytes of a report and of error messages that are read. 65,536 changed settings need 8 MiB.
@@ -27,18 +26,13 @@ pub struct Child {
     errors: Vec<u8>,
 }
 
-/// A run that gave no report, in words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ChildError(String);
-
 impl Child {
     /// Starts the running program, even if its file was replaced or removed, with these arguments.
     pub fn start(arguments: &[OsString]) -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
         // The watcher waits for its signals by a descriptor and blocks them.
         sys::unblock_signals(&mut command);
-        let mut process = command
+        let process = command
             .args(arguments)
             // They are the watcher's: systemd would take the child for the service.
             .env_remove("NOTIFY_SOCKET")
@@ -48,24 +42,15 @@ impl Child {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let streams = [
-            process.stdout.as_ref().map(AsFd::as_fd),
-            process.stderr.as_ref().map(AsFd::as_fd),
-        ];
-        let unblocked: nix::Result<()> = streams
-            .into_iter()
-            .flatten()
-            .try_for_each(|fd| fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map(drop));
-        if let Err(errno) = unblocked {
-            process.kill()?;
-            process.wait()?;
-            return Err(errno.into());
-        }
-        Ok(Self {
+        let child = Self {
             process,
             output: Vec::new(),
             errors: Vec::new(),
-        })
+        };
+        for stream in child.streams() {
+            fcntl(stream, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        Ok(child)
     }
 
     /// The descriptors that have its output.
@@ -145,15 +130,6 @@ fn read_some(stream: &mut impl io::Read, to: &mut Vec<u8>, most: usize) -> io::R
     }
 }
 
-/// What is read of `nicpin.check/1`.
-#[derive(Deserialize)]
-struct Checked {
-    interfaces: Vec<IgnoredAny>,
-    differs: Vec<IgnoredAny>,
-    channels: Vec<IgnoredAny>,
-    unknown: Vec<IgnoredAny>,
-}
-
 /// What a child has left.
 #[derive(Debug)]
 pub struct Ended {
@@ -163,50 +139,49 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Its report.
-    pub fn report(&self) -> Result<RunReport, ChildError> {
-        self.parse()
-    }
-
-    /// The report of a run that only checks.
-    pub fn checked(&self) -> Result<RunReport, ChildError> {
-        let check: Checked = self.parse()?;
-        let (interfaces, changed) = (
-            check.interfaces.len(),
-            check.differs.len() + check.channels.len(),
-        );
-        Ok(RunReport {
-            interfaces,
-            changed,
-            failed: check.unknown.len(),
-            ..RunReport::default()
+    /// Its report, or the error in words.
+    pub fn report(&self) -> Result<RunReport, String> {
+        if self.output.len() > MOST_OUTPUT {
+            return Err("the run wrote an endless report".to_owned());
+        }
+        serde_json::from_slice(&self.output).map_err(|error| {
+            self.error()
+                .unwrap_or_else(|| format!("the report of the run cannot be read: {error}"))
         })
     }
 
     /// The error message of a command that has failed; `None` if it ended with a report.
     pub fn error(&self) -> Option<String> {
         if let Some(signal) = self.status.signal() {
-            return Some(format!("ended by signal {signal}"));
+            return Some(format!("the run was ended by signal {signal}"));
         }
-        self.message()
-    }
-
-    fn message(&self) -> Option<String> {
         let errors = String::from_utf8_lossy(&self.errors);
         let line = errors.lines().next()?;
         Some(line.strip_prefix("nicpin: ").unwrap_or(line).to_owned())
     }
+}
 
-    fn parse<T: DeserializeOwned>(&self) -> Result<T, ChildError> {
-        if let Some(signal) = self.status.signal() {
-            return Err(ChildError(format!("the run was ended by signal {signal}")));
-        }
-        if self.output.len() > MOST_OUTPUT {
-            return Err(ChildError("the run wrote an endless report".to_owned()));
-        }
-        serde_json::from_slice(&self.output).map_err(|error| {
-            let unreadable = || format!("the report of the run cannot be read: {error}");
-            ChildError(self.message().unwrap_or_else(unreadable))
-        })
-    }
+/// What a run did, as it prints it for the watcher.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct RunReport {
+    /// Whether nothing was written because `restore` has paused the watcher.
+    pub paused: bool,
+    /// Planned interfaces.
+    pub interfaces: usize,
+    /// Settings that were changed, channels and irqbalance included; with `--observe`, that differ.
+    pub changed: usize,
+    /// Settings that could not be changed.
+    pub failed: usize,
+    /// The first reasons for that.
+    pub failures: Vec<String>,
+    /// Whether channels were changed, which causes events.
+    pub channels: bool,
+    /// Whether a request was made to irqbalance.
+    pub irqbalance: bool,
+    /// The settings that were written, with their values.
+    pub written: Vec<(ChangedSetting, String)>,
+    /// The IRQ of each planned vector, and what its `smp_affinity` holds as planned.
+    pub vectors: Vec<(u32, String)>,
+    /// Programs on this machine that may write affinities.
+    pub writers: Vec<String>,
 }

@@ -27,6 +27,8 @@ pub enum Kind {
     Bind,
     /// Channels, rings or private flags were set (ethtool netlink, group `monitor`).
     Channels,
+    /// A queueing discipline was set or removed (rtnetlink, group `tc`): mqprio takes XPS away.
+    Qdisc,
     /// A CPU went online or offline (uevent `cpu`).
     Cpu,
     /// The clock was set, which the kernel also does at resume (`TFD_TIMER_CANCEL_ON_SET`).
@@ -52,30 +54,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it comes from the kernel, which may have reset settings itself: nobody fights then.
-    pub fn is_of_kernel(self) -> bool {
-        matches!(
-            self,
-            Self::Link
-                | Self::Added
-                | Self::Device
-                | Self::Bind
-                | Self::Channels
-                | Self::Cpu
-                | Self::Resume
-                | Self::Lost
-        )
-    }
-
-    /// Whether it may come in storms, so that the number of runs for it is limited. A person or the end of a trial does
-    /// not; neither does a new interface, for which there is something to write.
-    pub fn is_limited(self) -> bool {
-        !matches!(
-            self,
-            Self::Start | Self::Added | Self::Policy | Self::Released | Self::Request
-        )
-    }
-
     /// Whether a run writes without anybody having changed what an earlier run wrote.
     fn is_fresh_start(self) -> bool {
         matches!(
@@ -92,6 +70,7 @@ impl Kind {
             Self::Device => "device",
             Self::Bind => "bind",
             Self::Channels => "channels",
+            Self::Qdisc => "qdisc",
             Self::Cpu => "cpu",
             Self::Resume => "resume or clock change",
             Self::Lost => "lost events",
@@ -112,6 +91,17 @@ impl Event {
         Self {
             kind,
             about: about.into(),
+        }
+    }
+
+    /// The interface of a setting that the kernel may have reset with it, empty for all of them; `None` if it has not.
+    pub fn explains(&self) -> Option<&str> {
+        match self.kind {
+            Kind::Link | Kind::Added | Kind::Device | Kind::Channels | Kind::Qdisc => {
+                Some(&self.about)
+            }
+            Kind::Bind | Kind::Cpu | Kind::Resume | Kind::Lost | Kind::Policy => Some(""),
+            _ => None,
         }
     }
 
@@ -170,11 +160,6 @@ impl Events {
         !self.first.iter().any(|event| event.kind.is_fresh_start())
     }
 
-    /// Whether all of them may come in storms.
-    pub fn are_limited(&self) -> bool {
-        self.first.iter().all(|event| event.kind.is_limited())
-    }
-
     /// All but those of a kind.
     #[must_use]
     pub fn without(mut self, kind: Kind) -> Self {
@@ -186,7 +171,7 @@ impl Events {
     /// stopped or asked irqbalance.
     pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {
         self.first.iter().all(|event| match event.kind {
-            Kind::Link | Kind::Device | Kind::Channels => channels,
+            Kind::Link | Kind::Device | Kind::Channels | Kind::Qdisc => channels,
             Kind::Irqbalance => irqbalance,
             _ => false,
         })

@@ -25,8 +25,9 @@ pub struct Fights {
 
 #[derive(Debug, Clone)]
 struct History {
-    interface: String,
-    path: String,
+    setting: ChangedSetting,
+    /// What was written last.
+    value: String,
     restored: Vec<Duration>,
     /// Until when it is left alone.
     until: Duration,
@@ -34,41 +35,39 @@ struct History {
     times: u32,
 }
 
-/// A setting that is left alone from now on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fight {
-    pub setting: ChangedSetting,
-    pub lasts: Duration,
-}
-
 impl Fights {
     /// An event of the kernel about an interface, or about all: what is restored after it was not another program's work.
     pub fn kernel_event(&mut self, interface: &str) {
         for history in self.settings.values_mut() {
-            if interface.is_empty() || history.interface == interface {
+            if interface.is_empty() || history.setting.interface == interface {
                 history.restored.clear();
             }
         }
     }
 
-    /// A setting was restored. Some if it is left alone from now on.
-    pub fn restored(&mut self, setting: &ChangedSetting, now: Duration) -> Option<Fight> {
-        let new = || History {
-            interface: String::new(),
-            path: String::new(),
+    /// A setting was written. Some time if it is left alone from now on. It was restored only if the same value was
+    /// written before: another one is a new plan, and nobody else needs to have written.
+    pub fn written(
+        &mut self,
+        setting: &ChangedSetting,
+        value: &str,
+        now: Duration,
+    ) -> Option<Duration> {
+        let history = self.settings.entry(setting.name.clone());
+        let history = history.or_insert_with(|| History {
+            setting: setting.clone(),
+            value: value.to_owned(),
             restored: Vec::new(),
             until: Duration::ZERO,
             times: 0,
-        };
-        let history = self
-            .settings
-            .entry(setting.name.clone())
-            .or_insert_with(new);
-        history.interface.clone_from(&setting.interface);
-        history.path.clone_from(&setting.path);
-        history
-            .restored
-            .retain(|&then| now.saturating_sub(then) < WINDOW);
+        });
+        history.setting.clone_from(setting);
+        if history.value != value {
+            value.clone_into(&mut history.value);
+            history.restored.clear();
+            return None;
+        }
+        (history.restored).retain(|&then| now.saturating_sub(then) < WINDOW);
         history.restored.push(now);
         if history.restored.len() < RESTORES {
             return None;
@@ -78,48 +77,21 @@ impl Fights {
         history.until = now + lasts;
         history.times += 1;
         self.count += 1;
-        Some(Fight {
-            setting: setting.clone(),
-            lasts,
-        })
+        Some(lasts)
     }
 
     /// The settings to leave alone now, and until when.
-    pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (ChangedSetting, Duration)> {
-        let current = self
-            .settings
-            .iter()
-            .filter(move |(_, history)| now < history.until);
-        current.map(
-            |(
-                name,
-                History {
-                    interface,
-                    path,
-                    until,
-                    ..
-                },
-            )| {
-                let (name, interface, path) = (name.clone(), interface.clone(), path.clone());
-                (
-                    ChangedSetting {
-                        name,
-                        interface,
-                        path,
-                    },
-                    *until,
-                )
-            },
-        )
+    pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (&ChangedSetting, Duration)> {
+        let histories = self.settings.values();
+        let current = histories.filter(move |history| now < history.until);
+        current.map(|history| (&history.setting, history.until))
     }
 
-    /// Forgets what is long over, so that devices that come and go need no memory.
+    /// Forgets the settings that are gone, so that devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
-            let is_recent = history
-                .restored
-                .iter()
-                .any(|&then| now.saturating_sub(then) < WINDOW);
+            let mut restored = history.restored.iter();
+            let is_recent = restored.any(|&then| now.saturating_sub(then) < WINDOW);
             is_recent || history.times > 0 && now < history.until + FORGOTTEN
         });
     }
@@ -139,6 +111,10 @@ mod tests {
         }
     }
 
+    fn write(fights: &mut Fights, queue: u32, now: Duration) -> Option<Duration> {
+        fights.written(&setting(queue), "02", now)
+    }
+
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
@@ -148,16 +124,16 @@ mod tests {
         let mut fights = Fights::default();
         let mut now = secs(5);
         for hours in [1, 2, 4, 8] {
-            assert_eq!(fights.restored(&setting(0), now), None);
-            assert_eq!(fights.restored(&setting(0), now + secs(2)), None);
-            let fight = fights.restored(&setting(0), now + secs(599)).unwrap();
+            assert_eq!(write(&mut fights, 0, now), None);
+            assert_eq!(write(&mut fights, 0, now + secs(2)), None);
+            let lasts = write(&mut fights, 0, now + secs(599)).unwrap();
             now += secs(599);
-            assert_eq!(fight.lasts, secs(hours * 3600));
+            assert_eq!(lasts, secs(hours * 3600));
             let left: Vec<_> = fights
-                .left_alone((now + fight.lasts).saturating_sub(secs(1)))
+                .left_alone((now + lasts).saturating_sub(secs(1)))
                 .collect();
             assert_eq!(left.len(), 1);
-            now += fight.lasts;
+            now += lasts;
             assert_eq!(fights.left_alone(now).count(), 0);
             fights.forget(now);
         }
@@ -171,16 +147,33 @@ mod tests {
         let mut fights = Fights::default();
         for round in 0..20 {
             fights.kernel_event(if round % 2 == 0 { "eth2" } else { "" });
-            assert_eq!(fights.restored(&setting(0), secs(round)), None);
+            assert_eq!(write(&mut fights, 0, secs(round)), None);
         }
         // Of another interface.
         for round in 20..22 {
             fights.kernel_event("eth3");
-            assert_eq!(
-                fights.restored(&setting(0), secs(round)).is_some(),
-                round == 21
-            );
+            assert_eq!(write(&mut fights, 0, secs(round)).is_some(), round == 21);
         }
+    }
+
+    /// Each change of an interface's channels gives another interface other CPUs, and nobody else writes.
+    #[test]
+    fn a_plan_that_changes_is_no_fight() {
+        let mut fights = Fights::default();
+        for (round, channels) in [3, 2, 3, 2, 3, 4].into_iter().enumerate() {
+            fights.kernel_event("nic0");
+            let now = secs(5 * round as u64);
+            fights.forget(now);
+            let value = format!("{channels:02x}");
+            for queue in 0..6 {
+                assert_eq!(fights.written(&setting(queue), &value, now), None);
+            }
+        }
+        assert_eq!(fights.count, 0);
+        // The same value again and again is one.
+        assert_eq!(fights.written(&setting(0), "04", secs(31)), None);
+        assert_eq!(fights.written(&setting(0), "04", secs(32)), None);
+        assert!(fights.written(&setting(0), "04", secs(33)).is_some());
     }
 
     proptest! {
@@ -195,7 +188,7 @@ mod tests {
                 let name = setting(0).name;
                 if !fights.left_alone(now).any(|(left, _)| left.name == name) {
                     restored.push(now);
-                    fights.restored(&setting(0), now);
+                    write(&mut fights, 0, now);
                 }
             }
             for (at, first) in restored.iter().enumerate() {

@@ -1,7 +1,9 @@
-//! Messages of the kernel as bytes: link messages of rtnetlink, notifications of ethtool, uevents. Total functions: a
+//! Messages of the kernel as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents. Total functions: a
 //! message that is torn is an error, and what is not understood is left out.
 
 use std::io;
+
+use netlink_bindings::utils::IterableChunks;
 
 use nicpin::read::netlink::messages;
 
@@ -27,28 +29,40 @@ pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
         if !LINK_MESSAGES.contains(&header.r#type) || payload.first() != Some(&AF_UNSPEC) {
             continue;
         }
-        let kind = payload
-            .get(2..4)
-            .and_then(|bytes| Some(u16::from_ne_bytes(*bytes.first_chunk()?)));
-        let (mut name, mut is_virtual, mut has_parent) =
-            (None, kind == Some(ARPHRD_LOOPBACK), false);
-        for attribute in attributes(payload.get(IFINFOMSG..).ok_or_else(torn)?) {
-            match attribute? {
-                (NAME, text) => name = Some(word(text)),
-                (LINKINFO, nested) => {
-                    for attribute in attributes(nested) {
-                        is_virtual |= attribute?.0 == INFO_KIND;
-                    }
-                }
-                (PARENT, _) => has_parent = true,
+        let (head, rest) = payload.split_at_checked(IFINFOMSG).ok_or_else(torn)?;
+        let mut name = String::new();
+        let mut is_virtual = head[2..4] == ARPHRD_LOOPBACK.to_ne_bytes();
+        let mut has_parent = false;
+        for (kind, value) in attributes(rest)? {
+            match kind {
+                NAME => name = word(value),
+                LINKINFO => is_virtual |= attributes(value)?.iter().any(|of| of.0 == INFO_KIND),
+                PARENT => has_parent = true,
                 _ => {}
             }
         }
         if !is_virtual || has_parent {
-            names.push(name.unwrap_or_default());
+            names.push(name);
         }
     }
     Ok(names)
+}
+
+/// `RTM_NEWQDISC`, `RTM_DELQDISC`.
+pub(super) const QDISC_MESSAGES: [u16; 2] = [36, 37];
+
+/// The indexes of the interfaces of whose queueing disciplines a datagram of rtnetlink is about (`struct tcmsg`).
+pub(super) fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
+    let mut indexes = Vec::new();
+    for message in messages(datagram) {
+        let (header, payload) = message?;
+        if QDISC_MESSAGES.contains(&header.r#type) {
+            let index = payload.get(4..8).and_then(<[u8]>::first_chunk);
+            indexes.push(u32::from_ne_bytes(*index.ok_or_else(torn)?));
+        }
+    }
+    indexes.dedup();
+    Ok(indexes)
 }
 
 /// `ETHTOOL_MSG_PRIVFLAGS_NTF`, `ETHTOOL_MSG_RINGS_NTF`, `ETHTOOL_MSG_CHANNELS_NTF`: with them many drivers free their
@@ -71,15 +85,16 @@ pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
         {
             continue;
         }
-        for attribute in attributes(payload.get(GENLMSGHDR..).ok_or_else(torn)?) {
-            let (HEADER, nested) = attribute? else {
-                continue;
-            };
-            for attribute in attributes(nested) {
-                if let (DEVICE_NAME, text) = attribute? {
-                    names.push(word(text));
-                }
-            }
+        for (_, header) in attributes(payload.get(GENLMSGHDR..).ok_or_else(torn)?)?
+            .iter()
+            .filter(|(kind, _)| *kind == HEADER)
+        {
+            let fields = attributes(header)?.into_iter();
+            names.extend(
+                fields
+                    .filter(|(kind, _)| *kind == DEVICE_NAME)
+                    .map(|(_, text)| word(text)),
+            );
         }
     }
     Ok(names)
@@ -126,24 +141,18 @@ pub(super) fn uevent(datagram: &[u8]) -> Option<Uevent> {
     }
 }
 
-/// The attributes of a message (`struct nlattr`), without the bits that mark nested ones.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(u16, &[u8])>> {
-    std::iter::from_fn(move || {
-        let &[l0, l1, k0, k1, ..] = bytes else {
-            return if std::mem::take(&mut bytes).is_empty() {
-                None
-            } else {
-                Some(Err(torn()))
-            };
-        };
-        let length = usize::from(u16::from_ne_bytes([l0, l1]));
-        let Some(payload) = bytes.get(4..length) else {
-            bytes = &[];
-            return Some(Err(torn()));
-        };
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(Ok((u16::from_ne_bytes([k0, k1]) & 0x3fff, payload)))
-    })
+/// The attributes of a message, without the bits that mark nested ones.
+fn attributes(bytes: &[u8]) -> io::Result<Vec<(u16, &[u8])>> {
+    let mut chunks = IterableChunks::new(bytes);
+    let read = chunks
+        .by_ref()
+        .map(|(header, payload)| (header.r#type, payload));
+    let read = read.collect();
+    if chunks.is_empty() {
+        Ok(read)
+    } else {
+        Err(torn())
+    }
 }
 
 /// A text of an attribute, which ends with a NUL.
@@ -248,6 +257,20 @@ mod tests {
     }
 
     #[test]
+    fn queueing_disciplines_are_events() {
+        let tcmsg = |index: u32| [&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat();
+        let datagram = [
+            // A class and a filter.
+            message(40, &tcmsg(7)),
+            message(44, &tcmsg(8)),
+            message(37, &tcmsg(3)),
+            message(36, &[tcmsg(3), attribute(1, b"mqprio\0")].concat()),
+        ];
+        assert_eq!(qdiscs(&datagram.concat()).unwrap(), [3]);
+        assert!(qdiscs(&message(36, &[0; 4])).is_err());
+    }
+
+    #[test]
     fn uevents_of_interfaces_cpus_and_drivers() {
         let read = |text: &str| uevent(text.replace('|', "\0").as_bytes());
         let nic = "/devices/pci0000:80/0000:82:00.0/net/eth2";
@@ -303,7 +326,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_message_is_too_odd(bytes: Vec<u8>) {
-            let _ = (links(&bytes), channels(&bytes), uevent(&bytes));
+            let _ = (links(&bytes), channels(&bytes), uevent(&bytes), qdiscs(&bytes));
             let _ = links(&link(16, ETHER, std::slice::from_ref(&bytes)));
             let _ = channels(&message(0x15, &[&[19, 1, 0, 0], &bytes[..]].concat()));
         }

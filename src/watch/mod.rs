@@ -1,4 +1,4 @@
-//! When to apply again: events that undo affinity, quiet time, the number of runs, and who writes against it.
+//! When to apply again: events that undo affinity, quiet time, the cost of runs, and who writes against it.
 //!
 //! One thread, one poll(2), no D-Bus. What an event has destroyed is not determined here: it leads to a run of the whole
 //! program as a child process, which compares the machine with the plan and writes only what differs.
@@ -9,14 +9,13 @@ mod fights;
 mod files;
 mod messages;
 mod notify;
-mod partitions;
 mod schedule;
 mod sources;
 pub mod state;
 
-pub use child::{Child, Ended};
+pub use child::{Child, Ended, RunReport};
 pub use event::{Event, Events, Kind};
-pub use fights::{Fight, Fights};
+pub use fights::Fights;
 pub use notify::Manager;
 pub use schedule::{Demand, Schedule};
 pub use sources::Sources;

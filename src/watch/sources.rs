@@ -1,10 +1,11 @@
-//! Where events come from: three netlink groups, a timer that ends when the clock is set, signals, and files.
+//! Where events come from: four netlink groups, a timer that ends when the clock is set, signals, and files.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -17,7 +18,6 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages::{self, Uevent};
-use crate::watch::partitions::PartitionWatch;
 use nicpin::read::netlink::Client;
 use nicpin::root::sys;
 use nicpin::root::{Root, errno_words};
@@ -25,6 +25,8 @@ use nicpin::root::{Root, errno_words};
 /// Group of rtnetlink with all changes of links (`RTNLGRP_LINK`), and the kernel's own group of uevents.
 const LINK_GROUP: u32 = 1;
 const UEVENT_GROUP: u32 = 1;
+/// Group of rtnetlink with queueing disciplines, their classes and filters (`RTNLGRP_TC`).
+const TC_GROUP: u32 = 4;
 /// Bytes of the longest message; the kernel makes none that is longer.
 const LONGEST: usize = 32 << 10;
 /// Messages that are read before other sources have their turn.
@@ -47,7 +49,6 @@ pub struct Sources {
     signals: SignalFd,
     clock: TimerFd,
     pub files: Files,
-    partitions: PartitionWatch,
     netlink: Vec<(Group, OwnedFd)>,
     /// What could not be opened, in words.
     pub missing: Vec<String>,
@@ -59,6 +60,7 @@ enum Group {
     Links,
     Uevents,
     Ethtool,
+    Qdiscs,
 }
 
 impl Sources {
@@ -74,7 +76,7 @@ impl Sources {
             TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK,
         )?;
         let (mut netlink, mut missing) = (Vec::new(), Vec::new());
-        for group in [Group::Links, Group::Uevents, Group::Ethtool] {
+        for group in [Group::Links, Group::Uevents, Group::Ethtool, Group::Qdiscs] {
             match root.is_real().then(|| group.open()) {
                 Some(Ok(opened)) => netlink.push((group, opened)),
                 Some(Err(error)) => {
@@ -84,8 +86,7 @@ impl Sources {
             }
         }
         let files = Files::open(root, policy)?;
-        let partitions = PartitionWatch::open(root)?;
-        if partitions.is_full {
+        if files.is_full {
             missing
                 .push("all cpuset partitions: fs.inotify.max_user_watches is reached".to_owned());
         }
@@ -93,7 +94,6 @@ impl Sources {
             signals,
             clock,
             files,
-            partitions,
             netlink,
             missing,
             buffer: vec![0; LONGEST],
@@ -120,12 +120,7 @@ impl Sources {
         // Rounded up: otherwise the end of the time would be waited for in a loop.
         let milliseconds = time.as_nanos().div_ceil(1_000_000);
         let time = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
-        let fds = [
-            self.signals.as_fd(),
-            self.clock.as_fd(),
-            self.files.as_fd(),
-            self.partitions.as_fd(),
-        ];
+        let fds = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
         let fds = fds
             .into_iter()
             .chain(self.netlink.iter().map(|(_, socket)| socket.as_fd()));
@@ -156,13 +151,10 @@ impl Sources {
         if is_ready[2] {
             self.files.read(root, &mut woken)?;
         }
-        if is_ready[3] {
-            self.partitions.read(root, &mut woken)?;
-        }
         for ((group, socket), _) in self
             .netlink
             .iter()
-            .zip(&is_ready[4..])
+            .zip(&is_ready[3..])
             .filter(|(_, ready)| **ready)
         {
             for _ in 0..AT_ONCE {
@@ -199,18 +191,23 @@ impl Group {
     /// A socket in this group. Beside the kernel, only who has `CAP_NET_ADMIN` can send to it.
     fn open(self) -> io::Result<OwnedFd> {
         let protocol = match self {
-            Self::Links => SockProtocol::NetlinkRoute,
+            Self::Links | Self::Qdiscs => SockProtocol::NetlinkRoute,
             Self::Uevents => SockProtocol::NetlinkKObjectUEvent,
             Self::Ethtool => SockProtocol::NetlinkGeneric,
         };
         let group = match self {
             Self::Links => LINK_GROUP,
             Self::Uevents => UEVENT_GROUP,
+            Self::Qdiscs => TC_GROUP,
             Self::Ethtool => Client::group(c"ethtool", c"monitor")?,
         };
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let opened = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
         bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        if self == Self::Qdiscs {
+            // Each class and filter is sent to this group, too, and there may be thousands.
+            sys::filter_netlink(&opened, &messages::QDISC_MESSAGES)?;
+        }
         sys::join_netlink_group(&opened, group)?;
         Ok(opened)
     }
@@ -220,6 +217,7 @@ impl Group {
             Self::Links => "changes of links (rtnetlink)",
             Self::Uevents => "devices and CPUs (uevents)",
             Self::Ethtool => "changes of channels (ethtool netlink, Linux 5.6 or later)",
+            Self::Qdiscs => "queueing disciplines (rtnetlink)",
         }
     }
 
@@ -237,6 +235,12 @@ impl Group {
                 Self::Ethtool => {
                     messages::channels(bytes).map(|names| named(Kind::Channels)(names).collect())
                 }
+                Self::Qdiscs => messages::qdiscs(bytes).map(|indexes| {
+                    let hardware = indexes
+                        .into_iter()
+                        .filter_map(|index| with_device(root, index));
+                    named(Kind::Qdisc)(hardware.collect()).collect()
+                }),
                 Self::Uevents => Ok(messages::uevent(bytes)
                     .and_then(|uevent| event(root, uevent))
                     .into_iter()
@@ -245,6 +249,13 @@ impl Group {
         events
             .extend::<Vec<Event>>(read.unwrap_or_else(|_: io::Error| vec![Event::of(Kind::Lost)]));
     }
+}
+
+/// The name of an interface if it has a device.
+fn with_device(root: &Root, index: u32) -> Option<String> {
+    let name = if_indextoname(index).ok()?.into_string().ok()?;
+    root.exists(&format!("/sys/class/net/{name}/device"))
+        .then_some(name)
 }
 
 /// The event of a uevent; `None` for a driver that was bound to a device without interfaces.
@@ -258,5 +269,30 @@ fn event(root: &Root, uevent: Uevent) -> Option<Event> {
             root.exists(&format!("/sys{device}/net"))
                 .then(|| Event::new(Kind::Bind, name))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_drops_the_messages_of_filters_and_classes() {
+        let (from, to) = UnixDatagram::pair().unwrap();
+        sys::filter_netlink(&to, &messages::QDISC_MESSAGES).unwrap();
+        for kind in [36_u16, 40, 44, 37, 16, 0x2400, 36] {
+            let length = 16_u32.to_ne_bytes();
+            let bytes = [&length[..], &kind.to_ne_bytes(), &[0; 10]].concat();
+            from.send(&bytes).unwrap();
+        }
+        to.set_nonblocking(true).unwrap();
+        let mut seen = Vec::new();
+        let mut bytes = [0; 32];
+        while let Ok(16) = to.recv(&mut bytes) {
+            seen.push(u16::from_ne_bytes([bytes[4], bytes[5]]));
+        }
+        assert_eq!(seen, [36, 37, 36]);
     }
 }

@@ -38,12 +38,21 @@ struct Pause {}
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
+/// The lock could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    #[error("another nicpin watch (pid {}) is already running", .0.as_deref().unwrap_or("unknown"))]
+    Runs(Option<String>),
+    #[error(transparent)]
+    Other(#[from] LockError),
+}
+
 impl Lock {
     /// Takes the lock.
-    pub fn take(root: &Root) -> Result<Self, LockError> {
+    pub fn take(root: &Root) -> Result<Self, TakeError> {
         let path = format!("{STATE_DIR}/watch.lock");
-        root.make_state_dir(STATE_DIR)?;
-        let mut file = root.open_state(&path)?;
+        root.make_state_dir(STATE_DIR).map_err(LockError::from)?;
+        let mut file = root.open_state(&path).map_err(LockError::from)?;
         match file.try_lock() {
             Ok(()) => {
                 // For people to read.
@@ -53,17 +62,14 @@ impl Lock {
                 Ok(Self(file))
             }
             Err(TryLockError::WouldBlock) => {
-                let holder = "another nicpin watch".to_owned();
-                Err(LockError::Held {
-                    path: root.outside(&path),
-                    holder,
-                    seconds: 0,
-                })
+                let text = root.read_opt(&path).ok().flatten();
+                let pid = text.map(|text| text.trim().to_owned());
+                Err(TakeError::Runs(pid.filter(|pid| !pid.is_empty())))
             }
-            Err(TryLockError::Error(answer)) => Err(LockError::Io {
+            Err(TryLockError::Error(answer)) => Err(TakeError::Other(LockError::Io {
                 path: root.outside(&path),
                 answer,
-            }),
+            })),
         }
     }
 }

@@ -195,9 +195,10 @@ fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
     let second = machine.nicpin(&["watch"]);
     assert_eq!(second.code, 1);
     assert!(
-        second
-            .stderr
-            .contains("watch.lock: locked by another nicpin watch"),
+        second.stderr.contains(&format!(
+            "nicpin: another nicpin watch (pid {}) is already running\n",
+            watching.process.id()
+        )),
         "{}",
         second.stderr
     );
@@ -301,7 +302,7 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
     let before = texts_and_times(&machine);
     watching.signal(Signal::SIGUSR1);
     // A run that was about to begin when the pause came.
-    let run = machine.nicpin(&["apply", "--if-present", "--json", "--watched"]);
+    let run = machine.nicpin(&["watch-run", "--", "watch"]);
     assert!(
         run.code == 0 && run.stdout.contains("\"paused\": true"),
         "{run:?}"

@@ -1,36 +1,39 @@
 //! What follows from the result of a run: messages, settings that are left alone, and events that it has caused itself.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::cli::arguments_for;
 use crate::commands::journal::{self, Priority};
-use crate::commands::watch::{LAST_RUNS, Watching, wall};
+use crate::commands::watch::{LAST_RUNS, Loop, spent, wall};
 use crate::screen;
-use crate::watch::{Child, Ended, Events, Fight, Kind};
+use crate::watch::{Ended, Events, Kind, RunReport};
 use nicpin::machine::paths::{affinity_file, shown};
-use nicpin::report::run::{LeftAlone, RunReport, WaitsFor, WatcherRun};
+use nicpin::report::run::{ChangedSetting, LeftAlone, WaitsFor, WatcherRun};
 
-impl Watching<'_> {
-    /// Decides about the events during a run. Those that it may have caused itself allow one further run.
+impl Loop<'_> {
+    /// Decides about the events during a run. Those that it may have caused itself are followed by one run at once;
+    /// `true` if these came during that one: then it is tried again like a run that failed, less and less often.
     pub(super) fn after(
         &mut self,
         during: Events,
-        (channels, irqbalance): (bool, bool),
+        report: Option<&RunReport>,
         follows_up: bool,
-    ) {
+    ) -> bool {
         let moved = self.sources.files.moved(self.root);
         let mut during = during.without(Kind::Affinity);
         if let Some(event) = moved {
             during.add(event);
         }
-        let is_own = during.may_be_own(channels, irqbalance);
-        if during.is_empty() || is_own && follows_up {
-            return;
+        let is_own = report.is_some_and(|of| during.may_be_own(of.channels, of.irqbalance));
+        if during.is_empty() {
+            return false;
         }
-        self.schedule
-            .event(self.start.elapsed(), during.are_limited());
-        self.events = during;
         self.follows_up = is_own;
+        if !(is_own && follows_up) {
+            self.schedule.event(self.start.elapsed());
+            self.events = during;
+        }
+        is_own && follows_up
     }
 
     /// Keeps and reports the result of a run.
@@ -39,12 +42,15 @@ impl Watching<'_> {
         mut run: WatcherRun,
         report: Result<RunReport, String>,
         events: &Events,
+        again: bool,
     ) {
         let now = self.now();
+        let spent = spent();
+        let cost = spent.saturating_sub(std::mem::replace(&mut self.spent, spent));
         match report {
             Ok(report) if report.paused => {
                 self.wait_for(WaitsFor::Apply);
-                self.schedule.end(now, false);
+                self.schedule.end(now, cost, again);
                 return;
             }
             Ok(report) => {
@@ -53,7 +59,7 @@ impl Watching<'_> {
                     |why: &String| why.split("; fix: ").next().unwrap_or_default().to_owned();
                 run.failure = report.failures.first().map(reason);
                 self.interfaces = report.interfaces;
-                self.schedule.end(now, report.failed > 0);
+                self.schedule.end(now, cost, again || report.failed > 0);
                 self.log_run(&run, &report);
                 self.state.restores +=
                     u64::from(run.changed > 0 && events.are_of_old_plan() && !self.args.observe);
@@ -61,7 +67,7 @@ impl Watching<'_> {
                 self.guard(&report, now);
             }
             Err(error) => {
-                self.schedule.end(now, true);
+                self.schedule.end(now, cost, true);
                 let text = format!("{}: the run failed: {error}", events.cause());
                 journal::log(
                     self.root,
@@ -94,7 +100,7 @@ impl Watching<'_> {
         let mut interfaces: Vec<&str> = report
             .written
             .iter()
-            .map(|written| written.interface.as_str())
+            .map(|(setting, _)| setting.interface.as_str())
             .collect();
         interfaces.dedup();
         let fields = [
@@ -117,8 +123,8 @@ impl Watching<'_> {
     /// Notes which settings were restored, and leaves those alone that another program writes again and again.
     fn fight(&mut self, is_old_plan: bool, report: &RunReport, now: Duration) {
         self.fights.forget(now);
-        for setting in report.written.iter().filter(|_| is_old_plan) {
-            let Some(Fight { setting, lasts }) = self.fights.restored(setting, now) else {
+        for (setting, value) in report.written.iter().filter(|_| is_old_plan) {
+            let Some(lasts) = self.fights.written(setting, value, now) else {
                 continue;
             };
             let hours = lasts.as_secs() / 3600;
@@ -140,9 +146,9 @@ impl Watching<'_> {
             journal::log(self.root, Priority::Warning, &text, &fields);
         }
         let wall = wall();
-        let left = |(setting, until): (_, Duration)| {
-            let until = wall + until.saturating_sub(now).as_secs();
-            LeftAlone { setting, until }
+        let left = |(setting, until): (&ChangedSetting, Duration)| LeftAlone {
+            setting: setting.clone(),
+            until: wall + until.saturating_sub(now).as_secs(),
         };
         self.state.left_alone = self.fights.left_alone(now).map(left).collect();
         self.state.fights = self.fights.count;
@@ -153,18 +159,10 @@ impl Watching<'_> {
         if !self.args.guard {
             return;
         }
-        let left: Vec<String> = self
-            .fights
-            .left_alone(now)
-            .map(|(setting, _)| setting.path)
-            .collect();
-        let is_left = |irq: u32| left.contains(&affinity_file(irq));
-        let vectors: Vec<(u32, String)> = report
-            .vectors
-            .iter()
-            .filter(|(irq, _)| !is_left(*irq))
-            .cloned()
-            .collect();
+        let left = self.fights.left_alone(now);
+        let left: BTreeSet<&str> = left.map(|(setting, _)| setting.path.as_str()).collect();
+        let mut vectors = report.vectors.clone();
+        vectors.retain(|(irq, _)| !left.contains(affinity_file(*irq).as_str()));
         if let Err(error) = self.sources.files.guard(self.root, &vectors) {
             let text = format!("--guard: cannot wait for changes of affinity: {error}");
             journal::log(self.root, Priority::Warning, &text, &[]);
@@ -173,36 +171,23 @@ impl Watching<'_> {
 
     /// Starts the process that writes `--metrics`. One that still runs writes almost the same.
     fn begin_metrics(&mut self) {
-        let Some(file) = &self.args.metrics else {
-            return;
-        };
-        if self.metrics.is_some() {
+        if self.args.metrics.is_none() || self.metrics.is_some() {
             return;
         }
-        let file = file.to_string_lossy();
-        let own = ["check", "--format", "prometheus", "--output", &file];
-        let started = arguments_for(&own, self.policy.copy())
-            .map_err(anyhow::Error::from)
-            .and_then(|arguments| Ok(Child::start(&arguments)?));
-        match started {
+        match self.child(vec!["--metrics".into()]) {
             Ok(child) => self.metrics = Some(child),
-            Err(error) => journal::log(
-                self.root,
-                Priority::Warning,
-                &format!("--metrics: {error:#}"),
-                &[],
-            ),
+            Err(error) => self.metrics_failed(&error.to_string()),
         }
     }
 
     pub(super) fn metrics_written(&self, ended: &Ended) {
         if let Some(error) = ended.error() {
-            journal::log(
-                self.root,
-                Priority::Warning,
-                &format!("--metrics: {error}"),
-                &[],
-            );
+            self.metrics_failed(&error);
         }
+    }
+
+    fn metrics_failed(&self, error: &str) {
+        let text = format!("--metrics: {error}");
+        journal::log(self.root, Priority::Warning, &text, &[]);
     }
 }

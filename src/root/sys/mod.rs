@@ -6,6 +6,7 @@ pub(crate) mod ethtool;
 pub(crate) mod rx_hash;
 
 use std::io;
+use std::num::TryFromIntError;
 use std::os::fd::{AsFd, AsRawFd as _};
 
 use nix::errno::Errno;
@@ -314,15 +315,61 @@ pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
     Ok(entries.iter().map(entry).collect())
 }
 
+/// Has the kernel drop what is sent to a netlink socket and is of none of these types, by the first message of a datagram.
+pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
+    let step = |code: u32, jt: usize, k: u32| -> Result<libc::sock_filter, TryFromIntError> {
+        let (code, jt, jf) = (code.try_into()?, jt.try_into()?, 0);
+        Ok(libc::sock_filter { code, jt, jf, k })
+    };
+    let program = || -> Result<Vec<libc::sock_filter>, TryFromIntError> {
+        // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
+        let mut program = vec![step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 4)?];
+        for (at, kind) in types.iter().enumerate() {
+            let (test, left) = (
+                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+                types.len() - at,
+            );
+            program.push(step(test, left, u16::to_be(*kind).into())?);
+        }
+        let end = libc::BPF_RET | libc::BPF_K;
+        program.extend([step(end, 0, 0)?, step(end, 0, u32::MAX)?]);
+        Ok(program)
+    };
+    let mut steps = program().map_err(io::Error::other)?;
+    let program = libc::sock_fprog {
+        len: u16::try_from(steps.len()).map_err(io::Error::other)?,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: the kernel reads one `sock_fprog`, and as many steps as it says, which live until the end of this function.
+    unsafe { set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program) }
+}
+
 /// Joins a multicast group of netlink (`NETLINK_ADD_MEMBERSHIP`): a number that an address has no bit for, if above 32.
 pub fn join_netlink_group(socket: &impl AsFd, group: u32) -> io::Result<()> {
-    let (socket, size) = (
-        socket.as_fd().as_raw_fd(),
-        libc::socklen_t::try_from(size_of::<u32>()).unwrap_or_default(),
-    );
-    let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
-    // SAFETY: the kernel reads as many bytes of `group` as the size argument says, which are all.
-    let done = unsafe { libc::setsockopt(socket, level, option, (&raw const group).cast(), size) };
+    // SAFETY: the kernel reads a number.
+    unsafe {
+        set_option(
+            socket,
+            libc::SOL_NETLINK,
+            libc::NETLINK_ADD_MEMBERSHIP,
+            &group,
+        )
+    }
+}
+
+/// # Safety
+/// `value` is what the kernel reads for this option.
+unsafe fn set_option<T>(
+    socket: &impl AsFd,
+    level: c_int,
+    option: c_int,
+    value: &T,
+) -> io::Result<()> {
+    let socket = socket.as_fd().as_raw_fd();
+    let size = libc::socklen_t::try_from(size_of::<T>()).unwrap_or_default();
+    let value: *const T = value;
+    // SAFETY: the kernel reads as many bytes of `value` as the size argument says, which are all.
+    let done = unsafe { libc::setsockopt(socket, level, option, value.cast(), size) };
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 

@@ -22,7 +22,7 @@ quiet() { # no run for a while, and none at work
 section() { echo "--- $1"; }
 journal() { journalctl --unit $UNIT --boot --output cat; }
 
-# fresh: a new watcher, whose runs are not limited by those before
+# fresh: a new watcher, whose budget of CPU time is not used up
 fresh() {
   systemctl reset-failed $UNIT 2>/dev/null
   systemctl restart $UNIT
