@@ -1,6 +1,7 @@
 //! `nicpin fleet`: many machines, from what they printed or from their captures.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
@@ -73,39 +74,47 @@ fn read(cli: &Cli, args: &FleetArgs) -> Tally {
     })
 }
 
+/// Reads one input. Whatever is wrong with it, the others are read.
 fn add(cli: &Cli, input: Input, tally: &mut Tally) {
     match input {
-        Input::Failed { source, error } => tally.fail(source, error),
-        Input::Document(document) => match Host::parse(&document.text) {
-            Ok(hosts) => {
-                let file = match document.source.rsplit_once(':') {
-                    Some((file, _)) if document.alone => stem(Path::new(file)),
-                    _ => document.source,
-                };
-                for (named, host) in hosts {
-                    let name = document.host.as_ref().or(named.as_ref()).unwrap_or(&file);
-                    match host {
-                        Ok(host) => tally.add(name, host),
-                        Err(error) => tally.fail(name.clone(), error),
+        Input::Failed { source, error } => tally.fail(&source, &error),
+        Input::Document(document) => {
+            let source = document.host.as_ref().unwrap_or(&document.source);
+            let file = match document.source.rsplit_once(':') {
+                Some((file, _)) if document.alone => stem(Path::new(file)),
+                _ => document.source.clone(),
+            };
+            match guarded(|| Host::parse(&document.text)) {
+                Ok(hosts) => {
+                    for (named, host) in hosts {
+                        let name = document.host.as_ref().or(named.as_ref()).unwrap_or(&file);
+                        match host {
+                            Ok(host) => tally.add(name, host),
+                            Err(error) => tally.fail(name, &error),
+                        }
                     }
                 }
+                Err(error) => tally.fail(source, &error),
             }
-            Err(error) => tally.fail(document.host.unwrap_or(document.source), error),
-        },
-        Input::Machine(path) => match machine(cli, &path) {
-            Ok((host, named)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
-            Err(error) => {
-                let text = format!("{error:#}");
-                let source = path.display().to_string();
+        }
+        Input::Machine(path) => {
+            let source = path.display().to_string();
+            match guarded(|| machine(cli, &path).map_err(|error| format!("{error:#}"))) {
+                Ok((host, named)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
                 // Most errors begin with the path.
-                let error = text
-                    .strip_prefix(&format!("{source}: "))
-                    .map(str::to_owned)
-                    .unwrap_or(text);
-                tally.fail(source, error);
+                Err(error) => {
+                    let rest = error.strip_prefix(&format!("{source}: ")).unwrap_or(&error);
+                    tally.fail(&source, rest);
+                }
             }
-        },
+        }
     }
+}
+
+/// What a host makes nicpin do must not end the report about the others.
+fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err("nicpin failed while it read this; please report it".to_owned()))
 }
 
 /// Checks a copy of a machine.
@@ -145,4 +154,16 @@ fn stem(path: &Path) -> String {
         .find_map(|end| name.strip_suffix(end))
         .filter(|stem| !stem.is_empty());
     stem.map(str::to_owned).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_makes_nicpin_panic_is_an_error() {
+        assert_eq!(guarded(|| Ok::<_, String>(1)), Ok(1));
+        let failed = guarded(|| -> Result<(), String> { panic!("dev_port") });
+        assert!(failed.unwrap_err().starts_with("nicpin failed"));
+    }
 }

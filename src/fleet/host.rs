@@ -1,14 +1,11 @@
 //! One host of a fleet, from what it printed or from a check of its copy.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fleet::shape::{Shape, ShapeInterface};
-use nicpin::cpuset::CpuSet;
+use crate::fleet::shape::{Shape, ShapeInterface, count};
 use nicpin::plan::{self, HostSummary};
 use nicpin::report::check::{self, Check, CheckState};
 use nicpin::report::difference::Reason;
@@ -50,12 +47,12 @@ struct Document {
     #[serde(default)]
     class: String,
     host: HostSummary,
-    interfaces: Vec<DocumentInterface>,
+    interfaces: Vec<ShapeInterface>,
     /// Of a plan.
-    #[serde(default)]
-    writes: Count,
-    #[serde(default)]
-    channels: Count,
+    #[serde(default, deserialize_with = "count")]
+    writes: usize,
+    #[serde(default, deserialize_with = "count")]
+    channels: usize,
     /// Of a check.
     verdict: Option<CheckState>,
     state: Option<InterfaceState>,
@@ -66,52 +63,8 @@ struct Document {
 }
 
 #[derive(Deserialize)]
-struct DocumentInterface {
-    name: String,
-    driver: Option<String>,
-    device: String,
-    pci_id: Option<String>,
-    node: Option<u32>,
-    candidates: CpuSet,
-    rx_queues: Count,
-    tx_queues: Count,
-}
-
-#[derive(Deserialize)]
 struct DocumentDifference {
     reason: Reason,
-}
-
-/// A number, or the length of a list.
-#[derive(Clone, Copy, Default)]
-struct Count(usize);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CountVisitor)
-    }
-}
-
-struct CountVisitor;
-
-impl<'de> Visitor<'de> for CountVisitor {
-    type Value = Count;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or a list")
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, count: u64) -> Result<Count, E> {
-        usize::try_from(count).map(Count).map_err(E::custom)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Count, A::Error> {
-        let mut count = 0;
-        while list.next_element::<IgnoredAny>()?.is_some() {
-            count += 1;
-        }
-        Ok(Count(count))
-    }
 }
 
 /// A host by its name, where that is known, or why nothing is known of it.
@@ -158,7 +111,7 @@ impl Host {
                 state: check.state,
                 causes,
             },
-            shape: shape(check.host.clone(), interfaces),
+            shape: shape(check.host.clone(), interfaces.collect()),
         }
     }
 }
@@ -240,38 +193,26 @@ fn is_known(schema: &str) -> bool {
 
 impl Document {
     fn host(self) -> ReadHost {
-        let verdict = self
-            .verdict
-            .unwrap_or(match (self.writes.0, self.channels.0) {
-                (0, 0) => CheckState::Same,
-                _ => CheckState::Differs,
-            });
+        let verdict = self.verdict.unwrap_or(match (self.writes, self.channels) {
+            (0, 0) => CheckState::Same,
+            _ => CheckState::Differs,
+        });
         let reasons = self.differs.iter().map(|difference| difference.reason);
-        let causes = if self.verdict.is_none() && self.writes.0 > 0 {
+        let causes = if self.verdict.is_none() && self.writes > 0 {
             vec![Cause {
                 reason: "not-known",
                 by: Vec::new(),
             }]
         } else {
-            causes(reasons, self.channels.0, verdict, &self.other_tools)
+            causes(reasons, self.channels, verdict, &self.other_tools)
         };
-        let interfaces = self.interfaces.into_iter().map(|interface| ShapeInterface {
-            name: interface.name,
-            driver: interface.driver,
-            pci_id: interface.pci_id,
-            device: interface.device,
-            node: interface.node,
-            candidates: interface.candidates,
-            rx_queues: interface.rx_queues.0,
-            tx_queues: interface.tx_queues.0,
-        });
         let name = self.host.name.clone();
         let outcome = Outcome {
             verdict,
             state: self.state,
             causes,
         };
-        let shape = shape(self.host, interfaces);
+        let shape = shape(self.host, self.interfaces);
         (
             name,
             Ok(Host {
@@ -321,11 +262,41 @@ fn causes(
     causes.into_iter().collect()
 }
 
-fn shape(host: HostSummary, interfaces: impl Iterator<Item = ShapeInterface>) -> Shape {
-    let mut interfaces: Vec<ShapeInterface> = interfaces.collect();
+fn shape(host: HostSummary, mut interfaces: Vec<ShapeInterface>) -> Shape {
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     Shape {
         host: HostSummary { name: None, ..host },
         interfaces,
+    }
+}
+
+/// The most characters of a name or an error that a host has given.
+const LONGEST: usize = 200;
+
+/// A text of a host as one line without control characters, so that it can print no line of another one.
+pub(super) fn one_line(text: &str) -> String {
+    let letters = text.chars().take(LONGEST);
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    letters.map(|c| if is_odd(c) { '?' } else { c }).collect()
+}
+
+impl Host {
+    /// With each text as [`one_line`].
+    #[must_use]
+    pub(super) fn cleaned(mut self) -> Self {
+        let interfaces = self.shape.interfaces.iter_mut();
+        let names = interfaces.flat_map(|one| {
+            let always = [&mut one.name, &mut one.device].into_iter();
+            always.chain(&mut one.driver).chain(&mut one.pci_id)
+        });
+        let tools = self
+            .outcome
+            .causes
+            .iter_mut()
+            .flat_map(|cause| &mut cause.by);
+        for text in names.chain(tools).chain([&mut self.class, &mut self.hash]) {
+            *text = one_line(text);
+        }
+        self
     }
 }

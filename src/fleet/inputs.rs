@@ -3,19 +3,27 @@
 //!
 //! The files are the user's and not below a root. Only one document of each host is in memory at a time.
 
-use std::collections::BTreeMap;
-use std::fs::{DirEntry, File};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{DirEntry, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::fleet::documents::{Document, Documents, Printed};
+use nix::libc::{O_NOCTTY, O_NONBLOCK};
+use serde::de::IgnoredAny;
+
+use crate::fleet::host::one_line;
 use nicpin::root::errno_words;
 
 /// Directories in directories that are read; it ends links that run in circles.
 const DEPTH: usize = 8;
 
-/// The most bytes of a line: more than the plan of any machine.
-const LINE: u64 = 64 << 20;
+/// The most bytes of all documents of a stream that have begun and not ended, and of a line.
+const MOST: usize = 64 << 20;
+/// How often a closing brace without indentation, with which the documents of nicpin end, is taken for the end at once.
+const TRIES: usize = 16;
+/// The most hosts of which only other lines than JSON are kept.
+const MOST_HOSTS: usize = 100_000;
 
 /// The first bytes of a capture, as gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -38,8 +46,10 @@ pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<St
     let mut inputs = Inputs {
         give,
         printed: BTreeMap::new(),
+        directories: BTreeSet::new(),
     };
     for argument in arguments {
+        inputs.directories.clear();
         inputs.argument(argument);
     }
     inputs.printed
@@ -48,6 +58,8 @@ pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<St
 struct Inputs<'a> {
     give: &'a mut dyn FnMut(Input),
     printed: BTreeMap<String, String>,
+    /// The directories of an argument that were read, which links may lead to again.
+    directories: BTreeSet<(u64, u64)>,
 }
 
 impl Inputs<'_> {
@@ -116,6 +128,10 @@ impl Inputs<'_> {
                 "more than {DEPTH} directories deep"
             )));
         }
+        let found = path.metadata()?;
+        if !self.directories.insert((found.dev(), found.ino())) {
+            return Ok(());
+        }
         let entries: Vec<DirEntry> = std::fs::read_dir(path)?.collect::<io::Result<_>>()?;
         let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
         names.sort();
@@ -139,45 +155,416 @@ impl Inputs<'_> {
     }
 
     fn documents(&mut self, source: &str, text: &mut dyn BufRead) {
-        let mut documents = Documents::new(source);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            match text.take(LINE).read_until(b'\n', &mut line) {
-                Ok(0) => break,
-                Ok(length) if length as u64 == LINE => {
-                    let error = format!("has a line of more than {LINE} bytes");
-                    (self.give)(Input::Failed {
-                        source: source.to_owned(),
-                        error,
-                    });
-                    return;
+        let mut take = |printed| match printed {
+            Printed::Document(document) => (self.give)(Input::Document(document)),
+            Printed::Failed { source, error } => (self.give)(Input::Failed { source, error }),
+            Printed::Text { host, line } => {
+                if self.printed.len() < MOST_HOSTS {
+                    self.printed.entry(host).or_insert_with(|| one_line(&line));
                 }
-                Ok(_) => documents.line(&String::from_utf8_lossy(&line), &mut |printed| {
-                    self.take(printed);
-                }),
-                Err(error) => {
-                    (self.give)(Input::Failed {
-                        source: source.to_owned(),
-                        error: errno_words(&error),
-                    });
-                    return;
+            }
+        };
+        let mut documents = Documents::new(source, &mut take);
+        let mut line = Vec::new();
+        let error = loop {
+            line.clear();
+            match text.take(MOST as u64).read_until(b'\n', &mut line) {
+                Ok(0) => return documents.end(),
+                Ok(MOST) => break format!("has a line of more than {MOST} bytes"),
+                Ok(_) => documents.line(&String::from_utf8_lossy(&line)),
+                Err(error) => break errno_words(&error),
+            }
+        };
+        let source = source.to_owned();
+        (self.give)(Input::Failed { source, error });
+    }
+}
+
+/// Opens a regular file: nothing that waits for a writer, or has no end.
+#[allow(clippy::disallowed_methods)] // the user's file
+fn open(path: &Path) -> io::Result<BufReader<File>> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(O_NONBLOCK | O_NOCTTY)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(
+            "is a FIFO, a device or a socket, not a regular file",
+        ));
+    }
+    Ok(BufReader::with_capacity(1 << 16, file))
+}
+
+/// A JSON document of a host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Where it begins: the file with the number of the line.
+    pub source: String,
+    /// The host by the name before its lines.
+    pub host: Option<String>,
+    /// Whether it is the only one of its file.
+    pub alone: bool,
+    pub text: String,
+}
+
+/// What a stream holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Printed {
+    Document(Document),
+    /// Something else that a host printed.
+    Text {
+        host: String,
+        line: String,
+    },
+    /// A document that does not end, or something else without the name of a host.
+    Failed {
+        source: String,
+        error: String,
+    },
+}
+
+/// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in a
+/// list, and each line with or without the name of its host, as clush and pdsh print them (`host: line`). The lines of
+/// different hosts may alternate.
+pub struct Documents<'a> {
+    source: &'a str,
+    lines: usize,
+    /// The documents that have begun, by host.
+    open: BTreeMap<Option<String>, Open>,
+    /// The bytes of these.
+    bytes: usize,
+    /// The first complete document, until it is known whether there are more.
+    first: Option<Document>,
+    found: usize,
+    /// Whether a line that is no JSON was reported.
+    reported: bool,
+    give: &'a mut dyn FnMut(Printed),
+}
+
+/// A document that has begun.
+#[derive(Default)]
+struct Open {
+    line: usize,
+    text: String,
+    /// The bytes at which it was not complete, and how often a brace at the begin of a line was not its end.
+    incomplete: usize,
+    tries: usize,
+}
+
+impl<'a> Documents<'a> {
+    pub fn new(source: &'a str, give: &'a mut dyn FnMut(Printed)) -> Self {
+        Self {
+            source,
+            lines: 0,
+            open: BTreeMap::new(),
+            bytes: 0,
+            first: None,
+            found: 0,
+            reported: false,
+            give,
+        }
+    }
+
+    /// Takes the next line.
+    pub fn line(&mut self, line: &str) {
+        self.lines += 1;
+        let (host, text) = split(line.trim_end_matches(['\n', '\r']));
+        let host = host.map(str::to_owned);
+        // Only the first line of a document begins with a brace.
+        let begins = text.starts_with('{');
+        if begins && let Some(open) = self.take(host.as_deref()) {
+            self.read(host.clone(), open, true);
+        }
+        let mut open = self.take(host.as_deref()).unwrap_or_else(|| Open {
+            line: self.lines,
+            ..Open::default()
+        });
+        open.text.push_str(text);
+        open.text.push('\n');
+        // Reading it at each brace would take forever; that there are twice as many bytes bounds what is read in vain.
+        let is_twice = open.text.len() >= 2 * open.incomplete;
+        let ends = text.trim_end() == "}" && open.tries < TRIES;
+        open.tries += usize::from(ends);
+        let is_first = open.text.len() == text.len() + 1;
+        if is_first || ends || is_twice && text.trim_start().starts_with('}') {
+            self.read(host, open, false);
+        } else {
+            self.keep(host, open);
+        }
+    }
+
+    fn take(&mut self, host: Option<&str>) -> Option<Open> {
+        let open = self.open.remove(&host.map(str::to_owned))?;
+        self.bytes -= open.text.len();
+        Some(open)
+    }
+
+    fn keep(&mut self, host: Option<String>, open: Open) {
+        if self.bytes + open.text.len() > MOST {
+            let error = format!("more than {MOST} bytes of documents that do not end");
+            return self.fail(host, open.line, error);
+        }
+        self.bytes += open.text.len();
+        self.open.insert(host, open);
+    }
+
+    /// Gives the documents in what a host has printed. What is incomplete waits for more lines, unless it is all.
+    fn read(&mut self, host: Option<String>, mut open: Open, is_all: bool) {
+        loop {
+            let is_between = |c: char| c.is_whitespace() || "[],".contains(c);
+            let rest = open.text.trim_start_matches(is_between);
+            open.text.drain(..open.text.len() - rest.len());
+            if !open.text.starts_with('{') {
+                for line in open.text.lines() {
+                    self.other(host.as_deref(), line);
+                }
+                return;
+            }
+            let mut values =
+                serde_json::Deserializer::from_str(&open.text).into_iter::<IgnoredAny>();
+            match values.next() {
+                Some(Ok(_)) => {
+                    let end = values.byte_offset();
+                    let text = open.text.drain(..end).collect();
+                    self.complete(host.clone(), open.line, text);
+                    open.line = self.lines;
+                }
+                Some(Err(error)) if error.is_eof() && !is_all => {
+                    open.incomplete = open.text.len();
+                    return self.keep(host, open);
+                }
+                Some(Err(error)) if !error.is_eof() => {
+                    return self.fail(host, open.line, error.to_string());
+                }
+                _ => {
+                    let error = "the JSON document does not end".to_owned();
+                    return self.fail(host, open.line, error);
                 }
             }
         }
-        documents.end(&mut |printed| self.take(printed));
     }
 
-    fn take(&mut self, printed: Printed) {
-        match printed {
-            Printed::Document(document) => (self.give)(Input::Document(document)),
-            Printed::Failed { source, error } => (self.give)(Input::Failed { source, error }),
-            Printed::Text { host, line } => _ = self.printed.entry(host).or_insert(line),
+    /// The stream has ended.
+    pub fn end(mut self) {
+        let is_empty = self.open.is_empty() && !self.reported;
+        while let Some((host, open)) = self.open.pop_first() {
+            self.read(host, open, true);
+        }
+        if let Some(mut only) = self.first.take() {
+            only.alone = self.found == 1;
+            (self.give)(Printed::Document(only));
+        }
+        if self.found == 0 && is_empty {
+            self.fail(
+                Some(self.source.to_owned()),
+                0,
+                "holds no JSON of nicpin".to_owned(),
+            );
+        }
+    }
+
+    fn complete(&mut self, host: Option<String>, line: usize, text: String) {
+        let document = Document {
+            source: format!("{}:{line}", self.source),
+            host,
+            alone: false,
+            text,
+        };
+        self.found += 1;
+        if self.found == 1 {
+            self.first = Some(document);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            (self.give)(Printed::Document(first));
+        }
+        (self.give)(Printed::Document(document));
+    }
+
+    fn fail(&mut self, host: Option<String>, line: usize, error: String) {
+        let source = host.unwrap_or_else(|| format!("{}:{line}", self.source));
+        (self.give)(Printed::Failed { source, error });
+    }
+
+    /// A line that belongs to no document.
+    fn other(&mut self, host: Option<&str>, line: &str) {
+        let (host, line) = match (host, line.split_once(": ")) {
+            // What clush says of the hosts themselves: 1 and 2 are exit codes of check.
+            (
+                Some("clush"),
+                None | Some((_, "exited with exit code 1" | "exited with exit code 2")),
+            ) => return,
+            (Some("clush"), Some((host, line))) => (Some(host), line),
+            (host, _) => (host, line),
+        };
+        if let Some(host) = host {
+            let (host, line) = (host.to_owned(), line.to_owned());
+            (self.give)(Printed::Text { host, line });
+        } else if !std::mem::replace(&mut self.reported, true) {
+            self.fail(None, self.lines, format!("is no JSON of nicpin: {line}"));
         }
     }
 }
 
-#[allow(clippy::disallowed_methods)] // the user's file
-fn open(path: &Path) -> io::Result<BufReader<File>> {
-    Ok(BufReader::with_capacity(1 << 16, File::open(path)?))
+/// The name of the host before a line, if there is one, and the rest.
+fn split(line: &str) -> (Option<&str>, &str) {
+    let is_name = |name: &&str| {
+        let mut letters = name.chars();
+        !name.is_empty() && letters.all(|c| c.is_alphanumeric() || "._-:@%".contains(c))
+    };
+    // A host without output has an empty line.
+    let line_end = line.strip_suffix(':').map(|name| (name, ""));
+    match line
+        .split_once(": ")
+        .or(line_end)
+        .filter(|(name, _)| is_name(name))
+    {
+        Some((name, rest)) => (Some(name), rest),
+        None => (None, line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(lines: &[&str]) -> Vec<Printed> {
+        let mut found = Vec::new();
+        let mut give = |printed| found.push(printed);
+        let mut documents = Documents::new("f", &mut give);
+        for line in lines {
+            documents.line(line);
+        }
+        documents.end();
+        found
+    }
+
+    fn document(source: &str, host: Option<&str>, alone: bool, text: &str) -> Printed {
+        let (source, host, text) = (source.to_owned(), host.map(str::to_owned), text.to_owned());
+        Printed::Document(Document {
+            source,
+            host,
+            alone,
+            text,
+        })
+    }
+
+    #[test]
+    fn documents_of_one_and_of_many_lines() {
+        assert_eq!(
+            printed(&["{\"a\": 1}\n"]),
+            [document("f:1", None, true, "{\"a\": 1}")]
+        );
+        let many = printed(&[
+            "{",
+            "  \"a\": \"}\\\"{\"",
+            "}",
+            "{\"b\": [{}]} {}",
+            "[{}, {}]",
+        ]);
+        let one = |line, text| document(line, None, false, text);
+        assert_eq!(
+            many,
+            [
+                one("f:1", "{\n  \"a\": \"}\\\"{\"\n}"),
+                one("f:4", "{\"b\": [{}]}"),
+                one("f:4", "{}"),
+                one("f:5", "{}"),
+                one("f:5", "{}")
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_of_hosts_alternate() {
+        let found = printed(&[
+            "h1: {",
+            "h2: {",
+            "h1:   \"a\": 1",
+            "h2: }",
+            "h1: }",
+            "h3: {}",
+        ]);
+        let of = |line, host, text| document(line, Some(host), false, text);
+        assert_eq!(
+            found,
+            [
+                of("f:2", "h2", "{\n}"),
+                of("f:1", "h1", "{\n  \"a\": 1\n}"),
+                of("f:6", "h3", "{}")
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_document_is_named_and_the_rest_goes_on() {
+        let text = |host: &str, line: &str| Printed::Text {
+            host: host.to_owned(),
+            line: line.to_owned(),
+        };
+        let failed = |source: &str, error: &str| Printed::Failed {
+            source: source.to_owned(),
+            error: error.to_owned(),
+        };
+        let found = printed(&[
+            "h1: ssh: connect to host h1 port 22: Connection refused",
+            "clush: h[2-3] (2): exited with exit code 2",
+            "clush: h1: exited with exit code 255",
+            "h4: {\"a\": ",
+            "h4: {}",
+            "what",
+            "what again",
+            "{\"b\": 1",
+        ]);
+        assert_eq!(
+            found,
+            [
+                text("h1", "ssh: connect to host h1 port 22: Connection refused"),
+                text("h1", "exited with exit code 255"),
+                failed("h4", "the JSON document does not end"),
+                failed("f:6", "is no JSON of nicpin: what"),
+                failed("f:8", "the JSON document does not end"),
+                document("f:5", Some("h4"), true, "{}"),
+            ]
+        );
+        assert_eq!(printed(&[]), [failed("f", "holds no JSON of nicpin")]);
+    }
+
+    /// Each closing brace could be the end of a document: that it is not is found a few times only.
+    #[test]
+    fn a_document_that_seems_to_end_at_each_line_takes_no_time() {
+        let mut lines = vec!["{\"a\": {"];
+        for _ in 0..100_000 {
+            lines.extend(["}", ",\"b\": {"]);
+        }
+        lines.extend(["}", "}"]);
+        let found = printed(&lines);
+        assert!(
+            matches!(&found[..], [Printed::Document(one)] if one.alone && one.text.len() > 100_000)
+        );
+    }
+
+    #[test]
+    fn documents_that_do_not_end_have_a_bound() {
+        let long = format!("{{\"a\": \"{}\",", "x".repeat(MOST / 3));
+        let found = printed(&[
+            "h1: {",
+            &format!("h2: {long}"),
+            &format!("h3: {long}"),
+            &format!("h4: {long}"),
+            "h1: }",
+        ]);
+        let failed: Vec<_> = found
+            .iter()
+            .filter_map(|one| match one {
+                Printed::Failed { source, .. } => Some(source.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(failed, ["h4", "h2", "h3"]);
+        assert!(
+            matches!(&found[..], [.., Printed::Document(one)] if one.host.as_deref() == Some("h1"))
+        );
+    }
 }

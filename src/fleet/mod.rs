@@ -1,6 +1,5 @@
 //! `nicpin fleet`: many machines at once, from their captures, plans and checks.
 
-pub mod documents;
 pub mod host;
 pub mod inputs;
 pub mod report;

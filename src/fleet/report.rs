@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::fleet::host::{Cause, Host, Outcome};
+use crate::fleet::host::{Cause, Host, Outcome, one_line};
 use crate::fleet::shape::{Deviation, Shape};
 use nicpin::machine::interface::natural;
 use nicpin::report::check::CheckState;
@@ -42,12 +42,8 @@ pub struct Tally {
 #[derive(Debug)]
 struct PlanTally {
     shape: Shape,
-    names: BTreeMap<Outcome, Names>,
+    names: BTreeMap<Outcome, Vec<Box<str>>>,
 }
-
-/// Names of hosts, each with a newline.
-#[derive(Debug, Default)]
-struct Names(String);
 
 /// A file or a host that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -64,7 +60,7 @@ impl Tally {
             hash,
             outcome,
             shape,
-        } = host;
+        } = host.cleaned();
         let plan = self
             .plans
             .entry((class, hash))
@@ -72,19 +68,16 @@ impl Tally {
                 shape,
                 names: BTreeMap::new(),
             });
-        let names = &mut plan.names.entry(outcome).or_default().0;
-        names.extend(name.chars().map(|c| {
-            if c.is_whitespace() || c.is_control() || c == ',' {
-                '_'
-            } else {
-                c
-            }
-        }));
-        names.push('\n');
+        let is_between = |c: char| c.is_whitespace() || c == ',';
+        let name = one_line(name).replace(is_between, "_");
+        plan.names.entry(outcome).or_default().push(name.into());
     }
 
-    pub fn fail(&mut self, source: String, error: String) {
-        self.failed.push(Failed { source, error });
+    pub fn fail(&mut self, source: &str, error: &str) {
+        self.failed.push(Failed {
+            source: one_line(source),
+            error: one_line(error),
+        });
     }
 
     pub fn merge(&mut self, other: Self) {
@@ -95,35 +88,32 @@ impl Tally {
                 names: BTreeMap::new(),
             });
             for (outcome, names) in names {
-                ours.names.entry(outcome).or_default().0.push_str(&names.0);
+                ours.names.entry(outcome).or_default().extend(names);
             }
         }
         self.failed.extend(other.failed);
     }
 
-    /// Adds the hosts that printed other lines, and no JSON that was read.
+    /// Adds the hosts that printed other lines, and no JSON.
     pub fn fail_unread(&mut self, mut printed: BTreeMap<String, String>) {
-        for name in self.names() {
+        let failed = self.failed.iter().map(|failed| failed.source.as_str());
+        for name in self.names().chain(failed) {
             printed.remove(name);
         }
-        self.failed.extend(
-            printed
-                .into_iter()
-                .map(|(source, error)| Failed { source, error }),
-        );
+        for (source, error) in printed {
+            self.fail(&source, &error);
+        }
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.plans
-            .values()
-            .flat_map(|plan| plan.names.values())
-            .flat_map(Names::iter)
+        let plans = self.plans.values();
+        plans.flat_map(PlanTally::hosts)
     }
 }
 
-impl Names {
-    fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.lines()
+impl PlanTally {
+    fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.names.values().flatten().map(|name| &**name)
     }
 }
 
@@ -195,14 +185,14 @@ impl Tally {
         for ((class, hash), plan) in &self.plans {
             let mut count = 0;
             for (outcome, names) in &plan.names {
-                let many = names.iter().count();
+                let many = names.len();
                 count += many;
                 *by_verdict.entry(outcome.verdict).or_default() += many;
                 for cause in &outcome.causes {
                     drift
                         .entry((Reverse(outcome.state), cause))
                         .or_default()
-                        .extend(names.iter());
+                        .extend(names.iter().map(|name| &**name));
                 }
             }
             by_class.entry(class).or_default().push((hash, plan, count));
@@ -256,7 +246,7 @@ fn classes<'a>(
         plans.sort_by_key(|(_, _, count)| Reverse(*count));
         let machine = &plans[0].1.shape;
         let plan = |(hash, plan, count): (&'a str, &'a PlanTally, usize)| {
-            let mut hosts: Vec<&str> = plan.names.values().flat_map(Names::iter).collect();
+            let mut hosts: Vec<&str> = plan.hosts().collect();
             sort(&mut hosts);
             PlanGroup {
                 hash,

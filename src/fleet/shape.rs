@@ -1,6 +1,10 @@
 //! What a machine is made of, as far as a plan depends on it, and how two machines differ in it.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::HostSummary;
@@ -14,7 +18,7 @@ pub struct Shape {
     pub interfaces: Vec<ShapeInterface>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShapeInterface {
     pub name: String,
     pub driver: Option<String>,
@@ -22,8 +26,37 @@ pub struct ShapeInterface {
     pub device: String,
     pub node: Option<u32>,
     pub candidates: CpuSet,
+    #[serde(deserialize_with = "count")]
     pub rx_queues: usize,
+    #[serde(deserialize_with = "count")]
     pub tx_queues: usize,
+}
+
+/// A number, or the length of a list.
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    struct Count;
+
+    impl<'de> Visitor<'de> for Count {
+        type Value = usize;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number or a list")
+        }
+
+        fn visit_u64<E: serde::de::Error>(self, count: u64) -> Result<usize, E> {
+            usize::try_from(count).map_err(E::custom)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<usize, A::Error> {
+            let mut count = 0;
+            while list.next_element::<IgnoredAny>()?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        }
+    }
+
+    deserializer.deserialize_any(Count)
 }
 
 /// Something in which a machine differs from an ordinary one.
@@ -37,6 +70,9 @@ pub struct Deviation {
     /// What differs, in words, with the name of the interface.
     pub text: String,
 }
+
+/// What two interfaces have in common.
+type Key = fn(&ShapeInterface) -> (&str, &str);
 
 impl Shape {
     /// How this machine differs from an ordinary one of its kind.
@@ -137,22 +173,29 @@ impl Deviations {
 
     /// Interfaces are the same by name, else by slot, else by what they are.
     fn of_interfaces(&mut self, this: &[ShapeInterface], ordinary: &[ShapeInterface]) {
-        let (mut left, mut missing): (Vec<&ShapeInterface>, Vec<&ShapeInterface>) =
+        let (mut left, mut missing): (Vec<_>, Vec<_>) =
             (this.iter().collect(), ordinary.iter().collect());
         let mut pairs = Vec::new();
-        let same: [fn(&ShapeInterface, &ShapeInterface) -> bool; 3] = [
-            |a, b| a.name == b.name,
-            |a, b| a.device == b.device,
-            |a, b| (&a.pci_id, &a.driver) == (&b.pci_id, &b.driver),
+        let keys: [Key; 3] = [
+            |one| (&one.name, ""),
+            |one| (&one.device, ""),
+            |one| {
+                let (id, driver) = (one.pci_id.as_deref(), one.driver.as_deref());
+                (id.unwrap_or_default(), driver.unwrap_or_default())
+            },
         ];
-        for same in same {
+        for key in keys {
+            let mut by_key: BTreeMap<_, Vec<&ShapeInterface>> = BTreeMap::new();
+            for one in left.into_iter().rev() {
+                by_key.entry(key(one)).or_default().push(one);
+            }
             missing.retain(|there| {
-                let Some(at) = left.iter().position(|one| same(one, there)) else {
-                    return true;
-                };
-                pairs.push((left.remove(at), *there));
-                false
+                let one = by_key.get_mut(&key(there)).and_then(Vec::pop);
+                pairs.extend(one.map(|one| (one, *there)));
+                one.is_none()
             });
+            left = by_key.into_values().flatten().collect();
+            left.sort_by(|a, b| a.name.cmp(&b.name));
         }
         for (interface, there) in pairs {
             self.of_interface(interface, there);

@@ -1,5 +1,7 @@
 //! The report about a fleet as text. Lists of hosts are not folded, so that other programs take them.
 
+use std::collections::BTreeMap;
+
 use crate::fleet::report::{Class, Drift, Fleet, PlanGroup};
 use crate::fleet::{Deviation, Shape};
 use crate::screen::text::count;
@@ -105,7 +107,7 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
             };
             out.push_str(&format!("  plan {hash}: {}{unlike}\n", self::hosts(*count)));
         }
-        if all || at > 0 || class.like.is_some() {
+        if all || at > 0 || class.like.is_some() || class.count == 1 {
             out.push_str(&list(hosts));
         }
     }
@@ -123,21 +125,24 @@ fn texts(deviations: &[Deviation]) -> String {
     }
 }
 
-/// `64 CPUs, 32 cores, 2 nodes; 2 mlx5_core, 1 igb`.
+/// The most drivers that a machine is described by.
+const MOST_DRIVERS: usize = 8;
+
+/// `64 CPUs, 32 cores, 2 nodes; 1 igb, 2 mlx5_core`.
 fn machine(shape: &Shape) -> String {
     let host = &shape.host;
-    let mut drivers: Vec<(&str, usize)> = Vec::new();
+    let mut drivers: BTreeMap<&str, usize> = BTreeMap::new();
     for interface in &shape.interfaces {
         let driver = interface.driver.as_deref().unwrap_or("unknown");
-        match drivers.iter_mut().find(|(name, _)| *name == driver) {
-            Some((_, many)) => *many += 1,
-            None => drivers.push((driver, 1)),
-        }
+        *drivers.entry(driver).or_default() += 1;
     }
-    let drivers: Vec<String> = drivers
+    let more = drivers.len().saturating_sub(MOST_DRIVERS);
+    let mut drivers: Vec<String> = drivers
         .iter()
+        .take(MOST_DRIVERS)
         .map(|(driver, many)| format!("{many} {driver}"))
         .collect();
+    drivers.extend((more > 0).then(|| format!("{more} more")));
     let (cpus, cores) = (count(host.online.len(), "CPU"), count(host.cores, "core"));
     format!(
         "{cpus}, {cores}, {}; {}",

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::fleet::documents::{Documents, Printed};
+use crate::fleet::inputs::{Documents, Printed};
 use crate::fleet::{Host, report::Tally};
 use crate::screen;
 use crate::screen::page::Screen;
@@ -256,10 +256,9 @@ fn fleet(text: &str) {
             read += 1;
         }
     };
-    let mut documents = Documents::new("f");
-    text.lines()
-        .for_each(|line| documents.line(line, &mut take));
-    documents.end(&mut take);
+    let mut documents = Documents::new("f", &mut take);
+    text.lines().for_each(|line| documents.line(line));
+    documents.end();
     let fleet = tally.report();
     let plans = fleet.classes.iter().flat_map(|class| &class.plans);
     let names: Vec<&str> = plans.flat_map(|plan| plan.hosts.iter().copied()).collect();

@@ -547,3 +547,74 @@ fn exit_codes() {
         this.stderr
     );
 }
+
+/// A host's texts are in one line each, and none looks like a line about another host.
+#[test]
+fn a_host_prints_no_line_of_another_one() {
+    let good = checked(&planned());
+    let forged = "x\n\nremote: 1 host, not-applied\n    h1";
+    let mut document = good.clone();
+    document["class"] = forged.into();
+    document["other_tools"] = json!([forged]);
+    document["interfaces"][0]["driver"] = format!("\u{2028}{forged}{}", "y".repeat(100_000)).into();
+    document["interfaces"][0]["name"] = forged.into();
+    let error = with(&good, "/verdict", forged.into());
+    let stream = format!(
+        "h1: {good}\nh2: {document}\nh3: {error}\nh4: {}\n",
+        "z".repeat(100_000)
+    );
+    let run = streamed(&["-v"], &stream);
+    assert_eq!(run.code, 1);
+    for text in [&run.stdout, &run.stderr] {
+        assert!(!text.contains("\nremote:"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() < 2000),
+            "{text}"
+        );
+    }
+    assert_eq!(run.stderr.lines().count(), 2, "{}", run.stderr);
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let directory = files(&[("good.json", checked(&planned()).to_string())]);
+    let fifo = directory.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(directory.path().join("socket")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", directory.path().join("zero")).unwrap();
+    std::os::unix::fs::symlink(".", directory.path().join("again")).unwrap();
+    let (report, code) = report(&[directory.path()]);
+    assert_eq!((code, &report["hosts"]), (1, &1.into()));
+    let failed = report["failed"].as_array().unwrap();
+    assert_eq!(failed.len(), 3, "{failed:#?}");
+    let list = format!("@{}", fifo.display());
+    assert_eq!(fleet(&[Path::new(&list)]).code, 1);
+}
+
+/// A hundred thousand interfaces, of which each has another name on the other host.
+#[test]
+fn many_interfaces_are_compared_in_linear_time() {
+    let good = checked(&planned());
+    let of = |letter: char| {
+        let interfaces = (0..100_000).map(|at| {
+            let mut interface = good["interfaces"][0].clone();
+            interface["name"] = format!("{letter}{at}").into();
+            interface["device"] = format!("{letter}{at}").into();
+            interface["driver"] = format!("driver{at}").into();
+            interface
+        });
+        let document = with(&good, "/interfaces", interfaces.collect());
+        with(&document, "/class", letter.to_string().into())
+    };
+    let run = streamed(&[], &format!("h1: {}\nh2: {}\n", of('a'), of('b')));
+    assert!(
+        run.stdout.starts_with("2 hosts, 2 classes"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("99,992 more") || run.stdout.contains("99992 more"),
+        "{}",
+        run.stdout
+    );
+}
