@@ -75,6 +75,7 @@ impl CheckArgs {
             warning: None,
             critical: None,
             strict: false,
+            exact: false,
             policy,
         }
     }
