@@ -104,8 +104,9 @@ impl Connection {
     }
 }
 
-/// The connections that `ss -tinH` or `ss -tunH` lists: each line has the local address and the peer's behind the queue
-/// lengths; lines that begin with a blank are details of the one before. Sockets without a peer are left out.
+/// The connections that `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state, where they are
+/// shown, the queues' lengths, the local and the peer's address; what follows does not matter. Lines that begin with a
+/// blank are details of the one before. Sockets without a peer and other networks than TCP and UDP are left out.
 pub fn connections(text: &str) -> Result<Vec<Connection>, (usize, FlowError)> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -118,12 +119,25 @@ pub fn connections(text: &str) -> Result<Vec<Connection>, (usize, FlowError)> {
 }
 
 fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let protocol = if words.first() == Some(&"udp") {
-        Protocol::Udp
-    } else {
-        Protocol::Tcp
+    let wrong = || FlowError {
+        text: line.trim().to_owned(),
+        expected: "a line of `ss -tinH` with the queues' lengths, the local and the peer's address",
     };
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    // States are in capital letters.
+    let network = words
+        .first()
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let protocol = match network {
+        None | Some(&"tcp") => Protocol::Tcp,
+        Some(&"udp") => Protocol::Udp,
+        Some(_) if words.len() < 5 => return Err(wrong()),
+        Some(_) => return Ok(None),
+    };
+    // The line of headings, which `-H` leaves out.
+    if words.windows(2).any(|pair| pair == ["Recv-Q", "Send-Q"]) {
+        return Ok(None);
+    }
     // Before the addresses are the two queue lengths, the only columns that are numbers.
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let queues = words
@@ -131,20 +145,16 @@ fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
         .position(|pair| pair.iter().all(|word| is_number(word)));
     let ends = queues.and_then(|at| words.get(at + 2..at + 4));
     let Some([local, peer]) = ends else {
-        return Err(FlowError {
-            text: line.trim().to_owned(),
-            expected: "a line of `ss -tinH` with the queues' lengths, the local and the peer's address",
-        });
+        return Err(wrong());
     };
     if peer.ends_with(":*") {
         return Ok(None);
     }
     let end = |text: &str| -> Result<SocketAddr, FlowError> {
         let (address, port) = parse_end(text)?;
-        Ok(SocketAddr::new(address, port.unwrap_or(0)))
+        Ok(SocketAddr::new(address, port.ok_or_else(wrong)?))
     };
-    let (local, peer) = (end(local)?, end(peer)?);
-    Ok(Some(Connection::new(protocol, local, peer)))
+    Ok(Some(Connection::new(protocol, end(local)?, end(peer)?)))
 }
 
 #[cfg(test)]
@@ -186,6 +196,7 @@ mod tests {
     #[test]
     fn lines_of_ss_are_connections() {
         let text = "\
+Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port Process
 ESTAB 0      0            10.0.0.2:5201      10.0.0.1:40013
 \t cubic wscale:7,7 rto:204 rtt:0.5/0.2
 ESTAB 0 0 [::ffff:10.0.0.2]:5201 [::ffff:10.0.0.1]:40014 users:((\"iperf3\",pid=1,fd=5))
@@ -194,6 +205,9 @@ udp   ESTAB 0 0 192.168.1.2%eth0:68 192.168.1.1:67
 ESTAB 0 0 127.0.0.1:1 127.0.0.1:2
 ESTAB 0 0 10.0.0.2:1 10.0.0.2:2
 udp UNCONN 0 0 0.0.0.0:68 0.0.0.0:*
+sctp ESTAB 0 0 10.0.0.2:1 10.0.0.1:2
+u_str ESTAB 0 0 * 12345 * 12346
+tcp ESTAB 0 0 [fe80::2]%eth0:22 [fe80::1]%eth0:50001 timer:(keepalive,1min,0) uid:1000 ino:1 sk:2 <-> cubic
 LISTEN 0 128 *:22 *:*
 ";
         let found = connections(text).unwrap();
@@ -210,8 +224,16 @@ LISTEN 0 128 *:22 *:*
                 flow(Protocol::Tcp, "[2001:db8::1]:50000", "[2001:db8::2]:22"),
                 Connection::Local,
                 Connection::Local,
+                flow(Protocol::Tcp, "[fe80::1]:50001", "[fe80::2]:22"),
             ]
         );
+        // A port that is a name, and one that is missing.
+        for line in [
+            "ESTAB 0 0 10.0.0.2:ssh 10.0.0.1:2",
+            "ESTAB 0 0 fe80::2%eth0:22 10.0.0.1:2",
+        ] {
+            assert!(connections(line).is_err(), "{line}");
+        }
         let (line, error) =
             connections("ESTAB 0 0 10.0.0.2:1 10.0.0.1:2\nhello world\n").unwrap_err();
         assert_eq!(line, 2);

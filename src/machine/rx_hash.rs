@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// What decides on the receive queue of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,24 +39,11 @@ pub struct RssContext {
     pub table: Vec<u32>,
 }
 
-/// The key of a hash function. In JSON as ethtool prints it: `6d:5a:56:da`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The key of a hash function. Recorded as numbers: of pairs of hex digits with colons, captures keep none, since those may
+/// be hardware addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Key(pub Vec<u8>);
-
-impl Serialize for Key {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes: Vec<String> = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&bytes.join(":"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text)
-            .ok_or_else(|| serde::de::Error::custom("expected a key such as 6d:5a:56"))
-    }
-}
 
 impl Key {
     /// The most bytes of a key that are accepted; the longest of a driver has 52 (`NETDEV_RSS_KEY_LEN` is 256).

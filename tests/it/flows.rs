@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 use crate::support::run::{Copy, Run};
 
 /// The key of the RSS specification's test values.
-const KEY: &str = "6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa";
+const KEY: [u8; 40] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
+    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+];
 
 /// Addresses, and addresses with ports.
 const TWO: u32 = 0x30;
@@ -21,12 +25,12 @@ const FOUR: u32 = 0xf0;
 fn reported() -> Value {
     let table: Vec<u32> = (0..128).map(|at| at % 4).collect();
     json!({
-        "contexts": {"0": {"function": 1, "transform": 0, "key": KEY, "table": table}},
+        "contexts": {"0": {"function": 1, "transform": 0, "key": KEY.to_vec(), "table": table}},
         "fields": {"tcp4": FOUR, "udp4": TWO, "tcp6": FOUR, "udp6": TWO},
         "to_stack": true,
         "filter_count": 0,
         "release": [7, 1],
-        "system_key": "",
+        "system_key": [],
     })
 }
 
@@ -107,11 +111,11 @@ fn what_is_missing_is_named() {
             "before Linux 6.19, virtio_net may give",
         ),
         (
-            |of| of["contexts"]["0"]["key"] = json!(""),
+            |of| of["contexts"]["0"]["key"] = json!([]),
             "the driver does not report its RSS key",
         ),
         (
-            |of| of["contexts"]["0"]["key"] = json!("6d:5a"),
+            |of| of["contexts"]["0"]["key"] = json!([0x6d, 0x5a]),
             "the RSS key of 2 bytes is too short",
         ),
         (
@@ -174,7 +178,7 @@ fn what_is_missing_is_named() {
 fn a_table_of_one_queue_needs_no_key() {
     let mut answer = reported();
     answer["contexts"]["0"]["table"] = json!([3, 3, 3, 3]);
-    answer["contexts"]["0"]["key"] = json!("");
+    answer["contexts"]["0"]["key"] = json!([]);
     let run = asked(&machine(&answer), &["10.0.0.1:1", "10.0.0.2:2"]);
     assert_eq!(
         (run.code, run.stdout.as_str()),
@@ -209,6 +213,28 @@ fn rps_moves_a_flow() {
             .contains("; then unknown: RPS distributes by a hash that the kernel computes"),
         "{}",
         udp.stdout
+    );
+}
+
+/// What is recorded answers on another machine.
+#[test]
+fn a_capture_answers_as_the_machine() {
+    let machine = machine(&reported());
+    let capture = machine.path("/machine.tar");
+    let made = machine.nicpin(&["capture", "-o", capture.to_str().unwrap()]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let flow = |root: &std::path::Path| {
+        let root = root.to_str().unwrap();
+        let ends = ["66.9.149.187:2794", "161.142.100.80:1766"];
+        crate::support::run::nicpin(&[&["flow", "--root", root, "nic0"], &ends[..]].concat())
+    };
+    let (here, there) = (flow(&machine.path("/")), flow(&capture));
+    assert_eq!(here.stdout, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n");
+    assert_eq!(
+        (there.code, there.stdout),
+        (0, here.stdout),
+        "{}",
+        there.stderr
     );
 }
 
@@ -571,6 +597,32 @@ fn connections_are_measured() {
   bond0: 1 unknown: ethtool reports nothing about how nic1 distributes flows
 ";
     assert!(shown.contains(expected), "{shown}");
+    // What both ports of a bond are known to do differently is the sender's choice.
+    let mut answer = reported();
+    answer["contexts"]["0"]["table"] = json!([0]);
+    for (nic, irq, cpu) in [("nic0", 36, 4), ("nic1", 27, 1)] {
+        let dir = format!("/nicpin/ethtool/{nic}");
+        std::fs::create_dir_all(machine.path(&dir)).unwrap();
+        machine.write(&format!("{dir}/rx-hash"), &answer.to_string());
+        machine.write(
+            &format!("/proc/irq/{irq}/smp_affinity"),
+            &format!("{:02x}\n", 1 << cpu),
+        );
+        machine.write(
+            &format!("/proc/irq/{irq}/effective_affinity_list"),
+            &format!("{cpu}\n"),
+        );
+    }
+    let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
+    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        json["connections"]["unknown"],
+        json!([{
+            "interface": "bond0",
+            "missing": "which of the ports nic0, nic1 a packet arrives on is the sender's choice, or the switch's",
+            "connections": 1,
+        }])
+    );
     // A tree without the answer.
     std::fs::remove_file(machine.path("/nicpin/sockets")).unwrap();
     let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
