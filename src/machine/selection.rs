@@ -245,7 +245,7 @@ const WRAPPING: [&str; 6] = ["vxlan", "geneve", "gtp", "bareudp", "wireguard", "
 
 impl Machine {
     /// The interface that wraps packets in others, among that of this name and those below it.
-    pub fn tunnel(&self, name: &str) -> Option<String> {
+    pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let (mut todo, mut seen) = (vec![name], BTreeSet::new());
         while let Some(name) = todo.pop() {
             let wraps = |kind: &str| WRAPPING.contains(&kind);
