@@ -254,7 +254,8 @@ fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingE
     }
 }
 
-/// The CPUs for a program, from local ones: those without interrupts if they are at least half of them, else all.
+/// The CPUs for a program, from local ones: cores on which nothing of the network lands if they are at least half of
+/// them, else CPUs without interrupts if these are, else all.
 /// Isolated and `nohz_full` CPUs, and exclusive ones that the policy leaves out, only when there are no others.
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|interface| &interface.exclusive));
@@ -265,8 +266,12 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     let usable = usable.unwrap_or_else(|| near.clone());
     let left_out = near.difference(&usable);
     let free = plan.without_interrupts(&usable);
+    let quiet = plan.without_network(topology, &usable);
     let (taken, all) = (usable.difference(&free), usable.len());
-    let (cpus, why) = if taken.is_empty() {
+    let (cpus, why) = if quiet.len() * 2 >= all && quiet != free {
+        let why = "on their cores nothing of the network is processed".to_owned();
+        (quiet, why)
+    } else if taken.is_empty() {
         (usable, "they take no interrupts".to_owned())
     } else if free.len() * 2 >= all {
         (free, format!("they take no interrupts, CPUs {taken} do"))

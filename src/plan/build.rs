@@ -10,6 +10,7 @@ use crate::plan::data::{
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::place::Locations;
+use crate::plan::queues::Rps;
 use crate::plan::threads::Threads;
 use crate::plan::work::{Context, Work, works};
 use crate::plan::{channels, irqbalance, notes, queues, rss, score, threads};
@@ -29,10 +30,12 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
             .filter(|work| selection.names.contains(&work.interface.name))
     };
     let threads = Threads::new(&context);
+    let rps = Rps::new(&context);
+    let worker_cores = worker_cores(&context, &threads, &rps);
     let mut settings = WriteList::default();
     let mut interfaces = Vec::new();
     for work in chosen() {
-        let interface = interface(&context, &threads, work);
+        let interface = interface(&context, &threads, &rps, &worker_cores, work);
         settings.gather(machine, work.interface, &interface);
         interfaces.push(interface);
     }
@@ -85,7 +88,20 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
     }
 }
 
-fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> PlannedInterface {
+/// The CPUs of cores on which nothing of the network lands: no queue, RDMA vector, polling thread or RPS work.
+fn worker_cores(context: &Context<'_>, threads: &Threads, rps: &Rps) -> CpuSet {
+    let taken = context.loaded.union(&threads.cpus).union(&rps.cpus());
+    let cores = context.machine.topology.cores.iter();
+    CpuSet::union_of(cores.filter(|core| !core.intersects(&taken)))
+}
+
+fn interface(
+    context: &Context<'_>,
+    threads: &Threads,
+    rps: &Rps,
+    worker_cores: &CpuSet,
+    work: &Work<'_>,
+) -> PlannedInterface {
     let &Context {
         machine,
         locations,
@@ -98,7 +114,7 @@ fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> Plann
         .iter()
         .map(|v| vector(machine, work, v))
         .collect();
-    let (rx_queues, rps_notes) = queues::rx(context, work);
+    let (rx_queues, rps_notes) = queues::rx(context, work, rps);
     let tx_queues = queues::tx(machine, locations, work);
     let mut notes = work.candidates.notes.clone();
     let (rss, about_rss) = rss::plan(context, work);
@@ -109,17 +125,8 @@ fn interface(context: &Context<'_>, threads: &Threads, work: &Work<'_>) -> Plann
     notes.extend(threads::unplaced(work, &planned_threads));
     // The kernel runs nobody else's programs on exclusive CPUs.
     let exclusive = exclusive(&machine.topology, &work.choice);
-    let free = work
-        .candidates
-        .near
-        .difference(&context.busy)
-        .difference(&exclusive);
-    let without_threads = free.difference(&threads.cpus);
-    let free = if without_threads.is_empty() {
-        free
-    } else {
-        without_threads
-    };
+    let free = work.candidates.near.intersection(worker_cores);
+    let free = free.difference(&exclusive);
     let plain = free.difference(&machine.topology.isolated_or_nohz());
     PlannedInterface {
         name: interface.name.clone(),

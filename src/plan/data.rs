@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::paths::{affinity_file, features_file, queue_file, rss_file, thread_directory};
-use crate::machine::{Channels, NodeSource, Role, Source};
+use crate::machine::{Channels, NodeSource, Role, Source, Topology};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::write::{PlannedValue, Write, WriteKind};
@@ -51,11 +51,27 @@ pub struct Plan {
 impl Plan {
     /// Those of `cpus` that take no interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
-        self.interfaces
-            .iter()
-            .fold(cpus.clone(), |left, interface| {
-                left.difference(&interface.irq_cpus)
-            })
+        let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
+        cpus.difference(&CpuSet::union_of(taken))
+    }
+
+    /// Those of `cpus` on whose cores nothing of the planned interfaces lands: no queue, RDMA vector, polling thread or
+    /// RPS work.
+    pub fn without_network(&self, topology: &Topology, cpus: &CpuSet) -> CpuSet {
+        let of_interface = |interface: &PlannedInterface| {
+            let rdma = interface.vectors.iter().filter(|v| v.role == Role::Rdma);
+            let rdma = rdma.filter_map(|vector| vector.cpus.as_ref());
+            let threads = interface.threads.iter().filter_map(|one| one.cpus.as_ref());
+            let rps = interface
+                .rx_queues
+                .iter()
+                .filter_map(|rx| rx.rps_cpus.as_ref());
+            CpuSet::union_of(rdma.chain(threads).chain(rps)).union(&interface.irq_cpus)
+        };
+        let taken: Vec<CpuSet> = self.interfaces.iter().map(of_interface).collect();
+        let taken = CpuSet::union_of(&taken);
+        let cores = topology.cores.iter().filter(|core| core.intersects(&taken));
+        cpus.difference(&CpuSet::union_of(cores))
     }
 }
 
@@ -143,7 +159,8 @@ pub struct PlannedInterface {
     pub exclusive: CpuSet,
     /// CPUs that take its interrupts under the plan.
     pub irq_cpus: CpuSet,
-    /// Local CPUs that take no interrupts of any interface: for programs that use this one.
+    /// Local cores on which no queue, RDMA vector, polling thread or RPS work of any interface lands: for programs that use
+    /// this one.
     pub worker_cpus: CpuSet,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,

@@ -1,5 +1,6 @@
 //! RPS, RFS and XPS of each queue, by the policy.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cpuset::CpuSet;
@@ -7,16 +8,21 @@ use crate::machine::{Machine, Role, RxQueue, Topology, TxQueue, Vector};
 use crate::plan::data::{PlannedRxQueue, PlannedTxQueue};
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
+use crate::plan::steer::Wish;
 use crate::plan::work::{Context, Work};
 use crate::plan::{candidates, channels, steer};
-use crate::policy::{AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs, Rps, XPS, Xps};
+use crate::policy::{self, AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs, XPS, Xps};
 
 /// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
 /// gained.
 const TINY: usize = 4;
 
 /// The plan for the receive queues, and notes about RPS.
-pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>, Vec<Note>) {
+pub(crate) fn rx(
+    context: &Context<'_>,
+    work: &Work<'_>,
+    rps: &Rps,
+) -> (Vec<PlannedRxQueue>, Vec<Note>) {
     // RFS, like RPS, is left alone on interfaces without queue vectors.
     let entries = flow_entries(work.choice.get(&RFS)).filter(|_| has_placed_queues(work));
     let flow = |queue: &RxQueue| {
@@ -28,9 +34,10 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
         };
         queue.rps_flow_cnt.map(|_| share)
     };
-    let (sets, why, note) = rps(context, work);
+    let RpsSets { sets, why, note } = &rps.0[&work.order];
     let is_on = sets.iter().flatten().any(|cpus| !cpus.is_empty());
-    let (why, without_why): (Arc<str>, Arc<str>) = (why.into(), "off: too few free cores".into());
+    let (why, without_why): (Arc<str>, Arc<str>) =
+        (why.as_str().into(), "off: too few free cores".into());
     let mut removed = CpuSet::new();
     let mut plan = |(at, queue): (usize, &RxQueue)| {
         let rps_cpus = sets.as_ref().map(|sets| {
@@ -56,7 +63,7 @@ pub(crate) fn rx(context: &Context<'_>, work: &Work<'_>) -> (Vec<PlannedRxQueue>
         .map(&mut plan)
         .collect();
     let filtered = (!removed.is_empty()).then_some(Note::RpsFiltered { cpus: removed });
-    (plans, note.into_iter().chain(filtered).collect())
+    (plans, note.iter().cloned().chain(filtered).collect())
 }
 
 /// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
@@ -89,15 +96,57 @@ fn has_placed_queues(work: &Work<'_>) -> bool {
     !work.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
 }
 
-/// The RPS CPUs of each receive queue, `None`: left alone; the reason; a note.
-type RpsSets = (Option<Vec<CpuSet>>, String, Option<Note>);
+/// The RPS CPUs of all interfaces that take part, by their order.
+pub(crate) struct Rps(BTreeMap<usize, RpsSets>);
 
-fn rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
+/// RPS of an interface.
+struct RpsSets {
+    /// Of each receive queue; `None`: left alone.
+    sets: Option<Vec<CpuSet>>,
+    why: String,
+    note: Option<Note>,
+}
+
+impl Rps {
+    /// Interfaces and queues get different CPUs before any is shared.
+    pub(crate) fn new(context: &Context<'_>) -> Self {
+        let (mut decided, mut wishes, mut of_queues) = (BTreeMap::new(), Vec::new(), Vec::new());
+        // As the placement, by properties of the hardware only.
+        let mut works: Vec<&Work<'_>> = context.works.iter().collect();
+        works.sort_by_key(|work| {
+            (
+                &work.interface.device.address,
+                work.interface.port,
+                work.order,
+            )
+        });
+        for work in works {
+            let of_work = of_interface(context, work, &mut wishes);
+            of_queues.resize(wishes.len(), work.order);
+            decided.insert(work.order, of_work);
+        }
+        let dealt = steer::rps(context.locations, &wishes);
+        for (order, cpus) in of_queues.into_iter().zip(dealt) {
+            if let Some(of_work) = decided.get_mut(&order) {
+                of_work.sets.get_or_insert_default().push(cpus);
+            }
+        }
+        Self(decided)
+    }
+
+    /// All CPUs to which packets are sent.
+    pub(crate) fn cpus(&self) -> CpuSet {
+        CpuSet::union_of(self.0.values().flat_map(|one| &one.sets).flatten())
+    }
+}
+
+/// RPS of an interface, without the sets of queues whose wishes it adds.
+fn of_interface(context: &Context<'_>, work: &Work<'_>, wishes: &mut Vec<Wish>) -> RpsSets {
     let queues = work.interface.rx_queues.len();
-    match &work.choice.get(&RPS) {
+    let (sets, why, note) = match &work.choice.get(&RPS) {
         _ if !has_placed_queues(work) => (None, "left alone".to_owned(), None),
-        Rps::Off => (Some(Vec::new()), "off by the policy".to_owned(), None),
-        Rps::Cpus(wanted) => {
+        policy::Rps::Off => (Some(Vec::new()), "off by the policy".to_owned(), None),
+        policy::Rps::Cpus(wanted) => {
             let online = &context.machine.topology.online;
             let cpus = wanted
                 .intersection(online)
@@ -110,21 +159,35 @@ fn rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
             let note = candidates::not_all(wanted, &cpus, UsedFor::Rps);
             (Some(vec![cpus; queues]), why.to_owned(), note)
         }
-        Rps::Auto => auto_rps(context, work),
-    }
+        policy::Rps::Auto => match auto_rps(context, work) {
+            Ok((free, why)) => {
+                let is_slow = work
+                    .interface
+                    .supported_mbps
+                    .is_some_and(|mbps| mbps <= 1000);
+                wishes.extend(work.interface.rx_queues.iter().map(|queue| {
+                    let interrupted = interrupted(context.machine, work, queue);
+                    let topology = &context.machine.topology;
+                    Wish::new(topology, context.locations, &free, &interrupted, is_slow)
+                }));
+                (None, why, None)
+            }
+            Err((why, note)) => (Some(Vec::new()), format!("off: {why}"), note),
+        },
+    };
+    RpsSets { sets, why, note }
 }
 
-fn off(why: &str, note: Option<Note>) -> RpsSets {
-    (Some(Vec::new()), format!("off: {why}"), note)
-}
-
-/// RPS in place of receive queues that the device cannot have: to candidate cores on which no queue of any interface
-/// lands.
-fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
+/// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
+/// lands, and the reason; or why it is off.
+fn auto_rps(
+    context: &Context<'_>,
+    work: &Work<'_>,
+) -> Result<(CpuSet, String), (String, Option<Note>)> {
     let &Context {
         machine, locations, ..
     } = context;
-    let queues = &work.interface.rx_queues;
+    let off = |why: &str, note| Err((why.to_owned(), note));
     // RPS stays on the local node where the vectors were widened to others.
     let candidates = work
         .candidates
@@ -164,36 +227,26 @@ fn auto_rps(context: &Context<'_>, work: &Work<'_>) -> RpsSets {
         }
         _ => {}
     }
-    let others = locations
-        .core_of(&machine.topology, 0)
-        .map(|core| free.difference(core));
-    let others = others
-        .filter(|others| work.choice.get(&AVOID_CPU0) && !others.is_empty() && *others != free);
+    let needed = work.interface.rx_queues.len().max(2);
+    let others = locations.core_of(&machine.topology, 0);
+    let others = others.map(|core| free.difference(core)).filter(|others| {
+        work.choice.get(&AVOID_CPU0) && *others != free && locations.cores_in(others) >= needed
+    });
     let but_cpu0 = if others.is_some() {
         " (not CPU 0's)"
     } else {
         ""
     };
     free = others.unwrap_or(free);
-    // A queue's packets are spread over two CPUs or more. If fewer than half of the queues can have that, none has.
-    let cores = locations.cores_in(&free);
-    let spread = queues.len().min(cores).min(free.len() / 2);
-    if spread * 2 < queues.len() {
-        let queues = queues.len();
-        let why = format!("too few free cores{but_cpu0}: {cores} for {queues} queues");
+    // A queue's packets go to two cores or more, and all of them to no fewer than they come from.
+    let (cores, queues) = (locations.cores_in(&free), work.interface.rx_queues.len());
+    if cores < needed {
+        let noun = if queues == 1 { "queue" } else { "queues" };
+        let why = format!("too few free cores: {cores} for {queues} {noun}");
         return off(&why, None);
     }
-    let interrupted: Vec<CpuSet> = queues[..spread]
-        .iter()
-        .map(|queue| interrupted(machine, work, queue))
-        .collect();
-    let mut sets = steer::rps(&machine.topology, locations, &free, &interrupted);
-    sets.iter_mut()
-        .filter(|cpus| cpus.len() < 2)
-        .for_each(|cpus| *cpus = CpuSet::new());
-    let noun = if cores == 1 { "core" } else { "cores" };
-    let why = format!("to {cores} free {noun}{but_cpu0}: the device has no more queues");
-    (Some(sets), why, None)
+    let why = format!("to free cores{but_cpu0}: the device has no more queues");
+    Ok((free, why))
 }
 
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read

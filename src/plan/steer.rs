@@ -3,7 +3,7 @@
 //! RPS makes up for missing hardware receive queues. XPS divides the online CPUs among the transmit queues by where
 //! completions arrive (`Documentation/networking/scaling.rst`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
@@ -148,121 +148,72 @@ impl Shares {
     }
 }
 
-/// Divides free cores among receive queues; queue k interrupts the CPUs `interrupted[k]`. Queues take turns, each takes
-/// the nearest core that is left.
-pub(crate) fn rps(
-    topology: &Topology,
-    locations: &Locations,
-    free: &CpuSet,
-    interrupted: &[CpuSet],
-) -> Vec<CpuSet> {
-    // A core's first free CPU stands for it.
-    let cores = topology.cores.iter().map(|core| core.intersection(free));
-    let cores: BTreeMap<u32, CpuSet> = cores
-        .filter_map(|core| Some((core.first()?, core)))
-        .collect();
-    let mut left: CpuSet = cores.keys().copied().collect();
-    let places = CandidatesByPlace::new(locations, &left);
-    let near: Vec<Nearest> = interrupted
-        .iter()
-        .take(left.len())
-        .map(|own| places.nearest(locations, own))
-        .collect();
-    let mut sets = vec![CpuSet::new(); interrupted.len()];
-    let mut turns = (0..near.len()).cycle();
-    while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
-        let Some(first) = near[queue].first(topology, &places, &left) else {
-            break;
+/// The most CPUs of a receive queue's RPS set: more cost more in messages between CPUs than they take off one.
+const MOST: usize = 8;
+
+/// The CPUs to which a receive queue may send packets, one for each core, and how many of them it should.
+pub(crate) struct Wish {
+    scope: Vec<u32>,
+    most: usize,
+}
+
+impl Wish {
+    /// Of a queue that interrupts these CPUs: free cores of their L3 domains if there are two of them, else of their nodes.
+    pub(crate) fn new(
+        topology: &Topology,
+        locations: &Locations,
+        free: &CpuSet,
+        interrupted: &CpuSet,
+        is_slow: bool,
+    ) -> Self {
+        let first = |core: &CpuSet| core.intersection(free).first();
+        let all: Vec<u32> = topology.cores.iter().filter_map(first).collect();
+        let own: Vec<CpuLocation> = interrupted
+            .iter()
+            .filter_map(|cpu| locations.of(cpu))
+            .collect();
+        let near = |is_near: fn(&CpuLocation, &CpuLocation) -> bool| -> Vec<u32> {
+            let fits = |cpu: &u32| {
+                let there = locations.of(*cpu);
+                there.is_some_and(|there| {
+                    own.is_empty() || own.iter().any(|own| is_near(own, &there))
+                })
+            };
+            all.iter().copied().filter(fits).collect()
         };
-        if let Some(core) = cores.get(&first) {
-            sets[queue].add(core);
+        let in_domain = near(|a, b| (a.node, a.domain) == (b.node, b.domain));
+        Self {
+            scope: if in_domain.len() < 2 {
+                near(|a, b| a.node == b.node)
+            } else {
+                in_domain
+            },
+            most: if is_slow { MOST / 2 } else { MOST },
         }
-        left = left.difference(&CpuSet::single(first));
+    }
+}
+
+/// Deals cores to receive queues: to each in turn the first of those that the fewest have, two to each, and then what no
+/// queue has.
+pub(crate) fn rps(locations: &Locations, wishes: &[Wish]) -> Vec<CpuSet> {
+    let mut taken = vec![0_usize; locations.cores];
+    let core = |cpu: u32| locations.of(cpu).map_or(0, |place| place.core);
+    let mut sets = vec![CpuSet::new(); wishes.len()];
+    for size in 0..MOST {
+        for (wish, set) in wishes.iter().zip(&mut sets) {
+            let others = wish.scope.iter().copied().filter(|&cpu| !set.contains(cpu));
+            let best = others.min_by_key(|&cpu| (taken[core(cpu)], cpu));
+            let fits = |cpu: &u32| size < 2 || taken[core(*cpu)] == 0;
+            if let Some(cpu) = best
+                .filter(fits)
+                .filter(|_| size < wish.most && wish.scope.len() > 1)
+            {
+                taken[core(cpu)] += 1;
+                set.insert(cpu);
+            }
+        }
     }
     sets
-}
-
-/// Candidate CPUs by their location.
-#[derive(Default)]
-struct CandidatesByPlace {
-    on_core: BTreeMap<usize, CpuSet>,
-    in_domain: BTreeMap<(Option<u32>, usize), CpuSet>,
-    on_node: BTreeMap<Option<u32>, CpuSet>,
-}
-
-/// The candidate CPUs near some CPUs.
-struct Nearest {
-    /// The CPUs themselves, those of their cores, of their L3 domains, of their nodes.
-    tiers: [CpuSet; 4],
-    /// The nodes of those CPUs.
-    nodes: BTreeSet<Option<u32>>,
-}
-
-impl CandidatesByPlace {
-    fn new(locations: &Locations, candidates: &CpuSet) -> Self {
-        let mut places = Self::default();
-        for cpu in candidates.iter() {
-            let Some(place) = locations.of(cpu) else {
-                continue;
-            };
-            places.on_core.entry(place.core).or_default().insert(cpu);
-            places
-                .in_domain
-                .entry((place.node, place.domain))
-                .or_default()
-                .insert(cpu);
-            places.on_node.entry(place.node).or_default().insert(cpu);
-        }
-        places
-    }
-
-    fn nearest(&self, locations: &Locations, own: &CpuSet) -> Nearest {
-        let places: Vec<CpuLocation> = own.iter().filter_map(|cpu| locations.of(cpu)).collect();
-        let cores: BTreeSet<usize> = places.iter().map(|place| place.core).collect();
-        let domains: BTreeSet<_> = places
-            .iter()
-            .map(|place| (place.node, place.domain))
-            .collect();
-        let nodes: BTreeSet<Option<u32>> = places.iter().map(|place| place.node).collect();
-        let tiers = [
-            own.clone(),
-            CpuSet::union_of(cores.iter().filter_map(|core| self.on_core.get(core))),
-            CpuSet::union_of(
-                domains
-                    .iter()
-                    .filter_map(|domain| self.in_domain.get(domain)),
-            ),
-            CpuSet::union_of(nodes.iter().filter_map(|node| self.on_node.get(node))),
-        ];
-        Nearest { tiers, nodes }
-    }
-}
-
-impl Nearest {
-    /// The first of the nearest CPUs that are left; of any without CPUs to be near to.
-    fn first(&self, topology: &Topology, places: &CandidatesByPlace, left: &CpuSet) -> Option<u32> {
-        if self.tiers[0].is_empty() {
-            return left.first();
-        }
-        if let Some(cpu) = self
-            .tiers
-            .iter()
-            .find_map(|tier| tier.intersection(left).first())
-        {
-            return Some(cpu);
-        }
-        let away = |from: Option<u32>, to: Option<u32>| Some(topology.distance(from?, to?));
-        let farther = places.on_node.iter().filter_map(|(node, cpus)| {
-            let first = cpus.intersection(left).first()?;
-            let away = self
-                .nodes
-                .iter()
-                .filter_map(|from| away(*from, *node))
-                .min();
-            Some((away.unwrap_or(u32::MAX), first))
-        });
-        farther.min().map(|(_, cpu)| cpu).or_else(|| left.first())
-    }
 }
 
 /// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
@@ -276,67 +227,6 @@ pub(crate) fn flow_share(entries: u32, queues: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::machine::Node;
-
-    /// The distance between CPUs: 0 the same CPU, 1 the same core, 2 the same L3 domain, 3 the same node, else 4 plus the
-    /// distance of the nodes.
-    fn distance(topology: &Topology, locations: &Locations, from: u32, to: u32) -> u32 {
-        if from == to {
-            return 0;
-        }
-        let (Some(a), Some(b)) = (locations.of(from), locations.of(to)) else {
-            return u32::MAX;
-        };
-        match (a.node, b.node) {
-            _ if a.core == b.core => 1,
-            (a_node, b_node) if a_node == b_node => 3 - u32::from(a.domain == b.domain),
-            (Some(a), Some(b)) => 4 + topology.distance(a, b),
-            _ => u32::MAX,
-        }
-    }
-
-    /// The rule of [`rps`] word by word: each queue in turn takes the nearest core that is left.
-    fn by_turns(
-        topology: &Topology,
-        locations: &Locations,
-        free: &CpuSet,
-        interrupted: &[CpuSet],
-    ) -> Vec<CpuSet> {
-        let cores = topology.cores.iter().map(|core| core.intersection(free));
-        let mut left: Vec<CpuSet> = cores.filter(|core| !core.is_empty()).collect();
-        let mut sets = vec![CpuSet::new(); interrupted.len()];
-        let mut turns = (0..interrupted.len()).cycle();
-        while let (false, Some(queue)) = (left.is_empty(), turns.next()) {
-            let away = |core: &CpuSet| {
-                let to = core.first().unwrap();
-                interrupted[queue]
-                    .iter()
-                    .map(|from| distance(topology, locations, from, to))
-                    .min()
-            };
-            let nearest = (0..left.len())
-                .min_by_key(|&at| (away(&left[at]), left[at].first()))
-                .unwrap();
-            sets[queue].add(&left.remove(nearest));
-        }
-        sets
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn queues_take_the_nearest_cores_in_turn(
-            candidates in proptest::collection::btree_set(0_u32..16, 0..16),
-            interrupted in proptest::collection::vec(proptest::collection::btree_set(0_u32..18, 0..4), 0..5),
-        ) {
-            let machine = machine();
-            let locations = Locations::new(&machine);
-            let candidates: CpuSet = candidates.into_iter().collect();
-            let interrupted: Vec<CpuSet> = interrupted.into_iter().map(|cpus| cpus.into_iter().collect()).collect();
-            proptest::prop_assert_eq!(
-                rps(&machine, &locations, &candidates, &interrupted),
-                by_turns(&machine, &locations, &candidates, &interrupted)
-            );
-        }
-    }
 
     /// Two nodes of four cores, two threads each: CPUs n and n+8 are siblings, node 0 has 0-3 and 8-11.
     fn machine() -> Topology {
@@ -378,17 +268,24 @@ mod tests {
     }
 
     #[test]
-    fn rps_parts_whole_cores_the_nearest_first() {
+    fn rps_deals_free_cores_two_to_each_queue_and_then_the_rest() {
         let topology = machine();
         let locations = Locations::new(&topology);
         let set = |text: &str| CpuSet::parse_list(text).unwrap();
-        let rps = |free: &str, interrupted: &[CpuSet]| {
-            shown(&rps(&topology, &locations, &set(free), interrupted))
+        let rps = |free: &str, interrupted: &[&str]| {
+            let wish =
+                |cpus: &&str| Wish::new(&topology, &locations, &set(free), &set(cpus), false);
+            let wishes: Vec<Wish> = interrupted.iter().map(wish).collect();
+            shown(&rps(&locations, &wishes))
         };
-        // The cores 0, 1 and 2, 3 share a cache each.
-        assert_eq!(rps("0,3,8,11", &[set("2"), set("1")]), ["3,11", "0,8"]);
-        assert_eq!(rps("0,2-3,8,10-11", &[set("1")]), ["0,2-3,8,10-11"]);
-        assert_eq!(rps("3,11", &[set("2"), set("1")]), ["3,11", ""]);
+        // Within the L3 domain of node 1, a thread of each core; without two cores there, on the node.
+        assert_eq!(rps("0-3,5-11,13-15", &["4"]), ["5-7"]);
+        assert_eq!(rps("0,2-3,8,10-11", &["1"]), ["0,2-3"]);
+        assert_eq!(rps("2-3,10-11", &["0", "1"]), ["2-3", "2-3"]);
+        assert_eq!(rps("5-7", &["4", "12"]), ["5,7", "5-6"]);
+        assert_eq!(rps("3,11", &["2"]), [""]);
+        // Nothing is known of the queue.
+        assert_eq!(rps("1,4-5", &[""]), ["1,4-5"]);
     }
 
     #[test]

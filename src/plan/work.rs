@@ -21,9 +21,7 @@ pub(crate) struct Context<'a> {
     pub(crate) works: &'a [Work<'a>],
     /// Receive queues over which a flow table is sized.
     pub(crate) flow_queues: usize,
-    /// CPUs that take a queue of any interface.
-    pub(crate) busy: CpuSet,
-    /// The same and those that take RDMA vectors.
+    /// CPUs that take a queue of any interface, or an RDMA vector.
     pub(crate) loaded: CpuSet,
     /// The same with their siblings.
     pub(crate) busy_cores: CpuSet,
@@ -38,8 +36,7 @@ impl<'a> Context<'a> {
         selection: &'a Selection,
         works: &'a [Work<'a>],
     ) -> Self {
-        let busy = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
-        let mut data = busy.clone();
+        let mut loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
         let mut has_rdma = false;
         for work in works {
             for vector in work
@@ -49,14 +46,14 @@ impl<'a> Context<'a> {
                 .filter(|vector| vector.role == Role::Rdma)
             {
                 has_rdma = true;
-                data.add(&work.cpus_of(machine, vector));
+                loaded.add(&work.cpus_of(machine, vector));
             }
         }
         let taken = machine
             .topology
             .cores
             .iter()
-            .filter(|core| core.intersects(&data));
+            .filter(|core| core.intersects(&loaded));
         let busy_cores = CpuSet::union_of(taken);
         let flow_queues = works
             .iter()
@@ -68,8 +65,7 @@ impl<'a> Context<'a> {
             selection,
             works,
             flow_queues,
-            busy,
-            loaded: data,
+            loaded,
             busy_cores,
             has_rdma,
         }

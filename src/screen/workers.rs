@@ -3,6 +3,7 @@
 use crate::screen::page::Page;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::Machine;
+use nicpin::machine::shell::word;
 use nicpin::plan::Plan;
 
 /// For each interface, the CPUs that take its interrupts and the node's other CPUs.
@@ -15,17 +16,18 @@ pub fn plan(machine: &Machine, plan: &Plan) -> Page {
             .map_or("node unknown".to_owned(), |node| format!("node {node}"));
         page.line(format!("{}  {node}", interface.name));
         let mut line = |what: &str, text: &str| page.item(format!("  {what:<12}"), text);
-        let steered = interface
-            .rx_queues
-            .iter()
-            .filter_map(|rx| rx.rps_cpus.as_ref());
-        let steered = CpuSet::union_of(steered);
         for (what, cpus) in [
             ("interrupts", &interface.irq_cpus),
             ("workers", &interface.worker_cpus),
         ] {
             if cpus.is_empty() {
                 line(what, "none");
+                if what == "workers" {
+                    let name = word(&interface.name);
+                    let half = (interface.irq_cpus.len() / 2).max(1);
+                    let advice = format!("try: nicpin plan --workers --irq-cores {half} {name}");
+                    line("", &advice);
+                }
                 continue;
             }
             line(
@@ -35,17 +37,11 @@ pub fn plan(machine: &Machine, plan: &Plan) -> Page {
         }
         let workers = &interface.worker_cpus;
         if !workers.is_empty() {
-            for (cpus, what) in [
-                (&steered, "also take packets by RPS"),
-                (
-                    &kept_free,
-                    "are isolated or nohz_full; the node has no other CPU left",
-                ),
-            ] {
-                let cpus = cpus.intersection(workers);
-                if !cpus.is_empty() {
-                    line("note", &format!("CPUs {} {what}", cpus.short()));
-                }
+            let kept_free = kept_free.intersection(workers);
+            if !kept_free.is_empty() {
+                let kept_free = kept_free.short();
+                let what = "are isolated or nohz_full; the node has no other CPU left";
+                line("note", &format!("CPUs {kept_free} {what}"));
             }
             let mut command = |what: &str, text: &str| page.line(format!("  {what:<12}{text}"));
             command(

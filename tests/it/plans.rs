@@ -170,9 +170,13 @@ fn workers_have_memory_where_a_node_has_memory() {
         "nic1",
     ]);
     assert!(
-        run.stdout
-            .contains("  note        CPUs 6 also take packets by RPS\n"),
+        run.stdout.contains("  workers     7  mask 0x80\n"),
         "{}",
         run.stdout
     );
+    // Every core takes a queue.
+    let run = machine.nicpin(&["plan", "--workers", "nic1"]);
+    let advice =
+        "  workers     none\n              try: nicpin plan --workers --irq-cores 2 nic1\n";
+    assert!(run.stdout.contains(advice), "{}", run.stdout);
 }

@@ -3,7 +3,7 @@
 
 use crate::support::host::{add, machine, set};
 use crate::support::run::{Copy, FIXTURES, Run, fixture, nicpin};
-use nicpin::cpuset::NodeSet;
+use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::Machine;
 use nicpin::machine::Selection;
 use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
@@ -203,7 +203,8 @@ fn bind(host: &Machine, name: &str, wish: &BindingRequest) -> Binding {
     Binding::new(host, &planned(host), name, &[name.to_owned()], wish).unwrap()
 }
 
-/// The CPUs are those of `plan --workers`, if they are at least half of the node.
+/// The CPUs are those of `plan --workers`, if they are at least half of the node; else those without interrupts, if they
+/// are.
 #[test]
 fn workers_are_those_of_the_plan() {
     let mut seen = [0, 0];
@@ -217,16 +218,21 @@ fn workers_are_those_of_the_plan() {
             },
         )
         .unwrap();
-        for interface in planned(&host).interfaces {
+        let plan = planned(&host);
+        for interface in &plan.interfaces {
             let Some(node) = interface.node else { continue };
             let binding = bind(&host, &interface.name, &BindingRequest::default());
             let own = &host.topology.nodes[&node].cpus;
-            let enough = interface.worker_cpus.len() * 2 >= own.len();
-            assert_eq!(
-                &binding.cpus,
-                if enough { &interface.worker_cpus } else { own },
-                "{name}"
-            );
+            let enough = |cpus: &CpuSet| cpus.len() * 2 >= own.len();
+            let others = plan.without_interrupts(own);
+            let others = if enough(&others) { &others } else { own };
+            let enough = enough(&interface.worker_cpus);
+            let expected = if enough {
+                &interface.worker_cpus
+            } else {
+                others
+            };
+            assert_eq!(&binding.cpus, expected, "{name}");
             assert_eq!(binding.nodes, NodeSet::single(node), "{name}");
             seen[usize::from(enough)] += 1;
         }

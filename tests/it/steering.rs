@@ -37,7 +37,7 @@ fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
         ["9-11", "13-15"],
         "each the free cores of its own L3 domain"
     );
-    let why = "to 6 free cores: the device has no more queues";
+    let why = "to free cores: the device has no more queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 
@@ -56,13 +56,10 @@ fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     });
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "em1")), ["1", "2", "6", "7"]);
-    assert_eq!(rps_of(&plan, "em1"), ["3,5,11", "4,9", "8,10", ""]);
-    let why = "to 7 free cores (not CPU 0's): the device has no more queues";
+    // Two CPUs of its L3 domain to each queue; one of the first domain's three is shared.
+    assert_eq!(rps_of(&plan, "em1"), ["3,5", "3-4", "8,10", "9,11"]);
+    let why = "to free cores (not CPU 0's): the device has no more queues";
     assert_eq!(&*of(&plan, "em1").rx_queues[0].why, why);
-    assert_eq!(
-        &*of(&plan, "em1").rx_queues[3].why,
-        "off: too few free cores"
-    );
 }
 
 /// A driver without the choice has one queue; the kernel has no `xps_cpus` then.
@@ -79,14 +76,14 @@ fn rule_6_a_driver_with_one_queue_gets_rps() {
     for name in ["eth0", "eth1"] {
         assert_eq!(
             rps_of(&plan, name),
-            ["3,7"],
-            "the one core that takes no queue, but for that of CPU 0"
+            ["0,3"],
+            "a thread of each core that takes no queue; that of CPU 0, since a set has two"
         );
     }
     // tg3 has four queues, and one with an INTx line.
     let everywhere = mask(&host, &host.topology.online);
     host.interfaces[0].tx_queues[0].xps_cpus = Some(everywhere);
-    assert_eq!(rps_of(&crate::support::host::plan(&host), "eth0"), ["3,7"]);
+    assert_eq!(rps_of(&crate::support::host::plan(&host), "eth0"), ["0,3"]);
     host.interfaces[0].device.irqs = vec![32, 33];
     assert_eq!(rps_of(&crate::support::host::plan(&host), "eth0"), [""]);
 }
@@ -105,10 +102,7 @@ fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() 
         "off: the number of queues that the device can have is unknown"
     );
     host.interfaces[0].channels = Some(combined(2, 2));
-    assert_eq!(
-        rps_of(&plan(&host), "eth0"),
-        ["17-19,24,26,28,30", "21-23,25,27,29,31"]
-    );
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["17-19", "21-23"]);
     host.interfaces[0].device.parent = Some("0000:01:00.0".to_owned());
     assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
     host.interfaces[0].device.parent = None;
@@ -160,6 +154,28 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
     );
     host.interfaces[0].channels = Some(combined(2, 2));
     assert_eq!(rps_of(&plan(&host), "eth0"), ["10,12,14", "11,13,15"]);
+}
+
+/// A set has at most eight CPUs, four up to 1 Gbit/s, and interfaces get different ones before any is shared.
+#[test]
+fn rule_6_rps_sets_are_small_and_different() {
+    let mut host = machine(1, 32, 2, 32);
+    for name in ["eth0", "eth1"] {
+        add(&mut host, name, Some(0), 1);
+    }
+    for interface in &mut host.interfaces {
+        interface.channels = Some(combined(1, 1));
+    }
+    host.interfaces[1].supported_mbps = Some(1000);
+    let plan = plan(&host);
+    assert_eq!(rps_of(&plan, "eth0"), ["3,5,7,9,11-14"]);
+    assert_eq!(rps_of(&plan, "eth1"), ["4,6,8,10"]);
+    // Programs get whole cores that neither interrupts nor RPS take.
+    let workers = &of(&plan, "eth0").worker_cpus;
+    assert_eq!(workers.to_string(), "0,15-32,47-63");
+    let one = plan_with(&host, &[], &["eth1"]);
+    assert_eq!(rps_of(&one, "eth1"), ["4,6,8,10"], "whatever is selected");
+    assert_eq!(of(&one, "eth1").worker_cpus, *workers);
 }
 
 #[test]

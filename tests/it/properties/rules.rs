@@ -1,6 +1,6 @@
 //! The rules by which queues are placed, as assertions on a machine and its plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role};
@@ -335,25 +335,32 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
                 .unwrap(),
         );
     }
+    let core_of = |cpu| {
+        host.topology
+            .cores
+            .iter()
+            .position(|core| core.contains(cpu))
+    };
+    let on_cores = |cpus: &CpuSet| cpus.iter().map(core_of).collect::<BTreeSet<_>>();
+    let mut sets: Vec<&CpuSet> = Vec::new();
     for (interface, planned) in host.interfaces.iter().zip(&plan.interfaces) {
         let mut all = CpuSet::new();
-        for cpus in planned
+        let rps = planned
             .rx_queues
             .iter()
-            .map(|rx| rx.rps_cpus.as_ref().unwrap())
-        {
+            .map(|rx| rx.rps_cpus.as_ref().unwrap());
+        for cpus in rps.filter(|cpus| !cpus.is_empty()) {
             prop_assert!(
-                cpus.is_subset(&planned.candidates) && !cpus.intersects(&all),
-                "{} {}",
-                cpus,
-                all
+                cpus.is_subset(&planned.candidates) && !cpus.intersects(&taken),
+                "{cpus} {taken}"
             );
-            prop_assert!(
-                !cpus.intersects(&taken) && cpus.len() != 1,
-                "{} {}",
-                cpus,
-                taken
-            );
+            prop_assert!((2..=8).contains(&cpus.len()), "{cpus}");
+            prop_assert_eq!(on_cores(cpus).len(), cpus.len());
+            // What is shared goes to queues for which there is nothing else.
+            for other in sets.iter().filter(|other| other.intersects(cpus)) {
+                prop_assert!(cpus.len() == 2 || other.len() == 2, "{cpus} {other}");
+            }
+            sets.push(cpus);
             all.add(cpus);
         }
         let limited = match interface.channels {
@@ -361,10 +368,19 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             None => interface.tx_queues.len() == 1 && interface.rx_queues.len() == 1,
         };
         prop_assert!(all.is_empty() || limited && interface.device.parent.is_none());
-        let core0 = host.topology.cores.iter().find(|core| core.contains(0));
-        prop_assert!(
-            !core0.is_some_and(|core0| core0.intersects(&all)) || all.is_subset(core0.unwrap())
-        );
+        if let Some(core0) = host
+            .topology
+            .cores
+            .iter()
+            .find(|core| core.intersects(&all) && core.contains(0))
+        {
+            let others = planned.candidates.difference(&taken).difference(core0);
+            let needed = interface.rx_queues.len().max(2);
+            prop_assert!(
+                on_cores(&others).len() < needed,
+                "{others} without the core of CPU 0"
+            );
+        }
     }
     Ok(())
 }
