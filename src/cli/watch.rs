@@ -16,7 +16,7 @@ it applies as a child process, and every 5 minutes. Runs that take more than 5 %
 over a minute are 2 s apart. Links that are virtual cause no run.
 
 A setting to which the same value is restored three times in ten minutes, without an event
-of the kernel in between, is left alone for an hour, then two, four and so on, with a
+of the kernel in between, is not restored for an hour, then two, four and so on, with a
 warning. While
 `apply --try` waits for its confirmation, and after `nicpin restore` until the next
 `nicpin apply`, nothing is written. `nicpin status` shows the last five runs.

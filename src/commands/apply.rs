@@ -9,10 +9,12 @@ use nix::errno::Errno;
 
 use crate::cli::{ApplyArgs, Cli, PolicyArgs, SelectArgs};
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
+use crate::commands::inputs::{
+    Purpose, apply_command, open_to_write, read_and_plan, require_interfaces,
+};
 use crate::commands::plan::exit;
 use crate::commands::{interrupt, output};
-use crate::screen;
+use crate::screen::{self, plan::Detail};
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use nicpin::machine::Machine;
@@ -42,7 +44,12 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
         match plan(&root) {
             Ok((_, plan)) => {
                 out.push_str(&output::report(args.report, &plan, |plan| {
-                    screen::table::plan(plan, false, cli.verbose)
+                    let detail = if cli.verbose {
+                        Detail::Queues
+                    } else {
+                        Detail::Runs
+                    };
+                    screen::plan::plan(plan, detail, false, &apply_command())
                 })?);
                 return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
             }

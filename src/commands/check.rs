@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 
 use crate::cli::{CheckArgs, CheckFormat, Cli};
-use crate::commands::inputs::{Purpose, UsageError, as_watched, read_and_plan, require_interfaces};
+use crate::commands::inputs::{
+    Purpose, UsageError, apply_command, as_watched, read_and_plan, require_interfaces,
+};
 use crate::commands::output;
 use crate::screen;
 use crate::watch::state;
@@ -45,7 +47,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
         CheckFormat::Json => out.push_str(&screen::json(&check)?),
         CheckFormat::Prometheus => metrics(cli, &check, args.output.as_deref(), out)?,
         CheckFormat::Table | CheckFormat::Nagios => {
-            out.push_str(&screen::check::check(&check, cli.verbose).show(output::screen()));
+            let page = screen::check::check(&check, cli.verbose, &apply_command());
+            out.push_str(&page.show(output::screen()));
         }
     }
     Ok(check.exit())

@@ -109,14 +109,14 @@ pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exi
     if let Some(file) = &args.export_markdown {
         output::write_file(
             file,
-            screen::compare::markdown(&comparison).as_bytes(),
+            screen::measure::markdown(&comparison).as_bytes(),
             args.force,
         )?;
     }
     out.push_str(&output::report(
         args.report,
         &comparison,
-        screen::compare::compare,
+        screen::measure::compare,
     )?);
     let wanted = usize::from(args.runs);
     if ended != [wanted, wanted] {

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::{Cli, PolicyArgs, SelectArgs};
+use crate::cli::{Cli, PolicyArgs, SelectArgs, arguments_for};
+use nicpin::machine::shell::word;
 use nicpin::machine::{Interface, Machine, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::{AVOID_EXCLUSIVE, Policy, Value};
@@ -103,6 +104,23 @@ pub(super) fn as_watched(args: &PolicyArgs, avoids_exclusive: bool) -> PolicyArg
             .set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
     }
     args
+}
+
+/// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command line
+/// that decide on the plan.
+pub(super) fn apply_command() -> String {
+    let words = arguments_for(&["apply"], None).unwrap_or_default();
+    let mut command = "nicpin apply".to_owned();
+    let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());
+    while let Some(next) = words.next() {
+        match &*next {
+            // About this output, or the place of a copy.
+            "--if-present" | "--json" | "--dry-run" | "--detailed-exitcode" | "--" => {}
+            "--format" | "--root" | "--color" => _ = words.next(),
+            _ => command += &format!(" {}", word(&next)),
+        }
+    }
+    command
 }
 
 /// Where the kernel lists interfaces, and the affinity of IRQs.

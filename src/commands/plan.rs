@@ -3,9 +3,11 @@
 use anyhow::{Result, bail};
 
 use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
+use crate::commands::inputs::{
+    Purpose, UsageError, apply_command, read_and_plan, require_live_interfaces,
+};
 use crate::commands::output::screen;
-use crate::screen;
+use crate::screen::{self, plan::Detail};
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
 use nicpin::report::difference::Unplannable;
@@ -29,9 +31,15 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
     }
     require_live_interfaces(&root, &args.select)?;
     *out = match args.format() {
-        PlanFormat::Table if args.explain => screen::explain::plan(&plan).show(screen()),
         PlanFormat::Table if args.workers => screen::workers::plan(&machine, &plan).show(screen()),
-        PlanFormat::Table => screen::table::plan(&plan, args.masks, args.all).show(screen()),
+        PlanFormat::Table => {
+            let detail = match (args.explain, args.all || cli.verbose) {
+                (true, _) => Detail::Reasons,
+                (false, true) => Detail::Queues,
+                (false, false) => Detail::Runs,
+            };
+            screen::plan::plan(&plan, detail, args.masks, &apply_command()).show(screen())
+        }
         PlanFormat::Json => screen::json(&plan)?,
         PlanFormat::Sh => screen::sh::plan(&plan),
     };

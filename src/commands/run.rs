@@ -44,7 +44,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         } else {
             None
         };
-        let page = screen::binding::binding(&args.interface, &binding, left.as_ref());
+        let page = screen::nodes::binding(&args.interface, &binding, left.as_ref());
         out.push_str(&page.show(screen()));
         return Ok(Exit::Planned);
     }
@@ -52,7 +52,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
         bail!("no command to run")
     };
     let left = apply::bind(&binding)?;
-    for note in screen::binding::notes(&binding, Some(&left))
+    for note in screen::nodes::binding_notes(&binding, Some(&left))
         .iter()
         .filter(|_| !cli.quiet)
     {

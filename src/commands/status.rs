@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::cli::{Cli, StatusArgs};
 use crate::commands::inputs::{
-    Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
+    Purpose, UsageError, apply_command, as_watched, read_and_plan, require_live_interfaces,
 };
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
@@ -89,13 +89,14 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
+    let apply = apply_command();
     let detail = match (args.all, cli.verbose || args.select.is_given()) {
         (true, _) => Detail::Vectors,
         (false, true) => Detail::Interfaces,
         (false, false) => Detail::Summary,
     };
     out.push_str(&output::report(args.report, &status, |status| {
-        screen::status::status(status, detail)
+        screen::status::status(status, detail, &apply)
     })?);
     Ok(if unknown.is_empty() {
         Exit::Planned

@@ -59,12 +59,12 @@ pub(crate) fn thread_directory(pid: u32) -> String {
 }
 
 /// The directory with a directory for each queue of an interface.
-pub(crate) fn queue_files(interface: &str) -> String {
+pub fn queue_files(interface: &str) -> String {
     format!("/sys/class/net/{interface}/queues")
 }
 
 /// A file of a queue; `way` is `rx` or `tx`.
-pub(crate) fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
+pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
     [
         "/sys/class/net/",
         interface,

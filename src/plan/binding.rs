@@ -286,7 +286,7 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     } else {
         let exclusive = left_out.intersects(&exclusive);
         let or_exclusive = if exclusive {
-            ", or exclusive to a cgroup"
+            ", or in an exclusive cpuset partition"
         } else {
             ""
         };

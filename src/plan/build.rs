@@ -201,17 +201,17 @@ fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector 
 /// The reason for a vector's target, in a few words.
 fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
     if work.skip {
-        return "left alone by the policy".to_owned();
+        return "skipped by the policy".to_owned();
     }
     if !vector.movable {
-        return "managed by the kernel, which does not allow to move it".to_owned();
+        return "kernel-managed; cannot be moved".to_owned();
     }
     if let Some(owner) = work.shared.get(&vector.irq) {
         return format!("the IRQ is shared with {owner} and planned there");
     }
     let Some(cpus) = cpus else {
         return match vector.role {
-            Role::Control => "carries no packets; left alone".to_owned(),
+            Role::Control => "control IRQ; unchanged".to_owned(),
             Role::Rdma if work.choice.get(&RDMA) == Rdma::Keep => "kept by the policy".to_owned(),
             _ => "no usable CPU".to_owned(),
         };
@@ -222,9 +222,9 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         let what = if isolated {
             "an isolated CPU"
         } else {
-            "a CPU that is exclusive to a cgroup"
+            "a CPU of an exclusive cpuset partition"
         };
-        return format!("carries no packets; moved off {what}");
+        return format!("control IRQ; moved off {what}");
     }
     let taken = placement(work, vector);
     let on = || cpus.first().and_then(|cpu| machine.topology.node_of(cpu));
@@ -257,7 +257,7 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
                 .get(&node)
                 .is_some_and(|node| cpus.is_subset(&node.cpus));
             let near = if there { "" } else { "nearest to " };
-            format!("{near}node {node}, that of the vector's device")
+            format!("{near}node {node}, where the IRQ's device is")
         }
         (Some(node), _)
             if !work.candidates.tiers.is_empty() && !cpus.is_subset(&work.candidates.near) =>
@@ -272,8 +272,8 @@ fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet
         (Some(node), NodeSource::Nearest) => format!("node {node}, nearest to the device's node"),
         (Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),
         (Some(node), NodeSource::LocalCpulist) => format!("node {node}, by local_cpulist"),
-        (Some(node), _) => format!("node {node}, local to the device"),
-        (None, NodeSource::LocalCpulist) => "local to the device, by local_cpulist".to_owned(),
+        (Some(node), _) => format!("local (node {node})"),
+        (None, NodeSource::LocalCpulist) => "local, by local_cpulist".to_owned(),
         (None, _) => "node unknown".to_owned(),
     };
     let idle = match vector.role {

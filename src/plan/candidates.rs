@@ -262,7 +262,10 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
     reason(&choice.get(&EXCLUDE), "excluded by the policy");
     reason(&topology.isolated, "isolated");
     reason(&topology.nohz_full, "nohz_full");
-    reason(&exclusive(topology, choice), "exclusive to a cgroup");
+    reason(
+        &exclusive(topology, choice),
+        "in an exclusive cpuset partition",
+    );
     reason(
         near,
         "not in the scope or number of cores that the policy sets",

@@ -37,7 +37,7 @@ pub(crate) fn rx(
     let RpsSets { sets, why, note } = &rps.0[&work.order];
     let is_on = sets.iter().flatten().any(|cpus| !cpus.is_empty());
     let (why, without_why): (Arc<str>, Arc<str>) =
-        (why.as_str().into(), "off: too few free cores".into());
+        (why.as_str().into(), "off: too few idle cores".into());
     let mut removed = CpuSet::new();
     let mut plan = |(at, queue): (usize, &RxQueue)| {
         let rps_cpus = sets.as_ref().map(|sets| {
@@ -144,7 +144,7 @@ impl Rps {
 fn of_interface(context: &Context<'_>, work: &Work<'_>, wishes: &mut Vec<Wish>) -> RpsSets {
     let queues = work.interface.rx_queues.len();
     let (sets, why, note) = match &work.choice.get(&RPS) {
-        _ if !has_placed_queues(work) => (None, "left alone".to_owned(), None),
+        _ if !has_placed_queues(work) => (None, "unchanged: no queue IRQ is placed".to_owned(), None),
         policy::Rps::Off => (Some(Vec::new()), "off by the policy".to_owned(), None),
         policy::Rps::Cpus(wanted) => {
             let online = &context.machine.topology.online;
@@ -195,13 +195,13 @@ fn auto_rps(
         .first()
         .unwrap_or(&work.candidates.cpus);
     let load = if context.has_rdma {
-        "a queue or an RDMA vector"
+        "a queue or an RDMA IRQ"
     } else {
         "a queue"
     };
     let mut free = candidates.difference(&context.busy_cores);
     if free.is_empty() {
-        return off(&format!("every candidate core takes {load}"), None);
+        return off(&format!("every core already has {load}"), None);
     }
     if machine.topology.online.len() <= TINY {
         return off(
@@ -242,10 +242,10 @@ fn auto_rps(
     let (cores, queues) = (locations.cores_in(&free), work.interface.rx_queues.len());
     if cores < needed {
         let noun = if queues == 1 { "queue" } else { "queues" };
-        let why = format!("too few free cores: {cores} for {queues} {noun}");
+        let why = format!("too few idle cores: {cores} for {queues} {noun}");
         return off(&why, None);
     }
-    let why = format!("to free cores{but_cpu0}: the device has no more queues");
+    let why = format!("to idle cores{but_cpu0}: the device has no more queues");
     Ok((free, why))
 }
 
@@ -305,7 +305,7 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
     let leave = |why: &str| -> (Option<Vec<CpuSet>>, String) { (None, why.to_owned()) };
     let xps = work.choice.get(&XPS);
     let (shares, why) = match (xps, completions) {
-        _ if !has_placed_queues(work) => leave("left alone"),
+        _ if !has_placed_queues(work) => leave("unchanged: no queue IRQ is placed"),
         (Xps::Keep, _) => leave("kept by the policy"),
         (Xps::Off, _) => (
             Some(vec![CpuSet::new(); queues.len()]),
@@ -313,7 +313,7 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
         ),
         (Xps::Auto | Xps::ReceiveQueues, Some(completions)) => (
             Some(steer::xps(&machine.topology, locations, &completions)),
-            "completes nearest to these CPUs".to_owned(),
+            "nearest to the queue's CPU".to_owned(),
         ),
         (Xps::Auto | Xps::ReceiveQueues, None) => leave("its completion vector is unknown"),
     };

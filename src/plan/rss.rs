@@ -20,10 +20,10 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
     };
     let possible = QueueSet::below(table.queues);
     let (queues, why, note) = match requested {
-        _ if work.skip => (None, "left alone by the policy".to_owned(), None),
-        RssQueues::Keep => (None, "left alone".to_owned(), None),
+        _ if work.skip => (None, "skipped by the policy".to_owned(), None),
+        RssQueues::Keep => (None, "unchanged".to_owned(), None),
         _ if !table.is_used() => {
-            let why = "left alone: its hash function is not known to use the table".to_owned();
+            let why = "unchanged: its hash function is not known to use the table".to_owned();
             (None, why, unchanged(RssUnchanged::Function(table.function)))
         }
         RssQueues::First(count) => {
@@ -40,7 +40,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
         }
         RssQueues::Candidates => match on_candidates(context, work, &possible) {
             queues if queues.is_empty() => {
-                let why = "left alone: no queue's vector is on a candidate CPU".to_owned();
+                let why = "unchanged: no queue's IRQ is on a candidate CPU".to_owned();
                 (None, why, unchanged(RssUnchanged::NoQueue))
             }
             queues => (

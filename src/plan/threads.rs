@@ -153,7 +153,7 @@ impl Threads {
             let to = self.planned.get(&(work.order, thread.pid));
             let kept = || {
                 if work.skip {
-                    "left alone by the policy"
+                    "skipped by the policy"
                 } else {
                     "kept by the policy"
                 }

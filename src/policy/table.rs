@@ -170,13 +170,13 @@ pub static AVOID_CPU0: Setting<bool> = Setting {
 
 pub static AVOID_EXCLUSIVE: Setting<bool> = Setting {
     key: "avoid-exclusive",
-    help: "Whether CPUs that a cgroup has alone are left out like isolated ones",
+    help: "Whether CPUs of exclusive cpuset partitions are left out like isolated ones",
     note: "nicpin watch leaves them out unless the file has this setting.",
     default: Word("false", false, "treat them like any other"),
     words: &[Word(
         "true",
         true,
-        "leave out CPUs that a cgroup has alone (cpuset partitions)",
+        "leave out CPUs of exclusive cpuset partitions",
     )],
     number: None,
     cpus: None,
@@ -218,7 +218,7 @@ pub static XPS: Setting<Xps> = Setting {
     default: Word(
         "auto",
         Xps::Auto,
-        "each CPU sends on the queue that completes nearest",
+        "each CPU sends on the queue whose CPU is nearest",
     ),
     words: &[
         Word("off", Xps::Off, "none"),
@@ -393,10 +393,10 @@ pub static GROUP: Setting<Option<Group>> = Setting {
 
 pub static SKIP: Setting<bool> = Setting {
     key: "skip",
-    help: "Whether interfaces are left alone",
+    help: "Whether interfaces are unchanged",
     note: "",
     default: Word("false", false, "plan them"),
-    words: &[Word("true", true, "leave them alone")],
+    words: &[Word("true", true, "change nothing about them")],
     number: None,
     cpus: None,
     nodes: None,

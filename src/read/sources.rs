@@ -74,7 +74,7 @@ pub(crate) fn settle(
             if stays {
                 "placed with that queue"
             } else {
-                "left alone"
+                "unchanged"
             }
         ));
         if stays {
@@ -270,7 +270,7 @@ mod tests {
                 "98 combined 0 Netlink",
                 "IRQ 98 (mlx5_comp1@pci:0000:82:00.0) is combined 0 by netlink and combined 1 by its name",
                 "IRQ 99 (mlx5_comp0@pci:0000:82:00.0) is combined 0 by its name, which is IRQ 98 by netlink; \
-                 it is left alone",
+                 it is unchanged",
             ]
         );
         // Truncated names give only an order.
@@ -283,7 +283,7 @@ mod tests {
             [
                 "99 combined 0 Netlink",
                 "IRQ 99 (eno12399np0-TxRx-) is combined 0 by netlink and combined 1 by its name",
-                "IRQ 98 (eno12399np0-TxRx-) is combined 0 by its name, which is IRQ 99 by netlink; it is left alone",
+                "IRQ 98 (eno12399np0-TxRx-) is combined 0 by its name, which is IRQ 99 by netlink; it is unchanged",
             ]
         );
     }

@@ -51,7 +51,7 @@ pub struct VectorStatus {
     pub node: Option<u32>,
     /// Whether the effective CPUs are local; `None` when the interface's node is unknown.
     pub local: Option<bool>,
-    /// Whether an effective CPU is isolated or `nohz_full`, or exclusive to a cgroup and left out by the policy.
+    /// Whether an effective CPU is isolated or `nohz_full`, or in an exclusive cpuset partition and left out by the policy.
     pub on_isolated: bool,
     /// Interrupts per second, if they were watched.
     pub per_second: Option<f64>,
@@ -120,7 +120,7 @@ impl VectorStatus {
     }
 
     /// Whether it is of a queue in use.
-    pub(super) fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.role.is_queue() && !self.idle
     }
 }
@@ -204,7 +204,10 @@ fn difference(
     let Some(effective) = &vector.effective else {
         return "affinity differs; effective CPU not reported".to_owned();
     };
-    for (cpus, what) in kept_free.iter().zip(["isolated", "exclusive to a cgroup"]) {
+    for (cpus, what) in kept_free
+        .iter()
+        .zip(["isolated", "in an exclusive cpuset partition"])
+    {
         if effective.intersects(cpus) {
             return format!("effective CPU {} is {what}", effective.short());
         }

@@ -1,40 +1,38 @@
-//! The results of `apply` and `restore` as text.
+//! The results of `apply` and `restore` as text: a sentence, the settings by interface, what failed, and a line with the
+//! counts for scripts.
 
 use std::collections::BTreeMap;
 
-use crate::screen::note::lines;
 use crate::screen::page::Page;
-use crate::screen::text::{count, ranges};
+use crate::screen::status::moves;
+use crate::screen::text::{count, kinds, notes, ranges};
 use nicpin::machine::Role;
-use nicpin::machine::paths::shown;
+use nicpin::machine::paths::{shown, thread_of};
 use nicpin::machine::shell::word;
-use nicpin::plan::stored::Change;
-use nicpin::report::applied::{Applied, NoteAbout, Watched};
-use nicpin::report::applied::{Evidence, VectorProof};
-use nicpin::report::outcome::{ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, WriteResult};
+use nicpin::plan::WriteKind;
+use nicpin::report::applied::{Applied, Evidence, VectorProof, Watched};
+use nicpin::report::outcome::{
+    ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, WriteResult,
+};
 use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
-
-use crate::screen::outcomes::{failures, results};
 
 /// Why an apply failed, without what it did.
 pub fn failed_apply(applied: &Applied) -> Page {
-    let mut page = misfit(applied);
+    let mut page = changes(applied);
     page.add(refusals(
         &applied.channels,
         applied.irqbalance.as_ref(),
         &applied.results,
     ));
-    if let Some(undone) = &applied.undone {
-        let why = ", because not every setting could be written";
-        page.add(self::undone(undone, why, "nicpin restore tries again"));
-    }
+    page.add(applied.undone.as_ref().map(all_undone).unwrap_or_default());
     for unknown in &applied.unknown {
-        let text = unknown.note.to_string();
-        page.line(format!("{}: {text}", unknown.interface));
+        page.line(format!("{}: {}", unknown.interface, unknown.note));
     }
     if applied.strict && applied.tally.managed > 0 {
-        let vectors = count(applied.tally.managed, "vector");
-        page.line(format!("{vectors} cannot be moved"));
+        page.line(format!(
+            "{} cannot be moved",
+            count(applied.tally.managed, "IRQ")
+        ));
     }
     page.add(mismatches(applied.proof.as_deref().unwrap_or_default()));
     page
@@ -54,152 +52,161 @@ fn refusals(
     balancer: Option<&IrqbalanceOutcome>,
     results: &[WriteResult],
 ) -> Page {
-    let refused = outcomes.iter().filter(|outcome| outcome.refused.is_some());
-    let mut page = channels(refused);
+    let mut page = channels(outcomes.iter().filter(|outcome| outcome.refused.is_some()));
     page.add(irqbalance(balancer.filter(|outcome| outcome.failed())));
     page.add(failures(results.iter().filter(|result| result.failed())));
     page
 }
 
-/// `apply` as text: failures line by line, the rest summed up by interface. The last line holds the counts.
+/// `apply` as text. The last line holds the counts.
 pub fn applied(applied: &Applied) -> Page {
+    let tally = &applied.tally;
     let mut page = Page::default();
     if let Some(earlier) = &applied.earlier {
-        page.add(undone(
-            earlier,
-            " of an unconfirmed apply --try",
-            "the next apply tries again",
-        ));
+        let why = " of an unconfirmed apply --try";
+        page.add(undone(earlier, why, "the next apply tries again"));
     }
-    page.add(misfit(applied));
+    if !applied.misfit {
+        let failed = match tally.failed() {
+            0 => String::new(),
+            failed => format!("; {failed} could not be written"),
+        };
+        let pending = match tally.pending {
+            0 => String::new(),
+            pending => format!(" {} at the next interrupt.", moves(pending)),
+        };
+        let already = count(tally.already, "setting");
+        page.item(
+            "",
+            match tally.changed {
+                0 if !failed.is_empty() => format!("Nothing was written{failed}."),
+                0 => format!("Nothing was written: {already} already as planned."),
+                changed => format!(
+                    "{} written and read back{failed}.{pending}",
+                    count(changed, "setting")
+                ),
+            },
+        );
+    }
+    page.add(changes(applied));
+    page.add(by_interface(&applied.results));
     page.add(channels(&applied.channels));
     page.add(irqbalance(applied.irqbalance.as_ref()));
     page.add(results(&applied.results));
-    if let Some(undone) = &applied.undone {
-        let why = ", because not every setting could be written";
-        page.add(self::undone(undone, why, "nicpin restore tries again"));
-    }
-    for NoteAbout { interface, note } in &applied.notes {
-        let about = if interface.is_empty() {
-            String::new()
-        } else {
-            format!("{interface}: ")
-        };
-        page.add(lines("", &about, note));
-    }
-    if applied.tally.pending > 0 {
-        let text = format!(
-            "{}: moved by the kernel at the next interrupt",
-            count(applied.tally.pending, "vector")
-        );
-        page.item("pending   ", &text);
-    }
+    page.add(applied.undone.as_ref().map(all_undone).unwrap_or_default());
+    let about = applied.notes.iter().map(|one| (&*one.interface, &one.note));
+    page.add(notes("", about, (usize::MAX, "")));
     page.add(applied.proof.as_deref().map(proof).unwrap_or_default());
     if applied.proof_cut_short {
-        let text = "the time of --try ended before that of --prove";
-        page.item("cut short ", text);
+        page.line("The proof ended early, because the time of --try ended before that of --prove.");
     }
-    if applied.trial.is_some() && applied.watched == Some(Watched::WaitsForTrial) {
-        page.item(
-            "watcher   ",
-            "nicpin watch writes nothing until the trial is confirmed or has ended",
-        );
-    } else if applied.watched == Some(Watched::Resumed) {
-        page.item("watcher   ", "nicpin watch is no longer paused");
+    match applied.watched {
+        Some(Watched::WaitsForTrial) if applied.trial.is_some() => {
+            page.item(
+                "",
+                "nicpin watch writes nothing until the trial is confirmed or has ended.",
+            );
+        }
+        Some(Watched::Resumed) => page.line("nicpin watch is no longer paused."),
+        _ => {}
     }
     if let (Some(_), Some(left)) = (applied.trial, applied.left) {
-        let text = format!(
-            "restored in {left} s unless confirmed by `nicpin confirm` (or Enter on this terminal)"
+        let confirm = "nicpin\u{a0}confirm (or Enter on this terminal)";
+        page.item(
+            "",
+            format!("Trial: restored in {left} s unless confirmed: {confirm}"),
         );
-        page.item("on trial  ", &text);
+    } else if tally.changed > 0 {
+        page.line("Undo: nicpin restore");
     }
     page.line(format!(
         "plan {}: changed={} already={} managed={} refused={} vanished={} pending={}",
         applied.hash,
-        applied.tally.changed,
-        applied.tally.already,
-        applied.tally.managed,
-        applied.tally.refused,
-        applied.tally.vanished,
-        applied.tally.pending
+        tally.changed,
+        tally.already,
+        tally.managed,
+        tally.refused,
+        tally.vanished,
+        tally.pending
     ));
     page
 }
 
 /// What has changed since a stored plan was made.
-fn misfit(applied: &Applied) -> Page {
+fn changes(applied: &Applied) -> Page {
     let mut page = Page::default();
-    for Change {
-        interface,
-        text,
-        left_out,
-        ..
-    } in &applied.changes
-    {
-        let name = if interface.is_empty() {
-            "machine"
-        } else {
-            interface
-        };
-        let left_out = if *left_out && !applied.misfit {
+    if applied.misfit {
+        let text = "The plan does not match this machine; nothing was written. Make a new plan, or use --force to apply \
+                    the part that still matches.";
+        page.item("", text);
+    }
+    for change in &applied.changes {
+        let left_out = if change.left_out && !applied.misfit {
             "; left out"
         } else {
             ""
         };
-        page.item("differs   ", format!("{name}: {text}{left_out}"));
-    }
-    if applied.misfit {
-        let text = "nothing was written: the machine has changed since the plan was made; fix: make a new plan, or write \
-                    what still fits with --force";
-        page.item("misfit    ", text);
+        page.item(
+            "differs   ",
+            format!(
+                "{}: {}{left_out}",
+                machine_or(&change.interface),
+                change.text
+            ),
+        );
     }
     page
 }
 
-/// Where interrupts arrived: queues by interface and verdict, and each vector with interrupts on other CPUs.
+fn machine_or(interface: &str) -> &str {
+    if interface.is_empty() {
+        "machine"
+    } else {
+        interface
+    }
+}
+
+/// Where interrupts arrived: queues by interface and verdict, and each IRQ with interrupts on other CPUs.
 fn proof(vectors: &[VectorProof]) -> Page {
     let mut page = Page::default();
-    for (verdict, words) in [
-        (Evidence::Proven, "proven    "),
-        (Evidence::NoTraffic, "untried   "),
-    ] {
-        let mut interfaces: Vec<(&str, BTreeMap<Role, Vec<u32>>)> = Vec::new();
-        for vector in vectors.iter().filter(|vector| vector.verdict == verdict) {
-            if interfaces
-                .last()
-                .is_none_or(|(name, _)| *name != vector.interface)
-            {
-                interfaces.push((&vector.interface, BTreeMap::new()));
-            }
-            if let Some((_, roles)) = interfaces.last_mut() {
-                roles.entry(vector.role).or_default().extend(vector.queue);
-            }
-        }
-        for (name, roles) in interfaces {
-            let queues: Vec<String> = (roles.into_iter())
-                .map(|(role, queues)| {
-                    format!("{} {}", format!("{role:?}").to_lowercase(), ranges(&queues))
-                })
-                .collect();
-            let what = if verdict == Evidence::Proven {
-                "interrupts arrived where planned"
-            } else {
-                "no interrupt arrived"
-            };
-            page.item(words, format!("{name}: {}: {what}", queues.join(", ")));
-        }
-    }
-    page.add(mismatches(vectors));
     let of = |verdict| {
         vectors
             .iter()
-            .filter(|vector| vector.verdict == verdict)
-            .count()
+            .filter(move |vector| vector.verdict == verdict)
     };
-    let (proven, untried) = (of(Evidence::Proven), of(Evidence::NoTraffic));
+    for (verdict, label, what) in [
+        (
+            Evidence::Proven,
+            "proven      ",
+            "interrupts arrived where planned",
+        ),
+        (Evidence::NoTraffic, "no traffic  ", "no interrupts seen"),
+    ] {
+        let mut interfaces: BTreeMap<&str, BTreeMap<Role, Vec<u32>>> = BTreeMap::new();
+        for vector in of(verdict) {
+            let roles = interfaces.entry(&vector.interface).or_default();
+            roles.entry(vector.role).or_default().extend(vector.queue);
+        }
+        for (name, roles) in interfaces {
+            let queues = roles.into_iter().map(|(role, queues)| {
+                let role = match role {
+                    Role::Combined => "queues".to_owned(),
+                    role => format!("{role:?}").to_lowercase(),
+                };
+                format!("{role} {}", ranges(&queues))
+            });
+            let queues = queues.collect::<Vec<_>>().join(", ");
+            page.item(label, format!("{name} {queues}: {what}"));
+        }
+    }
+    page.add(mismatches(vectors));
+    let (proven, untried) = (
+        of(Evidence::Proven).count(),
+        of(Evidence::NoTraffic).count(),
+    );
+    let mismatch = vectors.len() - proven - untried;
     page.line(format!(
-        "proof: proven={proven} untried={untried} disproved={}",
-        vectors.len() - proven - untried
+        "proof: proven={proven} no-traffic={untried} mismatch={mismatch}"
     ));
     page
 }
@@ -207,23 +214,25 @@ fn proof(vectors: &[VectorProof]) -> Page {
 /// Vectors whose interrupts arrived elsewhere.
 fn mismatches(vectors: &[VectorProof]) -> Page {
     let mut page = Page::default();
-    for vector in vectors {
-        let what = match vector.verdict {
+    for VectorProof {
+        interface,
+        irq,
+        cpus,
+        verdict,
+        others,
+        ..
+    } in vectors
+    {
+        let what = match verdict {
             Evidence::Proven | Evidence::NoTraffic => continue,
-            Evidence::Elsewhere => format!("interrupts arrived on CPU {}", vector.others.short()),
+            Evidence::Elsewhere => format!("interrupts seen on CPU {}", others.short()),
             Evidence::MovedAway => "its affinity was changed after apply".to_owned(),
-            Evidence::Gone => "the vector is gone".to_owned(),
+            Evidence::Gone => "the IRQ is gone".to_owned(),
         };
-        let VectorProof {
-            interface,
-            irq,
-            cpus,
-            ..
-        } = vector;
         page.item(
-            "disproved ",
+            "mismatch    ",
             format!(
-                "{interface}: IRQ {irq}, planned for CPU {}: {what}",
+                "{interface} IRQ {irq}: planned CPU {}, {what}",
                 cpus.short()
             ),
         );
@@ -233,70 +242,91 @@ fn mismatches(vectors: &[VectorProof]) -> Page {
 
 /// `restore` as text. The last line holds the counts.
 pub fn restored(restored: &Restored) -> Page {
-    if restored.changed + restored.already + restored.refused + restored.absent.len() == 0
-        && restored.irqbalance.is_none()
-    {
-        let mut page = paused(restored.watcher_paused);
-        page.line("nothing to restore: there is no record of an apply");
-        return page;
-    }
-    let mut page = channels(&restored.channels);
-    page.add(irqbalance(restored.irqbalance.as_ref()));
-    page.add(results(&restored.results));
-    page.add(absent(&restored.absent, "kept for the next restore"));
-    if restored.staying > 0 {
-        let text = format!(
-            "{}: the affinity is restored, the effective CPU is not: the kernel moves a vector only when its effective CPU is not in its affinity",
-            count(restored.staying, "vector")
+    let Restored {
+        changed,
+        already,
+        refused,
+        ..
+    } = restored;
+    let absent = restored.absent.len();
+    let mut page = Page::default();
+    let is_empty = changed + already + refused + absent == 0 && restored.irqbalance.is_none();
+    if !is_empty {
+        let failed = match refused + absent {
+            0 => String::new(),
+            failed => format!("; {failed} could not be restored"),
+        };
+        page.item(
+            "",
+            match changed {
+                0 => format!(
+                    "Nothing was written: {} already as recorded{failed}.",
+                    count(*already, "setting")
+                ),
+                _ => format!(
+                    "{} restored and read back{failed}.",
+                    count(*changed, "setting")
+                ),
+            },
         );
-        page.item("staying   ", &text);
+        page.add(by_interface(&restored.results));
+        page.add(channels(&restored.channels));
+        page.add(irqbalance(restored.irqbalance.as_ref()));
+        page.add(results(&restored.results));
+        page.add(self::absent(&restored.absent, "kept for the next restore"));
     }
-    page.add(paused(restored.watcher_paused));
-    page.line(format!(
-        "restored: changed={} already={} refused={} absent={}",
-        restored.changed,
-        restored.already,
-        restored.refused,
-        restored.absent.len()
-    ));
+    if restored.staying > 0 {
+        let (irqs, their) = (
+            count(restored.staying, "IRQ"),
+            if restored.staying == 1 {
+                "its"
+            } else {
+                "their"
+            },
+        );
+        let keep = if restored.staying == 1 {
+            "keeps"
+        } else {
+            "keep"
+        };
+        page.item("", format!(
+            "{irqs} {keep} {their} current CPU: the restored affinity allows it, so the kernel does not move {}.",
+            if restored.staying == 1 { "it" } else { "them" }
+        ));
+    }
+    if restored.watcher_paused {
+        page.line("nicpin watch is paused until the next nicpin apply.");
+    }
+    page.line(if is_empty {
+        "nothing to restore: there is no record of an apply".to_owned()
+    } else {
+        format!("restored: changed={changed} already={already} refused={refused} absent={absent}")
+    });
     page
 }
 
 /// `restore --dry-run` as text.
 pub fn to_restore(to_restore: &ToRestore) -> Page {
     let mut page = Page::default();
-    for (interface, channels) in &to_restore.channels {
-        page.item("restore   ", format!("channels of {interface}: {channels}"));
-    }
-    for write in &to_restore.writes {
-        let text = format!(
-            "{} {} (now {})",
-            shown(&write.path),
-            write.value,
-            write.current.trim()
-        );
-        page.item("restore   ", &text);
-    }
+    let all =
+        to_restore.channels.len() + to_restore.writes.len() + usize::from(to_restore.irqbalance);
+    let already = to_restore.unchanged;
+    page.line(format!(
+        "{} would be restored; {already} already as recorded.",
+        count(all, "setting")
+    ));
+    let channels = to_restore.channels.iter();
+    let channels = channels
+        .map(|(interface, channels)| vec![format!("channels of {interface}"), channels.clone()]);
+    let writes = to_restore.writes.iter().map(|write| {
+        let change = format!("{} -> {}", write.current.trim(), write.value);
+        vec![shown(&write.path).into_owned(), change]
+    });
+    page.table(2, channels.chain(writes));
     if to_restore.irqbalance {
-        page.item("restore   ", "what irqbalance was asked to do");
+        page.line("  what irqbalance was asked to do");
     }
     page.add(absent(&to_restore.absent, "kept for the next restore"));
-    page.line(format!(
-        "would be restored: {}; already: {}",
-        to_restore.channels.len() + to_restore.writes.len() + usize::from(to_restore.irqbalance),
-        to_restore.unchanged
-    ));
-    page
-}
-
-fn paused(paused: bool) -> Page {
-    let mut page = Page::default();
-    if paused {
-        page.item(
-            "watcher   ",
-            "nicpin watch is paused until the next nicpin apply",
-        );
-    }
     page
 }
 
@@ -305,10 +335,8 @@ fn absent(keys: &[String], then: &str) -> Page {
     let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in keys {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`
-        let (port, setting) = key
-            .match_indices(' ')
-            .nth(2)
-            .map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
+        let end = key.match_indices(' ').nth(2);
+        let (port, setting) = end.map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
         ports.entry(port).or_default().push(setting.trim());
     }
     let mut page = Page::default();
@@ -336,6 +364,11 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> Page {
     page
 }
 
+fn all_undone(all: &Restored) -> Page {
+    let why = ", because not every setting could be written";
+    undone(all, why, "nicpin restore tries again")
+}
+
 /// What was restored and `why`, and what was not. `again`: when that is tried again.
 fn undone(undone: &Restored, why: &str, again: &str) -> Page {
     let changed = undone.results.iter().filter(|result| result.changed());
@@ -358,12 +391,14 @@ fn undone(undone: &Restored, why: &str, again: &str) -> Page {
 
 fn channels<'a>(outcomes: impl IntoIterator<Item = &'a ChannelOutcome>) -> Page {
     let mut page = Page::default();
-    for outcome in outcomes {
-        let ChannelOutcome {
-            interface, wanted, ..
-        } = outcome;
-        match &outcome.refused {
-            None => page.line(format!("changed   {interface}: channels set to {wanted}")),
+    for ChannelOutcome {
+        interface,
+        wanted,
+        refused,
+    } in outcomes
+    {
+        match refused {
+            None => page.line(format!("  {interface}  channels set to {wanted}")),
             Some(why) => page.item(
                 "refused   ",
                 format!("ethtool -L {} {wanted}: {why}", word(interface)),
@@ -380,20 +415,116 @@ fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> Page {
     };
     let detail = outcome.detail.as_deref().unwrap_or_default();
     let irqs = count(outcome.irqs, "IRQ");
-    let (what, text) = match outcome.done {
-        IrqbalanceAction::Banned if outcome.changed => {
-            ("changed   ", format!("irqbalance leaves {irqs} alone"))
-        }
-        IrqbalanceAction::Banned => ("already   ", format!("irqbalance leaves {irqs} alone")),
-        IrqbalanceAction::Stopped => ("changed   ", "irqbalance is stopped".to_owned()),
-        IrqbalanceAction::Unbanned if outcome.changed => {
-            ("changed   ", format!("irqbalance may move {irqs} again"))
-        }
+    let text = match outcome.done {
+        IrqbalanceAction::Banned if outcome.changed => format!("{irqs} banned"),
+        IrqbalanceAction::Banned => format!("{irqs} already banned"),
+        IrqbalanceAction::Stopped => "stopped".to_owned(),
+        IrqbalanceAction::Unbanned if outcome.changed => format!("{irqs} no longer banned"),
         IrqbalanceAction::Unbanned => return page,
-        IrqbalanceAction::Started => ("changed   ", "irqbalance is started again".to_owned()),
-        IrqbalanceAction::NotRequested => ("skipped   ", format!("irqbalance: {detail}")),
-        IrqbalanceAction::Refused => ("refused   ", format!("irqbalance: {detail}")),
+        IrqbalanceAction::Started => "started again".to_owned(),
+        IrqbalanceAction::NotRequested => format!("not asked: {detail}"),
+        IrqbalanceAction::Refused => {
+            page.item("refused   ", format!("irqbalance: {detail}"));
+            return page;
+        }
     };
-    page.item(what, text);
+    page.item("  irqbalance  ", text);
     page
+}
+
+/// The settings that were written, by interface and kind.
+fn by_interface(results: &[WriteResult]) -> Page {
+    let mut changed: BTreeMap<&str, BTreeMap<WriteKind, usize>> = BTreeMap::new();
+    for result in results.iter().filter(|result| result.changed()) {
+        *changed
+            .entry(&result.interface)
+            .or_default()
+            .entry(result.kind)
+            .or_default() += 1;
+    }
+    let rows = changed
+        .iter()
+        .map(|(name, counts)| vec![machine_or(name).to_owned(), kinds(counts, false)]);
+    let mut page = Page::default();
+    page.table(2, rows);
+    page
+}
+
+/// Failed writes with their reasons, and fallbacks.
+fn results(results: &[WriteResult]) -> Page {
+    let mut page = failures(results);
+    for result in results {
+        if let (Some(_), Some(detail)) = (&result.fallback, &result.detail) {
+            page.item("fallback  ", format!("{}: {detail}", result.path));
+        }
+    }
+    page
+}
+
+/// Failed writes, one message for those with the same outcome and detail: thousands of files may have the same one.
+fn failures<'a>(results: impl IntoIterator<Item = &'a WriteResult>) -> Page {
+    let mut groups: Vec<((Outcome, &str), Vec<&WriteResult>)> = Vec::new();
+    let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    for result in results {
+        if result.changed() || result.outcome == Outcome::Already {
+            continue;
+        }
+        let detail = result.detail.as_deref().unwrap_or_default();
+        let at = *places
+            .entry((format!("{:?}", result.outcome), detail))
+            .or_insert(groups.len());
+        if at == groups.len() {
+            groups.push(((result.outcome, detail), Vec::new()));
+        }
+        groups[at].1.push(result);
+    }
+    let mut page = Page::default();
+    for ((outcome, detail), group) in groups {
+        let what = match group[..] {
+            [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
+            ref group => files(group.iter().map(|result| result.path.as_str())),
+        };
+        let outcome = format!("{outcome:?}").to_lowercase();
+        page.item(format!("{outcome:<10}"), format!("{what}: {detail}"));
+    }
+    page
+}
+
+/// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
+fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
+    let numbered = |path: &'a str| {
+        if let Some(rest) = path.strip_prefix("/proc/irq/") {
+            return Some((
+                "IRQs".to_owned(),
+                rest.strip_suffix("/smp_affinity")?.parse().ok()?,
+            ));
+        }
+        if let Some(pid) = thread_of(path) {
+            return Some(("affinity of threads".to_owned(), pid));
+        }
+        let (interface, queue) = path
+            .strip_prefix("/sys/class/net/")?
+            .split_once("/queues/")?;
+        let (queue, file) = queue.split_once('/')?;
+        let (direction, number) = queue.split_once('-')?;
+        Some((
+            format!("{interface} {file} of {direction}"),
+            number.parse::<u32>().ok()?,
+        ))
+    };
+    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
+    for path in paths {
+        let (name, number) = numbered(path)
+            .map_or((shown(path).into_owned(), None), |(name, number)| {
+                (name, Some(number))
+            });
+        match groups.iter_mut().rev().find(|(other, _)| *other == name) {
+            Some((_, numbers)) => numbers.extend(number),
+            None => groups.push((name, number.into_iter().collect())),
+        }
+    }
+    let words = groups
+        .iter()
+        .map(|(name, numbers)| format!("{name} {}", ranges(numbers)).trim_end().to_owned());
+    words.collect::<Vec<_>>().join("; ")
 }

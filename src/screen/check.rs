@@ -2,102 +2,46 @@
 
 use std::collections::BTreeMap;
 
-use crate::screen::page::Page;
-use crate::screen::text::{count, cpus};
+use crate::screen::page::{Cell, Page};
+use crate::screen::status::{tone, why};
+use crate::screen::text::{count, cpus, kinds, notes};
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
 use nicpin::machine::paths::shown;
 use nicpin::plan::{HostSummary, Write, WriteKind};
 use nicpin::report::check::{Check, CheckState};
-use nicpin::report::difference::{Difference, Fallback, Reason, Unplannable};
+use nicpin::report::difference::{Difference, Reason};
+use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
-/// Settings of a kind that are listed for an interface.
-const MOST_ALIKE: usize = 3;
-
-/// `all`: every setting.
-#[allow(clippy::too_many_lines)] // a table, or a story in one piece
-pub fn check(check: &Check, all: bool) -> Page {
+/// `all`: each setting. `apply`: the command that makes everything as planned.
+pub fn check(check: &Check, all: bool, apply: &str) -> Page {
     let mut page = Page::default();
-    let mut reasons: BTreeMap<(&str, Reason), (usize, Option<&str>)> = BTreeMap::new();
-    let mut alike: BTreeMap<(&str, WriteKind), usize> = BTreeMap::new();
-    let mut rows = Vec::new();
-    for Difference {
-        write,
-        reason,
-        detail,
-    } in &check.differs
-    {
-        let listed = alike.entry((&write.interface, write.kind)).or_default();
-        *listed += 1;
-        if all || *listed <= MOST_ALIKE {
-            rows.push(vec![
-                write.interface.to_string(),
-                setting(write),
-                difference(&check.host, write),
-            ]);
-        }
-        let (many, first) = reasons
-            .entry((&write.interface, *reason))
-            .or_insert((0, detail.as_deref()));
-        *many += 1;
-        *first = (*first).filter(|first| Some(*first) == detail.as_deref());
+    page.item("", verdict(check, apply));
+    let has_details = all || check.verdict != CheckState::Same;
+    if all {
+        each(check, &mut page);
+    } else if has_details {
+        by_interface(check, &mut page);
     }
-    page.table(0, rows);
-    let hidden: usize = if all {
-        0
-    } else {
-        alike.values().map(|n| n.saturating_sub(MOST_ALIKE)).sum()
-    };
-    if hidden > 0 {
-        page.line(format!("+{hidden} more, -v"));
+    if has_details {
+        page.add(reasons(check));
     }
-    for ((interface, reason), (many, detail)) in reasons {
-        let name = if interface.is_empty() {
-            "machine"
-        } else {
-            interface
-        };
-        let found = check
-            .interfaces
+    if !check.differs.is_empty() && has_details && !all {
+        let is_new = check
+            .differs
             .iter()
-            .find(|found| found.name == interface);
-        let state = found.map(|found| format!(" ({})", found.state.name()));
-        let detail = detail
-            .map(|detail| format!("; {detail}"))
-            .unwrap_or_default();
-        let state = state.unwrap_or_default();
-        let text = format!(
-            "{name}{state}: {}: {}: {}{detail}",
-            count(many, "setting"),
-            reason.name(),
-            meaning(reason)
-        );
-        page.item("because  ", &text);
+            .all(|one| one.reason == Reason::NotApplied);
+        let never = if is_new {
+            "Never applied since boot. "
+        } else {
+            ""
+        };
+        page.line(format!("{never}Each setting: nicpin check -v"));
     }
-    let affected = check.interfaces.iter();
-    let affected: Vec<_> = affected.filter(|one| !one.changes.is_empty()).collect();
-    let shown = if all { affected.len() } else { MOST_ALIKE };
-    for interface in affected.iter().take(shown) {
-        let changes = interface.changes.iter();
-        let changes = changes.map(|one| format!("{} {} to {}", one.measure, one.now, one.planned));
-        let changes: Vec<String> = changes.collect();
-        let text = format!("{}: {}", interface.name, changes.join(", "));
-        page.item("applying changes  ", text);
-    }
-    if affected.len() > shown {
-        let more = count(affected.len() - shown, "more interface");
-        page.item("applying changes  ", format!("{more}, -v"));
-    }
-    for Fallback {
-        path,
-        planned,
-        holds,
-    } in &check.fallbacks
-    {
-        let text = format!(
-            "{path}: {holds}, planned {planned}: the planned CPU had no free interrupt vector"
-        );
-        page.item("fallback  ", &text);
+    for fallback in &check.fallbacks {
+        let (path, holds, planned) = (&fallback.path, &fallback.holds, &fallback.planned);
+        let why = "the planned CPU had no free interrupt vector";
+        page.item("", format!("{path}: {holds} in place of {planned}: {why}."));
     }
     let mut unmovable: BTreeMap<&str, IrqSet> = BTreeMap::new();
     for vector in &check.unmovable {
@@ -108,77 +52,212 @@ pub fn check(check: &Check, all: bool) -> Page {
     }
     for (interface, irqs) in unmovable {
         page.item(
-            "cannot be moved  ",
-            format!("{interface}: IRQs {irqs}, which the kernel manages"),
+            "",
+            format!("{interface}: IRQs {irqs} are kernel-managed and cannot be moved."),
         );
     }
     for change in &check.channels {
         page.item(
-            format!("{}  channels, planned  ", change.interface),
-            &change.command,
+            "",
+            format!(
+                "{}: channels differ. Planned: {}",
+                change.interface, change.command
+            ),
         );
     }
-    for Unplannable { interface, note } in &check.unknown {
+    for one in &check.unknown {
+        let code = one.note.code();
         page.item(
-            "could not be determined  ",
-            format!("{interface}: {note} ({})", note.code()),
+            "",
+            format!("{}: unknown: {} ({code}).", one.interface, one.note),
         );
     }
-    for note in &check.notes {
-        page.item("note  ", note.to_string());
+    page.add(notes(
+        "",
+        check.notes.iter().map(|note| ("", note)),
+        (usize::MAX, ""),
+    ));
+    for one in &check.left_alone {
+        page.item("", format!("{}: {}.", one.interface, one.note));
     }
-    for Unplannable { interface, note } in &check.left_alone {
-        page.item("left alone  ", format!("{interface}: {note}"));
-    }
-    let differs = check.differs.len() + check.channels.len();
-    let worst = check
-        .state
-        .map(|worst| format!(", the worst interface is {}", worst.name()))
-        .unwrap_or_default();
-    let refused = check
-        .differs
-        .iter()
-        .all(|difference| difference.reason == Reason::KernelRefused);
-    let (word, text) = match check.verdict {
+    page
+}
+
+/// The verdict in a sentence, and the command that fixes it.
+fn verdict(check: &Check, apply: &str) -> String {
+    let differs = check.differ();
+    let apply = apply.replace(' ', "\u{a0}");
+    let is = |many| if many == 1 { "is" } else { "are" };
+    let is_counted = |one: &&InterfaceReport| one.state != InterfaceState::Unsupported;
+    let counted: Vec<_> = check.interfaces.iter().filter(is_counted).collect();
+    let all = count(counted.len(), "interface");
+    match check.verdict {
+        CheckState::Same if check.interfaces.is_empty() => {
+            "There is no interface to check.".to_owned()
+        }
+        CheckState::Same if counted.is_empty() => {
+            "No interface has an IRQ that can be placed.".to_owned()
+        }
         CheckState::Same => {
-            let as_planned = format!("{} as planned", count(check.same, "setting"));
-            let others = if differs > 0 {
-                format!(", {differs} as good (--exact counts them)")
+            let many = counted.len();
+            let but = if differs > 0 {
+                format!(
+                    ", or as good: {} differ (--exact)",
+                    count(differs, "setting")
+                )
             } else {
                 String::new()
             };
-            ("same: ", as_planned + &others)
+            format!("{many} of {all} {} as planned{but}.", is(many))
         }
         CheckState::Differs if differs == 0 => {
-            let unmovable = count(check.unmovable.len(), "vector");
-            (
-                "differs: ",
-                format!(
-                    "{unmovable} cannot be moved; {} as planned",
-                    count(check.same, "setting")
-                ),
+            let irqs = count(check.unmovable.len(), "IRQ");
+            format!(
+                "{irqs} {} kernel-managed and cannot be moved.",
+                is(check.unmovable.len())
             )
         }
         CheckState::Differs => {
-            let fix = if refused && check.channels.is_empty() {
-                "the kernel refused what apply wrote"
+            let differ = rows(check).count();
+            let worst = check
+                .state
+                .map_or(String::new(), |state| format!(" (worst: {})", state.name()));
+            let is_refused = check
+                .differs
+                .iter()
+                .all(|one| one.reason == Reason::KernelRefused);
+            let fix = if is_refused && check.channels.is_empty() {
+                "The kernel refused what apply wrote.".to_owned()
             } else {
-                "fix: nicpin apply"
+                format!("Fix: {apply}")
             };
-            (
-                "differs: ",
-                format!(
-                    "{differs} of {} settings{worst}; {fix}",
-                    check.same + differs
+            match differ {
+                0 => format!(
+                    "{} of the machine differ from the plan. {fix}",
+                    count(differs, "setting")
                 ),
-            )
+                1 => format!("1 of {all} differs from the plan{worst}. {fix}"),
+                _ => format!("{differ} of {all} differ from the plan{worst}. {fix}"),
+            }
         }
-        CheckState::CouldNotBeDetermined => (
-            "could not be determined: ",
-            "not every requested interface can be planned".to_owned(),
-        ),
+        CheckState::CouldNotBeDetermined => {
+            let unknown = check.unknown.len();
+            let others = if differs > 0 {
+                format!(" The others: {apply}")
+            } else {
+                String::new()
+            };
+            format!("The state of {unknown} of {all} is unknown.{others}")
+        }
+    }
+}
+
+/// The interfaces that would be better as planned; if there are none, those that are only as good.
+fn rows(check: &Check) -> impl Iterator<Item = &InterfaceReport> {
+    let is_worse = check.interfaces.iter().any(|one| one.state.differs());
+    let is_one = move |one: &&InterfaceReport| one.differ > 0 && (one.state.differs() || !is_worse);
+    check.interfaces.iter().filter(is_one)
+}
+
+/// A line for each interface that differs.
+fn by_interface(check: &Check, page: &mut Page) {
+    let rows = rows(check).map(|one| {
+        let has_channels = check
+            .channels
+            .iter()
+            .any(|change| change.interface == one.name);
+        let is_more = one.max_per_core > one.max_per_core_planned;
+        let better = one.changes.iter().find(|change| change.is_better());
+        let why = match (one.state, better) {
+            (InterfaceState::Untuned, Some(change)) if !is_more => {
+                format!("{} {} -> {}", change.measure, change.now, change.planned)
+            }
+            _ => why(one, true),
+        };
+        vec![
+            one.name.as_str().into(),
+            Cell::new(one.state.name(), tone(one.state)),
+            kinds(&one.kinds, has_channels).into(),
+            why.into(),
+        ]
+    });
+    let mut rows: Vec<Vec<Cell>> = rows.collect();
+    let of_machine = check
+        .differs
+        .iter()
+        .filter(|one| one.write.interface.is_empty())
+        .count();
+    if of_machine > 0 {
+        let cells = [
+            "machine".to_owned(),
+            "-".to_owned(),
+            count(of_machine, "setting"),
+            String::new(),
+        ];
+        rows.push(cells.map(Cell::from).to_vec());
+    }
+    if !rows.is_empty() {
+        page.line("");
+        let heads = ["INTERFACE", "STATE", "DIFFERS", "WHY"]
+            .map(Cell::from)
+            .to_vec();
+        page.table(0, std::iter::once(heads).chain(rows));
+    }
+}
+
+/// A line for each setting.
+fn each(check: &Check, page: &mut Page) {
+    if check.differs.is_empty() {
+        return;
+    }
+    let row = |one: &Difference| {
+        let name = if one.write.interface.is_empty() {
+            "machine"
+        } else {
+            &one.write.interface
+        };
+        vec![
+            name.to_owned(),
+            setting(&one.write),
+            difference(&check.host, &one.write),
+        ]
     };
-    page.item(word, text);
+    page.line("");
+    let heads = ["INTERFACE", "SETTING", "NOW -> PLANNED"]
+        .map(str::to_owned)
+        .to_vec();
+    page.table(
+        0,
+        std::iter::once(heads).chain(check.differs.iter().map(row)),
+    );
+}
+
+/// Why settings differ that apply has set, with the interfaces and how many settings there are.
+fn reasons(check: &Check) -> Page {
+    let mut found: BTreeMap<Reason, Vec<&Difference>> = BTreeMap::new();
+    let is_old = |one: &&Difference| one.reason != Reason::NotApplied;
+    for one in check.differs.iter().filter(is_old) {
+        found.entry(one.reason).or_default().push(one);
+    }
+    let mut page = Page::default();
+    for (reason, differs) in found {
+        let mut interfaces: Vec<&str> = differs.iter().map(|one| &*one.write.interface).collect();
+        interfaces.dedup();
+        let interfaces = interfaces.join(", ");
+        let on = if interfaces.is_empty() {
+            "the machine"
+        } else {
+            &interfaces
+        };
+        let detail = differs[0].detail.as_deref();
+        let detail = detail.filter(|_| differs.iter().all(|one| one.detail.as_deref() == detail));
+        let detail = detail.map_or(String::new(), |detail| format!("; {detail}"));
+        let settings = count(differs.len(), "setting");
+        page.item(
+            "",
+            format!("{settings} of {on}: {}{detail}.", meaning(reason)),
+        );
+    }
     page
 }
 
@@ -214,7 +293,7 @@ fn difference(host: &HostSummary, write: &Write) -> String {
         _ => value.to_owned(),
     };
     format!(
-        "is {}, planned {}",
+        "{} -> {}",
         shown(&write.current),
         shown(&write.value.to_string())
     )
@@ -222,14 +301,12 @@ fn difference(host: &HostSummary, write: &Write) -> String {
 
 fn meaning(reason: Reason) -> &'static str {
     match reason {
-        Reason::NotApplied => "no apply has set it yet",
-        Reason::MovedByOther => {
-            "changed since the last apply by another program, the driver or the kernel"
-        }
-        Reason::QueueCountChanged => "the number of queues has changed since the last apply",
+        Reason::NotApplied => "not applied yet",
+        Reason::MovedByOther => "changed since apply, by another program, the driver or the kernel",
+        Reason::QueueCountChanged => "the number of queues has changed since apply",
         Reason::KernelRefused => "the kernel refused it at the last apply",
         Reason::CpuOffline => "its CPU went offline",
-        Reason::IrqRecreated => "the driver has allocated its vectors again",
-        Reason::PlanChanged => "the machine or the policy has changed since the last apply",
+        Reason::IrqRecreated => "the driver has allocated its IRQs again",
+        Reason::PlanChanged => "the plan has changed since apply",
     }
 }

@@ -114,7 +114,7 @@ fn interfaces(check: &Check, watcher: Option<&Watcher>, out: &mut Families) {
     }
     out.gauge(
         "nicpin_interface_contended_vectors",
-        "Vectors that nicpin watch leaves alone, because something else moved them again and again.",
+        "Vectors that nicpin watch does not restore for a while, because something else moved them again and again.",
         contended.into_iter().map(|(name, count)| (device(name), count)),
     );
 }

@@ -253,7 +253,9 @@ impl Writer {
             self.gap += after;
         }
         let at = self.at + self.gap;
-        if self.at > 0 && at + length(&last.text) > width && at + LEAST_ROOM > width {
+        let longest = last.text.split([' ', ',']).map(length).max().unwrap_or(0);
+        let room = longest.max(LEAST_ROOM);
+        if self.at > 0 && at + length(&last.text) > width && at + room > width {
             self.end(indent);
         }
         self.words(last, self.at + self.gap);
@@ -267,7 +269,8 @@ impl Writer {
         if self.at + self.gap + length(&cell.text) <= width {
             return self.put(&cell.text, cell.tone);
         }
-        let room = width - indent.min(width.saturating_sub(LEAST_ROOM));
+        let begin = indent.max(self.at + self.gap);
+        let room = width - begin.min(width.saturating_sub(LEAST_ROOM));
         let mut line = String::new();
         let words = cell.text.split([' ', '\n', '\t']);
         for word in words.flat_map(|word| pieces(word, room)) {

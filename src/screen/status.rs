@@ -1,13 +1,16 @@
-//! The status: a line for each interface, the worst ones in a sentence, and what applying would gain. On request the
-//! details of each interface.
+//! The status: a verdict with the command that fixes it, a line for each interface, and what the plan gains. On request
+//! the details of each interface.
 
-use crate::screen::note::lines;
+use std::collections::BTreeSet;
+
 use crate::screen::page::{Cell, Page, Tone};
-use crate::screen::score::gain;
-use crate::screen::text::{count, cpus, queue, ranges, rate, short_speed};
+use crate::screen::text::{
+    count, cpus, heading, notes, queue, ranges, rate, short_speed, with_the_plan,
+};
 use crate::screen::watch;
+use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
-use nicpin::plan::{NodeSource, Note, PlannedRss};
+use nicpin::plan::Note;
 use nicpin::report::interface::{InterfaceReport, InterfaceState, Steering};
 use nicpin::report::status::{IrqbalanceState, IrqbalanceStatus, Status};
 use nicpin::report::vectors::{ThreadStatus, VectorState, VectorStatus};
@@ -15,128 +18,206 @@ use nicpin::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// One screen: a line for each interface, and the worst.
+    /// One screen: a line for each interface.
     Summary,
-    /// Also each interface, with vectors that are not as planned.
+    /// Also each interface, with what is not as planned.
     Interfaces,
-    /// Also all vectors.
+    /// Also all IRQs.
     Vectors,
 }
 
-/// Interfaces, findings and notes on one screen.
-const MOST_INTERFACES: usize = 12;
-const MOST_FINDINGS: usize = 3;
-const MOST_NOTES: usize = 2;
+/// Interfaces and notes on one screen.
+const MOST_INTERFACES: usize = 24;
+const MOST_NOTES: usize = 6;
 
-/// Vectors listed with the details of an interface.
-const MOST_VECTORS: usize = 8;
-
-pub fn status(status: &Status, detail: Detail) -> Page {
+/// `apply`: the command that makes everything as planned.
+pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
     let mut page = Page::default();
+    page.item("", verdict(status, apply));
     if !status.interfaces.is_empty() {
-        page.add(summary(status, detail));
         page.line("");
+        page.add(table(status, detail));
+        if status.differ > 0 {
+            page.add(with_the_plan(&status.score_now, &status.score));
+        }
     }
-    if detail == Detail::Summary {
-        page.add(findings(status));
-    } else {
+    page.line("");
+    if detail > Detail::Summary {
         for interface in &status.interfaces {
             page.add(self::interface(status, interface, detail));
             page.line("");
         }
     }
-    let mut notes: Vec<(&str, &Note)> = status.notes.iter().map(|note| ("", note)).collect();
-    let mut shown = notes.len();
-    if detail == Detail::Summary {
-        for interface in &status.interfaces {
-            notes.extend(
-                interface
-                    .notes
-                    .iter()
-                    .map(|note| (interface.name.as_str(), note)),
-            );
-        }
-        shown = MOST_NOTES;
-    }
-    for (about, note) in notes.iter().take(shown) {
-        page.add(self::note("", about, note));
-    }
-    if notes.len() > shown {
-        page.line(format!("+{}, -v", count(notes.len() - shown, "more note")));
-    }
-    page.add(irqbalance(&status.irqbalance));
-    page.add(
-        status
-            .watcher
-            .as_ref()
-            .map(watch::watcher)
-            .unwrap_or_default(),
-    );
-    page.add(verdict(status, detail));
-    page
-}
-
-type Cells = fn(&InterfaceReport) -> String;
-
-/// The columns of the summary: the head, what it means if that is not obvious, and the cell.
-const COLUMNS: [(&str, &str, Cells); 9] = [
-    ("interface", "", |i| i.name.clone()),
-    ("state", "", |i| i.state.name().to_owned()),
-    ("node", "", |i| {
-        i.node.map_or("?".to_owned(), |node| node.to_string())
-    }),
-    ("link", "", |i| {
-        i.speed_mbps
-            .map_or(String::new(), |mbps| short_speed(mbps) + " ")
-            + &i.link
-    }),
-    ("queues", "in use/possible", |i| {
-        i.queues.to_string()
-            + &i.max_queues
-                .map_or(String::new(), |most| format!("/{most}"))
-    }),
-    ("local", "vectors on the node/all", |i| {
-        i.local.map_or("?".to_owned(), |local| {
-            format!("{local}/{}", i.queue_vectors)
-        })
-    }),
-    ("per core", "most queues", |i| i.max_per_core.to_string()),
-    ("differ", "settings", |i| i.differ.to_string()),
-    ("irq/s", "", |i| i.per_second.map_or("-".to_owned(), rate)),
-];
-
-fn summary(status: &Status, detail: Detail) -> Page {
-    let shown = match status.interfaces.len() {
-        many if detail == Detail::Summary && many > MOST_INTERFACES => MOST_INTERFACES,
-        all => all,
+    page.add(surroundings(status));
+    let of_interfaces = status
+        .interfaces
+        .iter()
+        .filter(|_| detail == Detail::Summary);
+    let of_interfaces =
+        of_interfaces.flat_map(|one| one.notes.iter().map(|note| (&*one.name, note)));
+    let of_machine = status.notes.iter().map(|note| ("", note));
+    let most = if detail == Detail::Summary {
+        MOST_NOTES
+    } else {
+        usize::MAX
     };
-    let mut rows = vec![COLUMNS.map(|(head, ..)| Cell::from(head)).to_vec()];
-    for interface in &status.interfaces[..shown] {
-        let cell = |(head, _, cell): (&str, &str, Cells)| match head {
-            "state" => Cell::new(cell(interface), tone(interface.state)),
-            _ => cell(interface).into(),
-        };
-        rows.push(COLUMNS.map(cell).to_vec());
-    }
-    let mut page = Page::default();
-    page.table(0, rows);
-    let hidden = &status.interfaces[shown..];
-    if !hidden.is_empty() {
-        let by_state = hidden.chunk_by(|a, b| a.state == b.state);
-        let each: Vec<String> = by_state
-            .map(|alike| format!("{} {}", alike.len(), alike[0].state.name()))
-            .collect();
-        page.line(format!("+{} more ({}), -v", hidden.len(), each.join(", ")));
-    }
-    let legend = COLUMNS.iter().filter(|(_, meaning, _)| !meaning.is_empty());
-    let legend: Vec<String> = legend
-        .map(|(head, meaning, _)| format!("{head}: {meaning}"))
-        .collect();
-    page.item("", legend.join("; "));
+    page.add(notes(
+        "",
+        of_machine.chain(of_interfaces),
+        (most, "nicpin status -v"),
+    ));
     page
 }
 
-fn tone(state: InterfaceState) -> Tone {
+/// The worst state of all interfaces in a sentence, and the command that fixes it.
+fn verdict(status: &Status, apply: &str) -> String {
+    let Some(worst) = status.state else {
+        return "There is no interface to report on.".to_owned();
+    };
+    let supported = status.interfaces.iter();
+    let supported = supported.filter(|one| one.state != InterfaceState::Unsupported);
+    let supported: Vec<&InterfaceReport> = supported.collect();
+    let alike = supported.iter().filter(|one| one.state == worst).count();
+    let is = if alike == 1 { "is" } else { "are" };
+    let (of_all, every) = match &supported[..] {
+        [one] => (one.name.clone(), format!("{} is", one.name)),
+        [_, _] => (
+            format!("{alike} of 2 interfaces"),
+            "Both interfaces are".to_owned(),
+        ),
+        all => {
+            let all = all.len();
+            (
+                format!("{alike} of {all} interfaces"),
+                format!("All {all} interfaces are"),
+            )
+        }
+    };
+    let text = match worst {
+        InterfaceState::Unknown => format!("{of_all} cannot be judged."),
+        InterfaceState::Isolated => format!("{of_all} {is} handled on isolated CPUs."),
+        InterfaceState::Remote => format!("{of_all} {is} handled on another NUMA node."),
+        InterfaceState::Drifted => {
+            let has = if alike == 1 { "has" } else { "have" };
+            format!("{of_all} {has} changed since the last apply.")
+        }
+        InterfaceState::Crowded => format!("{of_all} {is} crowded: queues share cores needlessly."),
+        InterfaceState::Untuned => format!("{of_all} {is} not tuned yet."),
+        InterfaceState::Pending => {
+            let moving =
+                |one: &InterfaceReport| one.vectors.iter().filter(|row| is_moving(row)).count();
+            let moving = status.interfaces.iter().map(moving).sum();
+            format!(
+                "{every} set as planned; {} at the next interrupt.",
+                moves(moving)
+            )
+        }
+        InterfaceState::Unproven => match status.seconds {
+            None => format!("{every} as planned; interrupts were not watched."),
+            Some(seconds) => {
+                let who = if supported.len() == 1 { "it" } else { &of_all };
+                format!("{every} as planned; {who} had no interrupt in {seconds:.1} s.")
+            }
+        },
+        InterfaceState::Equivalent => {
+            let settings = count(status.differ, "setting");
+            format!("{every} as good as planned; {settings} may differ.")
+        }
+        InterfaceState::Unsupported => "No interface has an IRQ that can be placed.".to_owned(),
+        InterfaceState::Ok => format!("{every} as planned; interrupts arrive where planned."),
+    };
+    if worst < InterfaceState::Untuned {
+        return text;
+    }
+    let fix = if worst == InterfaceState::Unknown {
+        "The others"
+    } else {
+        "Fix"
+    };
+    let writes = count(status.differ, "write");
+    match status.differ {
+        0 => text,
+        // The command is not broken where it fits a line.
+        _ => format!("{text} {fix}: {} ({writes})", apply.replace(' ', "\u{a0}")),
+    }
+}
+
+/// `1 IRQ moves`, `2 IRQs move`.
+pub(crate) fn moves(irqs: usize) -> String {
+    format!(
+        "{} {}",
+        count(irqs, "IRQ"),
+        if irqs == 1 { "moves" } else { "move" }
+    )
+}
+
+fn is_moving(row: &VectorStatus) -> bool {
+    matches!(row.state, VectorState::Pending | VectorState::Elsewhere)
+}
+
+fn table(status: &Status, detail: Detail) -> Page {
+    let heads = [
+        "INTERFACE",
+        "LINK",
+        "NODE",
+        "QUEUES",
+        "LOCAL",
+        "MAX/CORE",
+        "IRQ/S",
+        "STATE",
+    ];
+    let most = if detail == Detail::Summary {
+        MOST_INTERFACES
+    } else {
+        usize::MAX
+    };
+    let rows = status.interfaces.iter().take(most).map(|one| {
+        let link = match (&*one.link, one.speed_mbps) {
+            ("up", Some(mbps)) => short_speed(mbps),
+            (link, _) => link.to_owned(),
+        };
+        let queues = one
+            .max_queues
+            .map_or(String::new(), |most| format!("/{most}"));
+        let local = one
+            .local_percent()
+            .map_or("?".to_owned(), |share| format!("{:.0}%", share.floor()));
+        let most = match (one.max_per_core, one.max_per_core_planned) {
+            (now, planned) if now == planned => now.to_string(),
+            (now, planned) => format!("{now} -> {planned}"),
+        };
+        let why = why(one, false);
+        let state = [one.state.name(), &why].join(if why.is_empty() { "" } else { ": " });
+        vec![
+            one.name.as_str().into(),
+            link.into(),
+            one.node
+                .map_or("?".to_owned(), |node| node.to_string())
+                .into(),
+            format!("{}{queues}", one.queues).into(),
+            local.into(),
+            most.into(),
+            one.per_second.map_or("-".to_owned(), rate).into(),
+            Cell::new(state, tone(one.state)),
+        ]
+    });
+    let mut page = Page::default();
+    page.aligned(
+        0,
+        (4, 7),
+        std::iter::once(heads.map(Cell::from).to_vec()).chain(rows),
+    );
+    let hidden = status.interfaces.len().saturating_sub(most);
+    if let Some(next) = status.interfaces.get(most) {
+        page.line(format!(
+            "{hidden} more, none worse than {}: nicpin status -v",
+            next.state.name()
+        ));
+    }
+    page
+}
+
+pub(crate) fn tone(state: InterfaceState) -> Tone {
     match state {
         InterfaceState::Ok => Tone::Good,
         InterfaceState::Crowded => Tone::Warning,
@@ -145,158 +226,139 @@ fn tone(state: InterfaceState) -> Tone {
     }
 }
 
-/// The worst interfaces, a sentence each.
-fn findings(status: &Status) -> Page {
-    let worth = status
-        .interfaces
-        .iter()
-        .filter(|interface| interface.state >= InterfaceState::Untuned);
-    let rows = worth
-        .take(MOST_FINDINGS)
-        .map(|i| vec![i.name.clone(), finding(i)]);
-    let mut page = Page::default();
-    page.table(0, rows);
-    page
-}
-
-/// The state of an interface in a sentence.
-fn finding(interface: &InterfaceReport) -> String {
-    let what = match interface.state {
-        InterfaceState::Unknown => {
-            return "its queue vectors are not recognized or cannot be read".to_owned();
-        }
+/// What is behind the state of an interface, in a few words; empty where the state says all. `more`: with what a line of
+/// `status` has in other columns.
+pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
+    let vectors = || interface.vectors.iter();
+    let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
+    let on_a_core = count(most, "queue") + " on a core";
+    match interface.state {
+        InterfaceState::Unknown => "IRQs not recognized".to_owned(),
         InterfaceState::Isolated => {
-            format!(
-                "{} on isolated CPUs; ",
-                count(interface.on_isolated, "vector")
-            )
+            format!("{} on isolated CPUs", count(interface.on_isolated, "IRQ"))
         }
         InterfaceState::Remote => {
-            let remote = interface.queue_vectors - interface.local.unwrap_or(0);
+            let remote = || vectors().filter(|row| row.is_active() && row.local == Some(false));
+            let queues: BTreeSet<_> = remote().map(|row| row.queue).collect();
+            let nodes: Vec<u32> = remote().filter_map(|row| row.node).collect();
+            let node = match &ranges(&nodes)[..] {
+                "" => "any node".to_owned(),
+                nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),
+                node => format!("node {node}"),
+            };
+            if more {
+                format!(
+                    "{} of {} on {node}",
+                    queues.len(),
+                    count(interface.queues, "queue")
+                )
+            } else {
+                format!("{} on {node}", count(queues.len(), "queue"))
+            }
+        }
+        InterfaceState::Drifted => format!("{} changed", count(interface.drifted, "setting")),
+        InterfaceState::Crowded | InterfaceState::Untuned if more && most > planned => {
+            format!("{on_a_core}, {planned} planned")
+        }
+        InterfaceState::Crowded => on_a_core,
+        InterfaceState::Untuned => count(interface.differ, "setting"),
+        InterfaceState::Pending => {
             format!(
-                "{remote} of {} on another node; ",
-                count(interface.queue_vectors, "queue vector")
+                "{} still to move",
+                count(vectors().filter(|row| is_moving(row)).count(), "IRQ")
             )
         }
-        InterfaceState::Crowded => {
-            let queues = count(interface.max_per_core, "queue");
-            let planned = interface.max_per_core_planned;
-            format!("{queues} on the busiest core, {planned} planned; ")
-        }
-        InterfaceState::Drifted | InterfaceState::Untuned => String::new(),
-        InterfaceState::Pending => {
-            return "set as planned; the kernel moves vectors at their next interrupt".to_owned();
-        }
-        InterfaceState::Equivalent => "as good as planned; ".to_owned(),
-        InterfaceState::Unsupported => return "it has no queue IRQ that can be placed".to_owned(),
-        InterfaceState::Unproven => return "as planned; no interrupt was seen".to_owned(),
-        InterfaceState::Ok => return "as planned; interrupts arrive there".to_owned(),
-    };
-    let drifted = match interface.drifted {
-        0 => String::new(),
-        drifted => format!(", {drifted} of them changed since apply"),
-    };
-    format!(
-        "{what}{} not as planned{drifted}",
-        count(interface.differ, "setting")
-    )
+        InterfaceState::Equivalent => format!("{} differ", interface.differ),
+        InterfaceState::Unsupported if interface.unmovable > 0 => "kernel-managed".to_owned(),
+        InterfaceState::Unsupported => "no IRQ to place".to_owned(),
+        InterfaceState::Unproven if interface.proven.is_none() => "not watched".to_owned(),
+        InterfaceState::Unproven => "no interrupt seen".to_owned(),
+        InterfaceState::Ok => String::new(),
+    }
 }
 
 fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Page {
-    let driver = interface.driver.as_deref().unwrap_or("(no driver)");
-    let candidates = cpus(&status.host, &interface.candidates);
-    let node = node(interface.node, interface.node_source);
     let mut page = Page::default();
-    page.item(
-        format!("{}  ", interface.name),
-        format!(
-            "{driver} {}  {node}  candidate CPUs: {candidates}",
-            interface.device
-        ),
+    let who = (
+        &*interface.name,
+        interface.driver.as_deref(),
+        &*interface.device,
     );
-    let versions = versions(interface);
+    let node = (interface.node, interface.node_source);
+    page.item(
+        "",
+        heading(who, interface.speed_mbps, node, &interface.candidates),
+    );
+    let mtu = interface.mtu.map(|mtu| mtu.to_string());
+    let versions = [
+        ("driver version", &interface.driver_version),
+        ("firmware", &interface.firmware),
+        ("MTU", &mtu),
+    ];
+    let versions = versions
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)));
+    let versions = versions.collect::<Vec<_>>().join(", ");
     if !versions.is_empty() {
-        page.item("  ", &versions);
+        page.item("  ", versions);
     }
+    let why = match (why(interface, false), interface.differ) {
+        (why, 0) => why,
+        (why, differ) => {
+            let settings = count(differ, "setting");
+            let drifted = match interface.drifted {
+                0 => String::new(),
+                drifted => format!(", {drifted} changed since apply"),
+            };
+            let differ = format!("{settings} not as planned{drifted}");
+            if why == settings || why.is_empty() {
+                differ
+            } else {
+                format!("{why}; {differ}")
+            }
+        }
+    };
+    let fix = interface
+        .fix
+        .as_ref()
+        .map_or(String::new(), |fix| format!(". Fix: {fix}"));
     page.item(
         "  ",
-        format!("{}: {}", interface.state.name(), finding(interface)),
+        [interface.state.name(), &why].join(if why.is_empty() { "" } else { ": " }) + &fix,
     );
     let all = detail == Detail::Vectors;
-    let is_bad = |row: &&VectorStatus| row.why.is_some();
-    let bad = interface.vectors.iter().filter(is_bad).count();
-    let mut shown: Vec<&VectorStatus> = interface
+    let shown: Vec<&VectorStatus> = interface
         .vectors
         .iter()
-        .filter(|row| all || is_bad(row))
+        .filter(|row| all || row.why.is_some())
         .collect();
-    if !all {
-        shown.sort_by_key(|row| row.local != Some(false));
-        shown.truncate(MOST_VECTORS);
-    }
     if !shown.is_empty() {
         page.table(2, rows(status, &shown));
     }
-    if !all && bad > shown.len() {
-        page.line(format!("  +{} more, --all", bad - shown.len()));
-    }
     page.add(threads(status, interface, all));
     page.item("  ", good(interface));
-    if let Some(fix) = &interface.fix {
-        page.line(format!("  fix: {fix}"));
-    }
-    for note in &interface.notes {
-        page.add(self::note("  ", "", note));
-    }
+    let about = interface.notes.iter().map(|note| ("", note));
+    page.add(notes("  ", about, (usize::MAX, "")));
     page
-}
-
-/// Versions of driver and firmware, and the MTU, as far as they are known; empty without any.
-fn versions(interface: &InterfaceReport) -> String {
-    let fields = [
-        ("driver version", interface.driver_version.clone()),
-        ("firmware", interface.firmware.clone()),
-        ("MTU", interface.mtu.map(|mtu| mtu.to_string())),
-    ];
-    let known = fields
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name} {}", value?)));
-    known.collect::<Vec<_>>().join(", ")
-}
-
-/// The node of an interface, and how it was determined if not by `numa_node`.
-pub(crate) fn node(node: Option<u32>, source: NodeSource) -> String {
-    let Some(node) = node else {
-        return "node unknown".to_owned();
-    };
-    let by = match source {
-        NodeSource::NumaNode => "",
-        NodeSource::SingleNode => " (the only node)",
-        NodeSource::Nearest => " (nearest)",
-        NodeSource::LocalCpulist => " (by local_cpulist)",
-        _ => " (by policy)",
-    };
-    format!("node {node}{by}")
 }
 
 fn rows(status: &Status, shown: &[&VectorStatus]) -> Vec<Vec<Cell>> {
     let heads = [
-        "queue",
+        "QUEUE",
         "IRQ",
-        "affinity",
-        "effective",
-        "planned",
-        "node",
-        "irq/s",
-        "",
+        "AFFINITY",
+        "EFFECTIVE",
+        "PLANNED",
+        "NODE",
+        "IRQ/S",
+        "STATE",
     ];
-    let mut cells = vec![heads.map(Cell::from).to_vec()];
-    for row in shown {
+    let row = |row: &&VectorStatus| {
         let (word, tone) = match row.state {
             VectorState::AsPlanned if row.is_proven() => ("ok", Tone::Plain),
             VectorState::AsPlanned if row.idle => ("as planned; not in use", Tone::Plain),
             VectorState::AsPlanned => ("as planned", Tone::Plain),
-            VectorState::LeftAlone => ("left alone", Tone::Plain),
+            VectorState::LeftAlone => ("unchanged", Tone::Plain),
             VectorState::Unmovable => ("cannot be moved", Tone::Plain),
             VectorState::Pending => ("pending", Tone::Plain),
             VectorState::Elsewhere => ("elsewhere", Tone::Warning),
@@ -309,11 +371,11 @@ fn rows(status: &Status, shown: &[&VectorStatus]) -> Vec<Vec<Cell>> {
             .why
             .as_ref()
             .map_or(String::new(), |why| format!(": {why}"));
-        let list = |set: Option<&_>| set.map_or("-".to_owned(), |set| cpus(&status.host, set));
-        cells.push(vec![
+        let list = |set: Option<&CpuSet>| set.map_or("-".to_owned(), |set| cpus(&status.host, set));
+        vec![
             queue(row.role, row.queue).into(),
             row.irq.to_string().into(),
-            cpus(&status.host, &row.affinity).into(),
+            list(Some(&row.affinity)).into(),
             list(row.effective.as_ref()).into(),
             list(row.planned.as_ref()).into(),
             row.node
@@ -321,20 +383,16 @@ fn rows(status: &Status, shown: &[&VectorStatus]) -> Vec<Vec<Cell>> {
                 .into(),
             row.per_second.map_or("-".to_owned(), rate).into(),
             Cell::new(format!("{word}{why}"), tone),
-        ]);
-    }
-    cells
+        ]
+    };
+    std::iter::once(heads.map(Cell::from).to_vec())
+        .chain(shown.iter().map(row))
+        .collect()
 }
 
 /// The threads that poll queues: those that are not where planned, or all.
 fn threads(status: &Status, interface: &InterfaceReport, all: bool) -> Page {
-    let is_bad = |thread: &&ThreadStatus| {
-        matches!(thread.state, VectorState::Differs | VectorState::Elsewhere)
-    };
-    let shown = interface
-        .threads
-        .iter()
-        .filter(|thread| all || is_bad(thread));
+    let is_bad = |state| matches!(state, VectorState::Differs | VectorState::Elsewhere);
     let row = |thread: &ThreadStatus| {
         let whose = thread
             .role
@@ -348,210 +406,138 @@ fn threads(status: &Status, interface: &InterfaceReport, all: bool) -> Page {
             (_, Some(_)) => "did not run".to_owned(),
             _ => String::new(),
         };
-        let affinity = format!("affinity {}", cpus(&status.host, &thread.affinity));
         vec![
             format!("thread {whose}"),
             format!("process {}", thread.pid),
-            affinity,
+            format!("affinity {}", cpus(&status.host, &thread.affinity)),
             format!("planned {planned}"),
             ran,
         ]
     };
-    let mut rows: Vec<Vec<String>> = shown.map(row).collect();
-    let hidden = rows
-        .len()
-        .saturating_sub(if all { rows.len() } else { MOST_VECTORS });
-    rows.truncate(rows.len() - hidden);
+    let shown = interface
+        .threads
+        .iter()
+        .filter(|thread| all || is_bad(thread.state));
     let mut page = Page::default();
-    page.table(2, rows);
-    if hidden > 0 {
-        page.line(format!("  +{hidden} more threads, --all"));
-    }
+    page.table(2, shown.map(row));
     page
 }
 
-/// What is as planned or left alone, in short.
+/// What is as planned or unchanged, in short.
 fn good(interface: &InterfaceReport) -> String {
-    let of = |state: VectorState| {
+    let having = |state: VectorState| {
         interface
             .vectors
             .iter()
             .filter(move |row| row.state == state)
     };
     let mut parts = Vec::new();
-    let planned = of(VectorState::AsPlanned).count();
+    let planned = having(VectorState::AsPlanned).count();
     if interface.vectors.is_empty() {
-        parts.push("no vectors".to_owned());
+        parts.push("no IRQs".to_owned());
     } else if planned > 0 {
-        parts.push(format!("{} as planned", count(planned, "vector")));
+        parts.push(format!("{} as planned", count(planned, "IRQ")));
     }
     if let (Some(proven), true) = (interface.proven, planned > 0) {
+        let of_all = interface.queue_vectors;
         parts.push(format!(
-            "interrupts arrived there on {proven} of {} queue vectors",
-            interface.queue_vectors
+            "interrupts arrived there on {proven} of {of_all} queue IRQs"
         ));
     }
     if interface.unmovable > 0 {
         parts.push(format!(
-            "{} that the kernel does not allow to move",
-            count(interface.unmovable, "vector")
+            "{} cannot be moved (kernel-managed)",
+            count(interface.unmovable, "IRQ")
         ));
     }
-    let placed = interface
-        .threads
-        .iter()
-        .filter(|thread| thread.planned.is_some());
-    let as_planned = placed
-        .filter(|thread| thread.state == VectorState::AsPlanned)
-        .count();
-    if as_planned > 0 {
-        let proven = interface
-            .threads
-            .iter()
-            .filter(|thread| thread.is_proven())
-            .count();
-        let watched = interface.threads.iter().any(|thread| thread.runs.is_some());
+    let threads = || interface.threads.iter();
+    let as_planned =
+        |thread: &&ThreadStatus| thread.planned.is_some() && thread.state == VectorState::AsPlanned;
+    let placed = threads().filter(as_planned).count();
+    if placed > 0 {
+        let proven = threads().filter(|thread| thread.is_proven()).count();
+        let watched = threads().any(|thread| thread.runs.is_some());
         let ran = if watched {
             format!(", {proven} of them ran there")
         } else {
             String::new()
         };
-        parts.push(format!("{} as planned{ran}", count(as_planned, "thread")));
+        parts.push(format!("{} as planned{ran}", count(placed, "thread")));
     }
-    parts.push(steering("xps", interface.xps));
-    parts.push(steering("rps", interface.rps));
-    parts.extend(interface.rss.as_ref().map(rss));
-    let control: Vec<u32> = of(VectorState::LeftAlone)
-        .filter(|row| row.role == Role::Control)
-        .map(|row| row.irq)
-        .collect();
+    parts.push(steering("XPS", interface.xps));
+    parts.push(steering("RPS", interface.rps));
+    if let Some(rss) = &interface.rss {
+        let (now, possible) = (rss.now.len(), count(rss.possible.len(), "queue"));
+        let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
+        let planned = planned.map_or(String::new(), |queues| {
+            format!(", planned {}", queues.len())
+        });
+        parts.push(format!("RSS table reaches {now} of {possible}{planned}"));
+    }
+    let control = having(VectorState::LeftAlone).filter(|row| row.role == Role::Control);
+    let control: Vec<u32> = control.map(|row| row.irq).collect();
     if !control.is_empty() {
-        parts.push(format!("control IRQ {} left alone", ranges(&control)));
+        parts.push(format!("control IRQ {} unchanged", ranges(&control)));
     }
     parts.join("; ")
 }
 
-fn rss(rss: &PlannedRss) -> String {
-    let (now, possible) = (rss.now.len(), count(rss.possible.len(), "queue"));
-    let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
-    let planned = planned
-        .map(|queues| format!(", planned {}", queues.len()))
-        .unwrap_or_default();
-    format!("rss table reaches {now} of {possible}{planned}")
-}
-
 fn steering(what: &str, steering: Steering) -> String {
     let queues = count(steering.planned, "queue");
-    match steering {
-        Steering {
-            planned: 0,
-            differ: 0,
-            ..
-        } => format!("{what} left alone"),
-        Steering {
-            on: 0, differ: 0, ..
-        } => format!("{what} off as planned"),
-        Steering { differ: 0, .. } => format!("{what} as planned on {queues}"),
-        Steering { differ, .. } => format!("{what} differs on {differ} of {queues}"),
+    match (steering.planned, steering.on, steering.differ) {
+        (0, _, 0) => format!("{what} unchanged"),
+        (_, 0, 0) => format!("{what} off as planned"),
+        (_, _, 0) => format!("{what} as planned on {queues}"),
+        (_, _, differ) => format!("{what} differs on {differ} of {queues}"),
     }
 }
 
-/// `about`: the name of an interface, or nothing.
-fn note(indent: &str, about: &str, note: &Note) -> Page {
-    let about = if about.is_empty() {
-        String::new()
-    } else {
-        format!("{about}: ")
-    };
-    lines(indent, &about, note)
+/// What else is on the machine and may change the settings, or keeps them.
+fn surroundings(status: &Status) -> Page {
+    let mut page = Page::default();
+    match &status.watcher {
+        Some(watcher) => {
+            page.item("", irqbalance(&status.irqbalance));
+            page.add(watch::watcher(watcher));
+        }
+        None => page.item(
+            "",
+            irqbalance(&status.irqbalance) + " nicpin watch is not running.",
+        ),
+    }
+    page
 }
 
-fn irqbalance(irqbalance: &IrqbalanceStatus) -> Page {
+fn irqbalance(irqbalance: &IrqbalanceStatus) -> String {
     let IrqbalanceStatus {
         pid,
         state,
         irqs,
         note,
     } = irqbalance;
-    let who = pid
-        .map(|pid| format!("runs (process {pid})"))
-        .unwrap_or_default();
-    let lasting_fix = || Some(note.as_ref()?.advice()?.text().to_owned());
-    let (what, fix) = match state {
-        IrqbalanceState::Absent => ("is not running".to_owned(), None),
-        IrqbalanceState::Unknown => (
-            note.as_ref().map(ToString::to_string).unwrap_or_default(),
-            lasting_fix(),
-        ),
-        IrqbalanceState::AsksNicpin => (
-            format!("{who} and asks nicpin which IRQs to leave alone"),
-            None,
-        ),
-        IrqbalanceState::Banned => (
-            format!("{who} and leaves the {irqs} planned IRQs alone until it restarts"),
-            lasting_fix(),
-        ),
+    let advice = note.as_ref().and_then(Note::advice);
+    let fix = advice.map_or(String::new(), |advice| format!(" Fix: {}.", advice.text()));
+    let runs = format!("irqbalance runs (process {})", pid.unwrap_or_default());
+    let planned = count(*irqs, "planned IRQ");
+    match state {
+        IrqbalanceState::Absent => "irqbalance is not running.".to_owned(),
+        IrqbalanceState::Unknown => {
+            let text = note.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("irqbalance: {text}.{fix}")
+        }
+        IrqbalanceState::AsksNicpin => {
+            format!("{runs}; its policy script asks nicpin about each IRQ.")
+        }
+        IrqbalanceState::Banned => {
+            format!("{runs}; the {planned} are banned until it restarts.{fix}")
+        }
         IrqbalanceState::Moves { fixed_by_apply } => {
-            let what = format!("{who} and moves the planned vectors, by default every 10 s");
-            (
-                what,
-                if *fixed_by_apply {
-                    Some("nicpin apply".to_owned())
-                } else {
-                    lasting_fix()
-                },
-            )
-        }
-    };
-    let mut page = Page::default();
-    page.item("irqbalance  ", what);
-    if let Some(fix) = fix {
-        page.line(format!("            fix: {fix}"));
-    }
-    page
-}
-
-/// The worst state of all interfaces in a sentence, and what applying would gain.
-fn verdict(status: &Status, detail: Detail) -> Page {
-    let mut page = Page::default();
-    let Some(worst) = status.state else {
-        return page;
-    };
-    let alike = status
-        .interfaces
-        .iter()
-        .filter(|interface| interface.state == worst)
-        .count();
-    let supported = status
-        .interfaces
-        .iter()
-        .filter(|one| one.state != InterfaceState::Unsupported);
-    let of_all = format!("{alike} of {}", count(supported.count(), "interface"));
-    let text = match (worst, status.seconds) {
-        (InterfaceState::Unproven, None) => "as planned; no interrupts were watched".to_owned(),
-        (InterfaceState::Unproven, Some(seconds)) => {
-            format!("as planned; {of_all} had no interrupt in {seconds:.1} s")
-        }
-        (InterfaceState::Unsupported, _) => {
-            "no interface has a queue IRQ that can be placed".to_owned()
-        }
-        (InterfaceState::Equivalent, _) => "as good as planned".to_owned(),
-        (InterfaceState::Ok, _) => "as planned, and interrupts arrive there".to_owned(),
-        _ => of_all,
-    };
-    page.item(format!("{}: ", worst.name()), text);
-    if status.differ > 0 {
-        if detail == Detail::Summary {
-            let kind = if worst >= InterfaceState::Crowded {
-                "fix"
+            let fix = if *fixed_by_apply {
+                " Fix: nicpin\u{a0}apply."
             } else {
-                "try"
+                &fix
             };
-            page.line(format!("{kind}: nicpin apply"));
+            format!("{runs} and moves the {planned}, by default every 10 s.{fix}")
         }
-        let settings = count(status.differ, "setting");
-        let gain = gain(&status.score_now, &status.score);
-        page.item("", format!("applying changes {settings}{gain}"));
     }
-    page
 }

@@ -1,9 +1,14 @@
-//! Lines, columns and numbers, as all screens have them.
+//! What all screens have in common: numbers, CPUs and queues in words, notes, and what a plan gains.
 
+use std::collections::BTreeMap;
+
+use crate::screen::page::Page;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
+use nicpin::machine::shell::word;
 pub(crate) use nicpin::machine::wording::{count, speed};
-use nicpin::plan::HostSummary;
+use nicpin::plan::note::advice::Advice;
+use nicpin::plan::{HostSummary, MEASURES, NodeSource, Note, RdmaScore, Score, WriteKind};
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
@@ -32,6 +37,156 @@ pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
     };
     let queue = queue.map(|queue| queue.to_string()).unwrap_or_default();
     format!("{role} {queue}").trim().to_owned()
+}
+
+/// An interface, its device and its node, as the head of what is said about it.
+pub(crate) fn heading(
+    (name, driver, device): (&str, Option<&str>, &str),
+    mbps: Option<u32>,
+    (node, source): (Option<u32>, NodeSource),
+    candidates: &CpuSet,
+) -> String {
+    let speed = mbps.map_or(String::new(), |mbps| format!(", {}", speed(mbps)));
+    let by = match source {
+        NodeSource::NumaNode | NodeSource::Unknown => "",
+        NodeSource::SingleNode => " (the only one)",
+        NodeSource::Nearest => " (the nearest)",
+        NodeSource::LocalCpulist => " (by local_cpulist)",
+        NodeSource::Policy => " (by the policy)",
+    };
+    let node = node.map_or("unknown".to_owned(), |node| node.to_string());
+    let driver = driver.unwrap_or("(no driver)");
+    let cpus = candidates.short();
+    format!("{name}  {driver} {device}{speed}, node {node}{by}: CPUs {cpus}")
+}
+
+/// Settings by kind: `6 IRQs, 4 XPS`.
+pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> String {
+    let kinds = counts.iter().map(|(kind, &many)| match kind {
+        WriteKind::Vector => count(many, "IRQ"),
+        WriteKind::NapiThread => count(many, "thread"),
+        WriteKind::Rps => format!("{many} RPS"),
+        WriteKind::RpsFlow => format!("{many} RFS"),
+        WriteKind::Xps => format!("{many} XPS"),
+        WriteKind::XpsRxqs => format!("{many} XPS by queue"),
+        WriteKind::Rss => "RSS".to_owned(),
+        WriteKind::Sysctl => "flow table".to_owned(),
+        WriteKind::Ntuple => "ntuple".to_owned(),
+    });
+    let channels = channels.then(|| "channels".to_owned());
+    kinds.chain(channels).collect::<Vec<_>>().join(", ")
+}
+
+/// Every measure that a plan changes: those of the objective in its order, then others. Empty if there is none.
+pub(crate) fn gain(now: &Score, planned: &Score) -> String {
+    let mut changes = Vec::new();
+    let mut add = |what: &str, now: Option<String>, planned: Option<String>, is_worse: bool| {
+        if let (Some(now), Some(planned)) = (now, planned)
+            && now != planned
+        {
+            let worse = if is_worse { " (worse)" } else { "" };
+            changes.push(format!("{what} {now}\u{a0}->\u{a0}{planned}{worse}"));
+        }
+    };
+    let percent = |share: f64| format!("{:.0}%", (share * 100.0).floor());
+    let is_less = planned.local < now.local;
+    add(
+        "local queues",
+        now.local.map(percent),
+        planned.local.map(percent),
+        is_less,
+    );
+    let mut figure = |what: &str, now: u64, planned: u64, is_worse: bool| {
+        let figures = [now, planned].map(|figure| Some(figure.to_string()));
+        let [now, planned] = figures;
+        add(what, now, planned, is_worse);
+    };
+    for measure in MEASURES {
+        let [now, planned] = [now, planned].map(|score| (measure.of)(score) / measure.unit);
+        figure(measure.what, now, planned, planned > now);
+    }
+    let isolated = [now, planned].map(|score| score.on_isolated as u64);
+    figure(
+        "IRQs on isolated CPUs",
+        isolated[0],
+        isolated[1],
+        isolated[1] > isolated[0],
+    );
+    if let (Some(now), Some(planned)) = (&now.rdma, &planned.rdma) {
+        let [local, most] = [
+            |rdma: &RdmaScore| rdma.local as u64,
+            |rdma: &RdmaScore| rdma.max_per_core as u64,
+        ]
+        .map(|of| [of(now), of(planned)]);
+        figure("local RDMA IRQs", local[0], local[1], local[1] < local[0]);
+        let what = "RDMA IRQs on the busiest core";
+        figure(what, most[0], most[1], most[1] > most[0]);
+    }
+    changes.join(", ")
+}
+
+/// A sentence on what the plan gains; none if no measure changes.
+pub(crate) fn with_the_plan(now: &Score, planned: &Score) -> Page {
+    let mut page = Page::default();
+    let gain = gain(now, planned);
+    if !gain.is_empty() {
+        page.item("", format!("With the plan: {gain}."));
+    }
+    page
+}
+
+/// Notes, and what follows from them: one for all interfaces of which the same is to be said. After `most` the others
+/// are counted; `command` lists them.
+pub(crate) fn notes<'a>(
+    indent: &str,
+    notes: impl IntoIterator<Item = (&'a str, &'a Note)>,
+    (most, command): (usize, &str),
+) -> Page {
+    /// Interfaces, and those that the command names, by text, kind of advice, and command.
+    type Group<'a> = ((String, bool, String), Vec<&'a str>, Vec<String>);
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for (about, note) in notes {
+        let advice = note.advice();
+        let is_advice = matches!(advice, Some(Advice::Try(_)));
+        let (command, subject) = match note.command() {
+            Some((command, interface)) => (command, Some(word(interface).into_owned())),
+            None => (
+                advice.map_or(String::new(), |advice| advice.text().to_owned()),
+                None,
+            ),
+        };
+        let key = (note.to_string(), is_advice, command);
+        let at = groups.iter().position(|(other, ..)| *other == key);
+        let at = at.unwrap_or(groups.len());
+        if at == groups.len() {
+            groups.push((key, Vec::new(), Vec::new()));
+        }
+        let group = &mut groups[at];
+        group.1.extend((!about.is_empty()).then_some(about));
+        group.2.extend(subject);
+    }
+    let mut page = Page::default();
+    for ((text, is_advice, command), about, subjects) in groups.iter().take(most) {
+        let about = if about.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", about.join(", "))
+        };
+        let command = std::iter::once(command).chain(subjects);
+        let command: Vec<&str> = command.map(String::as_str).collect();
+        let then = match (command.join(" "), is_advice) {
+            (command, _) if command.is_empty() => String::new(),
+            (command, true) => format!(". Try: {command}"),
+            (command, false) => format!(". Fix: {command}"),
+        };
+        let label = if *is_advice { "Advice: " } else { "Note: " };
+        page.item(format!("{indent}{label}"), format!("{about}{text}{then}"));
+    }
+    if groups.len() > most {
+        let more = count(groups.len() - most, "more note");
+        page.line(format!("{more}: {command}"));
+    }
+    page
 }
 
 /// A link's speed in few characters: `40G`, `2.5G`, `100M`.

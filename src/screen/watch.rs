@@ -45,7 +45,7 @@ pub(super) fn watcher(watcher: &Watcher) -> Page {
             .map(|left| shown(&left.setting.path))
             .collect();
         let text = format!(
-            "{settings} left alone until {} at the latest, because another program writes them again and again: {}",
+            "{settings} not restored until {} at the latest, because another program writes them again and again: {}",
             time(until),
             names.join(", ")
         );

@@ -9,6 +9,7 @@ use crate::fleet::inputs::{Documents, Printed};
 use crate::fleet::{Host, report::Tally};
 use crate::screen;
 use crate::screen::page::Screen;
+use crate::screen::plan::Detail;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nicpin::apply::irqbalance::Setup;
@@ -231,8 +232,8 @@ fn plan(data: &[u8]) {
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
     assert_eq!(screen::json(&back).expect("a plan can be printed"), printed);
     let texts = [
-        screen::table::plan(&plan, true, true).show(Screen::default()),
-        screen::explain::plan(&plan).show(Screen::default()),
+        screen::plan::plan(&plan, Detail::Queues, true, "").show(Screen::default()),
+        screen::plan::plan(&plan, Detail::Reasons, false, "").show(Screen::default()),
         screen::sh::plan(&plan),
     ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));

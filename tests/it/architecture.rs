@@ -424,9 +424,9 @@ fn a_planted_use_is_found() {
             "src/plan/place.rs:1: plan may not use read (read)",
         ),
         (
-            "screen::table",
+            "screen::sh",
             "fn f() { crate::cli::Cli::parse() }",
-            "src/screen/table.rs:1: screen may not use cli (cli)",
+            "src/screen/sh.rs:1: screen may not use cli (cli)",
         ),
         (
             "report::check",

@@ -201,8 +201,7 @@ fn a_vector_without_files_is_named() {
         let run = machine.nicpin(args);
         assert_eq!(run.code, 1, "{}", run.stdout);
         assert!(
-            run.stdout
-                .contains("eth2: none of its queue IRQs can be read"),
+            run.stdout.contains("none of its queue IRQs can be read"),
             "{args:?}: {}",
             run.stdout
         );
@@ -228,7 +227,7 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         let run = machine.nicpin(&["check"]);
         assert_eq!(run.code, 1, "{}", run.stdout);
         assert!(
-            run.stdout.contains("could not be determined  eth2: ") && run.stdout.contains(gone),
+            run.stdout.contains("\neth2: unknown: ") && run.stdout.contains(gone),
             "{}",
             run.stdout
         );
@@ -371,7 +370,7 @@ fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
     machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
     let run = machine.nicpin(&["plan"]);
     assert!(
-        run.code == 0 && run.stdout.starts_with("machine  8 CPUs, 2 nodes"),
+        run.code == 0 && run.stdout.contains(" node 1: CPUs 4-7\n"),
         "{}{}",
         run.stdout,
         run.stderr
@@ -414,7 +413,7 @@ fn without_numa_files_the_machine_is_one_node() {
     machine.remove("/sys/devices/system/node");
     let run = machine.nicpin(&["plan"]);
     assert!(
-        run.code == 0 && run.stdout.starts_with("machine  8 CPUs, 1 node: 0 = 0-7\n"),
+        run.code == 0 && run.stdout.contains(" node 0 (the only one): CPUs 0-7\n"),
         "{}{}",
         run.stdout,
         run.stderr
@@ -500,7 +499,11 @@ fn a_closed_pipe_is_not_an_error() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(output.stdout.starts_with(b"machine  128 CPUs"));
+    assert!(
+        output
+            .stdout
+            .starts_with(b"104 of 180 settings would change. ")
+    );
 }
 
 /// openat2(2) with `RESOLVE_IN_ROOT` fails with EAGAIN if anything is renamed while it resolves `..` in a link.

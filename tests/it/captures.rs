@@ -219,7 +219,7 @@ fn an_interface_named_after_its_address_is_renamed() {
     // The hash of the plan depends on the names.
     let plan_of = |root: &Path| {
         plan(root, "table")
-            .rsplit_once("\nplan ")
+            .rsplit_once("\nPlan ")
             .unwrap()
             .0
             .to_owned()

@@ -17,7 +17,7 @@ const ETH0: &str = "/nicpin/ethtool/eth0/channels";
 fn channels_stay_as_they_are_unless_asked() {
     let machine = Copy::of("dl980");
     let before = machine.read(ETH0);
-    assert!(!machine.nicpin(&["plan"]).stdout.contains("channels  "));
+    assert!(!machine.nicpin(&["plan"]).stdout.contains("Channels: "));
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.read(ETH0), before);
 }
@@ -29,7 +29,7 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     let plan = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
     assert!(
         plan.stdout.contains(
-            "channels  ethtool -L eth0 combined 8: a receive queue for each of 8 candidate cores"
+            "Channels: ethtool -L eth0 combined 8: a receive queue for each of 8 candidate cores; "
         ),
         "{}",
         plan.stdout
@@ -45,7 +45,7 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     assert!(
         apply
             .stdout
-            .contains("changed   eth0: channels set to combined 8\n"),
+            .contains("\n  eth0  channels set to combined 8\n"),
         "{}",
         apply.stdout
     );
@@ -194,7 +194,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
     assert!(run(&["1000"]).contains("the policy requests 1000, and the device can have 63"));
     assert!(
         run(&["8", "--explain"])
-            .contains("  channels    ethtool -L eth0 combined 8: as the policy requests\n")
+            .contains("\nChannels: ethtool -L eth0 combined 8: as the policy requests; ")
     );
     // A driver that answers without channels.
     machine.write(ETH0, "null\n");
@@ -205,7 +205,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
         "{}",
         run(&["keep"])
     );
-    assert!(!run(&["keep"]).contains("--channels"), "{}", run(&["keep"]));
+    assert!(!run(&["keep"]).contains("Advice: "), "{}", run(&["keep"]));
     // A driver without a recorded answer.
     machine.remove(ETH0);
     assert!(
@@ -213,7 +213,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
         "{}",
         run(&["8"])
     );
-    assert!(!run(&["keep"]).contains("--channels"), "{}", run(&["keep"]));
+    assert!(!run(&["keep"]).contains("Advice: "), "{}", run(&["keep"]));
 }
 
 #[test]

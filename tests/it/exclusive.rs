@@ -135,7 +135,7 @@ fn a_plan_leaves_them_out_on_request_only() {
         .iter()
         .map(|left| format!("{}: {}", left.cpus, left.why))
         .collect();
-    assert_eq!(left, ["5-6: exclusive to a cgroup"]);
+    assert_eq!(left, ["5-6: in an exclusive cpuset partition"]);
     // Programs of others cannot run there.
     assert!(nic1.worker_cpus.is_empty(), "{}", nic1.worker_cpus);
     // XPS says where each CPU sends: it is of those CPUs, too.
@@ -143,7 +143,7 @@ fn a_plan_leaves_them_out_on_request_only() {
     assert!(sending.any(|cpus| cpus.contains(5)));
     let explained = words(&machine.nicpin(&["plan", "--explain", "--avoid-exclusive"]));
     assert!(
-        explained.contains("left out CPUs 5-6: exclusive to a cgroup"),
+        explained.contains("CPUs 5-6 left out: in an exclusive cpuset partition"),
         "{explained}"
     );
 
@@ -154,7 +154,8 @@ fn a_plan_leaves_them_out_on_request_only() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     let run = words(&machine.nicpin(&["run", "--dry-run", "nic1"]));
     assert!(
-        run.contains("4,7") && run.contains("5-6 left out: isolated or nohz_full, or exclusive"),
+        run.contains("4,7")
+            && run.contains("5-6 left out: isolated or nohz_full, or in an exclusive cpuset"),
         "{run}"
     );
     machine.write("/etc/nicpin.toml", "");
@@ -165,7 +166,7 @@ fn a_plan_leaves_them_out_on_request_only() {
     machine.write("/proc/irq/27/effective_affinity_list", "5\n");
     let status = machine.nicpin(&["status", "--avoid-exclusive", "--all", "--seconds", "0"]);
     assert!(
-        words(&status).contains("effective CPU 5 is exclusive to a cgroup"),
+        words(&status).contains("effective CPU 5 is in an exclusive cpuset partition"),
         "{}",
         status.stdout
     );
@@ -193,7 +194,7 @@ fn nodes_and_pictures_show_them() {
         machine
             .nicpin(&["nodes"])
             .stdout
-            .contains("\nexclusive to cgroups on node 1  CPUs 5-6\n")
+            .contains("\nCPUs 5-6 of node 1 are in exclusive cpuset partitions.\n")
     );
     let json: serde_json::Value =
         serde_json::from_str(&machine.nicpin(&["nodes", "--json"]).stdout).unwrap();
@@ -206,7 +207,8 @@ fn nodes_and_pictures_show_them() {
     );
     let svg = machine.nicpin(&["draw"]).stdout;
     assert!(
-        svg.contains("CPU 5, exclusive to a cgroup") && svg.contains(">exclusive to a cgroup<"),
+        svg.contains("CPU 5, in an exclusive cpuset partition")
+            && svg.contains(">in an exclusive cpuset partition<"),
         "{svg}"
     );
     assert!(
@@ -215,14 +217,14 @@ fn nodes_and_pictures_show_them() {
     );
     // The picture is of the plan that was asked for.
     assert!(
-        svg.contains("CPU 5, exclusive to a cgroup; nic1 queues"),
+        svg.contains("CPU 5, in an exclusive cpuset partition; nic1 queues"),
         "{svg}"
     );
     let avoided = machine
         .nicpin(&["draw", "--planned", "--avoid-exclusive"])
         .stdout;
     assert!(
-        avoided.contains("<title>CPU 5, exclusive to a cgroup</title>"),
+        avoided.contains("<title>CPU 5, in an exclusive cpuset partition</title>"),
         "{avoided}"
     );
     machine.write("/sys/devices/system/cpu/isolated", "3\n");
@@ -230,7 +232,7 @@ fn nodes_and_pictures_show_them() {
         machine
             .nicpin(&["draw"])
             .stdout
-            .contains(">isolated or nohz_full, or exclusive to a cgroup;")
+            .contains(">isolated, nohz_full or in an exclusive cpuset partition;")
     );
 }
 
@@ -274,7 +276,7 @@ fn control_vectors_leave_them() {
     assert_eq!(control.cpus, Some(set("0")));
     assert_eq!(
         &*control.why,
-        "carries no packets; moved off a CPU that is exclusive to a cgroup"
+        "control IRQ; moved off a CPU of an exclusive cpuset partition"
     );
     assert_eq!((plan.score.on_isolated, plan.score_now.on_isolated), (0, 1));
 }
@@ -318,7 +320,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
     assert!(
         nicpin(&["nodes", "--root", captured.file().to_str().unwrap()])
             .stdout
-            .contains("CPUs 5-6\n")
+            .contains("\nCPUs 5-6 of node 1 are in exclusive")
     );
     let again = Captured::of(&captured.file());
     assert_eq!(

@@ -203,7 +203,7 @@ fn the_same_refusals_are_one_message() {
     );
     // There is no trial either.
     assert!(
-        !text.contains("on trial") && !machine.path("/run/nicpin/try.json").exists(),
+        !text.contains("Trial: ") && !machine.path("/run/nicpin/try.json").exists(),
         "{text}"
     );
 }

@@ -589,8 +589,8 @@ fn connections_are_measured() {
     assert_eq!(of["unknown"].as_array().unwrap().len(), 1);
     let shown = machine.nicpin(&["measure", "nic0", "-s", "0.1"]).stdout;
     let expected = "\
-5 connections: 2 arrive on the node of their process, 1 on another
-  interface  CPU  node  process on  connections
+5 connections: 2 arrive on the node of their process, 1 on another.
+  INTERFACE  CPU  NODE  PROCESS ON  CONNECTIONS
   nic0       4    1     1           2
   nic0       4    1     0           1
   nic0       6    1     -           1

@@ -80,20 +80,17 @@ fn set(irqs: &[u32]) -> BTreeSet<u32> {
 fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
     let machine = machine(611, &[9, 31]);
     let text = good(&machine, &["apply"]);
-    assert!(
-        text.contains("changed irqbalance leaves 16 IRQs alone"),
-        "{text}"
-    );
+    assert!(text.contains("irqbalance 16 IRQs banned"), "{text}");
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
     let text = good(&machine, &["apply", "--detailed-exitcode"]);
     assert!(
-        text.contains("already irqbalance leaves 16 IRQs alone") && text.contains("changed=0"),
+        text.contains("irqbalance 16 IRQs already banned") && text.contains("changed=0"),
         "{text}"
     );
     // Bans by others stay when nicpin's are removed.
     let text = good(&machine, &["restore"]);
     assert!(
-        text.contains("changed irqbalance may move 15 IRQs again"),
+        text.contains("irqbalance 15 IRQs no longer banned"),
         "{text}"
     );
     assert_eq!(banned(&machine), set(&[9, 31]));
@@ -123,7 +120,7 @@ fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
     restart(&machine, 9999, &[36]);
     let text = good(&machine, &["apply"]);
     assert!(
-        text.contains("changed irqbalance leaves 16 IRQs alone") && text.contains("changed=1 "),
+        text.contains("irqbalance 16 IRQs banned") && text.contains("changed=1 "),
         "{text}"
     );
     good(&machine, &["restore"]);
@@ -251,7 +248,7 @@ fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
         machine.remove(ANSWER);
         let text = good(&machine, &["apply", "--irqbalance", action]);
         assert!(
-            text.contains("skipped irqbalance: this is a copy of a machine"),
+            text.contains("irqbalance not asked: this is a copy of a machine"),
             "{action}: {text}"
         );
         assert!(machine.path(&format!("/proc/{PID}/stat")).exists());

@@ -189,7 +189,7 @@ fn rdma_vectors_are_spread_on_the_node_after_all_queues() {
     );
     assert_eq!(
         &*of(&spread, "eth0").vectors[2].why,
-        "node 1, local to the device; for RDMA"
+        "local (node 1); for RDMA"
     );
     assert_eq!(
         spread

@@ -100,4 +100,5 @@ mod trial_terminal;
 mod trusted;
 mod undo;
 mod watching;
+mod words;
 mod writers;

@@ -156,7 +156,7 @@ fn loopback_is_named_where_the_cpus_packets_include_it() {
     let text = crate::screen::measure::measure(&measured, false)
         .show(crate::screen::page::Screen::default());
     assert!(
-        text.contains("loopback's 500 packets/s are among those of the CPUs\n"),
+        text.contains("The packets of the CPUs include 500/s of the loopback interface.\n"),
         "{text}"
     );
     assert!(MeasuredInterface::wanted(&[]).interfaces.contains("lo"));
@@ -216,31 +216,24 @@ fn rates_shares_and_costs() {
 #[test]
 fn the_tables() {
     let expected = "\
-in 2.00 s
+In 2.00 s: 3.00 Gbit/s; 50% of the interrupts on the interfaces' own nodes; 2.00 CPUs busy, 1.00 of
+them in interrupts and softirqs; 1.50 Gbit per CPU second; 3.00 Gbit per softirq CPU second; 150
+packets dropped, 20 polls ended with work left.
 
-eth0  ixgbe; node 0; rx 1.00 Gbit/s 125.0k packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx 0
-  100 interrupts/s, 100% on node 0
-  queue  IRQ  irq/s  local  by CPU
-  0      32   100    100%   0: 100
+INTERFACE  NODE     RX  RX PKT/S  TX  TX PKT/S  DROPPED  IRQ/S  LOCAL
+eth1       1     2.00G    250.0k   0         0       50    200    25%
+eth0       0     1.00G    125.0k   0         0       50    100   100%
+veth0      -         0         0   0         0       50      -      -
 
-eth1  ixgbe; node 1; rx 2.00 Gbit/s 250.0k packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx 0
-  200 interrupts/s, 25% on node 1
-  queue  IRQ  irq/s  local  by CPU
-  0      332  200    25%    0: 150  2: 50
+INTERFACE  QUEUE  IRQ  IRQ/S  LOCAL  BY CPU
+eth1       0      332    200    25%  0: 150  2: 50
+eth0       0       32    100   100%  0: 100
 
-veth0  a veth or a tunnel; no node; rx 0 bit/s 0 packets/s, tx 0 bit/s 0 packets/s, dropped rx 50 tx
-       0
-
-CPU  node  busy  soft  irq/s  rx/s  tx/s  pkt/s  rps/s  dropped  squeeze
-0    0     50%   25%   250    25    0     250    0      0        5
-1    0     50%   25%   0      25    0     250    0      0        5
-2    1     50%   25%   50     25    0     250    0      0        5
-3    1     50%   25%   0      25    0     250    0      0        5
-soft: time in interrupts and softirqs; rx, tx: NET_RX and NET_TX softirqs; pkt: packets taken; rps:
-wakeups by RPS; dropped: packets, because the backlog was full; squeeze: polls that ended with work
-left
-machine  3.00 Gbit/s in total; 2.00 CPUs busy, 1.00 of them in interrupts and softirqs; 1.50 Gbit
-         per CPU second; 3.00 Gbit per softirq CPU second; dropped 150, squeezed 20
+CPU  NODE  BUSY  IN IRQ  IRQ/S  NET_RX/S  NET_TX/S  PKT/S  RPS/S  DROPPED  SQUEEZED
+0       0   50%     25%    250        25         0    250      0        0         5
+1       0   50%     25%      0        25         0    250      0        0         5
+2       1   50%     25%     50        25         0    250      0        0         5
+3       1   50%     25%      0        25         0    250      0        0         5
 ";
     let table = crate::screen::measure::measure(&busy(), false);
     assert_eq!(table.show(crate::screen::page::Screen::default()), expected);
@@ -341,7 +334,7 @@ fn a_command_is_measured_and_its_failure_is_reported() {
         (3, "nicpin: sh: exit status: 3\n")
     );
     assert!(
-        run.stdout.contains("nic0") && run.stdout.contains("machine "),
+        run.stdout.contains("nic0") && run.stdout.contains(" CPUs busy"),
         "{}",
         run.stdout
     );

@@ -41,7 +41,7 @@ fn what_is_far_from_the_others_is_an_outlier() {
     let near = side(1, "6-11", &[9.0, 1.0, 1.0, 1.1].map(|wall| (wall, 0, 0)));
     let far = side(0, "0-5", &[2.0, 2.0, 2.1, 2.2].map(|wall| (wall, 0, 0)));
     let compared = Comparison::new("eth2", vec!["true".into()], near, far, Vec::new());
-    let text = crate::screen::compare::compare(&compared)
+    let text = crate::screen::measure::compare(&compared)
         .show(crate::screen::page::Screen::default())
         .replace("\n        ", " ");
     assert!(
@@ -91,11 +91,12 @@ fn comparison() -> Comparison {
 #[test]
 fn near_and_far_side_by_side() {
     let expected = "\
-eth2  iperf3 -c server near and far, 3 runs each, in alternating order
-near  node 1, CPUs 6-11
-far   node 0, CPUs 0-5
+Far from eth2: 0.51 times the Gbit/s, 1.82 times the CPU time of the machine. Ran iperf3 -c server
+near and far, 3 runs each, in alternating order.
+  near  node 1  CPUs 6-11
+  far   node 0  CPUs 0-5
 
-                            median  mean ± deviation  from    to      far/near
+FIGURE                SIDE  MEDIAN  MEAN ± DEVIATION  MIN     MAX     FAR/NEAR
 wall s                near  1.25    1.42 ± 0.52       1.00    2.00
                       far   2.50    2.58 ± 0.38       2.25    3.00    1.82 ± 0.72
 CPU s of the command  near  0.62    0.71 ± 0.26       0.50    1.00
@@ -115,7 +116,7 @@ interrupts remote     near  0       0 ± 0             0       0
 dropped               near  0       0 ± 0             0       0
                       far   0       0 ± 0             0       0       -
 ";
-    let table = crate::screen::compare::compare(&comparison());
+    let table = crate::screen::measure::compare(&comparison());
     assert_eq!(table.show(crate::screen::page::Screen::default()), expected);
 }
 
@@ -126,15 +127,16 @@ fn the_same_figures_in_markdown() {
     compared
         .notes
         .push(nicpin::plan::Note::CpusUnlike { near: 6, far: 5 });
-    let text = crate::screen::compare::markdown(&compared);
+    let text = crate::screen::measure::markdown(&compared);
     let (before, rows) = text.split_once("|:---").unwrap();
     let expected = "\
-`eth2`: `iperf3 -c server near and far, 3 runs each after 1 to warm up, in alternating order`
+Far from eth2: 0.51 times the Gbit/s, 1.82 times the CPU time of the machine. Ran iperf3 -c server \
+near and far, 3 runs each after 1 to warm up, in alternating order.
 
 * near: node 1, CPUs 6-11
 * far: node 0, CPUs 0-5
 
-|  |  | median | mean ± deviation | from | to | far/near |
+| FIGURE | SIDE | MEDIAN | MEAN ± DEVIATION | MIN | MAX | FAR/NEAR |
 ";
     assert_eq!(before, expected);
     let rows: Vec<&str> = rows.lines().skip(1).collect();

@@ -42,21 +42,18 @@ fn a_live_machine_reports_page_counts() {
     assert_data_eq!(
         machine.nicpin(&["nodes"]).stdout,
         str![[r"
-machine  8 CPUs, 2 nodes
+8 CPUs on 2 nodes, 2 interfaces.
 
-node  memory    free      CPUs
-0     338 MiB   -         0-3
-1     62.9 GiB  57.3 GiB  4-7
+NODE  MEMORY    FREE      CPUS  DEVICES
+0     338 MiB   -         0-3   nic0 (virtio_net)
+1     62.9 GiB  57.3 GiB  4-7   nic1 (virtio_net)
+CPUs 6-7 of node 1 are isolated or nohz_full.
 
-on node 0  nic0 (virtio_net)
-on node 1  nic1 (virtio_net)
-isolated or nohz_full on node 1  CPUs 6-7
-
-distance  to 0  to 1
+DISTANCE  TO 0  TO 1
 from 0      10    21
 from 1      21    10
 
-pages   numa_hit  numa_miss  numa_foreign  interleave_hit  local_node  other_node
+PAGES   numa_hit  numa_miss  numa_foreign  interleave_hit  local_node  other_node
 node 0         -          -             -               -           -           -
 node 1      5116          1             2             371        5042          74
 
@@ -101,7 +98,12 @@ fn long_lists_wrap() {
         "/sys/devices/system/node/node0/cpulist",
         "0,2,4,6,8,10,12,14,16\n",
     );
-    assert!(machine.nicpin(&["nodes"]).stdout.contains("  0-16:2\n"));
+    assert!(
+        machine
+            .nicpin(&["nodes"])
+            .stdout
+            .contains("  0-16:2  nic0 ")
+    );
 }
 
 #[test]

@@ -119,11 +119,11 @@ fn every_vector_is_proven_when_each_has_fired_where_it_should() {
     );
     let text = applied(&with_proof(&machine.done, proof));
     assert!(
-        text.contains("proven    nic0: rx 0-3, tx 0-3: interrupts arrived where planned\n"),
+        text.contains("proven      nic0 rx 0-3, tx 0-3: interrupts arrived where planned\n"),
         "{text}"
     );
     assert!(
-        text.contains("proof: proven=8 untried=0 disproved=0\n"),
+        text.contains("proof: proven=8 no-traffic=0 mismatch=0\n"),
         "{text}"
     );
 }
@@ -141,11 +141,11 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
     assert!(!applied.failed());
     let text = self::applied(&applied);
     assert!(
-        text.contains("proven    nic0: rx 1: interrupts arrived where planned\n"),
+        text.contains("proven      nic0 rx 1: interrupts arrived where planned\n"),
         "{text}"
     );
     assert!(
-        text.contains("untried   nic0: rx 0,2-3, tx 0-3: no interrupt arrived\n"),
+        text.contains("no traffic  nic0 rx 0,2-3, tx 0-3: no interrupts seen\n"),
         "{text}"
     );
 }
@@ -189,7 +189,7 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     assert!(applied.failed());
     let text = self::applied(&applied);
     let expected =
-        format!("disproved nic0: IRQ {irq}, planned for CPU {cpu}: interrupts arrived on CPU 7\n");
+        format!("mismatch    nic0 IRQ {irq}: planned CPU {cpu}, interrupts seen on CPU 7\n");
     assert!(text.contains(&expected), "{text}");
 }
 
@@ -228,7 +228,7 @@ fn the_command_waits_and_reports_what_it_saw() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
         run.stdout
-            .contains("proof: proven=0 untried=16 disproved=0\n"),
+            .contains("proof: proven=0 no-traffic=16 mismatch=0\n"),
         "{}",
         run.stdout
     );

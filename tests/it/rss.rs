@@ -74,7 +74,7 @@ fn the_first_queues_take_all_flows_and_restore_undoes_it() {
         let args = ["eth0", "--rss", "4"];
         let run = |command: &str| machine.nicpin(&[&[command], &args[..]].concat());
         let plan = run("plan").stdout;
-        assert!(plan.contains("rx 0-15  rss to 0-3  "), "{plan}");
+        assert!(plan.contains(" to 0-15 -> 0-3; the first queues"), "{plan}");
         let script = machine
             .nicpin(&["plan", "eth0", "--rss", "4", "--format", "sh"])
             .stdout;
@@ -94,7 +94,7 @@ fn the_first_queues_take_all_flows_and_restore_undoes_it() {
         assert!(ok(&run("apply")).contains("changed=0 "));
         let status = ok(&machine.nicpin(&["status", "eth0", "--rss", "4"]));
         assert!(
-            status.contains("rss table reaches 4 of 16 queues;"),
+            status.contains("RSS table reaches 4 of 16 queues;"),
             "{status}"
         );
         assert!(
@@ -145,7 +145,7 @@ fn another_hand_is_named() {
     let args = |command| [command, "eth0", "--rss", "4"];
     ok(&machine.nicpin(&args("apply")));
     machine.write(ETH0, &DEFAULT.replace("table 0 1 2 3 ", "table 9 9 9 9 "));
-    let check = machine.nicpin(&args("check"));
+    let check = machine.nicpin(&[&args("check")[..], &["-v"]].concat());
     let said = check
         .stdout
         .split_whitespace()
@@ -154,12 +154,12 @@ fn another_hand_is_named() {
     assert_eq!(check.code, 2, "{said}");
     assert!(
         said.contains(
-            "ethtool -X eth0 is flows to queues 4-15 unevenly, planned flows to queues 0-3 evenly"
+            "ethtool -X eth0 flows to queues 4-15 unevenly -> flows to queues 0-3 evenly"
         ),
         "{said}"
     );
     assert!(
-        said.contains("moved-by-other") && !said.contains("/nicpin/"),
+        said.contains("changed since apply, by another program") && !said.contains("/nicpin/"),
         "{said}"
     );
     ok(&machine.nicpin(&args("apply")));
@@ -197,7 +197,9 @@ fn what_cannot_be_set_is_left_alone_with_a_note() {
     // More than there are.
     let plan = ok(&machine.nicpin(&["plan", "eth0", "--rss", "99"]));
     assert!(
-        plan.contains("rss to 0-15 the policy requests 99 queues, and it can reach 16"),
+        plan.contains(
+            "RSS rx 0-15 to 0-1 -> 0-15; the policy requests 99 queues, and it can reach 16"
+        ),
         "{plan}"
     );
     machine.write(ETH0, &recorded(1, "queues 16, entries 0, table 0"));
@@ -391,7 +393,7 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
     assert!(!without.contains("ntuple"), "{without}");
     let run = |command: &str| machine.nicpin(&[command, "eth2", "--rfs", "32768"]);
     let plan = ok(&run("plan"));
-    assert!(plan.contains("ntuple on accelerated RFS"), "{plan}");
+    assert!(plan.contains("ntuple on; accelerated RFS"), "{plan}");
     let script = machine
         .nicpin(&["plan", "eth2", "--rfs", "32768", "--format", "sh"])
         .stdout;
@@ -403,16 +405,14 @@ fn ntuple_filters_come_with_rfs_and_go_with_restore() {
     assert_eq!(machine.read(FEATURES), on);
     ok(&run("check"));
     machine.write(FEATURES, &off);
-    let check = run("check");
+    let check = machine.nicpin(&["check", "-v", "eth2", "--rfs", "32768"]);
     assert_eq!(check.code, 2);
-    assert!(
-        check
-            .stdout
-            .contains("ethtool -K eth2 ntuple  is off, planned on"),
-        "{}",
-        check.stdout
-    );
-    assert!(check.stdout.contains("moved-by-other"), "{}", check.stdout);
+    for part in [
+        "ethtool -K eth2 ntuple  off -> on\n",
+        "changed since apply, ",
+    ] {
+        assert!(check.stdout.contains(part), "{}", check.stdout);
+    }
     ok(&run("apply"));
     ok(&machine.nicpin(&["restore"]));
     assert_eq!(machine.read(FEATURES), off);
@@ -438,7 +438,7 @@ fn transmit_queues_for_receive_queues() {
     let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
     assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
     let plan = ok(&machine.nicpin(&["plan", "eth0", "--xps", "rxqs", "--all"]));
-    assert!(plan.contains(", flows of rx 15 "), "{plan}");
+    assert!(plan.contains("XPS tx 15 flows of rx 15 first; "), "{plan}");
     ok(&run("apply"));
     assert_eq!(
         (rxqs(0), rxqs(5), rxqs(15)),
@@ -447,11 +447,12 @@ fn transmit_queues_for_receive_queues() {
     ok(&run("check"));
     assert!(ok(&run("apply")).contains("changed=0 "));
     machine.write(&file(5), "0100\n");
-    let check = run("check").stdout;
-    assert!(
-        check.contains("tx-5 xps_rxqs  is rx 8, planned rx 5") && check.contains("moved-by-other"),
-        "{check}"
-    );
+    let check = machine
+        .nicpin(&["check", "-v", "eth0", "--xps", "rxqs"])
+        .stdout;
+    for part in ["tx-5 xps_rxqs  rx 8 -> rx 5\n", "changed since apply, "] {
+        assert!(check.contains(part), "{check}");
+    }
     // The same CPUs as without it, and no note that xps_rxqs takes precedence.
     let json = |xps: &str| json(&machine.nicpin(&["plan", "eth0", "--xps", xps, "--json"]));
     let (with, without) = (json("rxqs"), json("auto"));

@@ -134,7 +134,7 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     assert_eq!(cpus(eth0), ["4", "6", "0"]);
     assert_eq!(
         (&*eth0.vectors[0].why, &*eth0.vectors[1].why),
-        ("node 1, local to the device", "hinted by the driver")
+        ("local (node 1)", "hinted by the driver")
     );
     assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
 }
@@ -158,7 +158,7 @@ fn cpus_of_the_policy_that_cannot_be_used_are_named() {
     let named = "among the CPUs that the policy names".to_owned();
     assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), named.clone(), 0));
     assert_eq!(given("4-6", "5-7"), (set("4,6"), set("6"), named, 2));
-    let own = "node 1, local to the device".to_owned();
+    let own = "local (node 1)".to_owned();
     assert_eq!(given("5", "7"), (set("4,6"), set(""), own, 2));
 }
 

@@ -104,7 +104,7 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
     let run = machine.nicpin(&["check", "nic3"]);
     assert!(
-        run.code == 2 && run.stdout.contains("IRQ 77 smp_affinity"),
+        run.code == 2 && run.stdout.contains("nic3       drifted  1 IRQ "),
         "{}",
         run.stdout
     );
@@ -228,7 +228,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         (eth0.candidates.to_string(), plan.score.local),
         ("0-7".to_owned(), Some(1.0))
     );
-    assert_eq!(&*eth0.vectors[1].why, "node 1, that of the vector's device");
+    assert_eq!(&*eth0.vectors[1].why, "node 1, where the IRQ's device is");
     assert!(!codes(eth0).contains(&"queues-exceed-cores"));
 }
 

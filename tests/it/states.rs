@@ -98,7 +98,7 @@ fn all_arrive(host: &Machine) -> Growth {
 fn proof_is_interrupts_where_planned() {
     let host = in_planned_state();
     let text = |status: &Status| {
-        crate::screen::status::status(status, Detail::Interfaces).show(Screen::default())
+        crate::screen::status::status(status, Detail::Interfaces, "").show(Screen::default())
     };
     let unwatched = status(&host, None);
     assert_eq!(unwatched.state, Some(InterfaceState::Unproven));
@@ -122,7 +122,7 @@ fn proof_is_interrupts_where_planned() {
         (Some(0.0), Some(0))
     );
     assert!(
-        text(&quiet).contains("unproven: as planned; 1 of 1 interface had no interrupt in 2.0 s"),
+        text(&quiet).contains("eth2 is as planned; it had no interrupt in 2.0 s"),
         "{}",
         text(&quiet)
     );
@@ -144,13 +144,12 @@ fn proof_is_interrupts_where_planned() {
         (1, 1, 0, 0)
     );
     assert!(
-        text(&busy).contains("\nok: as planned, and interrupts arrive there\n"),
+        text(&busy).starts_with("eth2 is as planned; interrupts arrive where planned.\n"),
         "{}",
         text(&busy)
     );
     assert!(
-        text(&busy)
-            .contains("4 vectors as planned; interrupts arrived there on 4 of 4 queue vectors")
+        text(&busy).contains("4 IRQs as planned; interrupts arrived there on 4 of 4 queue IRQs")
     );
 
     // One queue in use is proven; queues without traffic do not count against it.
@@ -385,7 +384,7 @@ fn polling_is_read_from_the_tree() {
     let screen = machine.nicpin(&["status", "-v"]).stdout;
     for part in [
         "processed by kernel threads (pid 612)",
-        "fix: taskset -pc CPU 612",
+        "Fix: taskset -pc CPU 612",
         "napi_defer_hard_irqs 2",
         "busy_read",
     ] {
@@ -400,14 +399,11 @@ fn a_running_irqbalance_is_reported() {
     put(&machine.path("/"), "/proc/812/stat", &irqbalance_since(100));
     let screen = machine.nicpin(&["status"]).stdout;
     assert!(
-        screen.contains("\nirqbalance  runs (process 812)")
+        screen.contains("\nirqbalance runs (process 812)")
             && screen.contains("by default every 10 s"),
         "{screen}"
     );
-    assert!(
-        screen.contains("\n            fix: nicpin apply\n"),
-        "{screen}"
-    );
+    assert!(screen.contains(" Fix:\nnicpin apply."), "{screen}");
     // The process cannot be seen, nor any other.
     machine.remove("/proc/812");
     let screen = machine
@@ -415,7 +411,7 @@ fn a_running_irqbalance_is_reported() {
         .stdout
         .replace("\n            ", " ");
     assert!(
-        screen.contains("\nirqbalance  cannot tell whether irqbalance is running (no permission to read /proc/812)"),
+        screen.contains("\nirqbalance: cannot tell whether irqbalance is running (no permission to read /proc/812)"),
         "{screen}"
     );
     let json: serde_json::Value =
@@ -450,7 +446,7 @@ fn bans_that_end_with_irqbalance_are_reported() {
         (
             100,
             "banned",
-            "leaves the 16 planned IRQs alone until it restarts",
+            "the 16 planned IRQs are banned until it restarts",
         ),
         (101, "moves", "by default every 10 s"),
     ] {
@@ -484,12 +480,12 @@ fn options_change_the_plan_and_are_noted() {
     assert_eq!(machine.nicpin(&["apply", "--scope", "5"]).code, 0);
     let by_default = machine.nicpin(&["status"]).stdout;
     assert!(
-        !by_default.contains("\npending: ") && !by_default.contains("the same options"),
+        !by_default.contains(" are set as planned; ") && !by_default.contains("the same options"),
         "{by_default}"
     );
     let by_options = machine.nicpin(&["status", "--scope", "5"]).stdout;
     assert!(
-        by_options.contains("\npending: ")
+        by_options.starts_with("Both interfaces are set as planned; ")
             && by_options.contains("pass the same options to nicpin apply"),
         "{by_options}"
     );
@@ -506,7 +502,7 @@ fn other_channels_than_planned_are_a_difference() {
         "{screen}"
     );
     assert!(
-        screen.contains("4 of 4 queue vectors on another node; 9 settings not as planned"),
+        screen.contains("remote: 4 queues on node 0; 9 settings not as planned"),
         "{screen}"
     );
 }

@@ -37,7 +37,7 @@ fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
         ["9-11", "13-15"],
         "each the free cores of its own L3 domain"
     );
-    let why = "to free cores: the device has no more queues";
+    let why = "to idle cores: the device has no more queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 
@@ -58,7 +58,7 @@ fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     assert_eq!(cpus(of(&plan, "em1")), ["1", "2", "6", "7"]);
     // Two CPUs of its L3 domain to each queue; one of the first domain's three is shared.
     assert_eq!(rps_of(&plan, "em1"), ["3,5", "3-4", "8,10", "9,11"]);
-    let why = "to free cores (not CPU 0's): the device has no more queues";
+    let why = "to idle cores (not CPU 0's): the device has no more queues";
     assert_eq!(&*of(&plan, "em1").rx_queues[0].why, why);
 }
 
@@ -124,7 +124,7 @@ fn rule_6_the_cores_of_other_interfaces_are_not_free() {
     assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
     assert_eq!(
         &*of(&plan, "eth0").rx_queues[0].why,
-        "off: every candidate core takes a queue"
+        "off: every core already has a queue"
     );
 }
 
@@ -136,7 +136,7 @@ fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
     host.interfaces[0].channels = Some(combined(63, 63));
     let plan = plan(&host);
     assert!(rps_of(&plan, "eth0").iter().all(String::is_empty));
-    let why = "off: too few free cores: 1 for 63 queues";
+    let why = "off: too few idle cores: 1 for 63 queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 

@@ -53,7 +53,8 @@ fn refused(machine: &Copy, stored: &Stored, expected: &str) {
     assert_eq!(run.code, 1, "{text}{}", run.stderr);
     assert!(text.contains(expected), "{expected}: {text}");
     assert!(
-        text.contains("misfit nothing was written") && text.contains("changed=0 "),
+        text.contains("does not match this machine; nothing was written.")
+            && text.contains("changed=0 "),
         "{text}"
     );
     assert_eq!(machine.snapshot(), before);

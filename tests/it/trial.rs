@@ -24,7 +24,7 @@ fn what_is_not_confirmed_is_restored() {
     let run = machine.nicpin(&["apply", "--try", "1"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     assert!(
-        run.stdout.contains("on trial  restored in 1 s unless"),
+        run.stdout.contains("Trial: restored in 1 s unless"),
         "{}",
         run.stdout
     );
@@ -387,7 +387,7 @@ fn all_or_nothing_leaves_nothing_on_trial() {
         "{}",
         run.stdout
     );
-    assert!(!run.stdout.contains("on trial"), "{}", run.stdout);
+    assert!(!run.stdout.contains("Trial: "), "{}", run.stdout);
     watched_to_the_end(&machine);
     assert_eq!(machine.texts(), before);
 }
@@ -418,14 +418,15 @@ fn a_proof_takes_its_time_from_the_trial() {
     let run = machine.nicpin(&["apply", "--try", "1", "--prove", "60"]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert!(
-        run.stdout
-            .contains("cut short the time of --try ended before that of --prove"),
+        run.stdout.contains(
+            "The proof ended early, because the time of --try ended before that of --prove."
+        ),
         "{}",
         run.stdout
     );
     assert!(
         run.stdout
-            .contains("proof: proven=0 untried=16 disproved=0\n"),
+            .contains("proof: proven=0 no-traffic=16 mismatch=0\n"),
         "{}",
         run.stdout
     );

@@ -230,7 +230,7 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
         report[key].as_array().unwrap().iter().map(path).collect()
     };
     let untouched = machine.texts();
-    let nothing = "would be restored: 0; already: 0";
+    let nothing = "0 settings would be restored; 0 already as recorded.";
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
     assert_eq!(machine.texts(), untouched);
     good(&machine, &["apply"]);
@@ -249,7 +249,7 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
         "{table}"
     );
     assert!(
-        table.contains(&format!("would be restored: {}; ", dry.len())),
+        table.contains(&format!("{} settings would be restored; ", dry.len())),
         "{table}"
     );
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);

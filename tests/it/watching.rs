@@ -137,12 +137,12 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         watching.disturb(IRQ);
         assert_eq!(affinity(&machine, IRQ), "02");
     }
-    let warning = watching.logged("is left alone for 1 h");
+    let warning = watching.logged("is not restored for 1 h");
     let expected = [
         "PRIORITY=4\n",
         "SYSLOG_IDENTIFIER=nicpin\n",
         "MESSAGE=/proc/irq/36/smp_affinity of nic0 was restored 3 times in 10 minutes: another program writes it (no \
-         known program that moves interrupts runs); it is left alone for 1 h\n",
+         known program that moves interrupts runs); it is not restored for 1 h\n",
         "NICPIN_SETTING=0000:21:00.0 port 0 vector rx 0\n",
         "NICPIN_PATH=/proc/irq/36/smp_affinity\n",
         "NICPIN_INTERFACES=nic0\n",
@@ -172,7 +172,7 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         &format!("(process {pid}), 5 runs"),
         "affinity of IRQ 38",
         "start 24 settings changed",
-        "1 setting left alone until",
+        "1 setting not restored until",
         "because another program writes them again and again: /proc/irq/36/smp_affinity",
     ] {
         assert!(status.contains(text), "{text}: {status}");
@@ -180,7 +180,10 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
     // The reason in check is that of before: what was left alone was not planned anew.
     let check = machine.nicpin(&["check"]);
     assert!(
-        check.code == 2 && check.stdout.contains("moved-by-other"),
+        check.code == 2
+            && check
+                .stdout
+                .contains("changed since apply, by another program"),
         "{}",
         check.stdout
     );
@@ -294,7 +297,7 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
     let restored = machine.nicpin(&["restore"]);
     assert_eq!(restored.code, 0);
     assert!(
-        words(&restored).contains("watcher nicpin watch is paused until the next nicpin apply"),
+        words(&restored).contains("nicpin watch is paused until the next nicpin apply"),
         "{restored:?}"
     );
     watching.told("paused by nicpin restore until the next nicpin apply");
@@ -311,7 +314,7 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
     assert!(texts_and_times(&machine) == before);
     let applied = machine.nicpin(&["apply"]);
     assert!(
-        words(&applied).contains("watcher nicpin watch is no longer paused"),
+        words(&applied).contains("nicpin watch is no longer paused"),
         "{}",
         applied.stdout
     );
@@ -333,7 +336,7 @@ fn a_trial_is_not_corrected() {
     let trial = machine.nicpin(&["apply", "--try", "3600", "--scope", "remote"]);
     assert_eq!(trial.code, 0);
     assert!(
-        words(&trial).contains("watcher nicpin watch writes nothing until the trial is confirmed"),
+        words(&trial).contains("nicpin watch writes nothing until the trial is confirmed"),
         "{trial:?}"
     );
     watching.told("waits until apply --try is confirmed or has ended");
@@ -412,7 +415,7 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
         machine
             .nicpin(&["plan"])
             .stdout
-            .contains("candidate CPUs: all of node 0")
+            .contains(" node 0: CPUs 0-3\n")
     );
     make(slice, "isolated", "2");
     watching.told("(exclusive CPUs 2");

@@ -133,7 +133,7 @@ impl Loop<'_> {
                 writers => format!("perhaps {}", writers.join(" or ")),
             };
             let text = format!(
-                "{} of {} was restored 3 times in 10 minutes: another program writes it ({who}); it is left alone for {hours} h",
+                "{} of {} was restored 3 times in 10 minutes: another program writes it ({who}); it is not restored for {hours} h",
                 shown(&setting.path),
                 setting.interface
             );

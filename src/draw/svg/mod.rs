@@ -304,7 +304,7 @@ fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
         words.push_str(", isolated or nohz_full");
     }
     if picture.exclusive.contains(cpu) {
-        words.push_str(", exclusive to a cgroup");
+        words.push_str(", in an exclusive cpuset partition");
     }
     for same in places.chunk_by(|a, b| a.card == b.card) {
         let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) else {
@@ -430,9 +430,9 @@ fn legend(picture: &Picture) -> Vec<(String, String)> {
     let words = match (picture.kept_free.is_empty(), picture.exclusive.is_empty()) {
         (true, true) => return legend,
         (false, true) => "isolated or nohz_full",
-        (true, false) => "exclusive to a cgroup",
+        (true, false) => "in an exclusive cpuset partition",
         (false, false) => {
-            "isolated or nohz_full, or exclusive to a cgroup; point at the CPU to see which"
+            "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which"
         }
     };
     legend.push((sign(&["cpu isolated"], ""), words.to_owned()));

@@ -36,7 +36,7 @@ same_file "the plan that an unprivileged user sees" $P "$OUT"
 expect 0 as_nobody nicpin plan --all
 for nic in $NICS; do contains "interface in the table" "$nic" "$OUT"; done
 vectors $P | while read -r irq rest; do echo "$irq"; done > /tmp/irqs
-while read -r irq; do holds "IRQ $irq in the table" grep -q "^ *$irq " "$OUT"; done < /tmp/irqs
+while read -r irq; do holds "IRQ $irq in the table" grep -q " IRQ $irq " "$OUT"; done < /tmp/irqs
 expect 2 as_nobody nicpin check
 expect 2 nicpin check -j
 for path in $(writes $S | cut -d' ' -f1); do contains "difference that check names" "$path" "$OUT"; done

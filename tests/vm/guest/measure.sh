@@ -74,11 +74,11 @@ taskset -c "$away" iperf3 -c 10.9.0.2 -t 100 >/dev/null 2>&1 & flow=$!
 usleep 500000
 expect 0 nicpin measure --seconds 2 nic0; cat "$OUT"
 expect 0 nicpin status --seconds 2 nic0; cat "$OUT"
-contains "proof" "ok: as planned" "$OUT"
+contains "proof" "nic0 is as planned; interrupts arrive where planned" "$OUT"
 expect 0 nicpin status --seconds 2 --format json nic0
 contains "proof in JSON" '"state": "ok"' "$OUT"
 expect 0 nicpin status --seconds 0 nic0
-contains "no proof without a look" "unproven: as planned; no interrupts were watched" "$OUT"
+contains "no proof without a look" "nic0 is as planned; interrupts were not watched" "$OUT"
 
 echo "--- a vector that something else moves"
 echo 7 > "/proc/irq/$irq/smp_affinity_list"
@@ -86,9 +86,9 @@ effective_is_7() { [ "$(cat "/proc/irq/$irq/effective_affinity_list")" = 7 ]; }
 holds "IRQ $irq moves to CPU 7" poll 10 effective_is_7
 expect 0 nicpin status --seconds 2 nic0; cat "$OUT"
 contains "the difference" "differs: effective CPU is on node 1" "$OUT"
-contains "its fix" "fix: nicpin apply nic0" "$OUT"
+contains "its fix" "Fix: nicpin apply nic0" "$OUT"
 tr -s ' \n' ' ' < "$OUT" > /tmp/words
-contains "since when" "1 of them changed since apply" /tmp/words
+contains "since when" "1 changed since apply" /tmp/words
 cat /proc/interrupts > /tmp/base
 expect 0 nicpin measure --seconds 2 --format json nic0; cp "$OUT" /tmp/measure.json
 cat /proc/interrupts > /tmp/now

@@ -48,7 +48,7 @@ in_planned_state
 section "somebody moves an interrupt"
 irq=$(vectors $P | awk '$2 == "nic1" && $4 == 3 {print $1}')
 echo 8000 > "/proc/irq/$irq/smp_affinity"
-expect 2 nicpin check --exact
+expect 2 nicpin check --exact -v
 contains "what check names" "IRQ $irq smp_affinity" "$OUT"
 contains "whose it is" nic1 "$OUT"
 expect 0 nicpin apply

@@ -80,21 +80,21 @@ restores=$((restores - 1))   # the first look was before the first write
 echo "restores of IRQ $irq: $restores"
 at_least "restores left of four" 0 $((4 - restores))
 at_least "restores" 2 $restores
-equal "warnings" 1 "$(journal | grep -c 'is left alone for 1 h')"
-journal | grep 'is left alone'
+equal "warnings" 1 "$(journal | grep -c 'is not restored for 1 h')"
+journal | grep 'is not restored'
 journalctl --unit $UNIT --output json | grep -c NICPIN_SETTING > /tmp/fields
 equal "messages with the field NICPIN_SETTING" 1 "$(cat /tmp/fields)"
 spoil nic3
 poll 10 sh -c "! nicpin check --exact nic3 | grep -q moved-by-other"
 expect 0 nicpin check --exact nic3
 equal "the vector that is fought for" 0 "$(cat "$file")"
-expect 0 nicpin status; contains "status" "left alone until" "$OUT"
+expect 0 nicpin status; contains "status" "not restored until" "$OUT"
 unguarded
 
 section "trial, restore and apply by hand"
 fresh
 expect 0 nicpin apply --try 20 --scope remote nic0
-contains "apply --try" "watcher   nicpin watch writes nothing" "$OUT"
+contains "apply --try" "nicpin watch writes nothing" "$OUT"
 ip link set dev nic1 down; ip link set dev nic1 up
 sleep 2
 expect 0 nicpin check --exact --scope remote nic0
@@ -102,14 +102,14 @@ poll 60 as_before; poll 20 quiet
 expect 0 nicpin check --exact
 fresh
 expect 0 nicpin restore
-contains "restore" "watcher   nicpin watch is paused" "$OUT"
+contains "restore" "nicpin watch is paused" "$OUT"
 snapshot /tmp/restored
 ip link set dev nic1 down; ip link set dev nic1 up
 sleep 4
 snapshot /tmp/now; same_file "the machine after an event while paused" /tmp/restored /tmp/now
 systemctl show $UNIT --property=StatusText --value | grep paused
 expect 0 nicpin apply
-contains "apply" "watcher   nicpin watch is no longer paused" "$OUT"
+contains "apply" "nicpin watch is no longer paused" "$OUT"
 poll 20 quiet
 corrected "after the pause: ethtool -L" ethtool -L nic0 combined 2
 ethtool -L nic0 combined 4; poll 20 quiet

@@ -251,7 +251,7 @@ def restored(module: AnsibleModule, nicpin: Nicpin) -> dict:
 
 
 def irqbalance_change(nicpin: Nicpin, plan: dict) -> str:
-    """What apply would ask of irqbalance, in words; empty if it does not run or is to be left alone, or knows already."""
+    """What apply would ask of irqbalance, in words; empty if it does not run or is to be ignored, or knows already."""
     action = (plan.get("irqbalance") or {}).get("action", "ignore")
     if action not in ("ban", "stop"):
         return ""
