@@ -6,6 +6,7 @@ mod commands;
 mod draw;
 mod fleet;
 mod screen;
+mod start;
 mod watch;
 
 use std::process::ExitCode;
@@ -13,8 +14,13 @@ use std::process::ExitCode;
 use cli::Cli;
 use commands::output;
 use nicpin::report::exit::Exit;
+use nicpin::root::errno_words;
 
 fn main() -> ExitCode {
+    if let Err(error) = start::prepare() {
+        output::say(&format!("signals: {}", errno_words(&error)));
+        return Exit::Failed.into();
+    }
     match commands::completions::answered() {
         Ok(true) => return Exit::Planned.into(),
         Ok(false) => {}

@@ -15,8 +15,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::commands::interrupt::Interrupts;
+use crate::start::as_of_caller;
 use nicpin::root::errno_words;
-use nicpin::root::sys;
 
 pub(super) struct Running<'a> {
     ended: Receiver<(io::Result<ExitStatus>, Duration)>,
@@ -74,7 +74,7 @@ pub(super) fn start<'a>(
     let (name, args) = command.split_first().context("no command to run")?;
     let mut builder = Command::new(name);
     builder.args(args).stdout(Stdio::from(io::stderr()));
-    sys::unblock_signals(&mut builder);
+    as_of_caller(&mut builder);
     let began = Instant::now();
     let started = std::thread::scope(|scope| {
         let spawn = || -> Result<Child> {

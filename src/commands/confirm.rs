@@ -22,7 +22,7 @@ use crate::screen;
 use nicpin::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, stopped};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::TrialEnd;
-use nicpin::root::Root;
+use nicpin::root::{Root, sys};
 
 /// Interval at which the trial file is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -91,6 +91,8 @@ impl Watcher {
 /// `nicpin await-confirm`, the watcher: waits for the end of the time or for a confirmation.
 pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
+    // It may outlive the caller, whose locks and pipes are not its own.
+    sys::close_from(3).context("close_range")?;
     let root = open_to_write(cli)?;
     let watch = TrialWatch::begin(&root);
     let answer = watch

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use crate::start::not_ignored;
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 
@@ -12,7 +13,7 @@ const SIGNALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
 /// Calls `then` on another thread when the first signal comes. Called before any other thread is started.
 pub(super) fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
-    let signals = SigSet::from_iter(SIGNALS);
+    let signals = SigSet::from_iter(not_ignored(&SIGNALS));
     signals.thread_block()?;
     std::thread::spawn(move || {
         let Ok(signal) = signals.wait() else { return };
@@ -50,11 +51,8 @@ impl Interrupts {
 
     /// The signal that has come, or comes within this time.
     pub(super) fn within(&self, time: Duration) -> Option<Signal> {
-        if self.came.get().is_none()
-            && let Ok(signal) = self.coming.recv_timeout(time)
-        {
-            return Some(*self.came.get_or_init(|| signal));
-        }
-        self.came.get().copied()
+        let come = || self.coming.recv_timeout(time).ok();
+        let signal = self.came.get().copied().or_else(come)?;
+        Some(*self.came.get_or_init(|| signal))
     }
 }

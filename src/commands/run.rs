@@ -10,6 +10,7 @@ use crate::commands::child::CommandError;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::commands::output::{say, screen};
 use crate::screen;
+use crate::start::as_of_caller;
 use nicpin::apply;
 use nicpin::machine::Selection;
 use nicpin::plan::binding::Binding;
@@ -58,6 +59,8 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     {
         say(note);
     }
-    let error = Command::new(program).args(arguments).exec();
+    let mut command = Command::new(program);
+    as_of_caller(&mut command);
+    let error = command.args(arguments).exec();
     bail!(CommandError::not_started(program, &error))
 }

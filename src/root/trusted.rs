@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
-use nix::sys::stat::{self, FileStat, Mode, SFlag};
+use nix::sys::stat::{self, FchmodatFlags, FileStat, Mode, SFlag};
 use nix::unistd::{self, UnlinkatFlags};
 
 use crate::root::faults::FileAction;
@@ -75,8 +75,12 @@ impl Root {
                 continue;
             }
             let (directory, name) = self.open_parent(made, OFlag::empty())?;
-            match stat::mkdirat(&directory, name, Mode::from_bits_truncate(0o755)) {
-                Ok(()) | Err(Errno::EEXIST) => {}
+            let mode = Mode::from_bits_truncate(0o755);
+            match stat::mkdirat(&directory, name, mode) {
+                // Whatever the umask: others may read the record.
+                Ok(()) => stat::fchmodat(&directory, name, mode, FchmodatFlags::FollowSymlink)
+                    .map_err(|errno| io(errno.into()))?,
+                Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(io(errno.into())),
             }
         }

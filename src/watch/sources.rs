@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use crate::start::not_ignored;
 use nix::errno::Errno;
 use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -67,7 +68,7 @@ impl Sources {
     /// Opens them, and blocks the signals that they read. A tree has files only. What the kernel does not have is
     /// missing, and no error.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
-        let signals = SigSet::from_iter(SIGNALS);
+        let signals = SigSet::from_iter(not_ignored(&SIGNALS));
         signals.thread_block()?;
         let signals =
             SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;

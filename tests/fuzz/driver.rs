@@ -23,6 +23,9 @@ mod fleet;
 #[path = "../../src/screen/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod screen;
+#[path = "../../src/start.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod start;
 #[path = "../../src/watch/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod watch;

@@ -11,7 +11,7 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room with those that it may use beside itself: first the library's, then the program's.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
     ("policy", &["cpuset", "machine"]),
@@ -31,12 +31,15 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("capture", &["lib"]),
     ("fleet", &["lib"]),
     ("draw", &["lib", "screen"]),
-    ("watch", &["lib"]),
+    ("start", &["lib"]),
+    ("watch", &["lib", "start"]),
     (
         "commands",
-        &["lib", "cli", "screen", "capture", "fleet", "draw", "watch"],
+        &[
+            "lib", "start", "cli", "screen", "capture", "fleet", "draw", "watch",
+        ],
     ),
-    ("main", &["lib", "cli", "commands"]),
+    ("main", &["lib", "start", "cli", "commands"]),
 ];
 
 /// The rooms of the library, which `lib` stands for.

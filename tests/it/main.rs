@@ -24,6 +24,9 @@ mod fleet;
 #[path = "../../src/screen/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod screen;
+#[path = "../../src/start.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod start;
 #[path = "../../src/watch/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod watch;
@@ -88,6 +91,7 @@ mod schemas;
 mod shapes;
 mod sizes;
 mod sources;
+mod start_of_process;
 mod states;
 mod status;
 mod steering;

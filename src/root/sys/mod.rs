@@ -5,12 +5,16 @@
 pub(crate) mod ethtool;
 pub(crate) mod rx_hash;
 
+use std::fs::File;
 use std::io;
 use std::num::TryFromIntError;
 use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_ulong};
+use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 
 use crate::cpuset::{CpuSet, MAX_CPUS, NodeSet};
 
@@ -50,6 +54,26 @@ const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: u32 = 2;
 
+/// Takes the lock of a file (`flock(2)`) for as long as a descriptor of this opening is left: `false` if another opening has
+/// it. `File::try_lock` needs Rust 1.89.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match lock(file, libc::LOCK_EX | libc::LOCK_NB) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        answer => answer.map(|()| true),
+    }
+}
+
+/// Releases the lock of a file.
+pub fn unlock(file: &File) -> io::Result<()> {
+    lock(file, libc::LOCK_UN)
+}
+
+fn lock(file: &File, operation: c_int) -> io::Result<()> {
+    // SAFETY: the descriptor is open while it is borrowed.
+    let answer = unsafe { libc::flock(file.as_raw_fd(), operation) };
+    Ok(Errno::result(answer).map(drop)?)
+}
+
 /// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
 /// fewer; [`affinity`] returns the result.
 pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
@@ -65,12 +89,78 @@ pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 
+/// What this process got from its caller, as far as it changes it for itself (`signal(7)`).
+#[derive(Debug, Clone)]
+pub struct Inherited {
+    /// Signals that were ignored; that of broken pipes is not known, since Rust's runtime ignores it before.
+    ignored: Vec<Signal>,
+    blocked: SigSet,
+}
+
+/// Takes the signals as a program needs them, whatever the caller has left: none blocked, the ends of children are
+/// reported, and a file that gets too large is an error (`EFBIG`) and not the end.
+pub fn take_over_signals() -> io::Result<Inherited> {
+    let blocked = SigSet::thread_get_mask()?;
+    let mut ignored = Vec::new();
+    for signal in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {
+        // SAFETY: zeros are a valid `sigaction`, and the kernel writes one.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: no action is set, and `action` lives as long as the call.
+        let done = unsafe { libc::sigaction(signal as c_int, std::ptr::null(), &raw mut action) };
+        Errno::result(done)?;
+        if action.sa_sigaction == libc::SIG_IGN {
+            ignored.push(signal);
+        }
+    }
+    set_action(Signal::SIGCHLD, SigHandler::SigDfl)?;
+    set_action(Signal::SIGXFSZ, SigHandler::SigIgn)?;
+    SigSet::empty().thread_set_mask()?;
+    Ok(Inherited { ignored, blocked })
+}
+
+impl Inherited {
+    /// Whether the caller ignored a signal, as nohup(1) does with that of a hang-up.
+    pub fn ignores(&self, signal: Signal) -> bool {
+        self.ignored.contains(&signal)
+    }
+
+    /// Lets a command start with what the caller of this process has left.
+    pub fn give_to(&self, command: &mut Command) {
+        let this = self.clone();
+        let give = move || {
+            let usual = |signal| match this.ignores(signal) {
+                true => SigHandler::SigIgn,
+                false => SigHandler::SigDfl,
+            };
+            for signal in [Signal::SIGCHLD, Signal::SIGXFSZ] {
+                set_action(signal, usual(signal))?;
+            }
+            Ok(this.blocked.thread_set_mask()?)
+        };
+        // SAFETY: sigaction(2) and pthread_sigmask(3), which allocate nothing and take no lock.
+        unsafe { command.pre_exec(give) };
+    }
+}
+
+fn set_action(signal: Signal, handler: SigHandler) -> nix::Result<()> {
+    // SAFETY: no handler is set that could run.
+    unsafe { signal::signal(signal, handler) }.map(drop)
+}
+
+/// Closes the descriptors from this number on (`close_range(2)`), those of the caller that this process was left with. Only
+/// where nothing of this process is open yet.
+pub fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: nothing in this process owns a descriptor that is closed here, as the caller promises.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    Ok(Errno::result(done).map(drop)?)
+}
+
 /// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
 /// let a signal end this process at that moment.
-pub fn unblock_signals(command: &mut std::process::Command) {
-    let unblock = || Ok(nix::sys::signal::SigSet::empty().thread_set_mask()?);
+pub fn unblock_signals(command: &mut Command) {
+    let unblock = || Ok(SigSet::empty().thread_set_mask()?);
     // SAFETY: it only calls sigemptyset(3) and pthread_sigmask(3), which allocate nothing and take no lock.
-    unsafe { std::os::unix::process::CommandExt::pre_exec(command, unblock) };
+    unsafe { command.pre_exec(unblock) };
 }
 
 /// Unmaps the pages of this program's file that nobody can have written: its code and constants. They stay in the page
@@ -306,13 +396,13 @@ pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
         length => usize::try_from(length?).unwrap_or_default(),
     };
     // After a version of four bytes.
-    let (entries, _) = bytes.get(4..length).unwrap_or_default().as_chunks();
-    let entry = |&[t0, t1, p0, p1, i0, i1, i2, i3]: &[u8; 8]| AclEntry {
-        tag: u16::from_le_bytes([t0, t1]),
-        permissions: u16::from_le_bytes([p0, p1]),
-        id: u32::from_le_bytes([i0, i1, i2, i3]),
+    let entries = bytes.get(4..length).unwrap_or_default().chunks_exact(8);
+    let entry = |entry: &[u8]| AclEntry {
+        tag: u16::from_le_bytes([entry[0], entry[1]]),
+        permissions: u16::from_le_bytes([entry[2], entry[3]]),
+        id: u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]),
     };
-    Ok(entries.iter().map(entry).collect())
+    Ok(entries.map(entry).collect())
 }
 
 /// Has the kernel drop what is sent to a netlink socket and is of none of these types, by the first message of a datagram.

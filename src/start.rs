@@ -1,0 +1,39 @@
+//! What comes before anything else: what a caller has left to this process must not decide what nicpin sees and does, and
+//! the commands that it starts for the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes.
+
+use std::io;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use nicpin::root::sys::{self, Inherited};
+use nix::sys::signal::Signal;
+
+static INHERITED: OnceLock<Inherited> = OnceLock::new();
+
+/// Takes over the signals. Called once, before other threads.
+pub fn prepare() -> io::Result<()> {
+    let inherited = sys::take_over_signals()?;
+    // Only the first call has something to set.
+    let _ = INHERITED.set(inherited);
+    Ok(())
+}
+
+/// Those of the signals that the caller did not have ignored.
+pub fn not_ignored(signals: &[Signal]) -> impl Iterator<Item = Signal> {
+    let is_ignored = |signal: &Signal| {
+        INHERITED
+            .get()
+            .is_some_and(|caller| caller.ignores(*signal))
+    };
+    signals
+        .iter()
+        .copied()
+        .filter(move |signal| !is_ignored(signal))
+}
+
+/// Lets a command of the user start as if the caller had started it.
+pub fn as_of_caller(command: &mut Command) {
+    if let Some(inherited) = INHERITED.get() {
+        inherited.give_to(command);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a caller leaves to nicpin: signals that it ignores or blocks, a umask, limits, open descriptors.
+
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use crate::support::run::{Copy, Run};
+
+/// Runs a shell script on a copy of a machine: `$1` is nicpin, `$2` the copy.
+fn script(machine: &Copy, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    let nicpin = env!("CARGO_BIN_EXE_nicpin");
+    command.args(["-c", script, "sh", nicpin]);
+    command.arg(machine.path("/"));
+    command
+}
+
+fn mode(machine: &Copy, path: &str) -> u32 {
+    let about = std::fs::metadata(machine.path(path)).unwrap();
+    about.permissions().mode() & 0o777
+}
+
+#[test]
+fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
+    let machine = Copy::of("two-node");
+    let measured = r#"trap '' CHLD; exec "$1" measure --root "$2" -- sh -c 'exit 3'"#;
+    let run = Run::of(&mut script(&machine, measured));
+    assert_eq!(run.code, 3, "{}", run.stderr);
+}
+
+#[test]
+fn commands_start_as_if_the_caller_had_started_them() {
+    let machine = Copy::of("two-node");
+    let about = "grep -E '^(SigBlk|SigIgn|Umask):' /proc/self/status";
+    // The numbers above are the C library's own.
+    let usual = |text: &str| -> Vec<String> {
+        let ignored = |line: &str| -> Option<String> {
+            let mask = u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).unwrap();
+            Some(format!("{:x}", mask & 0x7fff_ffff))
+        };
+        let lines = text.lines();
+        lines
+            .map(|line| ignored(line).unwrap_or_else(|| line.to_owned()))
+            .collect()
+    };
+    for ignored in ["HUP", "CHLD", "XFSZ", "INT QUIT", "USR1"] {
+        let given = format!("umask 27; trap '' {ignored};");
+        let own = usual(&Run::of(&mut script(&machine, &format!("{given} exec {about}"))).stdout);
+        assert!(own.contains(&"Umask:\t0027".to_owned()), "{own:?}");
+        // Its output goes to standard error.
+        let started = format!(r#"{given} exec "$1" measure --root "$2" -- {about}"#);
+        let run = usual(&Run::of(&mut script(&machine, &started)).stderr);
+        assert!(
+            own.iter().all(|line| run.contains(line)),
+            "{ignored}: {own:?} {run:?}"
+        );
+    }
+}
+
+#[test]
+fn an_ignored_interrupt_stays_ignored() {
+    let machine = Copy::of("two-node");
+    let measured = r#"trap '' INT; exec "$1" measure --root "$2" -- sh -c 'kill -INT $PPID; sleep 0.2; exit 4'"#;
+    let run = Run::of(&mut script(&machine, measured));
+    assert_eq!(run.code, 4, "{}", run.stderr);
+}
+
+#[test]
+fn the_record_can_be_read_whatever_the_umask() {
+    let machine = Copy::of("two-node");
+    let run = Run::of(&mut script(
+        &machine,
+        r#"umask 077; exec "$1" apply --root "$2""#,
+    ));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(mode(&machine, "/run/nicpin"), 0o755);
+    assert_eq!(mode(&machine, "/run/nicpin/state.json"), 0o644);
+}
+
+#[test]
+fn a_file_that_gets_too_large_is_an_error() {
+    let machine = Copy::of("two-node");
+    let run = Run::of(&mut script(
+        &machine,
+        r#"ulimit -f 0; exec "$1" apply --root "$2""#,
+    ));
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("EFBIG"), "{}", run.stderr);
+}
+
+/// Who waits for the end of a pipe, or for a lock, does not wait for the end of a trial.
+#[test]
+fn the_watcher_of_a_trial_keeps_nothing_of_the_caller_open() {
+    let machine = Copy::of("two-node");
+    let tried = r#"exec 7>&1; "$1" apply --try 600 --root "$2" >/dev/null 2>&1 </dev/null"#;
+    let mut command = script(&machine, tried);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut all = String::new();
+    let read = child.stdout.take().unwrap().read_to_string(&mut all);
+    assert_eq!((read.unwrap(), child.wait().unwrap().code()), (0, Some(0)));
+    assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+}
