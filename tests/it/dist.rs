@@ -73,7 +73,7 @@ fn the_watchers_unit_is_confined_and_early() {
     let (once, watch) = (unit(), lines("nicpin-watch.service"));
     for needed in [
         "Type=notify",
-        "ExecStart=/usr/bin/nicpin watch",
+        "ExecStart=/usr/bin/nicpin watch --if-present",
         "Restart=on-failure",
         "Before=network-pre.target",
         "DefaultDependencies=no",
@@ -125,6 +125,21 @@ fn the_units_commands_apply_and_restore() {
             expected,
             "{command}"
         );
+    }
+}
+
+/// `systemctl enable nicpin` in an image must not make the machines fail that have no network card.
+#[test]
+fn the_unit_succeeds_on_a_machine_without_interfaces() {
+    let machine = Copy::of("two-node");
+    machine.remove("/sys/class/net");
+    std::fs::create_dir(machine.path("/sys/class/net")).unwrap();
+    for key in ["ExecStart=", "ExecStop="] {
+        let unit = unit();
+        let command = unit.iter().find_map(|line| line.strip_prefix(key)).unwrap();
+        let args = command.strip_prefix("/usr/bin/nicpin ").unwrap();
+        let run = machine.nicpin(&args.split(' ').collect::<Vec<_>>());
+        assert_eq!(run.code, 0, "{command}: {}", run.stderr);
     }
 }
 
