@@ -1,0 +1,89 @@
+#!/bin/bash
+# release.sh - dist/release from two directories: the same sums; the sources build, pass the tests and install where there
+# is nothing but Debian 13's own Rust and no network; the image plans a machine with no privilege and a read-only root.
+#
+# Needs root, Debian with mmdebstrap, rpm, buildah and podman, cargo-cyclonedx, and unshare. The Debian is kept below
+# ${NICPIN_RELEASE_CACHE:-~/.cache/nicpin-release}. The last line counts. Ends with 77 where it cannot run: not root, or no
+# namespaces.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+CACHE=${NICPIN_RELEASE_CACHE:-$HOME/.cache/nicpin-release}
+if [ "$(id -u)" != 0 ] || ! unshare --mount --net --pid --fork true 2>/dev/null; then
+  echo "########################################################################"
+  echo "##  release.sh WAS NOT RUN: it needs root and namespaces"
+  echo "########################################################################"
+  exit 77
+fi
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+OUT=${CARGO_TARGET_DIR:-$PWD/target}/release-test
+
+# shellcheck disable=SC1091,SC2154
+. tests/checks.sh
+
+echo "--- two releases"
+# Of what is committed: a clone has no changes.
+git clone --quiet . "$WORK/one"
+git clone --quiet . "$WORK/another place"
+(cd "$WORK/one" && CARGO_TARGET_DIR=$WORK/target dist/release --target x86_64-unknown-linux-gnu --out "$OUT")
+rm -rf "$WORK/target"
+(cd "$WORK/another place" && umask 077 && TZ=Pacific/Auckland dist/release --target x86_64-unknown-linux-gnu --out "$WORK/second")
+equal "both have the same sums" "$(cat "$OUT/SHA256SUMS")" "$(cat "$WORK/second/SHA256SUMS")"
+rm -rf "$WORK/second" "$WORK/another place"
+equal "one file of each kind" "deb json rpm tar tar.gz tar.gz" \
+  "$(sed 's/.*\(\.tar\.gz\)$/\1/;s/.*\.\([a-z]*\)$/\1/;s/^gz$/tar.gz/' "$OUT/SHA256SUMS" | sort | xargs)"
+VERSION=$(cargo pkgid --locked); VERSION=${VERSION##*[#@]}
+touch "$WORK/one/change"
+refused() { ! (cd "$WORK/one" && dist/release) >"$WORK/said" 2>&1 && grep -q 'has changes' "$WORK/said"; }
+holds "a work tree with changes is refused" refused
+rm "$WORK/one/change"
+tagged() { git -C "$WORK/one" tag "v9$VERSION"; ! (cd "$WORK/one" && dist/release) >"$WORK/said" 2>&1 && grep -q 'is tagged' "$WORK/said"; }
+holds "a tag that is not the version is refused" tagged
+equal "crates in the list of contents" "yes" \
+  "$(python3 -c 'import json, sys; names = {c["name"] for c in json.load(open(sys.argv[1]))["components"]}; print("yes" if {"nix", "clap", "serde"} <= names else names)' "$OUT/nicpin-$VERSION.cdx.json")"
+
+echo "--- the sources in a Debian 13 without network"
+if [ ! -e "$CACHE/.done" ]; then
+  rm -rf "$CACHE"
+  mkdir -p "$CACHE"
+  mmdebstrap --quiet --variant=minbase --include=cargo,rustc,gcc,libc6-dev,util-linux trixie "$CACHE/root"
+  touch "$CACHE/.done"
+fi
+mkdir -p "$WORK"/{upper,work,root,home}
+tar --extract --gzip --directory="$WORK/home" --file="$OUT/nicpin-$VERSION.tar.gz"
+chown -R 1000:1000 "$WORK/home"
+cat >"$WORK/inside" <<END
+set -euo pipefail
+mount -t overlay overlay -o "lowerdir=$CACHE/root,upperdir=$WORK/upper,workdir=$WORK/work" "$WORK/root"
+cd "$WORK/root"
+mkdir -p home/user
+mount --bind "$WORK/home" home/user
+mount -t proc proc proc
+mount -t tmpfs tmpfs tmp && chmod 1777 tmp
+mount -t tmpfs tmpfs dev -o mode=755 && mkdir dev/shm dev/pts && chmod 1777 dev/shm
+for node in null zero full random urandom tty; do touch dev/\$node && mount --bind /dev/\$node dev/\$node; done
+mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts dev/pts && ln -s pts/ptmx dev/ptmx
+ln -s /proc/self/fd dev/fd
+cp etc/passwd "$WORK/passwd"
+as_user() { chroot . setpriv --reuid=1000 --regid=1000 --clear-groups env -i HOME=/home/user TERM=dumb PATH=/usr/bin:/bin sh -euc "cd /home/user/nicpin-$VERSION; \$1"; }
+as_user "cargo --version; cargo build --release --locked --offline; cargo test --locked --offline"
+chroot . sh -euc "cd /home/user/nicpin-$VERSION; HOME=/root cargo install --quiet --locked --offline --path . --root /usr/local"
+as_user "/usr/local/bin/nicpin plan --root fixtures/two-node"
+chroot . sh -euc "cd /home/user/nicpin-$VERSION; HOME=/root cargo uninstall --quiet --root /usr/local nicpin"
+rm -rf root/.cargo usr/local/.crates*
+find usr/local etc run var -newer "$WORK/passwd" -type f | sed 's/^/LEFT /'
+END
+built() { unshare --mount --net --pid --fork --propagation private bash "$WORK/inside" >"$WORK/log" 2>&1; }
+holds "built, tested, installed, used and removed" built
+grep -E '^cargo |^test result' "$WORK/log" || tail -n 40 "$WORK/log"
+equal "what is left" "" "$(grep '^LEFT' "$WORK/log")"
+
+echo "--- the image"
+STORE=(--storage-driver vfs --root "$WORK/store" --runroot "$WORK/run")
+holds "podman load" podman "${STORE[@]}" load --quiet --input "$OUT/nicpin-$VERSION.oci.tar"
+image() { podman "${STORE[@]}" run --rm --network none --read-only --cap-drop all --cgroups disabled --volume "$PWD/fixtures/two-node:/host:ro" "localhost/nicpin:$VERSION" "$@"; }
+holds "plan in a container" image plan --root /host
+equal "the version in the image" "nicpin $VERSION" "$(image --version)"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
