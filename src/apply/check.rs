@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::plan::{Note, Plan};
 use crate::read::tools::irqbalance;
 use crate::report::check::Check;
-use crate::report::difference::{Reason, Unplannable};
+use crate::report::difference::{Difference, Reason, Unplannable};
 use crate::report::interface::interfaces;
 use crate::root::Root;
 
@@ -27,17 +27,13 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
         interfaces,
     );
     // For the question who moved a vector, and only for that.
-    if check
-        .differs
-        .iter()
-        .any(|difference| difference.reason == Reason::MovedByOther)
-        && let Some(name) = check
-            .other_tools
-            .iter_mut()
-            .find(|tool| *tool == "irqbalance")
-        && let Some(version) = irqbalance::version(root)
-    {
-        *name = format!("irqbalance {version}");
+    let moved = |difference: &Difference| difference.reason == Reason::MovedByOther;
+    if check.differs.iter().any(moved) {
+        let mut tools = check.other_tools.iter_mut();
+        let name = tools.find(|tool| *tool == "irqbalance");
+        if let Some((name, version)) = name.zip(irqbalance::version(root)) {
+            *name = format!("irqbalance {version}");
+        }
     }
     check
 }

@@ -1,12 +1,13 @@
 //! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::apply::state::STATE_DIR;
 use crate::apply::stop::stopped;
+use crate::root::sys::try_lock;
 use crate::root::{FileError, Root, errno_words};
 
 /// Held until dropped. The kernel releases it when the process ends, however it ends.
@@ -86,18 +87,18 @@ impl Lock {
         let mut file = root.open_state(&path)?;
         let start = Instant::now();
         loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(answer)) => {
+            match try_lock(&file) {
+                Ok(true) => break,
+                Err(answer) => {
                     return Err(LockError::Io {
                         path: root.outside(&path),
                         answer,
                     });
                 }
-                Err(TryLockError::WouldBlock) if start.elapsed() < wait && stopped().is_none() => {
+                Ok(false) if start.elapsed() < wait && stopped().is_none() => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
-                Err(TryLockError::WouldBlock) => {
+                Ok(false) => {
                     let mut holder = String::new();
                     let is_named =
                         file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();

@@ -41,14 +41,14 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
             .get(&*write.path)
             .and_then(|setting| record.last_set.get(&setting.key));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
-        if let Some(LastSet {
-            value,
-            fallback: Some(fallback),
-            ..
-        }) = set
-            && same(value, &write.value.to_string())
-            && same(fallback, &write.current)
-        {
+        let is_fallback = |set: &LastSet| {
+            same(&set.value, &write.value.to_string())
+                && set
+                    .fallback
+                    .as_ref()
+                    .is_some_and(|cpu| same(cpu, &write.current))
+        };
+        if set.is_some_and(is_fallback) {
             let (path, planned, holds) = (
                 write.path.clone(),
                 write.value.to_string(),
@@ -100,9 +100,8 @@ fn reason(
         .find(|interface| *interface.name == *write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
     let then = interface.and_then(|interface| record.queues.get(&owner(interface)).copied());
-    if let (Some((rx, tx)), Some((then_rx, then_tx))) = (now, then)
-        && (rx, tx) != (then_rx, then_tx)
-    {
+    let changed = now.zip(then).filter(|(now, then)| now != then);
+    if let Some(((rx, tx), (then_rx, then_tx))) = changed {
         let detail =
             format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
         return (Reason::QueueCountChanged, Some(detail));

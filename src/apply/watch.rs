@@ -1,6 +1,6 @@
 //! The lock of the process that watches the time of a trial.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::apply::lock::LockError;
 use crate::apply::state::STATE_DIR;
 use crate::root::Root;
+use crate::root::sys::{try_lock, unlock};
 
 /// The lock file of a trial. The kernel releases the lock when the process that watches the trial ends, however it ends.
 ///
@@ -33,7 +34,7 @@ impl TrialWatch {
         // A process that asks whether an earlier trial is watched has the lock for a moment.
         let is_taken = (0..TRIES).any(|tried| {
             std::thread::sleep(Duration::from_millis(u64::from(tried.min(1))));
-            watch.0.try_lock().is_ok()
+            try_lock(&watch.0).unwrap_or(false)
         });
         if !is_taken {
             return Err(io(std::io::ErrorKind::WouldBlock.into()));
@@ -51,10 +52,7 @@ impl TrialWatch {
 
     /// Whether the process that watched the trial has ended.
     pub fn has_ended(&self) -> bool {
-        match self.0.try_lock() {
-            Ok(()) => self.0.unlock().is_ok(),
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
-        }
+        try_lock(&self.0).unwrap_or(false) && unlock(&self.0).is_ok()
     }
 
     /// Whether no later trial has begun.

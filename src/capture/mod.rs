@@ -220,10 +220,10 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     for (path, names) in &record.lists {
         for name in names.iter().filter(|name| is_fact(path, name)) {
             let place = format!("{}/{name}", path.trim_end_matches('/'));
-            if let Some((place, mode)) = walk(root, &mut tree, &place, false)?
-                && tree.entry(&place).is_none()
-            {
-                add(&mut tree, &place, file(mode, String::new()))?;
+            if let Some((place, mode)) = walk(root, &mut tree, &place, false)? {
+                if tree.entry(&place).is_none() {
+                    add(&mut tree, &place, file(mode, String::new()))?;
+                }
             }
         }
     }

@@ -158,10 +158,10 @@ pub(super) fn redact(
 pub(super) fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
-        if let Some(address) = root.read_opt(&format!("{NET}/{name}/address"))?
-            && is_hardware_address(address.trim())
-        {
-            addresses.push((name, address.trim().to_owned()));
+        if let Some(address) = root.read_opt(&format!("{NET}/{name}/address"))? {
+            if is_hardware_address(address.trim()) {
+                addresses.push((name, address.trim().to_owned()));
+            }
         }
     }
     Ok(addresses)

@@ -130,7 +130,7 @@ impl CommandError {
             .as_ref()
             .map_or_else(|| errno_words(error), errno_words);
         Self {
-            name: name.display().to_string(),
+            name: name.to_string_lossy().into_owned(),
             reason,
             status,
         }
@@ -140,7 +140,7 @@ impl CommandError {
     pub(super) fn of(command: &[OsString], status: ExitStatus) -> Option<Self> {
         let name = command
             .first()
-            .map(|name| name.display().to_string())
+            .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
         let code = status
             .code()

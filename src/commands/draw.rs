@@ -17,9 +17,11 @@ use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    if let Some(path) = &args.output
-        && let Some(kind @ ("png" | "pdf" | "ps" | "eps")) =
-            path.extension().and_then(OsStr::to_str)
+    let extension =
+        |path: &std::path::PathBuf| path.extension().and_then(OsStr::to_str).map(str::to_owned);
+    let kind = args.output.as_ref().and_then(extension);
+    if let (Some(path), Some(kind @ ("png" | "pdf" | "ps" | "eps"))) =
+        (&args.output, kind.as_deref())
     {
         let path = path.display();
         bail!(UsageError::new(format!(

@@ -1,8 +1,10 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
 use anyhow::{Context as _, Result};
+use clap::parser::ValueSource;
+use clap::{ArgAction, CommandFactory as _};
 
-use crate::cli::{Cli, PolicyArgs, SelectArgs, arguments_for};
+use crate::cli::{Cli, PolicyArgs, SelectArgs};
 use nicpin::machine::shell::word;
 use nicpin::machine::{Interface, Machine, Selection};
 use nicpin::plan::Plan;
@@ -109,18 +111,50 @@ pub(super) fn as_watched(args: &PolicyArgs, avoids_exclusive: bool) -> PolicyArg
 /// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command line
 /// that decide on the plan.
 pub(super) fn apply_command() -> String {
-    let words = arguments_for(&["apply"], None).unwrap_or_default();
+    /// About this output, the place of a copy, or machines without interfaces.
+    const NOT_APPLIES: [&str; 9] = [
+        "if_present",
+        "quiet",
+        "verbose",
+        "json",
+        "format",
+        "root",
+        "color",
+        "dry_run",
+        "detailed_exitcode",
+    ];
     let mut command = "nicpin apply".to_owned();
-    let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());
-    while let Some(next) = words.next() {
-        match &*next {
-            // About this output, or the place of a copy.
-            "--if-present" | "--json" | "--dry-run" | "--detailed-exitcode" | "--" => {}
-            "--format" | "--root" | "--color" => _ = words.next(),
-            _ => command += &format!(" {}", word(&next)),
+    let mut defined = Cli::command();
+    let args = Cli::complete(&defined, std::env::args_os());
+    let matches = defined.try_get_matches_from_mut(args).ok();
+    let given = matches.as_ref().and_then(clap::ArgMatches::subcommand);
+    let (Some((_, given)), Some(apply)) = (given, defined.find_subcommand("apply")) else {
+        return command;
+    };
+    let mut selectors = String::new();
+    for arg in apply.get_arguments() {
+        let id = arg.get_id().as_str();
+        if NOT_APPLIES.contains(&id)
+            || given.try_contains_id(id).is_err()
+            || given.value_source(id) != Some(ValueSource::CommandLine)
+        {
+            continue;
+        }
+        let name = format!(" --{}", arg.get_long().unwrap_or_default());
+        if matches!(arg.get_action(), ArgAction::SetTrue) {
+            command += &name;
+            continue;
+        }
+        for value in given.get_raw(id).into_iter().flatten() {
+            let value = word(&value.to_string_lossy()).to_string();
+            if arg.is_positional() {
+                selectors += &format!(" {value}");
+            } else {
+                command += &format!("{name} {value}");
+            }
         }
     }
-    command
+    command + &selectors
 }
 
 /// Where the kernel lists interfaces, and the affinity of IRQs.

@@ -273,8 +273,10 @@ impl<'a> Documents<'a> {
         let host = host.map(str::to_owned);
         // Only the first line of a document begins with a brace.
         let begins = text.starts_with('{');
-        if begins && let Some(open) = self.take(host.as_deref()) {
-            self.read(host.clone(), open, true);
+        if begins {
+            if let Some(open) = self.take(host.as_deref()) {
+                self.read(host.clone(), open, true);
+            }
         }
         let mut open = self.take(host.as_deref()).unwrap_or_else(|| Open {
             line: self.lines,

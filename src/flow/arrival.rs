@@ -265,11 +265,11 @@ fn choose_queue(
     };
     let size = rss.table.len();
     // Where every entry is the same, the hash does not matter.
-    if let Some(&queue) = rss.table.first()
-        && rss.table.iter().all(|&other| other == queue)
-    {
-        arrival.queue = Some(base.saturating_add(queue));
-        return Ok(());
+    if let Some(&queue) = rss.table.first() {
+        if rss.table.iter().all(|&other| other == queue) {
+            arrival.queue = Some(base.saturating_add(queue));
+            return Ok(());
+        }
     }
     let hash = hashed?;
     if !size.is_power_of_two() {
@@ -332,10 +332,10 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
             return Err(Missing::Function(name));
         }
     }
-    if let Some((since, doubt)) = driver(interface).and_then(|driver| driver.doubt.as_ref())
-        && facts.release.is_none_or(|release| release < *since)
-    {
-        return Err(doubt.clone());
+    if let Some((since, doubt)) = driver(interface).and_then(|driver| driver.doubt.as_ref()) {
+        if facts.release.is_none_or(|release| release < *since) {
+            return Err(doubt.clone());
+        }
     }
     if flow.fragment {
         return Err(Missing::Fragment);

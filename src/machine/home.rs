@@ -68,16 +68,16 @@ impl Topology {
             .iter()
             .filter(|(_, node)| !node.cpus.is_empty())
             .map(|(&id, _)| id);
-        if let (Some(only), None) = (with_cpus.next(), with_cpus.next())
-            && !on(only).is_empty()
-        {
+        let only = with_cpus
+            .next()
+            .filter(|only| with_cpus.next().is_none() && !on(*only).is_empty());
+        if let Some(only) = only {
             return home(NodeSet::single(only), NodeSource::SingleNode);
         }
         // When the node is unknown, `local_cpulist` holds all CPUs.
-        if let Some(local) = &device.local_cpus
-            && !self.online.is_subset(local)
-            && local.intersects(usable)
-        {
+        let local = device.local_cpus.as_ref();
+        let is_part = |local: &&CpuSet| !self.online.is_subset(local) && local.intersects(usable);
+        if let Some(local) = local.filter(is_part) {
             let node = self
                 .nodes
                 .iter()

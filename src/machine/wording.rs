@@ -7,7 +7,7 @@ pub fn count(number: usize, what: &str) -> String {
 
 /// A link's speed: `40 Gbit/s`, `2.5 Gbit/s`, `100 Mbit/s`.
 pub fn speed(mbps: u32) -> String {
-    if mbps >= 1000 && mbps.is_multiple_of(100) {
+    if mbps >= 1000 && mbps % 100 == 0 {
         format!("{}.{}", mbps / 1000, mbps % 1000 / 100).replace(".0", "") + " Gbit/s"
     } else {
         format!("{mbps} Mbit/s")

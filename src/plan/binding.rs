@@ -158,10 +158,10 @@ fn near(
     interfaces: &[&PlannedInterface],
 ) -> Result<NodeCpus, BindingError> {
     let topology = &machine.topology;
-    if let Some((first, others)) = interfaces.split_first()
-        && let Some(node) = first.node
-        && others.iter().all(|other| other.node == Some(node))
-    {
+    let first = interfaces.first().copied();
+    let all_on = |node: &u32| interfaces.iter().all(|other| other.node == Some(*node));
+    let node = first.and_then(|first| first.node).filter(all_on);
+    if let (Some(first), Some(node)) = (first, node) {
         // Several nodes may be equally near to that of the device.
         let tied = first
             .unused_node

@@ -39,9 +39,9 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         settings.gather(machine, work.interface, &interface);
         interfaces.push(interface);
     }
-    if let Some(entries) = queues::flow_table(works.iter().map(|work| work.choice.get(&RFS)))
-        && chosen().any(|work| work.choice.get(&RFS) != Rfs::Keep)
-    {
+    let entries = queues::flow_table(works.iter().map(|work| work.choice.get(&RFS)));
+    let is_chosen = chosen().any(|work| work.choice.get(&RFS) != Rfs::Keep);
+    if let Some(entries) = entries.filter(|_| is_chosen) {
         settings.flow_entries(
             machine,
             entries,

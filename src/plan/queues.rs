@@ -144,7 +144,9 @@ impl Rps {
 fn of_interface(context: &Context<'_>, work: &Work<'_>, wishes: &mut Vec<Wish>) -> RpsSets {
     let queues = work.interface.rx_queues.len();
     let (sets, why, note) = match &work.choice.get(&RPS) {
-        _ if !has_placed_queues(work) => (None, "unchanged: no queue IRQ is placed".to_owned(), None),
+        _ if !has_placed_queues(work) => {
+            (None, "unchanged: no queue IRQ is placed".to_owned(), None)
+        }
         policy::Rps::Off => (Some(Vec::new()), "off by the policy".to_owned(), None),
         policy::Rps::Cpus(wanted) => {
             let online = &context.machine.topology.online;

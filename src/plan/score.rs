@@ -167,16 +167,17 @@ fn add(
 ) {
     let mut counted = BTreeSet::new();
     for (queue, cpu) in queues {
-        if let (Some(queue), Some(cpu)) = (queue, cpu)
-            && let Some(place) = locations.of(cpu)
-            && counted.insert((queue, cpu))
-        {
-            spots.entry(place.core).or_default().push(Spot {
-                interface,
-                queue,
-                cpu,
-                weight,
-            });
+        if let (Some(queue), Some(cpu)) = (queue, cpu) {
+            if let Some(place) = locations.of(cpu) {
+                if counted.insert((queue, cpu)) {
+                    spots.entry(place.core).or_default().push(Spot {
+                        interface,
+                        queue,
+                        cpu,
+                        weight,
+                    });
+                }
+            }
         }
     }
 }

@@ -358,26 +358,19 @@ impl Changes {
         {
             gone.extend(tx.xps_cpus.take().iter().flat_map(CpuSet::iter));
         }
-        if let Some(rss) = &mut fitted.rss
-            && let Some(queues) = &rss.queues
-        {
-            let possible = now
-                .rss
-                .as_ref()
-                .map(|now| QueueSet::below(now.queues))
-                .unwrap_or_default();
-            if !queues.is_subset(&possible) {
-                let possible = if possible.is_empty() {
-                    "none".to_owned()
-                } else {
-                    possible.to_string()
-                };
-                let text = format!(
-                    "the RSS table was planned for queues {queues}, and can reach {possible}"
-                );
-                self.add("rss-table-changed", true, text);
-                rss.queues = None;
-            }
+        let possible = now.rss.as_ref().map(|now| QueueSet::below(now.queues));
+        let possible = possible.unwrap_or_default();
+        let table = fitted.rss.as_mut().map(|rss| &mut rss.queues);
+        let wrong = table.and_then(|queues| queues.take_if(|queues| !queues.is_subset(&possible)));
+        if let Some(queues) = wrong {
+            let possible = if possible.is_empty() {
+                "none".to_owned()
+            } else {
+                possible.to_string()
+            };
+            let text =
+                format!("the RSS table was planned for queues {queues}, and can reach {possible}");
+            self.add("rss-table-changed", true, text);
         }
         let gone = gone.into_iter().collect::<CpuSet>().difference(online);
         if !gone.is_empty() {

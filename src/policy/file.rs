@@ -212,10 +212,12 @@ impl<'t> File<'t> {
             _ => return Err(self.at(item, &format!("expected a string: {}", entry.expected()))),
         };
         let value = value.map_err(|error| self.at(item, &error.to_string()))?;
-        if let Value::Cpus(cpus) = &value
-            && let Some(cpu) = cpus.last()
-            && self.highest.get().is_none_or(|highest| cpu > highest.cpu)
-        {
+        let last = match &value {
+            Value::Cpus(cpus) => cpus.last(),
+            _ => None,
+        };
+        let is_higher = |cpu: &u32| self.highest.get().is_none_or(|highest| *cpu > highest.cpu);
+        if let Some(cpu) = last.filter(is_higher) {
             let PolicyError { line, column, .. } = self.at(item, "");
             self.highest.set(Some(HighestCpu {
                 setting: entry.key,

@@ -165,19 +165,18 @@ impl Entry {
         if let Some((word, _)) = self.words.iter().find(|(word, _)| *word == text) {
             return Ok(Value::Word(word));
         }
-        if let Some(number) = &self.number
-            && let Some(given) = text
-                .parse()
-                .ok()
-                .filter(|given| number.range.contains(given))
-        {
+        let number = self.number.as_ref().and_then(|number| {
+            let given = text.parse().ok()?;
+            number.range.contains(&given).then_some(given)
+        });
+        if let Some(given) = number {
             return Ok(Value::Number(given));
         }
-        if let (Some(_), Some(list)) = (self.nodes, text.strip_prefix("node:"))
-            && let Some(nodes) = NodeSet::parse_list(list)
-                .ok()
-                .filter(|nodes| !nodes.is_empty())
-        {
+        let nodes = self.nodes.and_then(|_| {
+            let nodes = NodeSet::parse_list(text.strip_prefix("node:")?).ok()?;
+            (!nodes.is_empty()).then_some(nodes)
+        });
+        if let Some(nodes) = nodes {
             return Ok(Value::Nodes(nodes));
         }
         let list = self.cpus.map(|_| CpuSet::parse_list(text));

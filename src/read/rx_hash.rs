@@ -54,19 +54,19 @@ fn ask(interface: &str, release: Option<(u32, u32)>, system_key: Key) -> RxHash 
         _ => None,
     });
     for number in [0].into_iter().chain(named) {
-        if let Ok((function, transform, key, table)) = ioctls::get_context(interface, number)
-            && !table.is_empty()
-        {
-            let key = Key(key);
-            contexts.insert(
-                number,
-                RssContext {
-                    function,
-                    transform,
-                    key,
-                    table,
-                },
-            );
+        if let Ok((function, transform, key, table)) = ioctls::get_context(interface, number) {
+            if !table.is_empty() {
+                let key = Key(key);
+                contexts.insert(
+                    number,
+                    RssContext {
+                        function,
+                        transform,
+                        key,
+                        table,
+                    },
+                );
+            }
         }
     }
     let fields = FlowKind::ALL

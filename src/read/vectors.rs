@@ -244,13 +244,13 @@ fn understand(
             named.numbering,
         )?;
         let mut vector = NamedVector::new(irq, action, named);
-        if named.numbering == Numbering::Mlx4
-            && let Some(port) = shares.find(&mut vector, &of(interfaces, dialects))
-        {
-            owner = dialects
-                .iter()
-                .find(|(at, _)| interfaces[*at].port == port)?
-                .0;
+        if named.numbering == Numbering::Mlx4 {
+            if let Some(port) = shares.find(&mut vector, &of(interfaces, dialects)) {
+                owner = dialects
+                    .iter()
+                    .find(|(at, _)| interfaces[*at].port == port)?
+                    .0;
+            }
         }
         Some((owner, vector))
     });

@@ -42,11 +42,11 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
         page.line("");
         page.aligned(0, (2, 5), titled(heads, queues));
     }
-    if let Some(connections) = &measure.connections
-        && connections.established > 0
-    {
-        page.line("");
-        page.add(self::connections(connections, all));
+    if let Some(connections) = &measure.connections {
+        if connections.established > 0 {
+            page.line("");
+            page.add(self::connections(connections, all));
+        }
     }
     page.line("");
     cpus(&measure.cpus, all, &mut page);

@@ -431,15 +431,15 @@ impl<'a> Rows<'a> {
             };
             self.add_setting("RFS", format!("rx {}", ranges(&queues)), &change, why);
         }
-        if let Some(rss) = &interface.rss
-            && (rss.queues.is_some() || rss.now != rss.possible)
-        {
-            let change = match &rss.queues {
-                None => format!("to {}", rss.now),
-                Some(queues) if *queues == rss.now => format!("to {queues}"),
-                Some(queues) => format!("to {} -> {queues}", rss.now),
-            };
-            self.add_setting("RSS", format!("rx {}", rss.possible), &change, &rss.why);
+        if let Some(rss) = &interface.rss {
+            if rss.queues.is_some() || rss.now != rss.possible {
+                let change = match &rss.queues {
+                    None => format!("to {}", rss.now),
+                    Some(queues) if *queues == rss.now => format!("to {queues}"),
+                    Some(queues) => format!("to {} -> {queues}", rss.now),
+                };
+                self.add_setting("RSS", format!("rx {}", rss.possible), &change, &rss.why);
+            }
         }
         if let Some(on) = interface.ntuple {
             let why = "accelerated RFS: the device sends flows to the CPUs of their programs";

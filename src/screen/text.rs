@@ -81,11 +81,11 @@ pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> Stri
 pub(crate) fn gain(now: &Score, planned: &Score) -> String {
     let mut changes = Vec::new();
     let mut add = |what: &str, now: Option<String>, planned: Option<String>, is_worse: bool| {
-        if let (Some(now), Some(planned)) = (now, planned)
-            && now != planned
-        {
-            let worse = if is_worse { " (worse)" } else { "" };
-            changes.push(format!("{what} {now}\u{a0}->\u{a0}{planned}{worse}"));
+        if let (Some(now), Some(planned)) = (now, planned) {
+            if now != planned {
+                let worse = if is_worse { " (worse)" } else { "" };
+                changes.push(format!("{what} {now}\u{a0}->\u{a0}{planned}{worse}"));
+            }
         }
     };
     let percent = |share: f64| format!("{:.0}%", (share * 100.0).floor());

@@ -64,15 +64,15 @@ impl Child {
 
     /// Reads what it has written so far. A stream that is closed or too long is dropped, which ends the child.
     pub fn read(&mut self) -> io::Result<()> {
-        if let Some(stream) = &mut self.process.stdout
-            && !read_some(stream, &mut self.output, MOST_OUTPUT)?
-        {
-            self.process.stdout = None;
+        if let Some(stream) = &mut self.process.stdout {
+            if !read_some(stream, &mut self.output, MOST_OUTPUT)? {
+                self.process.stdout = None;
+            }
         }
-        if let Some(stream) = &mut self.process.stderr
-            && !read_some(stream, &mut self.errors, MOST_ERRORS)?
-        {
-            self.process.stderr = None;
+        if let Some(stream) = &mut self.process.stderr {
+            if !read_some(stream, &mut self.errors, MOST_ERRORS)? {
+                self.process.stderr = None;
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! State files of the watcher: its lock, what it shows to `nicpin status`, the pause after a restore, and the last policy
 //! that was valid.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use nicpin::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialWatch};
 use nicpin::report::run::{WaitsFor, Watcher};
+use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
 
 const WATCHER: StateFile = StateFile {
@@ -53,20 +54,20 @@ impl Lock {
         let path = format!("{STATE_DIR}/watch.lock");
         root.make_state_dir(STATE_DIR).map_err(LockError::from)?;
         let mut file = root.open_state(&path).map_err(LockError::from)?;
-        match file.try_lock() {
-            Ok(()) => {
+        match try_lock(&file) {
+            Ok(true) => {
                 // For people to read.
                 let _ = file
                     .set_len(0)
                     .and_then(|()| writeln!(file, "{}", std::process::id()));
                 Ok(Self(file))
             }
-            Err(TryLockError::WouldBlock) => {
+            Ok(false) => {
                 let text = root.read_opt(&path).ok().flatten();
                 let pid = text.map(|text| text.trim().to_owned());
                 Err(TakeError::Runs(pid.filter(|pid| !pid.is_empty())))
             }
-            Err(TryLockError::Error(answer)) => Err(TakeError::Other(LockError::Io {
+            Err(answer) => Err(TakeError::Other(LockError::Io {
                 path: root.outside(&path),
                 answer,
             })),

@@ -37,7 +37,7 @@ pub(super) fn path(
     };
     if chip.panel == to_panel {
         let (low, high) = (from.chips - 2, from.floor);
-        let middle = i32::midpoint(low, high);
+        let middle = (low + high) / 2;
         let _ = write!(path, "C{start} {middle} {x} {middle} {x} {high}V{end}");
     } else {
         across(&mut path, from, to, aside);

@@ -123,11 +123,10 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
         }
     }
     // A capture has few processes; those of nicpin 0.1 have nothing else by which to find them.
-    if !root.is_real()
-        && root.exists(ABOUT)
-        && let Some(pid) = walk(root, name)
-    {
-        return Found::Running(pid);
+    if !root.is_real() && root.exists(ABOUT) {
+        if let Some(pid) = walk(root, name) {
+            return Found::Running(pid);
+        }
     }
     let hidden = hidden.map(|pid| format!("/proc/{pid}"));
     hidden.or(traces.unread).map_or(Found::No, Found::Hidden)
