@@ -305,10 +305,13 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
     let before = texts_and_times(&machine);
     watching.signal(Signal::SIGUSR1);
     // A run that was about to begin when the pause came.
-    let run = machine.nicpin(&["watch-run", "--", "watch"]);
+    let mut run = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    run.args(["watch-run", "--", "watch", "--root"]);
+    let run = run.arg(machine.path("/")).output().unwrap();
+    let report = String::from_utf8(run.stdout).unwrap();
     assert!(
-        run.code == 0 && run.stdout.contains("\"paused\": true"),
-        "{run:?}"
+        run.status.success() && report.contains("\"paused\": true"),
+        "{report}"
     );
     assert!(words(&machine.nicpin(&["status"])).contains("; paused by nicpin restore"));
     assert!(texts_and_times(&machine) == before);
