@@ -38,7 +38,8 @@ pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> 
     let (machine, plan) =
         read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
     let mut picture = Picture::new(&machine, &plan);
-    (picture.origin, picture.lines) = (origin(&root)?, !args.no_lines);
+    picture.origin = origin(&root)?;
+    picture.lines &= !args.no_lines;
     if args.now || args.planned {
         picture = picture.with_one_scene(args.planned);
     }

@@ -1,4 +1,5 @@
 //! `nicpin draw`: a machine as a picture.
 
+mod layout;
 pub mod picture;
 pub mod svg;

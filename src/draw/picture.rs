@@ -9,6 +9,9 @@ use nicpin::machine::{Machine, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
 use nicpin::report::nodes::{counts, home, neighbours};
 
+/// With more queues than this, lines are a tangle.
+const MOST_LINES: usize = 64;
+
 /// The picture of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
@@ -18,6 +21,8 @@ pub struct Picture {
     pub origin: String,
     /// Whether each queue has a line to its CPU.
     pub lines: bool,
+    /// Whether there are so many queues that only their number on each core is shown.
+    pub is_map: bool,
     /// The plan's hash.
     pub hash: String,
     /// By id.
@@ -69,6 +74,16 @@ pub struct InterfacePicture {
     pub queues: Vec<u32>,
 }
 
+impl InterfacePicture {
+    /// How many queues it has, in words.
+    pub(super) fn queues_text(&self) -> String {
+        match self.queues.len() {
+            0 => "no queue with a vector".to_owned(),
+            queues => count(queues, "queue"),
+        }
+    }
+}
+
 /// The CPUs of all queues, now or planned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
@@ -103,6 +118,7 @@ impl Picture {
             .enumerate()
             .map(|(at, interface)| card(machine, plan, at, interface))
             .collect();
+        let queues: usize = cards.iter().map(|card| card.queues.len()).sum();
         let now = places(topology, plan, now);
         let planned = places(topology, plan, planned);
         let scene = |title, score: &Score, places| Scene {
@@ -120,7 +136,8 @@ impl Picture {
         };
         Self {
             origin: String::new(),
-            lines: true,
+            lines: queues <= MOST_LINES,
+            is_map: queues > MOST_LINES,
             title: format!(
                 "{}, {}, {}",
                 count(topology.online.len(), "CPU"),
