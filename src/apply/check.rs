@@ -14,10 +14,7 @@ use crate::root::Root;
 /// ([`Selection::explicit`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let found = differences(root, machine, plan);
-    let mut unknown = Unplannable::unknown(plan, requested);
-    if !requested {
-        unknown.extend(without_recorded_vectors(root, machine, plan));
-    }
+    let unknown = unknown(root, machine, plan, requested);
     let interfaces = interfaces(machine, plan, &found, &unknown, None);
     let mut check = Check::new(
         plan,
@@ -36,6 +33,15 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
         }
     }
     check
+}
+
+/// The interfaces whose state cannot be determined.
+pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Vec<Unplannable> {
+    let mut unknown = Unplannable::unknown(plan, requested);
+    if !requested {
+        unknown.extend(without_recorded_vectors(root, machine, plan));
+    }
+    unknown
 }
 
 /// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be

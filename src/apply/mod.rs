@@ -25,7 +25,7 @@ mod watch;
 mod write;
 
 pub use bind::{BindError, bind, memory_policy};
-pub use check::check;
+pub use check::{check, unknown};
 pub use error::ApplyError;
 pub use lock::{Lock, LockError};
 pub use proof::Proof;

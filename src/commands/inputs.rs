@@ -7,9 +7,10 @@ use clap::{ArgAction, CommandFactory as _};
 use crate::cli::{Cli, PolicyArgs, SelectArgs};
 use nicpin::machine::shell::word;
 use nicpin::machine::{Interface, Machine, Selection};
-use nicpin::plan::Plan;
-use nicpin::policy::{AVOID_EXCLUSIVE, Policy, Value};
+use nicpin::plan::{Note, Plan};
+use nicpin::policy::{AVOID_EXCLUSIVE, EXCLUDE, Policy, SCOPE, Value};
 use nicpin::read::{self, Queues, Wants};
+use nicpin::report::difference::Unplannable;
 use nicpin::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
@@ -94,7 +95,30 @@ pub(super) fn read_and_plan(
     }
     let mut plan = nicpin::plan::plan(&machine, &policy, &selection);
     plan.host.name = read::host_name(root)?;
+    require_met(&policy, &plan)?;
     Ok((machine, plan))
+}
+
+/// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
+/// says so, those for which it cannot are reported.
+fn require_met(policy: &Policy, plan: &Plan) -> Result<(), UsageError> {
+    let unmet = Unplannable::of(plan, Note::is_unmet);
+    let Some(first) = unmet
+        .first()
+        .filter(|_| unmet.len() == plan.interfaces.len())
+    else {
+        return Ok(());
+    };
+    let is_exclude = matches!(first.note, Note::NoCpuLeft { .. });
+    let (option, is_given) = if is_exclude {
+        ("exclude", policy.options.get(&EXCLUDE).is_some())
+    } else {
+        ("scope", policy.options.get(&SCOPE).is_some())
+    };
+    if is_given {
+        return Err(UsageError(format!("--{option}: {}", first.note)));
+    }
+    Ok(())
 }
 
 /// The options of the policy for a command that judges what a running watcher keeps: CPUs that the watcher leaves out

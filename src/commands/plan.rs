@@ -8,7 +8,7 @@ use crate::commands::inputs::{
 };
 use crate::commands::output::screen;
 use crate::screen::{self, plan::Detail};
-use nicpin::plan::Plan;
+use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
@@ -48,7 +48,8 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
 
 /// The exit code of a plan that is printed only.
 pub(super) fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
-    if !Unplannable::requested(plan, given).is_empty() {
+    let unmet = Unplannable::of(plan, Note::is_unmet);
+    if !Unplannable::requested(plan, given).is_empty() || !unmet.is_empty() {
         Exit::Failed
     } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs

@@ -13,12 +13,11 @@ use crate::commands::sampling::Sampler;
 use crate::screen;
 use crate::screen::status::Detail;
 use crate::watch;
-use nicpin::apply::{Record, differences, irqbalance};
+use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::SelectError;
 use nicpin::machine::sample::CounterSelection;
 use nicpin::plan::Note;
 use nicpin::read::Wants;
-use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::report::status::Status;
 use nicpin::root::Root;
@@ -73,7 +72,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         .as_ref()
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
-    let unknown = Unplannable::requested(&plan, args.select.is_given());
+    let unknown = apply::unknown(&root, &machine, &plan, args.select.is_given());
     let found = differences(&root, &machine, &plan);
     let applied = Record::exists(&root);
     let mut status = Status::new(

@@ -285,7 +285,7 @@ fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
     let mut words = format!(
         "CPU {cpu}{}{}",
         has(&picture.kept_free, ", isolated or nohz_full"),
-        has(&picture.exclusive, ", exclusive to a cgroup")
+        has(&picture.exclusive, ", in an exclusive cpuset partition")
     );
     for same in places.chunk_by(|a, b| a.card == b.card) {
         if let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) {
@@ -361,7 +361,8 @@ fn legend(picture: &Picture, room: i32) -> Vec<(String, Vec<String>)> {
     };
     let words = "takes a queue of an interface on another node";
     legend.push((sign(&away, "", ""), words.to_owned()));
-    let words = "isolated or nohz_full, or exclusive to a cgroup; point at the CPU to see which";
+    let words =
+        "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which";
     legend.push((sign(&["cpu isolated"], "", ""), words.to_owned()));
     let folded = legend
         .into_iter()

@@ -9,6 +9,7 @@ use crate::plan::data::{
 };
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
+use crate::plan::note::Note;
 use crate::plan::place::Locations;
 use crate::plan::queues::Rps;
 use crate::plan::threads::Threads;
@@ -201,7 +202,13 @@ fn vector(machine: &Machine, work: &Work<'_>, vector: &Vector) -> PlannedVector 
 /// The reason for a vector's target, in a few words.
 fn why(machine: &Machine, work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
     if work.skip {
-        return "skipped by the policy".to_owned();
+        let is_unmet = work.candidates.notes.iter().any(Note::is_unmet);
+        let why = if is_unmet {
+            "skipped: the policy cannot be met"
+        } else {
+            "skipped by the policy"
+        };
+        return why.to_owned();
     }
     if !vector.movable {
         return "kernel-managed; cannot be moved".to_owned();

@@ -287,17 +287,19 @@ pub(crate) fn kept_free(topology: &Topology, choice: &Choice) -> CpuSet {
         .union(&exclusive(topology, choice))
 }
 
-/// Online CPUs that are not kept free or excluded; all online CPUs if there are none.
+/// Online CPUs that are not kept free or excluded; those that are not excluded if all are kept free.
 fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
     let kept_free = kept_free(topology, choice);
-    let usable = topology
-        .online
-        .difference(&kept_free)
-        .difference(&choice.get(&EXCLUDE));
+    let excluded = choice.get(&EXCLUDE);
+    let plain = topology.online.difference(&kept_free);
+    let usable = plain.difference(&excluded);
     if !usable.is_empty() {
         return (usable, Vec::new());
     }
-    let online = topology.online.clone();
+    let online = topology.online.difference(&excluded);
+    if !plain.is_empty() || online.is_empty() {
+        return (topology.online.clone(), vec![Note::NoCpuLeft { excluded }]);
+    }
     (online.clone(), vec![Note::NoUsableCpu { online }])
 }
 

@@ -46,20 +46,23 @@ pub enum Note {
         nearest: NodeSet,
         distance: u32,
     },
-    /// Every online CPU is isolated, `nohz_full` or excluded.
-    #[error("no CPU is left after isolation and exclusions; using all online CPUs ({})", .online.short())]
+    /// Every online CPU is isolated, `nohz_full` or in an exclusive cpuset partition.
+    #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using CPUs {}", .online.short())]
     NoUsableCpu { online: CpuSet },
-    /// There is no remote node for `--scope remote`.
-    #[error("no remote node has a usable CPU; using the local node instead")]
+    /// The policy leaves no CPU; the interface stays as it is.
+    #[error("unchanged: without CPUs {} no CPU is left that may take its IRQs", .excluded.short())]
+    NoCpuLeft { excluded: CpuSet },
+    /// There is no remote node for `--scope remote`; the interface stays as it is.
+    #[error("unchanged: no node is remote and has a usable CPU")]
     NoRemoteNode,
-    /// The nodes of `--scope node:N` have no usable CPU; the local node is used.
-    #[error("node {nodes} of the policy's scope has no usable CPU; using the local node instead")]
+    /// The nodes of `--scope node:N` have no usable CPU; the interface stays as it is.
+    #[error("unchanged: node {nodes} of the policy's scope has no usable CPU")]
     ScopeUnusable { nodes: NodeSet },
-    /// None of the CPUs that the policy names can be used.
+    /// Some of the CPUs that the policy names cannot be used; without any the interface stays as it is.
     #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]
     CpusUnusable {
         wanted: CpuSet,
-        /// Those that are offline or excluded; all of `wanted` when the local CPUs are used as a fallback.
+        /// Those that are offline or excluded.
         missing: CpuSet,
         used_for: UsedFor,
     },
@@ -416,14 +419,31 @@ impl Note {
         matches!(self, Self::NotPresent { .. } | Self::NoDevice { .. })
     }
 
-    /// Whether there are no queue vectors, or they are not recognized or cannot be read.
+    /// Whether there are no queue vectors, they are not recognized or cannot be read, or the policy cannot be met.
     pub fn is_unplannable(&self) -> bool {
         matches!(
             self,
-            Self::NoVectors { .. }
-                | Self::VectorsNotUnderstood { .. }
-                | Self::VectorsUnreadable { .. }
-        )
+            Self::NoVectors { .. } | Self::VectorsNotUnderstood { .. }
+        ) || self.is_unknown()
+    }
+
+    /// Whether nothing can be said about the interface, whoever asks: its vectors cannot be read, or what the policy
+    /// wants of it cannot be met now.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::VectorsUnreadable { .. }) || self.is_unmet()
+    }
+
+    /// Whether this machine cannot meet what the policy wants of an interface, which stays as it is.
+    pub fn is_unmet(&self) -> bool {
+        match self {
+            Self::NoCpuLeft { .. } | Self::NoRemoteNode | Self::ScopeUnusable { .. } => true,
+            Self::CpusUnusable {
+                wanted,
+                missing,
+                used_for,
+            } => *used_for == UsedFor::Interrupts && wanted == missing,
+            _ => false,
+        }
     }
 
     /// The variant's name, as in JSON.

@@ -19,7 +19,12 @@ pub(crate) fn of_interface(
     } = context;
     let interface = work.interface;
     if work.skip {
-        return vec![Note::Skipped];
+        let is_unmet = work.candidates.notes.iter().any(Note::is_unmet);
+        return if is_unmet {
+            Vec::new()
+        } else {
+            vec![Note::Skipped]
+        };
     }
     let mut notes = of_vectors(machine, work, selection);
     notes.extend(interface.in_other_namespace.then_some(Note::OtherNamespace));

@@ -8,6 +8,7 @@ use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::candidates::{Candidates, candidates};
 use crate::plan::data::Placement;
+use crate::plan::note::Note;
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::policy::{Choice, GROUP, Group, Policy, SIBLINGS, SKIP};
@@ -84,7 +85,7 @@ pub(crate) struct Work<'a> {
     /// What each of its queues weighs.
     pub(crate) weight: u64,
     pub(crate) choice: Choice,
-    /// `skip` and `group` of the choice, kept here because they are read for each vector.
+    /// Whether it stays as it is: by the policy, or because the policy cannot be met.
     pub(crate) skip: bool,
     pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
@@ -232,13 +233,15 @@ pub(crate) fn works<'a>(
             candidates.cpus = by_node
                 .values()
                 .fold(candidates.cpus, |all, cpus| all.union(cpus));
+            let skip = choice.get(&SKIP);
+            candidates.notes.retain(|note| !skip || !note.is_unmet());
             Work {
                 interface,
                 by_queue,
                 active_queues,
                 order,
                 weight: weights[order],
-                skip: choice.get(&SKIP),
+                skip: skip || candidates.notes.iter().any(Note::is_unmet),
                 group: choice.get(&GROUP),
                 choice,
                 candidates,

@@ -153,12 +153,12 @@ impl Unplannable {
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
-    /// all those whose vectors cannot be read.
+    /// all those whose vectors cannot be read, or of which the policy wants what cannot be met.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
         if requested {
             Self::requested(plan, requested)
         } else {
-            Self::of(plan, |note| matches!(note, Note::VectorsUnreadable { .. }))
+            Self::of(plan, Note::is_unknown)
         }
     }
 

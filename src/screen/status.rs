@@ -233,7 +233,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
     let on_a_core = count(most, "queue") + " on a core";
     match interface.state {
-        InterfaceState::Unknown => "IRQs not recognized".to_owned(),
+        InterfaceState::Unknown => "cannot be determined".to_owned(),
         InterfaceState::Isolated => {
             format!("{} on isolated CPUs", count(interface.on_isolated, "IRQ"))
         }

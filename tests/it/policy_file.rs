@@ -193,3 +193,65 @@ fn the_policy_of_the_machine_is_used_and_options_override_it() {
     assert_eq!(cpus(&[]), ["1", "1", "3", "3", "1", "1", "3", "3"]);
     assert_eq!(cpus(&["--scope", "2"]), ["2"; 8]);
 }
+
+/// What an option wants and the machine does not have is a usage error; a rule of the policy concerns its interfaces only,
+/// which stay as they are.
+#[test]
+fn a_wish_that_cannot_be_met_is_not_overruled() {
+    let machine = Copy::of("two-node");
+    for (options, said) in [
+        (
+            ["--exclude", "0-7"],
+            "--exclude: unchanged: without CPUs 0-7 no CPU is left",
+        ),
+        (
+            ["--scope", "node:7"],
+            "--scope: unchanged: node 7 of the policy's scope has no usable CPU",
+        ),
+    ] {
+        for command in ["plan", "apply", "check", "status"] {
+            let run = machine.nicpin(&[&[command], &options[..]].concat());
+            assert_eq!(run.code, 64, "{command}: {}", run.stderr);
+            assert!(run.stderr.contains(said), "{}", run.stderr);
+        }
+    }
+    let one_node = Copy::of("tg3-and-ixgbe").nicpin(&["plan", "--scope", "remote"]);
+    assert_eq!(one_node.code, 64, "{}", one_node.stderr);
+    let before = machine.texts();
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write(
+        "/etc/nicpin.toml",
+        "[[rule]]\nmatch = { name = \"nic0\" }\nset = { scope = \"node:7\" }\n",
+    );
+    assert_eq!(machine.nicpin(&["plan"]).code, 1);
+    assert_eq!(machine.nicpin(&["plan", "nic1"]).code, 0);
+    let run = machine.nicpin(&["apply"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let after = machine.texts();
+    let changed = after
+        .iter()
+        .filter(|(path, text)| before.get(*path).is_some_and(|was| was != *text));
+    let changed: Vec<_> = changed.map(|(path, _)| path.clone()).collect();
+    assert!(
+        !changed.is_empty()
+            && !changed
+                .iter()
+                .any(|path| format!("{path:?}").contains("nic0")),
+        "{changed:?}"
+    );
+    let json = |command: &str| -> serde_json::Value {
+        let run = machine.nicpin(&[command, "--json"]);
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    for command in ["check", "status"] {
+        let found = json(command);
+        let nic0 = found["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["name"] == "nic0");
+        assert_eq!(nic0.unwrap()["state"], "unknown", "{command}");
+    }
+    assert_eq!(machine.nicpin(&["check"]).code, 1);
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
+}

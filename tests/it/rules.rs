@@ -410,7 +410,13 @@ fn scopes() {
     assert_eq!(of(&with("all"), "eth0").candidates, set("0-11"));
     assert_eq!(cpus(of(&with("all"), "eth0")), ["1", "4", "8"]);
     assert_eq!(of(&with("2,5"), "eth0").candidates, set("2,5"));
-    assert_eq!(codes(of(&with("40"), "eth0")), ["cpus-unusable"]);
+    for (scope, code) in [("40", "cpus-unusable"), ("node:7", "scope-unusable")] {
+        let unmet = with(scope);
+        assert_eq!(codes(of(&unmet, "eth0")), [code]);
+        assert_eq!(unmet.writes, [], "it stays as it is");
+    }
+    let nothing = plan_with(&host, &[("exclude", "0-11")], &[]);
+    assert_eq!(codes(of(&nothing, "eth0")), ["no-cpu-left"]);
     assert_eq!(with("remote").score.local, Some(0.0));
 }
 

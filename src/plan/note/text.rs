@@ -16,7 +16,7 @@ pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) ->
     let (list, missing_list) = (wanted.short(), missing.short());
     match for_rps {
         false if wanted == missing => {
-            format!("none of the policy's CPUs ({list}) is usable; using the local node instead")
+            format!("unchanged: none of the policy's CPUs ({list}) can be used")
         }
         false => {
             format!("CPUs {missing_list} of the policy's CPUs ({list}) are offline or excluded")
