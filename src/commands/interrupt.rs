@@ -13,7 +13,7 @@ const SIGNALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
 /// Calls `then` on another thread when the first signal comes. Called before any other thread is started.
 pub(super) fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
-    let signals = SigSet::from_iter(not_ignored(&SIGNALS));
+    let signals: SigSet = not_ignored(&SIGNALS).collect();
     signals.thread_block()?;
     std::thread::spawn(move || {
         let Ok(signal) = signals.wait() else { return };

@@ -208,7 +208,7 @@ fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
         return;
     };
     let (to_x, to_y) = (cell.x + cell.w / 2, cell.y + cell.h);
-    let middle = i32::midpoint(*y, to_y);
+    let middle = (*y + to_y) / 2;
     let class = if place.remote { "line remote" } else { "line" };
     let colour = place.card % COLOURS;
     let _ = writeln!(

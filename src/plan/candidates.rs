@@ -50,8 +50,8 @@ pub(crate) fn candidates(
     let is_named = named.is_some();
     let mut tiers = Vec::new();
     let cpus = if let Some(cpus) = named {
-        let mut nodes = topology.nodes.iter();
-        let on = nodes.find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
+        let mut all = topology.nodes.iter();
+        let on = all.find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
         if let Some((&named, _)) = on {
             (node, source) = (Some(named), NodeSource::Policy);
             notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));

@@ -75,10 +75,10 @@ impl Root {
                 continue;
             }
             let (directory, name) = self.open_parent(made, OFlag::empty())?;
-            let mode = Mode::from_bits_truncate(0o755);
-            match stat::mkdirat(&directory, name, mode) {
+            let readable = Mode::from_bits_truncate(0o755);
+            match stat::mkdirat(&directory, name, readable) {
                 // Whatever the umask: others may read the record.
-                Ok(()) => stat::fchmodat(&directory, name, mode, FchmodatFlags::FollowSymlink)
+                Ok(()) => stat::fchmodat(&directory, name, readable, FchmodatFlags::FollowSymlink)
                     .map_err(|errno| io(errno.into()))?,
                 Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(io(errno.into())),

@@ -68,7 +68,7 @@ impl Sources {
     /// Opens them, and blocks the signals that they read. A tree has files only. What the kernel does not have is
     /// missing, and no error.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
-        let signals = SigSet::from_iter(not_ignored(&SIGNALS));
+        let signals: SigSet = not_ignored(&SIGNALS).collect();
         signals.thread_block()?;
         let signals =
             SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;

@@ -208,11 +208,11 @@ fn nodes_and_pictures_show_them() {
     let svg = machine.nicpin(&["draw"]).stdout;
     assert!(
         svg.contains("CPU 5, in an exclusive cpuset partition")
-            && svg.contains(">in an exclusive cpuset partition<"),
+            && svg.contains("or in an exclusive cpuset partition; point at the CPU"),
         "{svg}"
     );
     assert!(
-        svg.contains("class=\"cpu isolated\"") && !svg.contains("isolated or nohz_full"),
+        svg.contains("class=\"cpu isolated\"") && !svg.contains("CPU 5, isolated"),
         "{svg}"
     );
     // The picture is of the plan that was asked for.

@@ -192,14 +192,14 @@ pub fn is_asked() {
         let (run, _) = nicpin(&machine, &["apply"]);
         let text = words(&run);
         assert!(
-            run.code == 0 && text.contains("changed irqbalance leaves 16 IRQs alone"),
+            run.code == 0 && text.contains("irqbalance 16 IRQs banned"),
             "{text}{}",
             run.stderr
         );
         let (run, _) = nicpin(&machine, &["restore"]);
         let text = words(&run);
         assert!(
-            run.code == 0 && text.contains("irqbalance may move 16 IRQs again"),
+            run.code == 0 && text.contains("irqbalance 16 IRQs no longer banned"),
             "{text}{}",
             run.stderr
         );

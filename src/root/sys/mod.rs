@@ -128,9 +128,12 @@ impl Inherited {
     pub fn give_to(&self, command: &mut Command) {
         let this = self.clone();
         let give = move || {
-            let usual = |signal| match this.ignores(signal) {
-                true => SigHandler::SigIgn,
-                false => SigHandler::SigDfl,
+            let usual = |signal| {
+                if this.ignores(signal) {
+                    SigHandler::SigIgn
+                } else {
+                    SigHandler::SigDfl
+                }
             };
             for signal in [Signal::SIGCHLD, Signal::SIGXFSZ] {
                 set_action(signal, usual(signal))?;

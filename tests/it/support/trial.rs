@@ -1,7 +1,9 @@
 //! The process that watches a trial.
 
 use std::fs::File;
+use std::time::Duration;
 
+use nicpin::root::sys::try_lock;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -9,10 +11,10 @@ use super::run::Copy;
 
 /// Waits until the watcher has ended.
 pub fn watched_to_the_end(machine: &Copy) {
-    File::open(machine.path("/run/nicpin/try.lock"))
-        .unwrap()
-        .lock()
-        .unwrap();
+    let lock = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
+    while !try_lock(&lock).unwrap() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The watcher, while it runs.
