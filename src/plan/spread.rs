@@ -14,7 +14,6 @@ use crate::plan::objective::pairs;
 use crate::plan::place::{CpuLocation, Locations};
 
 /// Candidate CPUs that some queues have in common.
-#[derive(Clone)]
 struct Set {
     cpus: CpuSet,
     /// The same by increasing distance, where the policy widens; else empty.
@@ -26,7 +25,6 @@ struct Set {
 }
 
 /// A queue that can be moved.
-#[derive(Clone)]
 pub(crate) struct Queue {
     /// A number from [`Spread::set`].
     pub(crate) set: usize,
@@ -57,7 +55,6 @@ struct Core {
 }
 
 /// The queues on each core, and those that are arranged.
-#[derive(Clone)]
 pub(crate) struct Spread<'a> {
     locations: &'a Locations,
     /// The core of each CPU.
@@ -219,44 +216,11 @@ impl<'a> Spread<'a> {
         self.on_cpu.get(cpu as usize).copied().unwrap_or(0)
     }
 
-    /// Places all queues: in their order, those with the fewest candidates first, or the lightest first. The first of these
-    /// arrangements that is as good as any.
+    /// Places all queues, in their order.
     pub(crate) fn arrange(&mut self) {
-        let key = |order: usize, queue: usize| match order {
-            0 => (0, 0),
-            1 => (self.sets[self.queues[queue].set].cores.len(), 0),
-            _ => (0, self.queues[queue].weight),
-        };
-        // Queues that weigh the same are as even as they can be in any order.
-        let weight = self.queues.first().map(|queue| queue.weight);
-        let alike = self.queues.iter().all(|queue| Some(queue.weight) == weight);
-        let tries = (0..if alike { 1 } else { 3 }).map(|order| {
-            let mut tried = self.clone();
-            let mut queues: Vec<usize> = (0..self.queues.len()).collect();
-            queues.sort_by_key(|&queue| key(order, queue));
-            tried.arrange_in(&queues);
-            tried
-        });
-        if let Some(best) = tries.min_by_key(Self::cost) {
-            *self = best;
-        }
-    }
-
-    /// The measures of the objective that depend on which queues share a core.
-    fn cost(&self) -> (usize, u64, u64) {
-        let most = self.cores.iter().map(|core| core.queues).max();
-        let shared = self.cores.iter().map(|core| pairs(core.queues)).sum();
-        (
-            most.unwrap_or(0),
-            self.cores.get(self.busiest()).map_or(0, |core| core.load),
-            shared,
-        )
-    }
-
-    fn arrange_in(&mut self, queues: &[usize]) {
         let mut most = self.least_most();
-        for &queue in queues {
-            let Queue { set, weight, .. } = self.queues[queue];
+        for queue in 0..self.queues.len() {
+            let set = self.queues[queue].set;
             if self.sets[set].cores.is_empty() {
                 continue;
             }
@@ -265,7 +229,7 @@ impl<'a> Spread<'a> {
                     break core;
                 }
                 let cores = self.sets[set].cores.clone();
-                if self.shift(&cores, weight, most, u64::MAX).is_err() {
+                if self.shift(&cores, most, u64::MAX).is_err() {
                     most += 1;
                 }
             };
@@ -291,16 +255,9 @@ impl<'a> Spread<'a> {
     }
 
     /// Moves a queue from one of some cores to another, from there one to the next, and so on to a core with fewer than
-    /// `room` queues, by the shortest chain on which no core gets a load above `limit`; or back to the first core, if that
-    /// is above `limit` before. The first core gets `incoming` for what it loses. Without such a chain, returns the cores
-    /// that were looked at.
-    fn shift(
-        &mut self,
-        from: &[usize],
-        incoming: u64,
-        room: usize,
-        limit: u64,
-    ) -> Result<(), Vec<bool>> {
+    /// `room` queues, by the shortest chain on which no core gets a load above `limit`. Without such a chain, returns the
+    /// cores that were looked at.
+    fn shift(&mut self, from: &[usize], room: usize, limit: u64) -> Result<(), Vec<bool>> {
         let mut came: Vec<Option<usize>> = vec![None; self.cores.len()];
         let mut seen = vec![false; self.cores.len()];
         let mut least: Vec<u64> = vec![u64::MAX; self.sets.len()];
@@ -309,7 +266,7 @@ impl<'a> Spread<'a> {
             seen[core] = true;
         }
         while let Some(core) = line.pop_front() {
-            let more = came[core].map_or(incoming, |queue| self.queues[queue].weight);
+            let more = came[core].map_or(0, |queue| self.queues[queue].weight);
             for at in 0..self.cores[core].movable.len() {
                 let queue = self.cores[core].movable[at];
                 let Queue { set, weight, .. } = self.queues[queue];
@@ -325,11 +282,7 @@ impl<'a> Spread<'a> {
                     let fits = queues < room
                         && load.saturating_add(weight) <= limit
                         && chain().all(|queue| self.queues[queue].core != to);
-                    let closes = to == from[0] && limit < load && {
-                        let first = chain().last().map_or(0, |first| self.queues[first].weight);
-                        load + weight <= limit + first
-                    };
-                    if fits || closes {
+                    if fits {
                         let (mut queue, mut to) = (queue, to);
                         loop {
                             let left = self.queues[queue].core;
@@ -364,17 +317,7 @@ impl<'a> Spread<'a> {
             let load = own.load.max(other.load);
             Some((load, pairs(own.queues) + pairs(other.queues), 0))
         };
-        loop {
-            let from = self.busiest();
-            let below = self
-                .cores
-                .get(from)
-                .map_or(0, |core| core.load)
-                .saturating_sub(1);
-            if !self.exchange(from, most, cost) && self.shift(&[from], 0, most, below).is_err() {
-                break;
-            }
-        }
+        while self.exchange(self.busiest(), most, cost) {}
     }
 
     /// Lowers the pairs of queues that share a core, then the queues on slow cores and on that of CPU 0, while the load of
@@ -397,7 +340,7 @@ impl<'a> Spread<'a> {
             for from in order {
                 let room = self.cores[from].queues.saturating_sub(1);
                 if room > 0 && !looked_at[from] {
-                    match self.shift(&[from], 0, room, limit) {
+                    match self.shift(&[from], room, limit) {
                         Ok(()) => changed = true,
                         // From those there is no chain either.
                         Err(seen) => {
