@@ -9,7 +9,8 @@ use crate::screen::text::{count, kinds, notes, ranges};
 use nicpin::machine::Role;
 use nicpin::machine::paths::{shown, thread_of};
 use nicpin::machine::shell::word;
-use nicpin::plan::WriteKind;
+use nicpin::plan::note::advice::Advice;
+use nicpin::plan::{Note, WriteKind};
 use nicpin::report::applied::{Applied, Evidence, VectorProof, Watched};
 use nicpin::report::outcome::{
     ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, WriteResult,
@@ -94,7 +95,10 @@ pub fn applied(applied: &Applied) -> Page {
     page.add(irqbalance(applied.irqbalance.as_ref()));
     page.add(results(&applied.results));
     page.add(applied.undone.as_ref().map(all_undone).unwrap_or_default());
-    let about = applied.notes.iter().map(|one| (&*one.interface, &one.note));
+    // What one may also do is for status and plan.
+    let has_more = |note: &Note| !matches!(note.advice(), Some(Advice::Try(_)));
+    let about = applied.notes.iter().filter(|one| has_more(&one.note));
+    let about = about.map(|one| (&*one.interface, &one.note));
     page.add(notes("", about, (usize::MAX, "")));
     page.add(applied.proof.as_deref().map(proof).unwrap_or_default());
     if applied.proof_cut_short {
@@ -276,22 +280,10 @@ pub fn restored(restored: &Restored) -> Page {
         page.add(self::absent(&restored.absent, "kept for the next restore"));
     }
     if restored.staying > 0 {
-        let (irqs, their) = (
-            count(restored.staying, "IRQ"),
-            if restored.staying == 1 {
-                "its"
-            } else {
-                "their"
-            },
-        );
-        let keep = if restored.staying == 1 {
-            "keeps"
-        } else {
-            "keep"
-        };
-        page.item("", format!(
-            "{irqs} {keep} {their} current CPU: the restored affinity allows it, so the kernel does not move {}.",
-            if restored.staying == 1 { "it" } else { "them" }
+        let why = "because the restored affinity allows it";
+        page.line(format!(
+            "IRQs that keep their current CPU, {why}: {}",
+            restored.staying
         ));
     }
     if restored.watcher_paused {

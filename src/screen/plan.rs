@@ -92,6 +92,7 @@ fn interface(plan: &Plan, interface: &PlannedInterface, detail: Detail) -> Page 
         None => interface.device.clone(),
     };
     let mut head = heading(
+        &plan.host,
         (&interface.name, interface.driver.as_deref(), &device),
         interface.speed_mbps,
         (interface.node, interface.node_source),

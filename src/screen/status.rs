@@ -287,7 +287,13 @@ fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Pa
     let node = (interface.node, interface.node_source);
     page.item(
         "",
-        heading(who, interface.speed_mbps, node, &interface.candidates),
+        heading(
+            &status.host,
+            who,
+            interface.speed_mbps,
+            node,
+            &interface.candidates,
+        ),
     );
     let mtu = interface.mtu.map(|mtu| mtu.to_string());
     let versions = [

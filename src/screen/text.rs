@@ -41,6 +41,7 @@ pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
 
 /// An interface, its device and its node, as the head of what is said about it.
 pub(crate) fn heading(
+    host: &HostSummary,
     (name, driver, device): (&str, Option<&str>, &str),
     mbps: Option<u32>,
     (node, source): (Option<u32>, NodeSource),
@@ -54,10 +55,13 @@ pub(crate) fn heading(
         NodeSource::LocalCpulist => " (by local_cpulist)",
         NodeSource::Policy => " (by the policy)",
     };
+    let of_node = host.nodes.iter().find(|one| Some(one.node) == node);
+    let are_there = of_node.is_none_or(|one| candidates.is_subset(&one.cpus));
+    let colon = if are_there { ":" } else { "; IRQs to" };
     let node = node.map_or("unknown".to_owned(), |node| node.to_string());
     let driver = driver.unwrap_or("(no driver)");
     let cpus = candidates.short();
-    format!("{name}  {driver} {device}{speed}, node {node}{by}: CPUs {cpus}")
+    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus}")
 }
 
 /// Settings by kind: `6 IRQs, 4 XPS`.
