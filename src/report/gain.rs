@@ -92,7 +92,7 @@ fn of_standings(now: &Standing, planned: &Standing) -> Vec<Change> {
         change("RDMA vectors on the busiest core", &|of| {
             rdma(of).max_per_core as u64
         }),
-        change("CPUs without a transmit queue of their own", &|of| {
+        change("CPUs without their own tx queue", &|of| {
             of.shared_senders as u64
         }),
     ]);

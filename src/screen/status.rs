@@ -231,48 +231,39 @@ pub(crate) fn tone(state: InterfaceState) -> Tone {
 pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
     let vectors = || interface.vectors.iter();
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
-    let on_a_core = count(most, "queue") + " on a core";
     match interface.state {
-        InterfaceState::Unknown => "cannot be determined".to_owned(),
-        InterfaceState::Isolated => {
+        InterfaceState::Unknown => "IRQs unreadable".to_owned(),
+        InterfaceState::Isolated if more => {
             format!("{} on isolated CPUs", count(interface.on_isolated, "IRQ"))
         }
+        InterfaceState::Isolated => count(interface.on_isolated, "IRQ"),
         InterfaceState::Remote => {
             let remote = || vectors().filter(|row| row.is_active() && row.local == Some(false));
-            let queues: BTreeSet<_> = remote().map(|row| row.queue).collect();
+            let queues = remote().map(|row| row.queue).collect::<BTreeSet<_>>().len();
             let nodes: Vec<u32> = remote().filter_map(|row| row.node).collect();
             let node = match &ranges(&nodes)[..] {
                 "" => "any node".to_owned(),
                 nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),
                 node => format!("node {node}"),
             };
-            if more {
-                format!(
-                    "{} of {} on {node}",
-                    queues.len(),
-                    count(interface.queues, "queue")
-                )
-            } else {
-                format!("{} on {node}", count(queues.len(), "queue"))
-            }
+            let of_all = format!(" of {}", count(interface.queues, "queue"));
+            format!("{queues}{} on {node}", if more { &of_all } else { "" })
         }
-        InterfaceState::Drifted => format!("{} changed", count(interface.drifted, "setting")),
+        InterfaceState::Drifted => format!("{} changed", interface.drifted),
         InterfaceState::Crowded | InterfaceState::Untuned if more && most > planned => {
-            format!("{on_a_core}, {planned} planned")
+            format!("{} on a core, {planned} planned", count(most, "queue"))
         }
-        InterfaceState::Crowded => on_a_core,
+        InterfaceState::Crowded => format!("{most} on a core"),
         InterfaceState::Untuned => count(interface.differ, "setting"),
         InterfaceState::Pending => {
-            format!(
-                "{} still to move",
-                count(vectors().filter(|row| is_moving(row)).count(), "IRQ")
-            )
+            let moving = vectors().filter(|row| is_moving(row)).count();
+            format!("{} to move", count(moving, "IRQ"))
         }
         InterfaceState::Equivalent => format!("{} differ", interface.differ),
-        InterfaceState::Unsupported if interface.unmovable > 0 => "kernel-managed".to_owned(),
-        InterfaceState::Unsupported => "no IRQ to place".to_owned(),
+        InterfaceState::Unsupported if interface.unmovable > 0 => "fixed IRQs".to_owned(),
+        InterfaceState::Unsupported => "no IRQs".to_owned(),
         InterfaceState::Unproven if interface.proven.is_none() => "not watched".to_owned(),
-        InterfaceState::Unproven => "no interrupt seen".to_owned(),
+        InterfaceState::Unproven => "no interrupt".to_owned(),
         InterfaceState::Ok => String::new(),
     }
 }
@@ -308,12 +299,13 @@ fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Pa
     if !versions.is_empty() {
         page.item("  ", versions);
     }
-    let why = match (why(interface, false), interface.differ) {
+    let why = match (why(interface, true), interface.differ) {
         (why, 0) => why,
         (why, differ) => {
             let settings = count(differ, "setting");
             let drifted = match interface.drifted {
                 0 => String::new(),
+                _ if interface.state == InterfaceState::Drifted => String::new(),
                 drifted => format!(", {drifted} changed since apply"),
             };
             let differ = format!("{settings} not as planned{drifted}");

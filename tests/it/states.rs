@@ -502,7 +502,7 @@ fn other_channels_than_planned_are_a_difference() {
         "{screen}"
     );
     assert!(
-        screen.contains("remote: 4 queues on node 0; 9 settings not as planned"),
+        screen.contains("remote: 4 of 4 queues on node 0; 9 settings not as planned"),
         "{screen}"
     );
 }
