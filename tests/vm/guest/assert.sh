@@ -12,6 +12,8 @@ equal() { # WHAT EXPECTED GOT
   [ "$2" = "$3" ] || { failed "$1"; echo "  expected: $2"; echo "  got:      $3"; }
 }
 
+# The output of the last command without its line breaks, as a file.
+in_one_line() { tr -s ' \n' ' ' < "$OUT" > /tmp/line; echo /tmp/line; }
 contains() { # WHAT TEXT FILE
   CHECKS=$((CHECKS + 1))
   grep -qF -e "$2" "$3" || { failed "$1"; echo "  expected to find: $2"; echo "  got:"; sed 's/^/    /' "$3"; }

@@ -22,7 +22,6 @@ answers() { ask setup 2>/dev/null | grep -q SLEEP; }
 left_alone() { ask setup | tr ' ' '\n' | sed -n '/^IRQ$/{n;p}' | sort -n; }
 
 # the last output without its line ends, as a file
-in_one_line() { tr -s ' \n' ' ' < "$OUT" > /tmp/line; echo /tmp/line; }
 
 # The far card goes to another network namespace and is not planned from here on.
 expect 0 nicpin plan --format json; cp "$OUT" /tmp/plan.json

@@ -15,8 +15,8 @@ for node in 0 1 2 3 4; do
     "$(sed -n "s/^from $node  *//p" /tmp/table | xargs)"
   equal "counters of node $node" 6 "$(sed -n "s/^node $node  *\([0-9]\)/\1/p" /tmp/table | tail -1 | wc -w)"
 done
-contains "cards on node 2" "on node 2  nic2 (vmxnet3), nic7 (igb)" /tmp/table
-contains "cards on no node" "node unknown  nic5 (virtio_net), nic6 (e1000)" /tmp/table
+contains "cards on node 2" "  nic2 (vmxnet3), nic7 (igb)" /tmp/table
+contains "cards on no node" "On no known node: nic5 (virtio_net), nic6 (e1000)." /tmp/table
 
 # Four nodes with CPUs read the memory of five.
 expect 0 nicpin nodes --bandwidth --format json; cp "$OUT" /tmp/rates

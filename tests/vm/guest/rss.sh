@@ -26,10 +26,10 @@ for nic in nic1 nic2; do
   expect 0 nicpin apply $nic --rss 3
   equal "values changed by a second apply" 0 "$(number changed)"
   expect 0 nicpin status -v $nic --rss 3
-  contains "the status of $nic" "rss table reaches 3 of 8" "$OUT"
+  contains "the status of $nic" "RSS table reaches 3 of 8" "$OUT"
   expect 0 ethtool -X $nic equal 5
-  expect 2 nicpin check --exact $nic --rss 3
-  contains "what check says of another hand" "moved-by-other" "$OUT"
+  expect 2 nicpin check --exact -v $nic --rss 3
+  contains "what check says of another hand" "changed since apply" "$(in_one_line)"
   contains "what it names" "ethtool -X $nic" "$OUT"
   restored $nic "after another hand"
   # Two cores of node 1 and of node 2 have eight queues.
@@ -90,7 +90,7 @@ expect 0 nicpin apply nic0 --xps rxqs
 equal "xps_rxqs of nic0" "1 2 4 8" "$(cat /sys/class/net/nic0/queues/tx-*/xps_rxqs | sed 's/^0*//' | tr '\n' ' ' | sed 's/ $//')"
 expect 0 nicpin check --exact nic0 --xps rxqs
 echo 0 > /sys/class/net/nic0/queues/tx-1/xps_rxqs
-expect 2 nicpin check --exact nic0 --xps rxqs
+expect 2 nicpin check --exact -v nic0 --xps rxqs
 contains "what check names" "tx-1 xps_rxqs" "$OUT"
 expect 0 nicpin restore
 rxqs > /tmp/now; same_file "XPS of nic0 after restore" /tmp/before.rxqs /tmp/now
