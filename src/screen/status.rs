@@ -232,7 +232,6 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
     let vectors = || interface.vectors.iter();
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
     match interface.state {
-        InterfaceState::Unknown => "IRQs unreadable".to_owned(),
         InterfaceState::Isolated if more => {
             format!("{} on isolated CPUs", count(interface.on_isolated, "IRQ"))
         }
@@ -261,7 +260,8 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
         }
         InterfaceState::Equivalent => format!("{} differ", interface.differ),
         InterfaceState::Unsupported if interface.unmovable > 0 => "fixed IRQs".to_owned(),
-        InterfaceState::Unsupported => "no IRQs".to_owned(),
+        InterfaceState::Unsupported if interface.notes.is_empty() => "no IRQs".to_owned(),
+        InterfaceState::Unsupported | InterfaceState::Unknown => "see the note".to_owned(),
         InterfaceState::Unproven if interface.proven.is_none() => "not watched".to_owned(),
         InterfaceState::Unproven => "no interrupt".to_owned(),
         InterfaceState::Ok => String::new(),
@@ -500,7 +500,7 @@ fn surroundings(status: &Status) -> Page {
         }
         None => page.item(
             "",
-            irqbalance(&status.irqbalance) + " nicpin watch is not running.",
+            irqbalance(&status.irqbalance) + " nicpin\u{a0}watch is not running.",
         ),
     }
     page
@@ -519,6 +519,7 @@ fn irqbalance(irqbalance: &IrqbalanceStatus) -> String {
     let planned = count(*irqs, "planned IRQ");
     match state {
         IrqbalanceState::Absent => "irqbalance is not running.".to_owned(),
+        IrqbalanceState::Banned | IrqbalanceState::Moves { .. } if *irqs == 0 => format!("{runs}."),
         IrqbalanceState::Unknown => {
             let text = note.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("irqbalance: {text}.{fix}")
