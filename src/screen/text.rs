@@ -8,7 +8,7 @@ use nicpin::machine::Role;
 use nicpin::machine::shell::word;
 pub(crate) use nicpin::machine::wording::{count, speed};
 use nicpin::plan::note::advice::Advice;
-use nicpin::plan::{HostSummary, MEASURES, NodeSource, Note, RdmaScore, Score, WriteKind};
+use nicpin::plan::{HostSummary, MEASURES, NodeSource, Note, Score, WriteKind};
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
@@ -83,50 +83,44 @@ pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> Stri
 
 /// Every measure that a plan changes: those of the objective in its order, then others. Empty if there is none.
 pub(crate) fn gain(now: &Score, planned: &Score) -> String {
-    let mut changes = Vec::new();
-    let mut add = |what: &str, now: Option<String>, planned: Option<String>, is_worse: bool| {
-        if let (Some(now), Some(planned)) = (now, planned) {
-            if now != planned {
-                let worse = if is_worse { " (worse)" } else { "" };
-                changes.push(format!("{what} {now}\u{a0}->\u{a0}{planned}{worse}"));
-            }
-        }
+    let percent = |score: &Score| Some(format!("{:.0}%", (score.local? * 100.0).floor()));
+    let is_less_local = planned.local < now.local;
+    let mut rows = vec![("local queues", [now, planned].map(percent), is_less_local)];
+    let mut add = |what, is_more_better: bool, of: &dyn Fn(&Score) -> Option<u64>| {
+        let [before, after] = [now, planned].map(of);
+        let is_worse = if is_more_better {
+            after < before
+        } else {
+            after > before
+        };
+        rows.push((
+            what,
+            [before, after].map(|of| of.map(|of| of.to_string())),
+            is_worse,
+        ));
     };
-    let percent = |share: f64| format!("{:.0}%", (share * 100.0).floor());
-    let is_less = planned.local < now.local;
-    add(
-        "local queues",
-        now.local.map(percent),
-        planned.local.map(percent),
-        is_less,
-    );
-    let mut figure = |what: &str, now: u64, planned: u64, is_worse: bool| {
-        let figures = [now, planned].map(|figure| Some(figure.to_string()));
-        let [now, planned] = figures;
-        add(what, now, planned, is_worse);
-    };
-    for measure in MEASURES {
-        let [now, planned] = [now, planned].map(|score| (measure.of)(score) / measure.unit);
-        figure(measure.what, now, planned, planned > now);
+    for measure in &MEASURES {
+        add(measure.what, false, &|score| {
+            Some((measure.of)(score) / measure.unit)
+        });
     }
-    let isolated = [now, planned].map(|score| score.on_isolated as u64);
-    figure(
-        "IRQs on isolated CPUs",
-        isolated[0],
-        isolated[1],
-        isolated[1] > isolated[0],
-    );
-    if let (Some(now), Some(planned)) = (&now.rdma, &planned.rdma) {
-        let [local, most] = [
-            |rdma: &RdmaScore| rdma.local as u64,
-            |rdma: &RdmaScore| rdma.max_per_core as u64,
-        ]
-        .map(|of| [of(now), of(planned)]);
-        figure("local RDMA IRQs", local[0], local[1], local[1] < local[0]);
-        let what = "RDMA IRQs on the busiest core";
-        figure(what, most[0], most[1], most[1] > most[0]);
-    }
-    changes.join(", ")
+    add("IRQs on isolated CPUs", false, &|score| {
+        Some(score.on_isolated as u64)
+    });
+    add("local RDMA IRQs", true, &|score| {
+        Some(score.rdma.as_ref()?.local as u64)
+    });
+    add("RDMA IRQs on the busiest core", false, &|score| {
+        Some(score.rdma.as_ref()?.max_per_core as u64)
+    });
+    let changes = rows
+        .into_iter()
+        .filter_map(|(what, [now, planned], is_worse)| {
+            let (now, planned) = now.zip(planned).filter(|(now, planned)| now != planned)?;
+            let worse = if is_worse { " (worse)" } else { "" };
+            Some(format!("{what} {now}\u{a0}->\u{a0}{planned}{worse}"))
+        });
+    changes.collect::<Vec<_>>().join(", ")
 }
 
 /// A sentence on what the plan gains; none if no measure changes.
