@@ -4,15 +4,13 @@
 //! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
 //! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
 
-mod cgroups;
 mod identity;
 mod names;
 
 use std::collections::BTreeSet;
 
-use cgroups::Cgroups;
 use identity::StandIns;
-use names::Names;
+use names::{Cgroups, Names};
 
 use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::irqbalance;

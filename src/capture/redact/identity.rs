@@ -231,9 +231,22 @@ fn find<'a>(
     if let Some(address) = [whole, run].into_iter().find(is_address) {
         return Some((0, Found::Ip(address, "::")));
     }
-    // The digits of a known address anywhere: cafe98039ba1b2c3
-    let at = (0..=word.len().checked_sub(12)?).find(|&at| known(&word[at..at + 12]))?;
-    Some((at, Found::Digits(&word[at..at + 12], true)))
+    // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3
+    (0..word.len().min(text.len())).find_map(|at| {
+        let address = first_digits(&text[at..])?;
+        known(address).then_some((at, Found::Digits(address, true)))
+    })
+}
+
+/// The text up to its twelfth hex digit, if it begins with so many.
+fn first_digits(text: &str) -> Option<&str> {
+    let is_mark = |byte: &u8| b":.-".contains(byte);
+    let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || is_mark(byte);
+    let run = &text[..text.bytes().take_while(is_digit).count()];
+    let mut digits = run.match_indices(|c: char| c.is_ascii_hexdigit());
+    let (end, _) = digits.nth(11)?;
+    run.starts_with(|c: char| c.is_ascii_hexdigit())
+        .then(|| &run[..=end])
 }
 
 #[cfg(test)]
@@ -261,6 +274,9 @@ mod tests {
             ("br.000d.3a6e.4d4b", "br.0a00.0000.0001"),
             ("8000.000d3a6e4d4b x", "8000.0a0000000001 x"),
             ("00.0d.3a.6e.4d.4b", "0a.00.00.00.00.01"),
+            ("vnic00.0d.3a.6e.4d.4b", "vnic0a.00.00.00.00.01"),
+            ("veth00-0d-3a-6e-4d-4b7", "veth0a-00-00-00-00-017"),
+            ("p000d:3a6e:4d4b-rx", "p0a00:0000:0001-rx"),
             // Digits alone are an address after letters.
             (
                 "tap525400123456 veth98039b0300a1b2c9",
