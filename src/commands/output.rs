@@ -3,11 +3,11 @@
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use nix::libc::O_NOFOLLOW;
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use serde::Serialize;
 
 use crate::cli::ReportArgs;
@@ -69,14 +69,17 @@ pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
                 "{name}: is a symbolic link, which is not replaced; fix: name the file that it leads to"
             )
         }
+        Ok(found) if found.file_type().is_fifo() || found.file_type().is_socket() => {
+            bail!("{name}: is a FIFO or a socket, not a regular file")
+        }
         _ => Ok(()),
     }
 }
 
 /// Writes a file; an existing one is replaced only with `force`, and keeps its mode.
 ///
-/// A regular file is complete or as it was before: it is written beside its name first. A device or a FIFO is written
-/// to, and never removed. A symbolic link is an error.
+/// A regular file is complete or as it was before: it is written beside its name first. A device is written to, and never
+/// removed. A symbolic link is an error, and so is a FIFO: who may write to the directory could make nicpin wait for ever.
 pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     check_new(path, force)?;
     write(
@@ -99,7 +102,7 @@ pub(super) fn published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(O_NOFOLLOW)
+        .custom_flags(O_NOFOLLOW | O_NONBLOCK)
         .open(path)
         .ok()
         .filter(|_| is_file)?;
@@ -118,7 +121,7 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<
         Ok(found) if !found.is_file() => {
             let opened = OpenOptions::new()
                 .write(true)
-                .custom_flags(O_NOFOLLOW)
+                .custom_flags(O_NOFOLLOW | O_NONBLOCK)
                 .open(path);
             opened.and_then(|mut file| file.write_all(bytes))
         }

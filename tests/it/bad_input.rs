@@ -574,6 +574,20 @@ fn files_for_output() {
         assert_eq!(std::fs::read_link(&link).unwrap().to_str(), Some(target));
         std::fs::remove_file(&link).unwrap();
     }
+    let fifo = path("fifo");
+    nix::unistd::mkfifo(fifo.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for args in [
+        &["draw", "-o", &fifo, "--force"][..],
+        &["capture", "-o", &fifo, "--force"],
+        &["check", "--format", "prometheus", "-o", &fifo],
+    ] {
+        let run = machine.nicpin(args);
+        assert!(
+            run.code == 1 && run.stderr.contains("not a regular file"),
+            "{args:?}: {}",
+            run.stderr
+        );
+    }
     symlink(&other, path("nicpin.8")).unwrap();
     let run = machine.nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
     assert!(
