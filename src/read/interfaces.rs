@@ -89,8 +89,13 @@ fn read_interface(
     wants: Wants,
 ) -> Result<Option<Interface>, FileError> {
     let (rx_queues, tx_queues) = read_queues(root, path, wants.queues)?;
-    // Drivers report -1 (also as an unsigned number) for an unknown speed.
-    let speed: Option<i64> = read_number(root, &format!("{path}/speed"))?;
+    // Drivers report -1 (also as an unsigned number) for an unknown speed, or an error, of which a copied tree has an empty
+    // file.
+    let file = format!("{path}/speed");
+    let speed: Option<i64> = match root.read_opt(&file)? {
+        Some(text) if text.trim().is_empty() => None,
+        _ => read_number(root, &file)?,
+    };
     let port: Option<u16> = read_number(root, &format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
     let bus = root.link_name(&format!("{link}/subsystem"));

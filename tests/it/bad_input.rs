@@ -604,3 +604,21 @@ fn files_for_output() {
             .all(|name| !name.to_string_lossy().ends_with(".new"))
     );
 }
+
+/// Wireless drivers answer EINVAL for a speed; in a tree that was copied with cat(1) the file is empty.
+#[test]
+fn an_empty_speed_is_an_unknown_one() {
+    let machine = Copy::of("two-node");
+    machine.write(
+        "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/speed",
+        "",
+    );
+    let run = machine.nicpin(&["plan", "nic0", "--json"]);
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (run.code, &plan["interfaces"][0]["speed_mbps"]),
+        (0, &serde_json::Value::Null),
+        "{}",
+        run.stderr
+    );
+}
