@@ -21,6 +21,7 @@ mod small_run;
 mod users;
 
 use std::collections::BTreeSet;
+use std::net::UdpSocket;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 
@@ -36,7 +37,7 @@ type Test = (&'static str, &'static [Need], fn());
 const TESTS: &[Test] = &[
     (
         "a_connection_is_listed_with_its_interface_and_node",
-        &[Need::SockDiag],
+        &[Need::SockDiag, Need::Loopback],
         kernel::a_connection_is_listed_with_its_interface_and_node,
     ),
     (
@@ -183,6 +184,8 @@ enum Need {
     Netdev,
     /// `sock_diag` about TCP.
     SockDiag,
+    /// The loopback interface is up.
+    Loopback,
     /// An interface with a device behind it.
     Interface,
     /// A program of this name.
@@ -208,6 +211,13 @@ impl Need {
                 (!made.is_ok_and(|made| made.status.success()))
                     .then(|| "a mount namespace".to_owned())
             }
+            Self::Loopback => {
+                let connected =
+                    UdpSocket::bind("127.0.0.1:0").and_then(|s| s.connect("127.0.0.1:9"));
+                connected
+                    .is_err()
+                    .then(|| "the loopback interface up".to_owned())
+            }
             Self::Netdev => ask_netdev(0)
                 .err()
                 .map(|error| format!("netlink family netdev ({error})")),
@@ -231,7 +241,11 @@ impl Need {
             Self::Root | Self::MemoryPolicy => true,
             // Queues and NAPI instances since 6.8.
             Self::Netdev => release() >= Some((6, 8)),
-            Self::Interface | Self::Acl | Self::MountNamespace | Self::SockDiag => false,
+            Self::Interface
+            | Self::Acl
+            | Self::MountNamespace
+            | Self::SockDiag
+            | Self::Loopback => false,
             Self::Program(name) => {
                 ["bash", "fish", "mandoc", "script", "setsid", "zsh"].contains(&name)
             }
