@@ -81,7 +81,7 @@ equal "what is left" "" "$(grep '^LEFT' "$WORK/log")"
 echo "--- the image"
 STORE=(--storage-driver vfs --root "$WORK/store" --runroot "$WORK/run")
 holds "podman load" podman "${STORE[@]}" load --quiet --input "$OUT/nicpin-$VERSION.oci.tar"
-image() { podman "${STORE[@]}" run --rm --network none --read-only --cap-drop all --cgroups disabled --volume "$PWD/fixtures/two-node:/host:ro" "localhost/nicpin:$VERSION" "$@"; }
+image() { podman "${STORE[@]}" run --rm --network none --read-only --cap-drop all --cgroups disabled --ulimit host --volume "$PWD/fixtures/two-node:/host:ro" "localhost/nicpin:$VERSION" "$@"; }
 holds "plan in a container" image plan --root /host
 equal "the version in the image" "nicpin $VERSION" "$(image --version)"
 

@@ -289,7 +289,7 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
-    lock.lock().unwrap();
+    assert!(nicpin::root::sys::try_lock(&lock).unwrap());
     machine.write("/run/nicpin/lock", "nicpin apply, process 4711\n");
     let before = machine.snapshot();
     let run = machine.nicpin(&["apply", "--wait", "0"]);
@@ -325,7 +325,7 @@ fn restore_and_confirm_wait_for_a_first_apply() {
     let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
-    lock.lock().unwrap();
+    assert!(nicpin::root::sys::try_lock(&lock).unwrap());
     for command in ["restore", "confirm"] {
         let run = machine.nicpin(&[command, "--wait", "0"]);
         assert!(

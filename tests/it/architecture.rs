@@ -171,18 +171,18 @@ fn path(
             break;
         }
         at += 2;
-        if let Some(TokenTree::Group(group)) = tokens.get(at)
-            && group.delimiter() == Delimiter::Brace
-        {
-            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            let mut next = 0;
-            while next < inner.len() {
-                next = match &inner[next] {
-                    TokenTree::Ident(_) => self::path(&inner, next, &path, exported, found),
-                    _ => next + 1,
-                };
+        if let Some(TokenTree::Group(group)) = tokens.get(at) {
+            if group.delimiter() == Delimiter::Brace {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                let mut next = 0;
+                while next < inner.len() {
+                    next = match &inner[next] {
+                        TokenTree::Ident(_) => self::path(&inner, next, &path, exported, found),
+                        _ => next + 1,
+                    };
+                }
+                return at + 1;
             }
-            return at + 1;
         }
     }
     if path.len() > 1 {
@@ -280,11 +280,10 @@ fn file_of(path: &str, files: &Files, depth: usize) -> String {
         .unwrap_or_default();
     let exports = files[module].iter().filter(|named| named.exported);
     for export in exports {
-        if export.path.last().is_some_and(|last| last == item)
-            && depth < 4
-            && let Some(origin) = absolute(module, &export.path, files)
-        {
-            return file_of(&origin, files, depth + 1);
+        if export.path.last().is_some_and(|last| last == item) && depth < 4 {
+            if let Some(origin) = absolute(module, &export.path, files) {
+                return file_of(&origin, files, depth + 1);
+            }
         }
     }
     module.to_owned()

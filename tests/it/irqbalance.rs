@@ -573,10 +573,7 @@ fn a_trial_that_is_not_confirmed_removes_its_bans() {
     good(&machine, &["apply", "--try", "1"]);
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
     // Wait until the watcher has ended.
-    std::fs::File::open(machine.path("/run/nicpin/try.lock"))
-        .unwrap()
-        .lock()
-        .unwrap();
+    crate::support::trial::watched_to_the_end(&machine);
     assert_eq!(banned(&machine), set(&[9]));
     assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
 }

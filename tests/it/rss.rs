@@ -1,8 +1,6 @@
 //! RSS, accelerated RFS and `xps_rxqs`: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm` tests on
 //! running kernels that traffic follows.
 
-use std::fs::File;
-
 use crate::support::host;
 use crate::support::run::{Copy, Run};
 use nicpin::apply::{self, ApplyError, Options};
@@ -228,10 +226,7 @@ fn a_trial_and_an_atomic_apply_undo_the_table() {
     let machine = machine(BLOCKS);
     let (before, errno) = (machine.texts(), Errno::EACCES as i32);
     ok(&machine.nicpin(&["apply", "eth0", "--rss", "4", "--try", "1"]));
-    File::open(machine.path("/run/nicpin/try.lock"))
-        .unwrap()
-        .lock()
-        .unwrap();
+    crate::support::trial::watched_to_the_end(&machine);
     assert_eq!(machine.read(ETH0), BLOCKS);
     // What comes after the table is refused, and then the table itself.
     for (refused, at) in [

@@ -131,7 +131,11 @@ fn a_closed_terminal_is_not_a_confirmation() {
     assert_eq!(machine.texts(), before);
     // Also as at the end of a login, which kills its processes. (SIGHUP is ignored where the tests run under nohup.)
     let (mut child, master, _) = on_terminal(&machine, "1");
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    kill(
+        Pid::from_raw(child.id().try_into().unwrap()),
+        Signal::SIGTERM,
+    )
+    .unwrap();
     drop(master);
     assert_eq!(child.wait().unwrap().code(), None);
     watched_to_the_end(&machine);

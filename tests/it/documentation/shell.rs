@@ -98,13 +98,12 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
             (None, '\\') => word.get_or_insert_default().extend(signs.next()),
             (None, '#') if word.is_none() => break,
             (None, ' ' | '\t' | ';' | '|' | '&' | '(' | ')' | '<' | '>') => {
-                if let Some(done) = word.take()
-                    && !std::mem::take(&mut to_file)
-                    // `2>` names a descriptor.
-                    && !(sign == '>' && done.chars().all(|one| one.is_ascii_digit()))
-                {
-                    all.last_mut().unwrap().push(done);
-                }
+                let is_file = word.is_some() && std::mem::take(&mut to_file);
+                // `2>` names a descriptor.
+                let is_number = |done: &String| done.chars().all(|one| one.is_ascii_digit());
+                let done = word.take().filter(|_| !is_file);
+                let done = done.filter(|done| !(sign == '>' && is_number(done)));
+                all.last_mut().unwrap().extend(done);
                 match sign {
                     '<' | '>' => to_file = true,
                     ' ' | '\t' => {}
