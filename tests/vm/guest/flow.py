@@ -5,7 +5,8 @@ usage: flow.py check NIC FAR-PID FAR-NIC FLOWS       all kinds of flows; prints 
        flow.py cpus NIC FAR-PID FAR-NIC FLOWS        the same by the CPU that takes them
        flow.py ports NIC FAR-PID FAR-NIC CPU         the ports that --to-cpu names
        flow.py sockets NIC FAR-PID FAR-NIC COUNT     connections of the kernel: the CPU and NAPI instance that each
-                                                     socket reports, and how `nicpin measure` counts them
+                                                     socket reports, and how `nicpin measure` counts them; COUNT of
+                                                     each kind
 """
 import ipaddress, json, os, random, re, socket, struct, subprocess, sys, time
 
@@ -185,13 +186,54 @@ def ports(cpu):
     print(f"{NIC} --to-cpu {cpu}: {known}, {1000 - len(found)} unknown", flush=True)
 
 
-def connect(address, count):
-    """The far end of connections; they stay open until standard input ends."""
+def connect(kind, address, count):
+    """The far end of connections: each sends a byte for each line of standard input, until that ends."""
+    of = socket.AF_INET if kind.endswith("4") else socket.AF_INET6
+    ends = [socket.socket(of, socket.SOCK_STREAM if kind.startswith("tcp") else socket.SOCK_DGRAM) for _ in range(count)]
+    for end in ends:
+        end.settimeout(30)
+        end.connect((address, 5201))
+    for _ in sys.stdin:
+        for end in ends:
+            end.send(b"x")
+
+
+def accepted(kind, address, count, ask):
+    """The connected sockets here of `connect` there, each of which has received; `ask` lets the far end send."""
+    of = socket.AF_INET if kind.endswith("4") else socket.AF_INET6
+    if kind.startswith("tcp"):
+        server = socket.create_server((address, 5201), family=of, backlog=count)
+        ask()
+        ends = [server.accept()[0] for _ in range(count)]
+        for end in ends:
+            end.recv(1)
+        return ends
+
+    def bound():
+        end = socket.socket(of, socket.SOCK_DGRAM)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        end.bind((address, 5201))
+        end.settimeout(1)
+        return end
+
+    def heard(end):
+        for _ in range(20):
+            try:
+                return end.recvfrom(1)[1]
+            except TimeoutError:
+                ask()
+        raise TimeoutError("no datagram arrived in 20 s")
+    server, peers = bound(), set()
+    while len(peers) < count:
+        peers.add(heard(server)[:2])
     ends = []
-    for _ in range(count):
-        ends.append(socket.create_connection((address, 5201), timeout=30))
-        ends[-1].send(b"x")
-    sys.stdin.read()
+    for peer in sorted(peers):
+        ends.append(bound())
+        ends[-1].connect(peer)
+    server.close()
+    for end in ends:
+        heard(end)
+    return ends
 
 
 def measured():
@@ -199,22 +241,38 @@ def measured():
     return json.loads(run.stdout)["connections"]
 
 
+def with_ipv6(on):
+    """IPv6 is off but here: what its neighbour discovery sends would be counted with the flows."""
+    for far, nic, address in ((False, NIC, "fd08::1/64"), (True, FAR, "fd08::2/64")):
+        conf = f"/proc/sys/net/ipv6/conf/{nic}"
+        commands = f"echo 0 > {conf}/accept_dad; echo {int(not on)} > {conf}/disable_ipv6"
+        commands += f"; ip addr add {address} dev {nic}" if on else ""
+        subprocess.run(["nsenter", "-t", PID, "-n"] * far + ["sh", "-c", commands], check=True)
+
+
 def sockets(count):
     """The CPU that the kernel reports for each socket is that after RPS; a NAPI instance polls one queue."""
     node = min(int(name[4:]) for name in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", name))
     first, last = open(f"/sys/devices/system/node/node{node}/cpulist").read().split("-")
     os.sched_setaffinity(0, range(int(first), int(last) + 1))
-    server = socket.create_server(("10.8.0.1", 5201), backlog=count)
-    command = ["nsenter", "-t", PID, "-n", sys.executable, __file__, "connect", "10.8.0.1", str(count), ""]
+    with_ipv6(True)
+    for kind in ("tcp4", "udp4", "tcp6", "udp6"):
+        sockets_of(kind, count, node)
+    with_ipv6(False)
+
+
+def sockets_of(kind, count, node):
+    here = "10.8.0.1" if kind.endswith("4") else "fd08::1"
+    command = ["nsenter", "-t", PID, "-n", sys.executable, __file__, "connect", kind, here, str(count)]
     far = subprocess.Popen(command, stdin=subprocess.PIPE)
-    ends, flows, cpus, napis = [], [], [], []
-    for _ in range(count):
-        end, (address, port) = server.accept()
-        end.recv(1)
-        ends.append(end)
-        flows.append(("tcp4", address, port, "10.8.0.1", 5201))
-        cpus.append(end.getsockopt(socket.SOL_SOCKET, 49))   # SO_INCOMING_CPU
-        napis.append(end.getsockopt(socket.SOL_SOCKET, 56))  # SO_INCOMING_NAPI_ID
+
+    def ask():
+        far.stdin.write(b"\n")
+        far.stdin.flush()
+    ends = accepted(kind, here, count, ask)
+    flows = [(kind, *end.getpeername()[:2], here, 5201) for end in ends]
+    cpus = [end.getsockopt(socket.SOL_SOCKET, 49) for end in ends]   # SO_INCOMING_CPU
+    napis = [end.getsockopt(socket.SOL_SOCKET, 56) for end in ends]  # SO_INCOMING_NAPI_ID
     arrivals = predict(flows)
     known = [at for at, arrival in enumerate(arrivals) if arrival["missing"] is None]
     wrong = [at for at in known if arrivals[at]["cpu"] != cpus[at]]
@@ -224,24 +282,26 @@ def sockets(count):
             queues.setdefault(napis[at], set()).add(arrival["queue"])
     wrong += [napi for napi, found in queues.items() if len(found) > 1]
     unknown = {arrival["missing"] for arrival in arrivals} - {None}
-    print(f"{NIC} sockets by cpu: {len(known) - len(wrong)} right, {len(wrong)} wrong, 0 lost, {count - len(known)} unknown "
+    print(f"{NIC} {kind} sockets by cpu: {len(known) - len(wrong)} right, {len(wrong)} wrong, 0 lost, {count - len(known)} unknown "
           f"{'; '.join(sorted(unknown))}; {len(queues)} NAPI instances", flush=True)
     counted, expected = measured(), {}
     for at in known:
         expected[cpus[at]] = expected.get(cpus[at], 0) + 1
     found = {of["cpu"]: of["connections"] for of in counted["arrivals"] if of["process_node"] == node}
     right = found == expected and counted["established"] == count and sum(of["connections"] for of in counted["unknown"]) == count - len(known)
-    print(f"{NIC} measure: {int(right)} right, {int(not right)} wrong, 0 lost", flush=True)
+    print(f"{NIC} {kind} measure: {int(right)} right, {int(not right)} wrong, 0 lost", flush=True)
     if not right:
         print(counted, expected)
     far.stdin.close()
     far.wait()
+    for end in ends:
+        end.close()
 
 
 if sys.argv[1] == "send":
     send(NIC)
 elif sys.argv[1] == "connect":
-    connect(NIC, int(PID))
+    connect(NIC, PID, int(FAR))
 elif sys.argv[1] == "sockets":
     sockets(int(sys.argv[5]))
 elif sys.argv[1] == "check":

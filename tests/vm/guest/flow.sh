@@ -16,14 +16,14 @@ far() { # NIC FAR: the far end of NIC in a namespace of its own, quiet
   unshare -n sleep 100000 & NSPID=$!
   poll 10 elsewhere
   ip link set dev "$2" netns "$NSPID"
-  in_ns sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null
+  in_ns sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
   in_ns ip link set dev "$2" up
   in_ns ip addr add 10.8.0.2/24 dev "$2"
   ip addr add 10.8.0.1/24 dev "$1"; ip link set dev "$1" up
   sleep 2
 }
 away() { kill "$NSPID"; ip addr del 10.8.0.1/24 dev "$1"; }
-sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 2>/dev/null
+sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 
 # judged WHAT: from the lines of flow.py: none wrong, and none lost
 judged() {
