@@ -9,8 +9,10 @@
 #   FILTER      only tests whose name contains one of these, or is NAME with =NAME; those that end with .long run only with a filter
 #
 # $NICPIN_VM_JOBS machines run at once (default 2, or 1 on a single CPU). The last line counts; the exit status is 0
-# when nothing failed, 77 where machines cannot run at all and the tests are skipped.
+# when nothing failed, 77 where machines cannot run at all and the tests are skipped. $EVENTS random events with the seed $SEED
+# are made by the tests `random` (default 200, and a seed that differs each time).
 set -u
+SEED=${SEED:-$RANDOM} EVENTS=${EVENTS:-200}
 VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
 
@@ -57,6 +59,9 @@ TESTS=(
   'partitions        partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 -- brief'
   'partitions.long   partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
   'partitions.6.1.long partitions small  --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel bookworm'
+  'random.long     random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" "$EVENTS"'
+  'random.6.1.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel bookworm -- "$SEED" "$EVENTS"'
+  'random.newest.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel newest -- "$SEED" "$EVENTS"'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
@@ -112,7 +117,7 @@ fi
 [ -x "$BINARY" ] || { echo "run.sh: $BINARY is no program" >&2; exit 1; }
 LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
 install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
-install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$VM_DIR/guest/flow.py" "$LOGS/payload/"
+install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$VM_DIR/guest/flow.py" "$VM_DIR/guest/random-events.py" "$LOGS/payload/"
 install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
 install -m 644 "$TOP/dist/systemd/nicpin.service" "$LOGS/payload/"
 for deb in "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.deb; do

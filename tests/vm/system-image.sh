@@ -20,7 +20,7 @@ cp "$from"/modules.builtin* "$from"/modules.order "$to/"
 (
   cd "$from/kernel"
   find drivers/net/ethernet/intel drivers/net/vmxnet3 drivers/net/virtio_net* drivers/net/net_failover* drivers/net/mdio* \
-    drivers/virtio drivers/block/virtio_blk* drivers/net/veth* drivers/ptp drivers/pps drivers/dca drivers/i2c/algos net/core/failover* \
+    drivers/virtio net/sched drivers/block/virtio_blk* drivers/net/veth* drivers/ptp drivers/pps drivers/dca drivers/i2c/algos net/core/failover* \
     fs/autofs fs/ext4 fs/jbd2 fs/mbcache* lib crypto/crc32c* -name '*.ko*' -exec cp --parents -t "$to/kernel" {} + 2>/dev/null
 ) || true
 chroot "$root" depmod "$version"
