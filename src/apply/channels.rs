@@ -30,11 +30,12 @@ pub(crate) fn change_planned_channels(
     let obstacle = settings::planned(machine, plan)
         .into_iter()
         .find_map(|(setting, _)| {
-            let refused = is_changed(setting.interface)
-                .then(|| why_not_writable(root, setting.kind, &setting.path));
+            let refused = is_changed(setting.interface())
+                .then(|| why_not_writable(root, setting.kind, &setting.path()));
             Some(format!(
                 "not changed, since {} cannot be written: {}",
-                setting.path, refused??
+                setting.path(),
+                refused??
             ))
         });
     let Some(obstacle) = obstacle else {

@@ -32,7 +32,7 @@ pub use proof::Proof;
 pub use reasons::differences;
 pub use record::Record;
 pub use session::{Options, apply, apply_when_safe};
-pub use settings::{KernelSetting, planned};
+pub use settings::planned;
 pub use state::StateError;
 pub use state::{STATE_DIR, StateFile};
 pub use stop::stop;

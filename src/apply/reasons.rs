@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::record::{Irq, LastSet, Record};
-use crate::apply::settings::{self, KernelSetting, owner};
+use crate::apply::settings;
 use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
-use crate::machine::Machine;
+use crate::machine::{Machine, Setting};
 use crate::plan::{Plan, Write};
 use crate::report::difference::{Difference, Differences, Fallback, Reason};
 use crate::root::Root;
@@ -18,28 +18,28 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     }
     // What differs does not depend on the record. Without a trusted record only the reasons are unknown.
     let record = Record::load(root).unwrap_or_default();
-    let settings: Vec<KernelSetting<'_>> = if record.last_set.is_empty() {
+    let settings: Vec<Setting<'_>> = if record.last_set.is_empty() {
         Vec::new()
     } else {
         settings::of_plan(machine, plan).collect()
     };
-    let by_path: BTreeMap<&str, &KernelSetting<'_>> = settings
+    let by_path: BTreeMap<String, &Setting<'_>> = settings
         .iter()
-        .map(|setting| (setting.path.as_str(), setting))
+        .map(|setting| (setting.path(), setting))
         .collect();
     let recreated = settings.iter().filter(|setting| {
-        let then = record.last_set.get(&setting.key).and_then(|set| set.irq);
+        let then = record.last_set.get(&setting.key()).and_then(|set| set.irq);
         setting
-            .irq
+            .irq()
             .is_some_and(|irq| irq_change(then, Irq::now(root, irq)).is_some())
     });
     // An interface with new vectors has new queues, too.
-    let recreated: BTreeSet<&str> = recreated.map(|setting| setting.interface).collect();
+    let recreated: BTreeSet<&str> = recreated.map(Setting::interface).collect();
     let mut found = Differences::default();
     for write in &plan.writes {
         let set = by_path
             .get(&*write.path)
-            .and_then(|setting| record.last_set.get(&setting.key));
+            .and_then(|setting| record.last_set.get(&setting.key()));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         let is_fallback = |set: &LastSet| {
             same(&set.value, &write.value.to_string())
@@ -61,7 +61,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
             });
             continue;
         }
-        let recreated = match by_path.get(&*write.path).and_then(|setting| setting.irq) {
+        let recreated = match by_path.get(&*write.path).and_then(|setting| setting.irq()) {
             Some(irq) => set.and_then(|set| irq_change(set.irq, Irq::now(root, irq))),
             None => recreated
                 .contains(&*write.interface)
@@ -99,7 +99,7 @@ fn reason(
         .iter()
         .find(|interface| *interface.name == *write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
-    let then = interface.and_then(|interface| record.queues.get(&owner(interface)).copied());
+    let then = interface.and_then(|interface| record.queues.get(&interface.key()).copied());
     let changed = now.zip(then).filter(|(now, then)| now != then);
     if let Some(((rx, tx), (then_rx, then_tx))) = changed {
         let detail =

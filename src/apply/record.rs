@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::settings::{self, Texts, channels_key, owner};
+use crate::apply::settings::{self, Texts, channels_key};
 use crate::apply::state::{StateError, StateFile};
 use crate::report::outcome::{Outcome, WriteResult};
 
@@ -86,7 +86,7 @@ impl Record {
         // Queues that came with changed channels go away when the channels are restored.
         let other_channels: BTreeSet<String> = (machine.interfaces.iter())
             .filter(|interface| !self.has_first_channels(interface))
-            .map(|interface| owner(interface) + " ")
+            .map(|interface| interface.key() + " ")
             .collect();
         for (key, text) in settings::texts(machine, plan) {
             // A default RSS table is one for whatever channels are restored.
@@ -98,8 +98,9 @@ impl Record {
             }
         }
         for (setting, wanted) in settings::planned(machine, plan) {
-            let irq = setting.irq.map(|irq| Irq::now(root, irq));
-            match self.last_set.get_mut(&setting.key) {
+            let irq = setting.irq().map(|irq| Irq::now(root, irq));
+            let key = setting.key();
+            match self.last_set.get_mut(&key) {
                 // The same plan as before: keep what became of the last write.
                 Some(set) if set.value == wanted => set.irq = irq,
                 _ => {
@@ -109,14 +110,14 @@ impl Record {
                         refused: None,
                         irq,
                     };
-                    self.last_set.insert(setting.key, set);
+                    self.last_set.insert(key, set);
                 }
             }
         }
         for planned in &plan.interfaces {
             let interface = machine.interface(&planned.name);
             self.queues
-                .extend(interface.map(|i| (owner(i), (i.rx_queues.len(), i.tx_queues.len()))));
+                .extend(interface.map(|i| (i.key(), (i.rx_queues.len(), i.tx_queues.len()))));
         }
     }
 
@@ -139,10 +140,10 @@ impl Record {
             .map(|written| (written.path.as_str(), written))
             .collect();
         for (setting, _) in settings::planned(machine, plan) {
-            let Some(set) = self.last_set.get_mut(&setting.key) else {
+            let Some(set) = self.last_set.get_mut(&setting.key()) else {
                 continue;
             };
-            let written = by_path.get(setting.path.as_str());
+            let written = by_path.get(&*setting.path());
             set.fallback = written.and_then(|written| written.fallback.clone());
             set.refused = written
                 .filter(|written| written.failed() || written.outcome == Outcome::Managed)
@@ -152,7 +153,7 @@ impl Record {
 
     /// Whether apply has set vectors of an interface.
     pub(crate) fn has_vectors_of(&self, interface: &Interface) -> bool {
-        let start = format!("{} vector ", owner(interface));
+        let start = format!("{} vector ", interface.key());
         self.last_set.keys().any(|key| key.starts_with(&start))
     }
 

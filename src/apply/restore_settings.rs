@@ -6,13 +6,13 @@ use nix::errno::Errno;
 
 use crate::apply::channels::{ChangedChannels, change_channels};
 use crate::apply::error::ApplyError;
-use crate::apply::settings::{self, KernelSetting, Texts, channels_key, rss_key};
+use crate::apply::settings::{Texts, channels_key, rss_key};
 use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::paths::{on_or_off, queue_files};
-use crate::machine::{Channels, Machine, Rss};
-use crate::plan::{Write, WriteKind, WriteValue};
+use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
+use crate::plan::{Write, WriteValue};
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Restored, ToRestore};
@@ -199,34 +199,30 @@ impl RestorePlan {
             .iter()
             .map(|(k, text)| (k.as_str(), text.as_str()))
             .collect();
-        for setting in settings::all(machine) {
-            let Some(first) = left.remove(setting.key.as_str()) else {
+        for setting in machine.settings() {
+            let key = setting.key();
+            let Some(first) = left.remove(&*key) else {
                 continue;
             };
-            let text = to_written(&setting, first);
-            if text
-                .as_ref()
-                .is_ok_and(|text| means_same(setting.kind, text, &setting.text))
-            {
+            let (text, current) = (to_written(&setting, first), setting.text());
+            if (text.as_ref()).is_ok_and(|text| means_same(setting.kind, text, &current)) {
                 outcome.unchanged += 1;
                 continue;
             }
             let write = Write {
                 kind: setting.kind,
-                path: setting.path,
+                path: setting.path(),
                 value: WriteValue::Text(text.as_deref().unwrap_or(first).to_owned()),
-                current: setting.text,
-                interface: setting.interface.into(),
+                current,
+                interface: setting.interface().into(),
                 why: why.into(),
             };
             match text {
-                Ok(_) => restore.writes.push((setting.key, write)),
+                Ok(_) => restore.writes.push((key, write)),
                 Err(expected) => {
-                    outcome.results.push(WriteResult::not_done(
-                        &write,
-                        unusable(&setting.key, expected),
-                    ));
-                    outcome.refused_keys.push(setting.key);
+                    let why = unusable(&key, expected);
+                    outcome.results.push(WriteResult::not_done(&write, why));
+                    outcome.refused_keys.push(key);
                 }
             }
         }
@@ -270,50 +266,40 @@ impl RestorePlan {
 }
 
 /// The bytes to write for a recorded text; an error names what was expected.
-fn to_written(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
-    if setting.kind == WriteKind::Rss {
-        return rss_to_write(setting, first);
+fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str> {
+    match setting.value {
+        SettingValue::Mask(file) => {
+            let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
+            // The kernel accepts no mask that is wider than the file is now.
+            cpus.to_mask(file.width)
+                .ok_or("a CPU mask that fits this machine")
+        }
+        SettingValue::Count(_) => {
+            let number = first.trim().parse::<u32>();
+            number
+                .map(|number| number.to_string())
+                .map_err(|_| "a number")
+        }
+        SettingValue::Table(now) => {
+            rss_to_write(now, first).ok_or("an RSS table that fits this device")
+        }
+        SettingValue::On(_) => {
+            let is = |on: &bool| on_or_off(*on) == first.trim();
+            let on = [false, true].into_iter().find(is);
+            on.map(|on| on_or_off(on).to_owned()).ok_or("`on` or `off`")
+        }
     }
-    if setting.kind == WriteKind::Ntuple {
-        let is_one = [false, true]
-            .iter()
-            .any(|&on| on_or_off(on) == first.trim());
-        return is_one
-            .then(|| first.trim().to_owned())
-            .ok_or("`on` or `off`");
-    }
-    let Some(width) = setting.width else {
-        let number = first.trim().parse::<u32>();
-        return number
-            .map(|number| number.to_string())
-            .map_err(|_| "a number");
-    };
-    let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
-    // The kernel accepts no mask that is wider than the file is now.
-    cpus.to_mask(width)
-        .ok_or("a CPU mask that fits this machine")
 }
 
 /// The RSS table to write for a recorded one. A default is restored as that of the device's queues now.
-fn rss_to_write(setting: &KernelSetting<'_>, first: &str) -> Result<String, &'static str> {
-    const EXPECTED: &str = "an RSS table that fits this device";
-    let (first, now) = (
-        Rss::parse(first).ok_or(EXPECTED)?,
-        Rss::parse(&setting.text).ok_or(EXPECTED)?,
-    );
-    let possible = QueueSet::below(now.queues);
+fn rss_to_write(now: &Rss, first: &str) -> Option<String> {
+    let (first, possible) = (Rss::parse(first)?, QueueSet::below(now.queues));
     if first.is_default() {
-        return Ok(now.spread_over(&possible).to_setting());
+        return Some(now.spread_over(&possible).to_setting());
     }
     let fits = first.table.len() == now.table.len() && first.reached().is_subset(&possible);
-    fits.then(|| {
-        Rss {
-            queues: now.queues,
-            ..first
-        }
-        .to_setting()
-    })
-    .ok_or(EXPECTED)
+    let queues = now.queues;
+    fits.then(|| Rss { queues, ..first }.to_setting())
 }
 
 /// Why a recorded text cannot be written, and the fix.

@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
             };
             let planned = settings::planned(machine, plan)
                 .into_iter()
-                .map(|(setting, _)| setting.key)
+                .map(|(setting, _)| setting.key())
                 .collect();
             return Ok(earlier.drop_settings(self.root, &planned)?);
         };

@@ -100,8 +100,8 @@ fn applied(
         }
         let (machine, mut plan) = plan(root)?;
         let left: BTreeSet<String> = (apply::planned(&machine, &plan).into_iter())
-            .filter(|(setting, _)| leave.contains(&setting.key))
-            .map(|(setting, _)| setting.path)
+            .filter(|(setting, _)| leave.contains(&setting.key()))
+            .map(|(setting, _)| setting.path())
             .collect();
         plan.writes.retain(|write| !left.contains(&*write.path));
         Ok((machine, plan))
@@ -113,17 +113,14 @@ fn applied(
 
 fn report(done: &Applied) -> RunReport {
     let settings = apply::planned(&done.machine, &done.plan);
-    let names: BTreeMap<&str, &str> = settings
+    let names: BTreeMap<String, String> = settings
         .iter()
-        .map(|(setting, _)| (setting.path.as_str(), setting.key.as_str()))
+        .map(|(setting, _)| (setting.path(), setting.key()))
         .collect();
     let written = |result: &WriteResult| {
         let path = &result.path;
-        let name = names
-            .get(path.as_str())
-            .map_or(path.clone(), |name| (*name).to_owned());
         let setting = ChangedSetting {
-            name,
+            name: names.get(path).unwrap_or(path).clone(),
             interface: result.interface.clone(),
             path: path.clone(),
         };
@@ -150,8 +147,8 @@ fn report(done: &Applied) -> RunReport {
         .filter_map(|result| Some((result.path.as_str(), result.fallback.as_ref()?)))
         .collect();
     let vectors = settings.iter().filter_map(|(setting, text)| {
-        let text = fallbacks.get(setting.path.as_str()).unwrap_or(&text);
-        Some((setting.irq?, text.trim().to_owned()))
+        let text = fallbacks.get(&*setting.path()).unwrap_or(&text);
+        Some((setting.irq()?, text.trim().to_owned()))
     });
     RunReport {
         paused: false,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::paths::{affinity_file, features_file, queue_file, rss_file, thread_directory};
+use crate::machine::WriteKind;
 use crate::machine::{Channels, NodeSource, Role, Source, Topology};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
-use crate::plan::write::{PlannedValue, Write, WriteKind};
+use crate::plan::write::{Planned, Target, Write};
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -319,56 +319,55 @@ pub struct PlannedThread {
 }
 
 impl PlannedInterface {
-    /// The files that the plan sets for this interface, in the order of vectors and queues, with their content.
+    /// The settings that the plan has an opinion about.
     #[doc(hidden)]
-    pub fn wanted(&self) -> Vec<(WriteKind, String, PlannedValue<'_>)> {
-        let queue = |way: &str, queue: u32, file: &str| queue_file(&self.name, way, queue, file);
-        let mut files = Vec::new();
-        for vector in &self.vectors {
-            let cpus = vector.cpus.as_ref().map(PlannedValue::Cpus);
-            files.extend(cpus.map(|cpus| (WriteKind::Vector, affinity_file(vector.irq), cpus)));
-        }
-        let spread = self
-            .rss
-            .as_ref()
-            .and_then(|rss| rss.queues.as_ref())
-            .map(PlannedValue::Spread);
-        files.extend(spread.map(|queues| (WriteKind::Rss, rss_file(&self.name), queues)));
-        for thread in &self.threads {
-            let cpus = thread.cpus.as_ref().map(PlannedValue::Cpus);
-            files.extend(
-                cpus.map(|cpus| (WriteKind::NapiThread, thread_directory(thread.pid), cpus)),
-            );
-        }
-        for rx in &self.rx_queues {
-            let cpus = rx.rps_cpus.as_ref().map(PlannedValue::Cpus);
-            files
-                .extend(cpus.map(|cpus| (WriteKind::Rps, queue("rx", rx.queue, "rps_cpus"), cpus)));
-            let count = rx.rps_flow_cnt.map(PlannedValue::Count);
-            files.extend(count.map(|count| {
-                (
-                    WriteKind::RpsFlow,
-                    queue("rx", rx.queue, "rps_flow_cnt"),
-                    count,
-                )
-            }));
-        }
-        for tx in &self.tx_queues {
-            let cpus = tx.xps_cpus.as_ref().map(PlannedValue::Cpus);
-            files
-                .extend(cpus.map(|cpus| (WriteKind::Xps, queue("tx", tx.queue, "xps_cpus"), cpus)));
-            let rxqs = tx.xps_rxqs.as_ref().map(PlannedValue::Cpus);
-            files.extend(
-                rxqs.map(|rxqs| (WriteKind::XpsRxqs, queue("tx", tx.queue, "xps_rxqs"), rxqs)),
-            );
-        }
-        let on = self.ntuple.map(PlannedValue::On);
-        files.extend(on.map(|on| (WriteKind::Ntuple, features_file(&self.name), on)));
-        files
+    pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
+        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Target::Cpus);
+        let new = |kind, number, target: Option<Target<'a>>, why| {
+            target.map(|target| Planned {
+                kind,
+                number,
+                target,
+                why,
+            })
+        };
+        let vectors = self.vectors.iter();
+        let vectors = vectors
+            .filter_map(move |of| new(WriteKind::Vector, of.irq, cpus(&of.cpus), Some(&of.why)));
+        let rss = self.rss.iter().filter_map(move |rss| {
+            let target = rss.queues.as_ref().map(Target::Spread);
+            new(WriteKind::Rss, 0, target, Some(&rss.why))
+        });
+        let threads = self.threads.iter();
+        let threads = threads.filter_map(move |of| {
+            new(WriteKind::NapiThread, of.pid, cpus(&of.cpus), Some(&of.why))
+        });
+        let rx = self.rx_queues.iter().flat_map(move |rx| {
+            let (rps, flows) = (cpus(&rx.rps_cpus), rx.rps_flow_cnt.map(Target::Count));
+            let rps = new(WriteKind::Rps, rx.queue, rps, Some(&rx.why));
+            let flows = new(WriteKind::RpsFlow, rx.queue, flows, None);
+            rps.into_iter().chain(flows)
+        });
+        let tx = self.tx_queues.iter().flat_map(move |tx| {
+            let (xps, rxqs) = (cpus(&tx.xps_cpus), cpus(&tx.xps_rxqs));
+            let xps = new(WriteKind::Xps, tx.queue, xps, Some(&tx.why));
+            xps.into_iter()
+                .chain(new(WriteKind::XpsRxqs, tx.queue, rxqs, None))
+        });
+        let ntuple = new(WriteKind::Ntuple, 0, self.ntuple.map(Target::On), None);
+        let first = vectors.chain(rss).chain(threads);
+        first.chain(rx).chain(tx).chain(ntuple)
     }
-}
 
-impl PlannedInterface {
+    /// The planned CPUs of vectors, threads and queues.
+    pub(crate) fn cpus_mut(&mut self) -> impl Iterator<Item = &mut Option<CpuSet>> {
+        let vectors = self.vectors.iter_mut().map(|vector| &mut vector.cpus);
+        let threads = self.threads.iter_mut().map(|thread| &mut thread.cpus);
+        let rx = self.rx_queues.iter_mut().map(|rx| &mut rx.rps_cpus);
+        let tx = self.tx_queues.iter_mut().map(|tx| &mut tx.xps_cpus);
+        vectors.chain(threads).chain(rx).chain(tx)
+    }
+
     /// The node on which vectors count as local: the device's node, or the nearest one with CPUs.
     pub fn local_node(&self) -> Option<u32> {
         self.unused_node.or(self.node)

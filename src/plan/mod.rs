@@ -25,6 +25,7 @@ mod work;
 mod write;
 
 pub use crate::machine::NodeSource;
+pub use crate::machine::WriteKind;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
@@ -34,4 +35,4 @@ pub use data::{
 pub use note::Note;
 pub use objective::{MEASURES, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
-pub use write::{PlannedValue, Write, WriteKind, WriteValue};
+pub use write::{Planned, Target, Write, WriteValue};

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::machine::WriteKind;
 use crate::machine::paths::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
@@ -15,7 +16,7 @@ use crate::plan::data::{
 use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::irqbalance;
-use crate::plan::write::{PlannedValue, Write, WriteKind};
+use crate::plan::write::{Planned, Target, Write};
 
 /// The text is not a plan, or the plan cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,8 +85,17 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     }
     let mut wanted = AllWanted::new();
     for interface in &plan.interfaces {
-        for (kind, path, value) in interface.wanted() {
-            wanted.entry((&interface.name, kind, path)).or_insert(value);
+        for Planned {
+            kind,
+            number,
+            target,
+            ..
+        } in interface.wanted()
+        {
+            let path = kind.path(&interface.name, number);
+            wanted
+                .entry((&interface.name, kind, path))
+                .or_insert(target);
         }
     }
     for write in &plan.writes {
@@ -115,7 +125,7 @@ fn has_control_character(json: &str) -> bool {
 }
 
 /// Planned settings by interface, kind and file.
-type AllWanted<'a> = BTreeMap<(&'a str, WriteKind, String), PlannedValue<'a>>;
+type AllWanted<'a> = BTreeMap<(&'a str, WriteKind, String), Target<'a>>;
 
 /// Refuses a write that does not follow from the plan's vectors and queues.
 fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
@@ -327,36 +337,10 @@ impl Changes {
         }
         fitted.vectors = self.vectors(planned, now);
         fitted.threads = self.threads(planned, now);
-        let offline =
-            |cpus: &Option<CpuSet>| cpus.as_ref().is_some_and(|cpus| !cpus.is_subset(online));
         let mut gone = BTreeSet::new();
-        for vector in fitted
-            .vectors
-            .iter_mut()
-            .filter(|vector| offline(&vector.cpus))
-        {
-            gone.extend(vector.cpus.take().iter().flat_map(CpuSet::iter));
-        }
-        for thread in fitted
-            .threads
-            .iter_mut()
-            .filter(|thread| offline(&thread.cpus))
-        {
-            gone.extend(thread.cpus.take().iter().flat_map(CpuSet::iter));
-        }
-        for rx in fitted
-            .rx_queues
-            .iter_mut()
-            .filter(|rx| offline(&rx.rps_cpus))
-        {
-            gone.extend(rx.rps_cpus.take().iter().flat_map(CpuSet::iter));
-        }
-        for tx in fitted
-            .tx_queues
-            .iter_mut()
-            .filter(|tx| offline(&tx.xps_cpus))
-        {
-            gone.extend(tx.xps_cpus.take().iter().flat_map(CpuSet::iter));
+        for cpus in fitted.cpus_mut() {
+            let offline = cpus.take_if(|cpus| !cpus.is_subset(online));
+            gone.extend(offline.iter().flat_map(CpuSet::iter));
         }
         let possible = now.rss.as_ref().map(|now| QueueSet::below(now.queues));
         let possible = possible.unwrap_or_default();

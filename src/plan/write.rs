@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
-use crate::machine::Rss;
 use crate::machine::paths::on_or_off;
+use crate::machine::{Rss, SettingValue, WriteKind};
 
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,49 +73,32 @@ impl<'de> Deserialize<'de> for WriteValue {
     }
 }
 
-/// The kinds of settings, in the order in which they are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WriteKind {
-    /// `smp_affinity` of a vector.
-    Vector,
-    /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is not
-    /// yet where it is planned.
-    Rss,
-    /// The affinity of a thread that polls queues (`sched_setaffinity(2)`).
-    NapiThread,
-    /// `rps_cpus` of a receive queue.
-    Rps,
-    /// `rps_flow_cnt` of a receive queue.
-    RpsFlow,
-    /// `xps_cpus` of a transmit queue.
-    Xps,
-    /// `xps_rxqs` of a transmit queue.
-    XpsRxqs,
-    /// `net.core.rps_sock_flow_entries`.
-    Sysctl,
-    /// Ntuple filters (`ethtool -K`): the last, when RFS has its tables.
-    Ntuple,
+/// The plan for a setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    pub kind: WriteKind,
+    /// As in [`Setting`](crate::machine::Setting).
+    pub number: u32,
+    pub target: Target<'a>,
+    /// The reason; `None` where all settings of this kind have the same.
+    pub(crate) why: Option<&'a Arc<str>>,
 }
 
-impl WriteKind {
-    /// Whether the file holds a CPU mask.
-    pub fn is_cpus(self) -> bool {
-        matches!(
-            self,
-            Self::Vector | Self::NapiThread | Self::Rps | Self::Xps
-        )
-    }
-
-    /// Whether the file holds a mask, of CPUs or of queues.
-    pub fn is_mask(self) -> bool {
-        self.is_cpus() || self == Self::XpsRxqs
+impl Planned<'_> {
+    pub(crate) fn why(&self) -> Arc<str> {
+        let same = match self.kind {
+            WriteKind::RpsFlow => "its share of the flow table",
+            WriteKind::XpsRxqs => "flows of this receive queue",
+            WriteKind::Ntuple => "accelerated RFS",
+            _ => "",
+        };
+        self.why.map_or_else(|| same.into(), Arc::clone)
     }
 }
 
-/// The planned content of a file.
+/// What a setting is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlannedValue<'a> {
+pub enum Target<'a> {
     Cpus(&'a CpuSet),
     Count(u32),
     /// The queues of an RSS indirection table.
@@ -123,7 +106,7 @@ pub enum PlannedValue<'a> {
     On(bool),
 }
 
-impl PlannedValue<'_> {
+impl Target<'_> {
     /// Whether the text of a file is equal to this.
     pub(crate) fn is(self, text: &str) -> bool {
         match self {
@@ -133,6 +116,30 @@ impl PlannedValue<'_> {
             Self::Spread(queues) => {
                 Rss::parse(text).is_some_and(|table| table.is_spread_over(queues))
             }
+        }
+    }
+
+    /// What has to be written where a setting holds `now`; `None` if it holds this, or cannot. `possible`: the
+    /// machine's `nr_cpu_ids`.
+    pub(crate) fn to_write(self, now: SettingValue<'_>, possible: u32) -> Option<WriteValue> {
+        match (self, now) {
+            (Self::Cpus(cpus), SettingValue::Mask(file)) if *cpus != file.cpus => {
+                // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then
+                // the machine's width is used.
+                let widths = [file.width, MaskWidth::for_cpus(possible)];
+                let width = widths.into_iter().find(|width| cpus.fits(*width))?;
+                Some(WriteValue::Mask(cpus.clone(), width))
+            }
+            (Self::Count(count), SettingValue::Count(now)) if count != now => {
+                Some(WriteValue::Text(count.to_string()))
+            }
+            (Self::Spread(queues), SettingValue::Table(now)) if !now.is_spread_over(queues) => {
+                Some(WriteValue::Text(now.spread_over(queues).to_setting()))
+            }
+            (Self::On(on), SettingValue::On(now)) if on != now => {
+                Some(WriteValue::Text(on_or_off(on).to_owned()))
+            }
+            _ => None,
         }
     }
 }
