@@ -4,6 +4,7 @@
 //! A queue has a NAPI instance and a NAPI instance has an IRQ. Each is absent where the kernel does not report it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,31 @@ pub struct NetdevQueue {
     pub id: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub napi: Option<u32>,
+    /// Who takes its packets in place of the kernel's stack (Linux 6.12 and later).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub user: Option<QueueUser>,
+}
+
+/// Who takes the packets of a queue in place of the kernel's stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueUser {
+    /// An `AF_XDP` socket.
+    AfXdp,
+    /// Zero-copy receive of `io_uring`.
+    IoUring,
+    /// Device memory (`Documentation/networking/devmem.rst`).
+    DeviceMemory,
+}
+
+impl fmt::Display for QueueUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AfXdp => "AF_XDP sockets",
+            Self::IoUring => "io_uring",
+            Self::DeviceMemory => "device memory",
+        })
+    }
 }
 
 /// The direction of a queue's packets.
@@ -37,7 +63,7 @@ pub enum Direction {
 }
 
 /// A NAPI instance: what polls queues after an interrupt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Napi {
     /// The kernel's number, which is valid within this answer only.
     pub id: u32,
@@ -47,6 +73,24 @@ pub struct Napi {
     /// The thread of threaded NAPI; `None` if it runs in softirq context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Whether that thread polls all the time (Linux 6.19): its queues get no interrupt then.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub busy_polls: bool,
+    /// As [`Polling::napi_defer_hard_irqs`](crate::machine::Polling), of this instance (Linux 6.13); this and the next two
+    /// are 0 where the kernel does not report them.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub defer_hard_irqs: u32,
+    /// As [`Polling::gro_flush_timeout`](crate::machine::Polling), of this instance, in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub gro_flush_timeout: u32,
+    /// Nanoseconds for which interrupts are off while a program polls.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub irq_suspend_timeout: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's form
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The queues that one IRQ serves.
@@ -106,6 +150,29 @@ impl Netdev {
             .irq
     }
 
+    /// The receive queues whose packets somebody takes in place of the kernel's stack.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = (u32, QueueUser)> {
+        let receiving = |queue: &&NetdevQueue| queue.direction == Direction::Rx;
+        let taken = self.queues.iter().filter(receiving);
+        taken.filter_map(|queue| Some((queue.id, queue.user?)))
+    }
+
+    /// Whether a queue may get no interrupt although packets arrive: somebody else takes them, a thread polls it all the
+    /// time, or interrupts are off while a program polls.
+    pub(crate) fn may_be_silent(&self, id: u32) -> bool {
+        let napi = |queue: &NetdevQueue| {
+            let mut napis = self.napis.iter();
+            napis.find(|napi| Some(napi.id) == queue.napi)
+        };
+        let is_silent = |queue: &NetdevQueue| {
+            let polled = |napi: &Napi| napi.busy_polls || napi.irq_suspend_timeout > 0;
+            queue.user.is_some() || napi(queue).is_some_and(polled)
+        };
+        self.queues
+            .iter()
+            .any(|queue| queue.id == id && is_silent(queue))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.napis.is_empty()
     }
@@ -130,7 +197,12 @@ mod tests {
     #[test]
     fn an_answer_in_any_order_is_the_same_answer() {
         let answer = answer(TEXT);
-        let napi = |id, irq, pid| Napi { id, irq, pid };
+        let napi = |id, irq, pid| Napi {
+            id,
+            irq,
+            pid,
+            ..Napi::default()
+        };
         assert_eq!(
             answer.napis,
             [

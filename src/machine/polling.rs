@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::machine::mask::MaskFile;
+use crate::machine::netdev::Napi;
 use crate::machine::vector::Source;
 
 /// How an interface's queues are polled.
@@ -15,12 +16,22 @@ pub struct Polling {
     pub gro_flush_timeout: u64,
     /// The number of empty polls before the interrupt is enabled again (`napi_defer_hard_irqs`).
     pub napi_defer_hard_irqs: u32,
+    /// Nanoseconds for which interrupts are off while a program polls, the most of all queues; 0 where the kernel does
+    /// not report it (`irq-suspend-timeout`, Linux 6.13).
+    pub irq_suspend_timeout: u32,
 }
 
 impl Polling {
-    /// Whether interrupts are deferred while the queue is polled. This needs both settings.
+    /// Whether interrupts are deferred while the queue is polled, which needs two settings, or suspended.
     pub fn defers_interrupts(self) -> bool {
-        self.gro_flush_timeout > 0 && self.napi_defer_hard_irqs > 0
+        self.gro_flush_timeout > 0 && self.napi_defer_hard_irqs > 0 || self.irq_suspend_timeout > 0
+    }
+
+    /// Takes over what netlink reports of the queues, each of which may have settings of its own; the most of each.
+    pub(crate) fn add(&mut self, napi: &Napi) {
+        self.napi_defer_hard_irqs = self.napi_defer_hard_irqs.max(napi.defer_hard_irqs);
+        self.gro_flush_timeout = self.gro_flush_timeout.max(napi.gro_flush_timeout.into());
+        self.irq_suspend_timeout = self.irq_suspend_timeout.max(napi.irq_suspend_timeout);
     }
 }
 
@@ -34,6 +45,8 @@ pub struct NapiThread {
     pub napi: Option<u32>,
     /// The IRQ of the queue vector that wakes it, and how that was determined; `None` if it could not be.
     pub woken_by: Option<(u32, Source)>,
+    /// Whether it polls all the time, so that its queue gets no interrupts (Linux 6.19).
+    pub busy_polls: bool,
     /// The CPUs on which the scheduler may run it (`sched_setaffinity(2)`).
     pub affinity: MaskFile,
 }

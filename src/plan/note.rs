@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
+use crate::machine::netdev::QueueUser;
 use crate::machine::others::UnusedFunction;
 use crate::machine::tools::{Arguments, OtherTool};
 use crate::machine::wording::count;
@@ -322,12 +323,19 @@ pub enum Note {
     },
     /// Interrupts are deferred (`napi_defer_hard_irqs`, `gro_flush_timeout`).
     #[error(
-        "interrupt deferral is on (napi_defer_hard_irqs {napi_defer_hard_irqs}, gro_flush_timeout {gro_flush_timeout} ns), so interrupt rates understate traffic"
+        "interrupt deferral is on (napi_defer_hard_irqs {napi_defer_hard_irqs}, gro_flush_timeout {gro_flush_timeout} ns, irq-suspend-timeout {irq_suspend_timeout} ns), so interrupt rates understate traffic"
     )]
     InterruptsDeferred {
         napi_defer_hard_irqs: u32,
         gro_flush_timeout: u64,
+        irq_suspend_timeout: u32,
     },
+    /// Threads poll queues all the time.
+    #[error("kernel threads{} poll all the time: each uses its CPU up, and its queue gets no interrupts", processes(.pids))]
+    BusyPolling { pids: Vec<u32> },
+    /// Receive queues whose packets somebody takes in place of the kernel's stack.
+    #[error("packets of receive queues {} go to {} in place of the kernel's stack: no interrupt is expected of them", .queues, .user)]
+    QueuesTaken { user: QueueUser, queues: QueueSet },
     /// The plan was made with options that apply needs, too.
     #[error(
         "compared with a plan made from the options given here; pass the same options to nicpin apply"

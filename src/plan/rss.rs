@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::machine::netdev::Netdev;
 use crate::machine::{Role, Rss, Vector};
 use crate::plan::data::PlannedRss;
 use crate::plan::note::{Note, RssUnchanged};
@@ -19,6 +20,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
         return (None, unchanged(RssUnchanged::NoTable));
     };
     let possible = QueueSet::below(table.queues);
+    let free = free(work, table);
     let (queues, why, note) = match requested {
         _ if work.skip => (None, "skipped by the policy".to_owned(), None),
         RssQueues::Keep => (None, "unchanged".to_owned(), None),
@@ -27,7 +29,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
             (None, why, unchanged(RssUnchanged::Function(table.function)))
         }
         RssQueues::First(count) => {
-            let queues: QueueSet = possible.iter().copied().take(count as usize).collect();
+            let queues: QueueSet = free.iter().copied().take(count as usize).collect();
             let why = if queues.len() < count as usize {
                 format!(
                     "the policy requests {count} queues, and it can reach {}",
@@ -38,7 +40,7 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
             };
             (Some(queues), why, None)
         }
-        RssQueues::Candidates => match on_candidates(context, work, &possible) {
+        RssQueues::Candidates => match on_candidates(context, work, &free) {
             queues if queues.is_empty() => {
                 let why = "unchanged: no queue's IRQ is on a candidate CPU".to_owned();
                 (None, why, unchanged(RssUnchanged::NoQueue))
@@ -71,6 +73,15 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
         }),
         note,
     )
+}
+
+/// The queues that the table can reach, but those whose packets somebody takes in place of the kernel's stack.
+fn free(work: &Work<'_>, table: &Rss) -> QueueSet {
+    let taken = work.interface.netdev.iter().flat_map(Netdev::taken);
+    let taken: BTreeSet<u32> = taken.map(|(queue, _)| queue).collect();
+    let mut free = QueueSet::below(table.queues);
+    free.retain(|queue| !taken.contains(queue));
+    free
 }
 
 /// The first queue on each core of those whose receive vector is on candidate CPUs under the plan. A second queue on a
@@ -130,11 +141,10 @@ fn beyond_candidates(
             cpus.add(&on);
         }
     }
-    let possible = QueueSet::below(table.queues);
     (!queues.is_empty()).then(|| Note::RssBeyondCandidates {
         interface: work.interface.name.clone(),
         queues,
         cpus,
-        avoidable: table.is_used() && !on_candidates(context, work, &possible).is_empty(),
+        avoidable: table.is_used() && !on_candidates(context, work, &free(work, table)).is_empty(),
     })
 }

@@ -33,16 +33,20 @@ struct Polling<'a> {
     usable: &'a CpuSet,
     /// The candidate CPUs of the vector.
     candidates: &'a CpuSet,
+    /// Whether it polls all the time.
+    is_busy: bool,
 }
 
 impl Polling<'_> {
     /// The first SMT sibling of the interrupted CPU that is not taken; else that CPU; the candidates if it is isolated or
-    /// excluded. A queue that may interrupt several CPUs has its thread on all of them. With the reason.
+    /// excluded. A queue that may interrupt several CPUs has its thread on all of them. A thread that polls all the time has
+    /// the CPU of its queue, which interrupts it no more: so the two take one core. With the reason.
     fn place(&self, topology: &Topology, taken: &mut CpuSet) -> (CpuSet, &'static str) {
         let Self {
             interrupted,
             usable,
             candidates,
+            is_busy,
         } = *self;
         let (Some(cpu), 1) = (interrupted.first(), interrupted.len()) else {
             let cpus = interrupted.intersection(usable);
@@ -55,6 +59,13 @@ impl Polling<'_> {
         let beside = core
             .map(|core| core.intersection(usable).difference(taken))
             .unwrap_or_default();
+        if is_busy && usable.contains(cpu) {
+            taken.add(&beside);
+            return (
+                interrupted.clone(),
+                "the CPU of its queue, which gets no interrupts while the thread polls all the time",
+            );
+        }
         if let Some(sibling) = beside.iter().find(|&sibling| sibling != cpu) {
             taken.insert(sibling);
             return (
@@ -120,6 +131,7 @@ impl Threads {
                 interrupted: &interrupted,
                 usable: &usable,
                 candidates,
+                is_busy: thread.busy_polls,
             };
             let (cpus, why) = polling.place(topology, taken);
             of_interface.add(&cpus);

@@ -76,6 +76,9 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
                 interface.rx_hash = rx_hash::read(root, &interface.name)?;
             }
             interface.netdev = netlink.netdev(root, &interface.name, interface.polling.threaded)?;
+            for napi in interface.netdev.iter().flat_map(|answer| &answer.napis) {
+                interface.polling.add(napi);
+            }
         }
         let handlers = Handlers::new(root);
         if wants.interrupts {

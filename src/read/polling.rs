@@ -17,6 +17,7 @@ pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
         threaded: number("threaded")? > 0,
         gro_flush_timeout: number("gro_flush_timeout")?,
         napi_defer_hard_irqs: u32::try_from(number("napi_defer_hard_irqs")?).unwrap_or(u32::MAX),
+        irq_suspend_timeout: 0,
     })
 }
 

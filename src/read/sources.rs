@@ -30,6 +30,7 @@ pub(crate) fn settle(
         .into_iter()
         .map(|(found, placed)| (found.irq, (found, placed)))
         .collect();
+    let mut halves = Vec::new();
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
         let placed = by_name.as_ref().and_then(|(_, placed)| *placed);
@@ -39,9 +40,15 @@ pub(crate) fn settle(
         else {
             continue;
         };
-        let Some(known) = by_netlink(queues, placed, reported) else {
+        let Some(mut known) = by_netlink(queues, placed, reported) else {
             continue;
         };
+        // e1000e has one NAPI instance for its receive and its transmit vector, and reports it for one of them.
+        let pair = placed.and_then(|placed| other_half(placed, known, &named, reported));
+        if let Some((role, other)) = pair {
+            known.role = role;
+            halves.push(other);
+        }
         if let Some(placed) =
             placed.filter(|placed| (placed.role, placed.queue) != (known.role, known.queue))
         {
@@ -61,11 +68,11 @@ pub(crate) fn settle(
             continue;
         };
         // Vectors that netlink does not report: control, idle, XDP.
-        let Some(other) = taken(placed, reported) else {
+        let other = taken(placed, reported).filter(|_| !halves.contains(&irq));
+        let Some(other) = other else {
             settled.vectors.push((irq, found.action, placed));
             continue;
         };
-        // e1000e reports both directions for the receive vector, and nothing for the transmit vector.
         let stays = found.tells_queue() && placed.source == Source::Name;
         settled.contradictions.push(format!(
             "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is {}",
@@ -82,6 +89,29 @@ pub(crate) fn settle(
         }
     }
     settled
+}
+
+/// Of a vector that has both directions of a queue by netlink, and one by its name: that one, and the IRQ that has the
+/// other by its name and is not reported.
+fn other_half(
+    placed: VectorUse,
+    known: VectorUse,
+    named: &BTreeMap<u32, (NamedVector, Option<VectorUse>)>,
+    reported: &BTreeMap<u32, IrqQueues>,
+) -> Option<(Role, u32)> {
+    let other = match placed.role {
+        Role::Rx => Role::Tx,
+        Role::Tx => Role::Rx,
+        _ => return None,
+    };
+    let is_pair = known.role == Role::Combined && known.queue == placed.queue;
+    let has_other =
+        |of: &Option<VectorUse>| of.is_some_and(|of| of.role == other && of.queue == placed.queue);
+    let mut named = named.iter();
+    let found = named.find(|(irq, (_, of))| has_other(of) && !reported.contains_key(irq));
+    found
+        .filter(|_| is_pair)
+        .map(|(&irq, _)| (placed.role, irq))
 }
 
 /// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
@@ -234,13 +264,7 @@ mod tests {
         let reported: &[Reported] = &[(98, &[0], &[0])];
         assert_eq!(
             settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], reported),
-            [
-                "100 control Name",
-                "98 combined 0 Netlink",
-                "99 tx 0 Name",
-                "IRQ 98 (e0-rx-0) is combined 0 by netlink and rx 0 by its name",
-                "IRQ 99 (e0-tx-0) is tx 0 by its name, which is IRQ 98 by netlink; it is placed with that queue",
-            ]
+            ["100 control Name", "98 rx 0 Netlink", "99 tx 0 Name",]
         );
         // Beyond the queues in use; the flow director's, which looks like a queue's.
         assert_eq!(

@@ -72,10 +72,12 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), File
             let affinity = MaskFile::parse(&found.affinity).map_err(|error| {
                 root.content_error(&recorded_file(&interface.name), error.to_string())
             })?;
+            let mut napis = interface.netdev.iter().flat_map(|answer| &answer.napis);
             Ok(NapiThread {
                 pid: found.pid,
                 napi: Some(found.napi).filter(|&id| id != 0),
                 woken_by: None,
+                busy_polls: napis.any(|napi| napi.pid == Some(found.pid) && napi.busy_polls),
                 affinity,
             })
         };

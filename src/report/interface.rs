@@ -11,8 +11,9 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::growth::Growth;
+use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
@@ -405,8 +406,22 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: Option<&Interface>)
             .then_some(Note::InterruptsDeferred {
                 napi_defer_hard_irqs: polling.napi_defer_hard_irqs,
                 gro_flush_timeout: polling.gro_flush_timeout,
+                irq_suspend_timeout: polling.irq_suspend_timeout,
             }),
     );
+    let threads = interface.iter().flat_map(|interface| &interface.threads);
+    let busy = threads.filter(|thread| thread.busy_polls);
+    let pids: Vec<u32> = busy.map(|thread| thread.pid).collect();
+    notes.extend((!pids.is_empty()).then_some(Note::BusyPolling { pids }));
+    let mut taken: BTreeMap<QueueUser, QueueSet> = BTreeMap::new();
+    let answers = interface
+        .iter()
+        .filter_map(|interface| interface.netdev.as_ref());
+    for (queue, user) in answers.flat_map(Netdev::taken) {
+        taken.entry(user).or_default().insert(queue);
+    }
+    let taken = taken.into_iter();
+    notes.extend(taken.map(|(user, queues)| Note::QueuesTaken { user, queues }));
     notes
 }
 
@@ -437,6 +452,13 @@ fn state(
         let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
         row.is_active() && row.local == Some(false) && moves(row, &is_near)
     };
+    let answer = machine
+        .interface(&planned.name)
+        .and_then(|interface| interface.netdev.as_ref());
+    let is_silent = |row: &VectorStatus| {
+        let silent = |queue| answer.is_some_and(|answer| answer.may_be_silent(queue));
+        row.queue.is_some_and(silent)
+    };
     let [now, as_planned] = gain.busiest;
     let is_placeable = |row: &VectorStatus| {
         row.planned.is_some() || row.state == VectorState::LeftAlone && row.is_active()
@@ -457,7 +479,9 @@ fn state(
         InterfaceState::Equivalent
     } else if !any(&is_placeable) {
         InterfaceState::Unsupported
-    } else if any(&|row| row.is_active() && row.has_arrived()) {
+    } else if any(&|row| row.is_active() && row.has_arrived())
+        || !any(&|row| row.is_active() && !is_silent(row))
+    {
         InterfaceState::Ok
     } else {
         InterfaceState::Unproven

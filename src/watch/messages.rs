@@ -66,15 +66,16 @@ pub(super) fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
 }
 
 /// `ETHTOOL_MSG_PRIVFLAGS_NTF`, `ETHTOOL_MSG_RINGS_NTF`, `ETHTOOL_MSG_CHANNELS_NTF`: with them many drivers free their
-/// IRQs and request them again (`include/uapi/linux/ethtool_netlink_generated.h`).
-const CHANGES: [u8; 3] = [15, 17, 19];
+/// IRQs and request them again; `ETHTOOL_MSG_RSS_NTF`, of newer kernels: a table that the policy plans may be another
+/// (`include/uapi/linux/ethtool_netlink_generated.h`).
+const CHANGES: [u8; 4] = [15, 17, 19, 50];
 /// Bytes of `struct genlmsghdr`.
 const GENLMSGHDR: usize = 4;
 /// The header of each notification, and in it the interface's name (`ETHTOOL_A_HEADER_DEV_NAME`).
 const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 
-/// The names of the interfaces whose channels, rings or private flags a datagram of ethtool's group `monitor` is about.
+/// The names of the interfaces whose channels, rings, private flags or RSS a datagram of ethtool's group `monitor` is about.
 pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
@@ -238,7 +239,7 @@ mod tests {
             &[attribute(1, &[7, 0, 0, 0]), attribute(2, b"eth2\0")].concat(),
         );
         // Coalescing and pause settings free no IRQ.
-        for (command, expected) in [(15, 1), (17, 1), (19, 1), (21, 0), (23, 0), (2, 0)] {
+        for (command, expected) in [(15, 1), (17, 1), (19, 1), (50, 1), (21, 0), (23, 0), (2, 0)] {
             let datagram = message(
                 0x15,
                 &[

@@ -278,6 +278,7 @@ fn with_threads(host: &mut Machine, source: Source) {
                 pid,
                 napi: Some(pid + 8000),
                 woken_by: Some((vector.irq, source)),
+                busy_polls: false,
                 affinity: everywhere.clone(),
             });
         }
@@ -290,6 +291,31 @@ fn threads_of(host: &Machine, options: &[(&str, &str)]) -> Vec<PlannedThread> {
         .iter()
         .flat_map(|interface| interface.threads.clone())
         .collect()
+}
+
+#[test]
+fn a_thread_that_polls_all_the_time_has_the_cpu_of_its_queue() {
+    let mut host = machine(1, 4, 2, 2);
+    add(&mut host, "eth0", Some(0), 2);
+    with_threads(&mut host, Source::Netlink);
+    let cpus = |host: &Machine| {
+        let plan = of(&plan(host), "eth0").clone();
+        let vectors: Vec<_> = plan.vectors.iter().map(|one| one.cpus.clone()).collect();
+        let threads: Vec<_> = plan.threads.iter().map(|one| one.cpus.clone()).collect();
+        (vectors, threads)
+    };
+    let (vectors, beside) = cpus(&host);
+    assert!(
+        vectors
+            .iter()
+            .zip(&beside)
+            .all(|(vector, thread)| vector != thread)
+    );
+    for thread in &mut host.interfaces[0].threads {
+        thread.busy_polls = true;
+    }
+    let (vectors, threads) = cpus(&host);
+    assert_eq!(vectors, threads);
 }
 
 #[test]

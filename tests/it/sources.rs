@@ -74,7 +74,7 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
     );
 }
 
-/// e1000e gives its receive vector a name for both directions.
+/// e1000e has one NAPI instance for both vectors, and reports it for the receive vector.
 #[test]
 fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let machine = Copy::of("four-node");
@@ -93,7 +93,7 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
         .unwrap();
     assert_eq!(
         vectors(nic3),
-        ["76=combined 0 netlink", "77=tx 0 name", "78=control"]
+        ["76=rx 0 netlink", "77=tx 0 name", "78=control"]
     );
     assert_eq!(machine.nicpin(&["apply", "nic3"]).code, 0);
     assert_eq!(

@@ -11,6 +11,7 @@ use crate::support::run::Copy;
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::growth::Growth;
+use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
 use nicpin::machine::{Machine, Polling};
 use nicpin::report::interface::InterfaceState;
 use nicpin::report::status::Status;
@@ -348,6 +349,7 @@ fn polling_outside_the_vectors_cpu_is_reported() {
         threaded,
         gro_flush_timeout,
         napi_defer_hard_irqs,
+        irq_suspend_timeout: 0,
     };
     for (set, code) in [
         (polling(true, 0, 0), Some("threaded-napi")),
@@ -364,6 +366,45 @@ fn polling_outside_the_vectors_cpu_is_reported() {
     }
     host.sockets_poll = true;
     assert_eq!(codes(&host), BTreeSet::from(["sockets-poll".to_owned()]));
+}
+
+#[test]
+fn queues_whose_packets_others_take_expect_no_interrupt() {
+    let mut host = in_planned_state();
+    let idle = Growth {
+        elapsed: Duration::from_secs(1),
+        ..Growth::default()
+    };
+    let judged = |host: &Machine| {
+        let status = status(host, Some(&idle));
+        let codes = status.interfaces[0].notes.iter().map(nicpin::Note::code);
+        (status.interfaces[0].state, codes.collect::<Vec<_>>())
+    };
+    assert_eq!(judged(&host), (InterfaceState::Unproven, vec![]));
+    let queues = host.interfaces[0].rx_queues.iter();
+    let queues = queues.map(|rx| NetdevQueue {
+        direction: Direction::Rx,
+        id: rx.index,
+        napi: Some(8193),
+        user: Some(QueueUser::AfXdp),
+    });
+    let mut answer = Netdev {
+        queues: queues.collect(),
+        napis: vec![Napi {
+            id: 8193,
+            ..Napi::default()
+        }],
+    };
+    host.interfaces[0].netdev = Some(answer.clone());
+    let note = vec!["queues-taken".to_owned()];
+    assert_eq!(judged(&host), (InterfaceState::Ok, note.clone()));
+    // A queue of the kernel's stack remains.
+    answer.queues[0].user = None;
+    host.interfaces[0].netdev = Some(answer.clone());
+    assert_eq!(judged(&host), (InterfaceState::Unproven, note.clone()));
+    answer.napis[0].irq_suspend_timeout = 1000;
+    host.interfaces[0].netdev = Some(answer);
+    assert_eq!(judged(&host), (InterfaceState::Ok, note));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use netlink_bindings::builtin::Nlmsghdr;
-use netlink_bindings::netdev::{self, QueueType};
+use netlink_bindings::netdev::{self, NapiThreaded, QueueType};
 use netlink_bindings::nlctrl;
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use nix::libc::{NLMSG_DONE, NLMSG_ERROR, NLMSG_MIN_TYPE};
@@ -20,7 +20,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
+use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
 
 /// Bytes of the longest datagram that the kernel makes for a dump (`netlink_recvmsg`, `net/netlink/af_netlink.c`).
 const LONGEST: usize = 32 << 10;
@@ -195,21 +195,37 @@ fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
         direction,
         id: reply.get_id().ok()?,
         napi: reply.get_napi_id().ok(),
+        user: user(reply),
     };
     (reply.get_ifindex().ok()? == ifindex).then_some(queue)
+}
+
+fn user(reply: &netdev::IterableQueue) -> Option<QueueUser> {
+    if reply.get_xsk().is_ok() {
+        Some(QueueUser::AfXdp)
+    } else if reply.get_io_uring().is_ok() {
+        Some(QueueUser::IoUring)
+    } else {
+        reply.get_dmabuf().ok().map(|_| QueueUser::DeviceMemory)
+    }
 }
 
 fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Napi> {
     // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later ones report for each
     // instance whether it is.
-    let threaded = reply
-        .get_threaded()
-        .map_or(threaded, |threaded| threaded != 0);
-    let pid = reply.get_pid().ok().filter(|_| threaded);
+    let own = reply.get_threaded();
+    let busy_polls = own
+        .as_ref()
+        .is_ok_and(|&own| own == NapiThreaded::BusyPoll as u32);
+    let threaded = own.map_or(threaded, |own| own != 0);
     let napi = Napi {
         id: reply.get_id().ok()?,
         irq: reply.get_irq().ok(),
-        pid,
+        pid: reply.get_pid().ok().filter(|_| threaded),
+        busy_polls,
+        defer_hard_irqs: reply.get_defer_hard_irqs().unwrap_or(0),
+        gro_flush_timeout: reply.get_gro_flush_timeout().unwrap_or(0),
+        irq_suspend_timeout: reply.get_irq_suspend_timeout().unwrap_or(0),
     };
     (reply.get_ifindex().ok()? == ifindex).then_some(napi)
 }
@@ -256,11 +272,13 @@ mod tests {
                 direction: Direction::Rx,
                 id: 3,
                 napi: Some(8193),
+                user: None,
             },
             NetdevQueue {
                 direction: Direction::Tx,
                 id: 0,
                 napi: None,
+                user: None,
             },
         ];
         let datagram = [rx, tx].concat();
