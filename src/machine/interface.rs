@@ -27,8 +27,8 @@ pub struct Interface {
     pub firmware: Option<String>,
     /// The most bytes of a packet (`mtu`).
     pub mtu: Option<u32>,
-    /// Whether `/sys` shows it from another network namespace than that of the process. Ethtool and netlink would report
-    /// another interface of its name, or none.
+    /// Whether it is in another network namespace than the process. Ethtool and netlink would report another interface of
+    /// its name, or none. Unless `/sys` shows it, it is known by its PCI address, which is then its name.
     pub in_other_namespace: bool,
     /// The bus device that owns its vectors.
     pub device: Device,
@@ -154,6 +154,11 @@ pub struct Stacked {
 }
 
 impl Interface {
+    /// Whether it is known only by its PCI function, because it is in another network namespace.
+    pub fn is_elsewhere(&self) -> bool {
+        self.in_other_namespace && self.name == self.device.address
+    }
+
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
     /// `iavf`, `ixgbevf`.
     pub fn is_virtual_function(&self) -> bool {

@@ -10,7 +10,7 @@ pub struct Others {
     pub virtuals: Vec<Virtual>,
     /// RDMA devices.
     pub rdma: Vec<Rdma>,
-    /// PCI functions of the network class without an interface.
+    /// PCI functions of the network class without an interface here and without IRQs.
     pub cards: Vec<UnusedFunction>,
 }
 
@@ -38,6 +38,22 @@ pub struct UnusedFunction {
     pub address: String,
     /// The bound driver.
     pub driver: Option<String>,
+}
+
+impl UnusedFunction {
+    /// Whether a driver of the kernel's network stack is bound to it, so that it has an interface in another network
+    /// namespace, unless that failed. Programs and guests have drivers of their own.
+    pub(crate) fn may_be_elsewhere(&self) -> bool {
+        let is_foreign = |driver: &String| {
+            driver.contains("vfio")
+                || driver.contains("uio")
+                || driver.contains("pci-stub")
+                || driver == "pciback"
+        };
+        self.driver
+            .as_ref()
+            .is_some_and(|driver| !is_foreign(driver))
+    }
 }
 
 impl Others {

@@ -29,6 +29,11 @@ pub enum Note {
         "/sys shows it from another network namespace: its channels and what netlink reports of its queues are unknown"
     )]
     OtherNamespace,
+    /// The interface of a PCI function is in another network namespace.
+    #[error(
+        "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
+    )]
+    Elsewhere,
 
     // Nodes and candidate CPUs.
     /// `numa_node` is -1 or a node that the machine does not have, and the node could not be determined otherwise.

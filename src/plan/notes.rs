@@ -27,7 +27,11 @@ pub(crate) fn of_interface(
         };
     }
     let mut notes = of_vectors(machine, work, selection);
-    notes.extend(interface.in_other_namespace.then_some(Note::OtherNamespace));
+    if interface.is_elsewhere() {
+        notes.push(Note::Elsewhere);
+    } else {
+        notes.extend(interface.in_other_namespace.then_some(Note::OtherNamespace));
+    }
     if !interface.contradictions.is_empty() {
         notes.push(Note::SourcesDisagree {
             contradictions: interface.contradictions.clone(),

@@ -16,7 +16,7 @@ use crate::machine::{
 use crate::read::files::{
     name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
 };
-use crate::read::others::device_path;
+use crate::read::others::{PCI, device_path};
 use crate::read::wants::{Queues, Wants};
 use crate::read::{ethtool, others, polling};
 use crate::root::{FileError, Root};
@@ -144,6 +144,25 @@ fn read_interface(
     Ok(root.exists(path).then_some(interface))
 }
 
+/// The interface of a PCI function that is in another network namespace: what its device tells of it. `None` for InfiniBand.
+pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>, FileError> {
+    let link = format!("{PCI}/{address}");
+    // The IRQs of an InfiniBand function without an interface are those of RDMA.
+    let class = root.read_opt(&format!("{link}/class"))?;
+    if class.is_some_and(|class| class.starts_with("0x0207")) {
+        return Ok(None);
+    }
+    let link = root.canonical(&link).unwrap_or(link);
+    Ok(Some(Interface {
+        name: address.to_owned(),
+        driver: read_driver(root, &link)?,
+        in_other_namespace: true,
+        device: read_device(root, &link, Some("pci"))?,
+        link: "unknown".to_owned(),
+        ..Interface::default()
+    }))
+}
+
 /// The kernel's word for the state of a link; one that a driver does not report is up while the interface is.
 fn read_link_state(root: &Root, path: &str) -> Result<String, FileError> {
     let state = root.read_opt(&format!("{path}/operstate"))?;
@@ -223,6 +242,7 @@ fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
 fn netdev_driver(bus_driver: String) -> String {
     match bus_driver.as_str() {
         "mlx4_core" => "mlx4_en".to_owned(),
+        "virtio-pci" => "virtio_net".to_owned(),
         _ => bus_driver,
     }
 }
@@ -352,6 +372,9 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
 
 /// Reads the steering settings of an interface's queues, if only their numbers were read before.
 pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Result<(), FileError> {
+    if interface.is_elsewhere() {
+        return Ok(());
+    }
     let path = format!("{NET}/{}", interface.name);
     (interface.rx_queues, interface.tx_queues) = read_queues(root, &path, Queues::Steering)?;
     if !interface.in_other_namespace {

@@ -41,10 +41,6 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         BTreeMap::new()
     };
     Ok(Machine {
-        others: Others {
-            cards: others::cards(root, interfaces)?,
-            ..machine.others
-        },
         topology,
         hints,
         memory,
@@ -66,6 +62,10 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
     // A topology dump has no /proc at all; any other machine needs its interrupts.
     let without_proc = !root.exists("/proc");
     let rdma = others::rdma(root)?;
+    let mut cards = others::cards(root, &interfaces)?;
+    for card in cards.iter().filter(|card| card.may_be_elsewhere()) {
+        interfaces.extend(interfaces::elsewhere(root, &card.address)?);
+    }
     if !interfaces.is_empty() && !without_proc {
         let mut netlink = netlink::Netlink::open(root);
         for interface in interfaces
@@ -89,11 +89,16 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
         })?;
         threads::read(root, &mut interfaces)?;
     }
+    // Nobody has set up the interface of such a function, or its driver has failed.
+    interfaces.retain(|of| {
+        !of.is_elsewhere() || !of.vectors.is_empty() || !of.unknown_vectors.is_empty()
+    });
+    cards.retain(|card| interfaces.iter().all(|of| of.name != card.address));
     Ok(Machine {
         others: Others {
             virtuals,
             rdma,
-            ..Others::default()
+            cards,
         },
         stacked,
         without_proc,

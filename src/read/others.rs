@@ -40,7 +40,7 @@ pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
     Ok(rdma)
 }
 
-/// PCI functions of the network class without an interface.
+/// PCI functions of the network class without an interface here.
 pub(crate) fn cards(
     root: &Root,
     interfaces: &[Interface],

@@ -4,8 +4,10 @@
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::Port;
+use crate::support::run::Copy;
 use crate::support::small::{Tree, card, two_nodes, vectors};
 use crate::support::tree::{link, make_dir, put};
+use nicpin::root::Root;
 
 // Devices without a list of vectors.
 
@@ -237,6 +239,78 @@ fn a_device_without_an_interface_names_its_driver() {
 }
 
 // Selectors that stand for other interfaces.
+
+/// nic1 of the fixture is an igb: its interface goes to a container.
+#[test]
+fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() {
+    let machine = Copy::of("four-node");
+    let interface = machine.path("/sys/class/net/nic1").canonicalize().unwrap();
+    let device = interface.parent().unwrap().parent().unwrap();
+    std::fs::write(device.join("class"), "0x020000\n").unwrap();
+    let top = machine.path("/").canonicalize().unwrap();
+    let below_sys = device
+        .strip_prefix(top.join("sys"))
+        .unwrap()
+        .display()
+        .to_string();
+    let address = device.file_name().unwrap().to_str().unwrap();
+    let entry = format!("sys/bus/pci/devices/{address}");
+    link(&top, &entry, &format!("../../../{below_sys}"));
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let host = nicpin::read::machine(
+        &Root::open(&machine.path("/")).unwrap(),
+        nicpin::read::Wants::default(),
+    );
+    let nic1 = host.unwrap().interface("nic1").unwrap().clone();
+    let irq = nic1.vectors[0].irq;
+    let file = format!("/proc/irq/{irq}/smp_affinity");
+    let planned = machine.read(&file);
+    let entry = machine.path("/sys/class/net/nic1");
+    let to = std::fs::read_link(&entry).unwrap();
+    let away = machine.path("/away");
+    std::fs::remove_file(&entry).unwrap();
+    std::fs::rename(&interface, &away).unwrap();
+    let _ = std::fs::remove_dir(interface.parent().unwrap());
+
+    // Nothing of it has changed but that its queues are out of reach.
+    let run = machine.nicpin(&["plan"]);
+    assert!(run.stdout.contains(address), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("its interface is in another network namespace"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    for selector in [address, &format!("pci:{address}"), "driver:igb"] {
+        let run = machine.nicpin(&["plan", selector, "--json"]);
+        assert!(
+            run.code == 0 && run.stdout.contains(&format!("\"name\": \"{address}\"")),
+            "{selector}"
+        );
+    }
+
+    // Somebody moves a vector of it.
+    machine.write(&file, "8000\n");
+    let run = machine.nicpin(&["check"]);
+    assert!(
+        run.code == 2 && run.stdout.contains(address),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
+    assert_eq!(machine.read(&file), planned);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+
+    // It comes back, and is known by its name again.
+    std::fs::create_dir_all(interface.parent().unwrap()).unwrap();
+    std::fs::rename(&away, &interface).unwrap();
+    std::os::unix::fs::symlink(to, &entry).unwrap();
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    let first = Copy::of("four-node").read(&file);
+    assert_eq!(machine.read(&file).trim(), first.trim());
+}
 
 #[test]
 fn rdma_devices_stand_for_the_interfaces_of_their_function() {

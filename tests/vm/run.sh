@@ -40,6 +40,7 @@ TESTS=(
   "apply.flat        apply     flat"
   "apply.offline     apply     two-node     --kernel-args maxcpus=6"
   "hotplug           hotplug   four-node"
+  "namespace         namespace four-node    --deb util-linux"
   "one-cpu           one-cpu   two-node     --kernel-args nosmp"
   "napi-threads.long napi-threads four-node --deb util-linux --deb strace --timeout 600"
   "napi-threads.6.1.long napi-threads four-node --deb util-linux --deb strace --timeout 600 --kernel bookworm"
