@@ -1,8 +1,8 @@
 #!/bin/bash
-# release.sh - dist/release from two directories: the same sums; the sources build, pass the tests and install where there
-# is nothing but Debian 13's own Rust and no network; the image plans a machine with no privilege and a read-only root.
+# release.sh - dist/release from two directories, on two days: the same sums; the sources build, pass the tests and install where there
+# is nothing but Debian 13's own Rust and no network. tests/vm/run.sh runs the image (`container`).
 #
-# Needs root, Debian with mmdebstrap, rpm, buildah and podman, cargo-cyclonedx, and unshare. The Debian is kept below
+# Needs root, Debian with mmdebstrap, rpm, buildah and faketime, cargo-cyclonedx, and unshare. The Debian is kept below
 # ${NICPIN_RELEASE_CACHE:-~/.cache/nicpin-release}. The last line counts. Ends with 77 where it cannot run: not root, or no
 # namespaces.
 set -euo pipefail
@@ -27,7 +27,14 @@ git clone --quiet . "$WORK/one"
 git clone --quiet . "$WORK/another place"
 (cd "$WORK/one" && CARGO_TARGET_DIR=$WORK/target dist/release --target x86_64-unknown-linux-gnu --out "$OUT")
 rm -rf "$WORK/target"
-(cd "$WORK/another place" && umask 077 && TZ=Pacific/Auckland dist/release --target x86_64-unknown-linux-gnu --out "$WORK/second")
+# For all tools but the compiler, which hangs with faketime and asks for no time, it is two days later.
+mkdir "$WORK/later"
+for tool in install touch gzip tar rpmbuild dpkg-deb git python3 cargo-cyclonedx; do
+  printf '#!/bin/sh\nexec faketime -f +2d %s "$@"\n' "$(command -v $tool)" >"$WORK/later/$tool"
+  chmod 755 "$WORK/later/$tool"
+done
+(cd "$WORK/another place" && umask 077 && TZ=Pacific/Auckland PATH=$WORK/later:$PATH \
+  dist/release --target x86_64-unknown-linux-gnu --out "$WORK/second")
 equal "both have the same sums" "$(cat "$OUT/SHA256SUMS")" "$(cat "$WORK/second/SHA256SUMS")"
 rm -rf "$WORK/second" "$WORK/another place"
 equal "one file of each kind" "deb json rpm tar tar.gz tar.gz" \
@@ -77,13 +84,6 @@ built() { unshare --mount --net --pid --fork --propagation private bash "$WORK/i
 holds "built, tested, installed, used and removed" built
 grep -E '^cargo |^test result' "$WORK/log" || tail -n 40 "$WORK/log"
 equal "what is left" "" "$(grep '^LEFT' "$WORK/log")"
-
-echo "--- the image"
-STORE=(--storage-driver vfs --root "$WORK/store" --runroot "$WORK/run")
-holds "podman load" podman "${STORE[@]}" load --quiet --input "$OUT/nicpin-$VERSION.oci.tar"
-image() { podman "${STORE[@]}" run --rm --network none --read-only --cap-drop all --cgroups disabled --ulimit host --volume "$PWD/fixtures/two-node:/host:ro" "localhost/nicpin:$VERSION" "$@"; }
-holds "plan in a container" image plan --root /host
-equal "the version in the image" "nicpin $VERSION" "$(image --version)"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
