@@ -146,8 +146,10 @@ const TESTS: &[Test] = &[
     ),
     (
         "fish_completes",
-        &[Need::Program("fish")],
-        programs::fish_completes,
+        &[Need::Program("fish"), Need::Program("setsid")],
+        || {
+            programs::completes("fish", &["--no-config", "-i"], "function fish_prompt; end");
+        },
     ),
     (
         "output_to_a_device",

@@ -156,25 +156,6 @@ pub fn completes(shell: &str, start: &[&str], setup: &str) {
     assert_eq!(lines, expected, "{said}");
 }
 
-/// fish completes a line without a terminal.
-pub fn fish_completes() {
-    let script = nicpin(&["completions", "fish"]).stdout;
-    for (line, expected) in COMPLETED {
-        let (line, expected) = (with_root(line), with_root(expected));
-        let ask = format!("{script}\ncomplete --do-complete '{line}'\n");
-        let mut fish = Command::new("fish");
-        fish.args(["--no-config", "--command", &ask])
-            .env("PATH", path_with_nicpin());
-        let said = String::from_utf8(fish.output().unwrap().stdout).unwrap();
-        let (before, _) = line.rsplit_once(' ').unwrap();
-        let lines: Vec<String> = said
-            .lines()
-            .map(|candidate| format!("{before} {}", candidate.split('\t').next().unwrap()))
-            .collect();
-        assert!(lines.contains(&expected), "{line}: {said}");
-    }
-}
-
 /// A device node that cannot take the output stays.
 pub fn output_to_a_device() {
     let (root, dir) = (fixture("two-node"), tempfile::tempdir().unwrap());
