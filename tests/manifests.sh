@@ -1,6 +1,6 @@
 #!/bin/bash
 # manifests.sh - dist/kubernetes and dist/cloud-init with the validators of those who read them, which are also shown to
-# reject a mistake.
+# reject a mistake. tests/vm/run.sh runs both (`container`, `cloud-init`).
 #
 # kubernetes-validate comes from PyPI, cloud-init from Debian; both, and what they need, go into
 # ${NICPIN_CACHE:-~/.cache/nicpin-python} and are not installed. Tests $NICPIN, by default target/debug/nicpin. Needs
@@ -46,7 +46,7 @@ for typo in 's/hostNetwork/hostNetwrok/' 's/mountPath/mountpath/' 's/limits:/lim
 done
 
 accepts "dist/cloud-init/nicpin.yaml" cloud_init dist/cloud-init/nicpin.yaml
-for typo in 's/permissions/permission/' 's/content:/contents:/' 's/- nicpin$/- {nicpin: 1}/'; do
+for typo in 's/permissions/permission/' 's/content:/contents:/' 's/\[apt-get,/[{apt-get: 1},/'; do
   sed "$typo" dist/cloud-init/nicpin.yaml >"$WORK/typo.yaml"
   rejects "cloud-config with $typo" cloud_init "$WORK/typo.yaml"
 done

@@ -14,8 +14,8 @@ DEB=$(echo "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.deb)
 ARCHIVE=$(echo "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.tar.gz)
 for venv in "${NICPIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nicpin-python}"/ansible-*; do PATH=$venv/bin:$PATH; done
 WORK=$(mktemp -d)
-VM=
-trap '[ -z "$VM" ] || kill "$VM" 2>/dev/null; wait; rm -rf "$WORK"' EXIT
+VM='' HTTP=''
+trap 'kill $VM $HTTP 2>/dev/null; wait; rm -rf "$WORK"' EXIT
 
 ssh-keygen -q -t ed25519 -N '' -f "$WORK/key"
 "$VM_DIR/vm-run.sh" --topology small --system bookworm+irqbalance+openssh-server+python3+python3-apt --timeout 2400 \
@@ -25,6 +25,7 @@ until grep -q '^sshd: active' "$WORK/vm.out"; do kill -0 "$VM" || { cat "$WORK/v
 # QEMU has a network namespace of its own; the guest's nic0 is on its bridge w0.
 in_namespace() { nsenter --target "$(cat "$WORK/pid")" --net "$@"; }
 in_namespace ip addr add 10.9.0.254/24 dev br-w0
+in_namespace python3 -m http.server --bind 10.9.0.254 --directory "${DEB%/*}" 8000 >"$WORK/http" 2>&1 & HTTP=$!
 
 mkdir -p "$WORK/ansible_collections/nicpin"
 cp -a "$TOP/dist/ansible" "$WORK/ansible_collections/nicpin/nicpin"
@@ -37,7 +38,6 @@ cat >"$WORK/play.yml" <<END
   roles:
     - role: nicpin.nicpin.nicpin
       vars:
-        nicpin_source: file
         nicpin_file: $DEB
         nicpin_policy: |
           [defaults]
@@ -76,6 +76,11 @@ holds "the watcher alone, as planned" 'nicpin check && systemctl is-active nicpi
 run "the watcher again" 'changed=0 .*unreachable=0 .*failed=0 ' -e nicpin_keep=watch "$WORK/play.yml"
 holds "purged while the watcher runs: nothing is left" 'dpkg --purge nicpin && ! pgrep -x nicpin &&
   ! { find / -xdev -name "*nicpin*" -not -path "/var/*"; find /run -name "*nicpin*"; } | grep .'
+run "the role from a URL" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e "nicpin_file=http://10.9.0.254:8000/${DEB##*/}" "$WORK/play.yml"
+run "the URL again" 'changed=0 .*unreachable=0 .*failed=0 ' -e "nicpin_file=http://10.9.0.254:8000/${DEB##*/}" "$WORK/play.yml"
+run "a directory that has the same package" 'changed=0 .*unreachable=0 .*failed=0 ' -e "nicpin_file=${DEB%/*}" "$WORK/play.yml"
+run "no file is said" 'failed=1 ' -e nicpin_file= "$WORK/play.yml"
+holds "as planned, from the URL; purged" 'nicpin check && dpkg --purge nicpin'
 run "the role with the archive" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e nicpin_source=archive -e "nicpin_file=$ARCHIVE" "$WORK/play.yml"
 run "the archive again" 'changed=0 .*unreachable=0 .*failed=0 ' -e nicpin_source=archive -e "nicpin_file=$ARCHIVE" "$WORK/play.yml"
 holds "as planned, from the archive" 'nicpin check && systemctl is-active nicpin.service && ! dpkg-query --status nicpin'

@@ -218,13 +218,18 @@ prep_package() { # PKG: its files, and the libraries that its programs need
 }
 
 prep_system() { # SUITE[+PKG...]: a root filesystem with systemd, by suite, packages, kernel and how it is built
-  local words
+  local words sources
   IMAGE=$CACHE/system-$1-$(cksum <<<"$KV $(cat "$VM_DIR/system-image.sh")" | cut -d' ' -f1).img
   [ ! -e "$IMAGE" ] || return 0
   command -v mmdebstrap >/dev/null || die "--system needs mmdebstrap (apt-get install mmdebstrap)"
   say "building $IMAGE (a minute)"
   apt_prep
   IFS=+ read -r -a words <<<"$1"
-  SOURCES=$CACHE/apt/sources.list "$VM_DIR/system-image.sh" "${words[0]}" "$KDIR" "$IMAGE" "${words[@]:1}" \
+  sources=$CACHE/apt/sources.list
+  if [ "${words[0]}" != bookworm ]; then
+    apt_of "${words[0]}" "${words[0]}"
+    sources=$CACHE/apt-${words[0]}/sources.list
+  fi
+  SOURCES=$sources "$VM_DIR/system-image.sh" "${words[0]}" "$KDIR" "$IMAGE" "${words[@]:1}" \
     >"$CACHE/system.log" 2>&1 || { tail -5 "$CACHE/system.log" >&2; die "cannot build the root filesystem of $1"; }
 }

@@ -66,6 +66,9 @@ TESTS=(
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
+  "package.debian-13 package   small       --system trixie+irqbalance --timeout 480"
+  'container         container small      --system bookworm+podman+crun+catatonit --payload "$LOGS/image" --timeout 600'
+  'cloud-init        cloud-init small     --system bookworm+cloud-init+curl+apt --payload "$LOGS/cloud" --timeout 600'
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
   "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
   "isolated.nohz     isolated  two-node     --kernel-args nohz_full=6-7"
@@ -130,6 +133,17 @@ install -D -m 755 "$BINARY" "$LOGS/boot/rootfs/usr/bin/nicpin"
 install -D -m 644 -t "$units" "$TOP"/dist/systemd/nicpin*.service "$VM_DIR/guest/boot-check.service"
 install -d "$units/multi-user.target.wants"
 ln -s ../nicpin-watch.service ../boot-check.service "$units/multi-user.target.wants/"
+
+if printf '%s\n' "${chosen[@]}" | grep -q '^container '; then
+  install -D -m 644 "$TOP/dist/kubernetes/nicpin.yaml" "$LOGS/image/nicpin.yaml"
+  "$TOP/dist/image" "${CARGO_TARGET_DIR:-$TOP/target}"/dist/nicpin-*-linux-*.tar.gz "$LOGS/image/nicpin.oci.tar" || exit 1
+fi
+seed=$LOGS/cloud/rootfs/var/lib/cloud/seed/nocloud
+mkdir -p "$seed" "$LOGS/cloud/rootfs/etc/cloud/cloud.cfg.d"
+echo 'instance-id: guest' > "$seed/meta-data"
+sed 's|"https://.*"|"file:///payload/nicpin.deb"|' "$TOP/dist/cloud-init/nicpin.yaml" > "$seed/user-data"
+printf '%s\n' 'datasource_list: [NoCloud]' 'network: {config: disabled}' 'cloud_init_modules: [write-files]' \
+  'cloud_config_modules: [runcmd]' 'cloud_final_modules: [scripts-user, final-message]' > "$LOGS/cloud/rootfs/etc/cloud/cloud.cfg.d/99.cfg"
 
 declare -A NAME=() START=()
 stop() { for pid in "${!NAME[@]}"; do kill "$pid" 2>/dev/null; done; wait; rm -rf "$LOGS"; exit "$1"; }

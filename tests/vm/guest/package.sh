@@ -77,11 +77,41 @@ echo "--- installed again: as before the removal"
 expect 0 dpkg --install --force-confold /payload/nicpin.deb
 equal "the unit is enabled again" enabled "$(systemctl is-enabled nicpin.service)"
 equal "the unit is active again" inactive "$(systemctl is-active nicpin.service)"
-expect 0 nicpin apply
+
+echo "--- upgrade while the watcher runs: it stays, and still restores the plan"
+watcher() { systemctl show nicpin-watch.service --property=ActiveState,MainPID --value | xargs; }
+expect 0 systemctl start nicpin-watch.service
+holds "the watcher has applied" poll 60 nicpin check --quiet --exact
+running=$(watcher)
+expect 0 dpkg --install --force-confold /tmp/new.deb
+equal "the watcher after the upgrade" "$running" "$(watcher)"
+irq=$(irqs nic1 | tail -n 1)
+echo 1 > "/proc/irq/$irq/smp_affinity"
+echo 0 > /sys/devices/system/cpu/cpu3/online; echo 1 > /sys/devices/system/cpu/cpu3/online
+holds "the plan is back after an event" poll 60 nicpin check --quiet --exact
+equal "the watcher after the event" "$running" "$(watcher)"
+expect 0 systemctl restart nicpin-watch.service
+holds "the new one has applied" poll 60 nicpin check --quiet --exact
 
 echo "--- purge: nothing is left"
 expect 0 dpkg --purge nicpin
 equal "files with that name after the purge" "" "$(named)"
+equal "processes after the purge" "" "$(pidof nicpin)"
 snapshot /tmp/now
-holds "settings that were applied by hand stay" sh -c '! cmp -s /tmp/before /tmp/now'
+holds "settings that the watcher applied stay" sh -c '! cmp -s /tmp/before /tmp/now'
+
+echo "--- a machine without cards: the units succeed"
+for nic in $NICS; do
+  device=$(readlink -f "/sys/class/net/$nic/device")
+  echo 1 > "${device%/virtio*}/remove"
+done
+equal "cards" "" "$(ls -d /sys/class/net/nic* 2>/dev/null)"
+expect 0 dpkg --install /payload/nicpin.deb
+for unit in nicpin nicpin-watch; do
+  expect 0 systemctl start $unit.service
+  equal "$unit" "success active" "$(systemctl show $unit.service --property=Result,ActiveState --value | xargs)"
+done
+expect 0 systemctl stop nicpin.service
+expect 0 dpkg --purge nicpin
+equal "files with that name after the last purge" "" "$(named)"
 finish
