@@ -110,9 +110,9 @@ done
 equal "restore again" "ok ok ok ok" "$(play --extra-vars state=restored)"
 
 echo "--- policies"
-policy='{"policy": "[defaults]\nscope = \"remote\"\n"}'
+policy='{"policy": "[defaults]\nirq-cores = 1\n"}'
 equal "a policy in check mode" "changed changed changed changed" "$(play --check --diff --extra-vars "$policy")"
-holds "its difference is shown" grep -qF '+scope = "remote"' "$WORK/out"
+holds "its difference is shown" grep -qF '+irq-cores = 1' "$WORK/out"
 holds "it is not written" test ! -e "$WORK/wide/etc/nicpin.toml"
 equal "a policy with a wrong key" "failed failed failed failed" "$(play --extra-vars '{"policy": "x = 1\n"}')"
 holds "it is not written" test ! -e "$WORK/wide/etc/nicpin.toml"
