@@ -4,7 +4,7 @@
 #
 #   packages.sh           the packages are left in target/dist
 #
-# Needs Debian with rpm, lintian, faketime, busybox-static and binutils, and unshare. The last line counts.
+# Needs Debian with rpm, dnf, lintian, faketime, busybox-static and binutils, and unshare. The last line counts.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 export LC_ALL=C
@@ -118,8 +118,8 @@ holds "no errors, and no warnings but those that the package explains" \
   lintian --no-cfg --allow-root --profile debian --fail-on error,warning "$DEB"
 lintian --no-cfg --allow-root --profile debian --show-overrides "$DEB"
 
-echo "--- the rpm in a root of its own"
-# A shell, and a systemctl that writes down what it is asked.
+echo "--- the rpm in a root of its own, by dnf"
+# A shell, which a package provides, and a systemctl that writes down what it is asked.
 ROOT=$WORK/root
 mkdir -p "$ROOT"/{bin,dev,usr/bin,run/systemd/system,run/nicpin}
 : >"$ROOT/dev/null"
@@ -130,9 +130,13 @@ cat >"$ROOT/usr/bin/systemctl" <<'END'
 echo "$*" >>/asked
 END
 chmod 755 "$ROOT/usr/bin/systemctl"
-in_root() { unshare --map-root-user rpm --root "$ROOT" --nodeps --nosignature "$@"; }
+printf '%s\n' 'Name: shell' 'Version: 1' 'Release: 1' 'Summary: A shell' 'License: GPL-2.0-only' 'BuildArch: noarch' \
+  'Provides: /bin/sh' %description %files >"$WORK/shell.spec"
+rpmbuild -bb --quiet --define "_topdir $WORK/shell" --define "_rpmdir $WORK" --define "_rpmfilename shell.rpm" "$WORK/shell.spec"
+in_root() { unshare --map-root-user rpm --root "$ROOT" --nosignature "$@"; }
+by_dnf() { unshare --map-root-user dnf --installroot="$ROOT" --releasever=1 --disablerepo='*' --nogpgcheck --noplugins --assumeyes "$@"; }
 asked() { cat "$ROOT/asked" 2>/dev/null; rm -f "$ROOT/asked"; }
-holds "rpm --install" in_root --install "$RPM"
+holds "dnf install" by_dnf install "$WORK/shell.rpm" "$RPM"
 equal "what the install asks of systemd" "daemon-reload" "$(asked)"
 holds "rpm --verify" in_root --verify nicpin
 echo '# mine' >>"$ROOT/etc/nicpin.toml"
@@ -140,11 +144,24 @@ holds "rpm --upgrade" in_root --upgrade --force "$RPM"
 equal "what an upgrade asks of systemd" "daemon-reload" "$(asked | sort -u)"
 equal "the policy after an upgrade" "# mine" "$(tail -n 1 "$ROOT/etc/nicpin.toml")"
 touch "$ROOT/run/nicpin/state"
-holds "rpm --erase" in_root --erase nicpin
+holds "dnf remove" by_dnf remove nicpin
 equal "what removal asks of systemd" "$(cd dist/systemd && for unit in ./*.service; do
   echo "--no-reload disable --now ${unit#./}"; done)
 daemon-reload" "$(asked)"
 equal "what removal leaves" "etc/nicpin.toml.rpmsave" "$(cd "$ROOT" && find . -name '*nicpin*' -printf '%P\n')"
+
+echo "--- the archive, by the lines of docs/install.md, in a root that has some of its directories"
+ROOT=$WORK/unpacked
+mkdir -p "$ROOT"/{etc,run/nicpin,usr/bin,usr/lib,usr/share/man/man8,usr/share/doc}
+(cd "$ROOT" && find . | sort | grep -v ./run/nicpin) >"$WORK/tree"
+# shellcheck disable=SC2016
+sed -n 's/^| archive | `\(.*\)` |$/\1/p' docs/install.md >"$WORK/lines"
+sed -n 's/^    \(tar --list .*\|sudo rm -r .*\)/\1/p' docs/install.md >>"$WORK/lines"
+equal "lines that install and remove it" 3 "$(wc -l <"$WORK/lines")"
+sed -i "s| sudo | |; s|^sudo ||; s|=nicpin-[^ ]*gz|='$TAR'|; s|--directory=/|--directory=$ROOT|; s|#||; s#sed 's|^\[^/\]\*||'#sed 's|^[^/]*|$ROOT|'#; s# /\(usr\|run\)# $ROOT/\1#g" "$WORK/lines"
+holds "they succeed" sh -ex "$WORK/lines"
+equal "files that are left" "" "$(cd "$ROOT" && find . -not -type d)"
+equal "directories with its name" "" "$(cd "$ROOT" && find . -name '*nicpin*')"
 
 echo "--- the crate"
 # Its dependencies are those of the debug build, so that only nicpin is compiled.

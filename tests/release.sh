@@ -1,8 +1,8 @@
 #!/bin/bash
-# release.sh - dist/release from two directories, on two days: the same sums; the sources build, pass the tests and install where there
-# is nothing but Debian 13's own Rust and no network. tests/vm/run.sh runs the image (`container`).
+# release.sh - dist/release from two directories, on two days: the same sums, signed; the sources build, pass the tests and install
+# where there is nothing but Debian 13's own Rust and no network. tests/vm/run.sh runs the image (`container`).
 #
-# Needs root, Debian with mmdebstrap, rpm, buildah and faketime, cargo-cyclonedx, and unshare. The Debian is kept below
+# Needs root, Debian with mmdebstrap, rpm, buildah, gpg and faketime, cargo-cyclonedx, and unshare. The Debian is kept below
 # ${NICPIN_RELEASE_CACHE:-~/.cache/nicpin-release}. The last line counts. Ends with 77 where it cannot run: not root, or no
 # namespaces.
 set -euo pipefail
@@ -15,7 +15,10 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount --net --pid --fork true 2>/dev/null;
   exit 77
 fi
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
+export GNUPGHOME=$WORK/gnupg
+trap 'gpgconf --kill all; rm -rf "$WORK"' EXIT
+mkdir -m 700 "$GNUPGHOME"
+gpg --batch --quiet --passphrase '' --quick-generate-key release@example.org
 OUT=${CARGO_TARGET_DIR:-$PWD/target}/release-test
 
 # shellcheck disable=SC1091,SC2154
@@ -34,8 +37,9 @@ for tool in install touch gzip tar rpmbuild dpkg-deb git python3 cargo-cyclonedx
   chmod 755 "$WORK/later/$tool"
 done
 (cd "$WORK/another place" && umask 077 && TZ=Pacific/Auckland PATH=$WORK/later:$PATH \
-  dist/release --target x86_64-unknown-linux-gnu --out "$WORK/second")
+  dist/release --target x86_64-unknown-linux-gnu --sign release@example.org --out "$WORK/second")
 equal "both have the same sums" "$(cat "$OUT/SHA256SUMS")" "$(cat "$WORK/second/SHA256SUMS")"
+holds "the sums are signed" gpg --verify "$WORK/second/SHA256SUMS.asc" "$WORK/second/SHA256SUMS"
 rm -rf "$WORK/second" "$WORK/another place"
 equal "one file of each kind" "deb json rpm tar tar.gz tar.gz" \
   "$(sed 's/.*\(\.tar\.gz\)$/\1/;s/.*\.\([a-z]*\)$/\1/;s/^gz$/tar.gz/' "$OUT/SHA256SUMS" | sort | xargs)"
