@@ -49,7 +49,11 @@ fn arguments(words: &[String]) -> Option<Vec<String>> {
     };
     let at = words.iter().position(|word| !is_before(word))?;
     let words = &words[at..];
-    let is_nicpin = |word: &String| word == "nicpin" || word.ends_with("/nicpin");
+    // The program, or the image with it; no directory of that name in `--volume`.
+    let is_nicpin = |word: &String| {
+        let is_program = word == "nicpin" || word.ends_with("/nicpin") && !word.contains(':');
+        is_program || word.starts_with("localhost/nicpin:")
+    };
     let first = words.first()?;
     if is_nicpin(first) {
         Some(words[1..].to_vec())
