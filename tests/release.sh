@@ -54,12 +54,16 @@ equal "crates in the list of contents" "yes" \
   "$(python3 -c 'import json, sys; names = {c["name"] for c in json.load(open(sys.argv[1]))["components"]}; print("yes" if {"nix", "clap", "serde"} <= names else names)' "$OUT/nicpin-$VERSION.cdx.json")"
 
 echo "--- the sources in a Debian 13 without network"
-if [ ! -e "$CACHE/.done" ]; then
+PACKAGES=cargo,rustc,gcc,libc6-dev,util-linux,python3,rpm
+if [ "$(cat "$CACHE/.done" 2>/dev/null)" != "$PACKAGES" ]; then
   rm -rf "$CACHE"
   mkdir -p "$CACHE"
-  mmdebstrap --quiet --variant=minbase --include=cargo,rustc,gcc,libc6-dev,util-linux trixie "$CACHE/root"
-  touch "$CACHE/.done"
+  mmdebstrap --quiet --variant=minbase --include=$PACKAGES trixie "$CACHE/root"
+  echo "$PACKAGES" >"$CACHE/.done"
 fi
+# The commands of CONTRIBUTING.md, as they stand there.
+commands=$(sed -n '/^## Build/,/^## /s/^    \([^#]*[^# ]\).*/\1/p' CONTRIBUTING.md)
+equal "commands of CONTRIBUTING.md" 3 "$(wc -l <<<"$commands")"
 mkdir -p "$WORK"/{upper,work,root,home}
 tar --extract --gzip --directory="$WORK/home" --file="$OUT/nicpin-$VERSION.tar.gz"
 chown -R 1000:1000 "$WORK/home"
@@ -75,18 +79,17 @@ mount -t tmpfs tmpfs dev -o mode=755 && mkdir dev/shm dev/pts && chmod 1777 dev/
 for node in null zero full random urandom tty; do touch dev/\$node && mount --bind /dev/\$node dev/\$node; done
 mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts dev/pts && ln -s pts/ptmx dev/ptmx
 ln -s /proc/self/fd dev/fd
-cp etc/passwd "$WORK/passwd"
 as_user() { chroot . setpriv --reuid=1000 --regid=1000 --clear-groups env -i HOME=/home/user TERM=dumb PATH=/usr/bin:/bin sh -euc "cd /home/user/nicpin-$VERSION; \$1"; }
-as_user "cargo --version; cargo build --release --locked --offline; cargo test --locked --offline"
-chroot . sh -euc "cd /home/user/nicpin-$VERSION; HOME=/root cargo install --quiet --locked --offline --path . --root /usr/local"
-as_user "/usr/local/bin/nicpin plan --root fixtures/two-node"
-chroot . sh -euc "cd /home/user/nicpin-$VERSION; HOME=/root cargo uninstall --quiet --root /usr/local nicpin"
-rm -rf root/.cargo usr/local/.crates*
-find usr/local etc run var -newer "$WORK/passwd" -type f | sed 's/^/LEFT /'
+as_user "cargo --version; ${commands//$'\n'/; }; cargo test"
+cp home/user/nicpin-$VERSION/target/dist/*.deb root/
+chroot . dpkg --install "root/nicpin_$VERSION-1_amd64.deb"
+as_user "/usr/bin/nicpin plan --root fixtures/two-node"
+chroot . dpkg --purge nicpin
+find . -xdev -name '*nicpin*' -not -path './home/*' -not -path './root/*' | sed 's/^/LEFT /'
 END
 built() { unshare --mount --net --pid --fork --propagation private bash "$WORK/inside" >"$WORK/log" 2>&1; }
-holds "built, tested, installed, used and removed" built
-grep -E '^cargo |^test result' "$WORK/log" || tail -n 40 "$WORK/log"
+holds "built by the commands of CONTRIBUTING.md, tested, installed, used and removed" built
+grep -E '^cargo |^test result|  nicpin.*\.(deb|rpm|gz)$' "$WORK/log" || tail -n 40 "$WORK/log"
 equal "what is left" "" "$(grep '^LEFT' "$WORK/log")"
 
 echo "$passed passed, $failed failed"
