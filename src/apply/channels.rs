@@ -130,10 +130,9 @@ fn change_interface(root: &Root, change: &ChangedChannels<'_>) -> Result<(), Str
     }
     let start = Instant::now();
     loop {
-        let queues = root
-            .list(&queue_files(interface))
-            .ok()
-            .flatten()
+        let queues = root.list(&queue_files(interface));
+        let queues = queues
+            .map_err(|error| error.to_string())?
             .unwrap_or_default();
         let receiving = queues.iter().filter(|name| name.starts_with("rx-")).count();
         if receiving == wanted.receiving() as usize {

@@ -1,12 +1,14 @@
 //! Whether the machine is as planned.
 
+use std::collections::BTreeSet;
+
 use crate::apply::reasons::differences;
 use crate::apply::record::Record;
 use crate::machine::Machine;
 use crate::plan::{Note, Plan};
 use crate::read::tools::irqbalance;
 use crate::report::check::Check;
-use crate::report::difference::{Difference, Reason, Unplannable};
+use crate::report::difference::{Difference, Differences, Reason, Unplannable};
 use crate::report::interface::interfaces;
 use crate::root::Root;
 
@@ -14,7 +16,7 @@ use crate::root::Root;
 /// ([`Selection::explicit`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let found = differences(root, machine, plan);
-    let unknown = unknown(root, machine, plan, requested);
+    let unknown = unknown(root, machine, plan, &found, requested);
     let interfaces = interfaces(machine, plan, &found, &unknown, None);
     let mut check = Check::new(
         plan,
@@ -36,27 +38,43 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
 }
 
 /// The interfaces whose state cannot be determined.
-pub fn unknown(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Vec<Unplannable> {
+pub fn unknown(
+    root: &Root,
+    machine: &Machine,
+    plan: &Plan,
+    found: &Differences,
+    requested: bool,
+) -> Vec<Unplannable> {
     let mut unknown = Unplannable::unknown(plan, requested);
-    if !requested {
-        unknown.extend(without_recorded_vectors(root, machine, plan));
+    let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
+    without.retain(|one| !requested && is_up(machine, &one.interface));
+    let is_unknown = |one: &&Difference| one.reason == Reason::Unknown;
+    let differ = found.differs.iter().filter(is_unknown);
+    let mut names: BTreeSet<&str> = differ.map(|one| &*one.write.interface).collect();
+    if without.is_empty() && names.is_empty() {
+        return unknown;
+    }
+    match Record::load(root) {
+        // They are up and have no vectors, although an earlier apply recorded some.
+        Ok(record) => {
+            let had = |interface| record.has_vectors_of(interface);
+            without.retain(|one| machine.interface(&one.interface).is_some_and(had));
+            unknown.extend(without);
+        }
+        Err(error) => {
+            names.extend(without.iter().map(|one| &*one.interface));
+            unknown.extend(names.into_iter().map(|name| Unplannable {
+                interface: name.to_owned(),
+                note: Note::RecordUnreadable {
+                    error: error.to_string(),
+                },
+            }));
+        }
     }
     unknown
 }
 
-/// Interfaces that are up and have no vectors, although an earlier apply recorded some: their state cannot be
-/// determined.
-fn without_recorded_vectors(root: &Root, machine: &Machine, plan: &Plan) -> Vec<Unplannable> {
-    let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
-    if without.is_empty() {
-        return without;
-    }
-    let record = Record::load(root).unwrap_or_default();
-    let had = |name: &str| {
-        let interface = machine.interface(name);
-        interface
-            .is_some_and(|interface| interface.link == "up" && record.has_vectors_of(interface))
-    };
-    without.retain(|interface| had(&interface.interface));
-    without
+fn is_up(machine: &Machine, name: &str) -> bool {
+    let interface = machine.interface(name);
+    interface.is_some_and(|interface| interface.link == "up")
 }

@@ -28,7 +28,7 @@ impl Checkpoint {
     /// The state files; the settings are added when the plan is known.
     pub(crate) fn load(root: &Root) -> Result<Self, StateError> {
         let record = Record::load(root)?;
-        // An unreadable record is an error only when irqbalance is asked to ban IRQs.
+        // One that cannot be read is an error of irqbalance's ban alone, which reads it again.
         let irqbalance = IrqbalanceRecord::load(root).unwrap_or_default();
         Ok(Self {
             settings: Texts::new(),

@@ -8,6 +8,7 @@ use crate::machine::Counts;
 use crate::machine::paths::{IRQ_FILES, affinity_file};
 use crate::plan::PlannedVector;
 use crate::read::counts::counts_of;
+use crate::read::files::parse_mask_file;
 use crate::read::files::read_affinity;
 use crate::read::vectors::read_effective;
 use crate::report::applied::Applied;
@@ -62,7 +63,7 @@ impl Proof {
     pub fn look(&mut self, root: &Root) -> Result<bool, FileError> {
         let now = counts_of(root, &self.irqs)?;
         for vector in &mut self.watched {
-            vector.look(root, &self.last, &now);
+            vector.look(root, &self.last, &now)?;
         }
         self.last = now;
         Ok(self
@@ -72,12 +73,12 @@ impl Proof {
     }
 
     /// The verdicts, also on whether each affinity is still as it was written.
-    pub fn finish(mut self, root: &Root) -> Vec<VectorProof> {
+    pub fn finish(mut self, root: &Root) -> Result<Vec<VectorProof>, FileError> {
         for vector in &mut self.watched {
-            let text = read_affinity(root, &affinity_file(vector.irq))
-                .ok()
-                .flatten();
-            match text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok()) {
+            let path = affinity_file(vector.irq);
+            let affinity = read_affinity(root, &path)?;
+            let affinity = affinity.map(|text| parse_mask_file(root, &path, &text));
+            match affinity.transpose()?.map(|affinity| affinity.cpus) {
                 Some(cpus) if cpus == vector.cpus => {}
                 // A vector that could not be moved; its interrupts arrive where they did before.
                 Some(_) if vector.verdict == Evidence::Elsewhere => {}
@@ -85,18 +86,18 @@ impl Proof {
                 None => vector.verdict = Evidence::Gone,
             }
         }
-        self.watched
+        Ok(self.watched)
     }
 }
 
 impl VectorProof {
-    fn look(&mut self, root: &Root, last: &Counts, now: &Counts) {
+    fn look(&mut self, root: &Root, last: &Counts, now: &Counts) -> Result<(), FileError> {
         let (Some(before), Some(after)) = (last.rows.get(&self.irq), now.rows.get(&self.irq))
         else {
-            return;
+            return Ok(());
         };
         if before.whose != after.whose {
-            return;
+            return Ok(());
         }
         let before: BTreeMap<u32, u32> = last
             .cpus
@@ -119,18 +120,17 @@ impl VectorProof {
         self.interrupts += planned;
         self.others = self.others.union(&others);
         self.verdict = match (planned > 0, others.is_empty()) {
-            (false, true) => return,
+            (false, true) => return Ok(()),
             (true, true) => Evidence::Proven,
             // It moved to the planned CPUs between the samples.
-            (true, false) if self.is_effective_as_planned(root) => Evidence::Proven,
+            (true, false) if self.is_effective_as_planned(root)? => Evidence::Proven,
             (_, false) => Evidence::Elsewhere,
         };
+        Ok(())
     }
 
-    fn is_effective_as_planned(&self, root: &Root) -> bool {
-        let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq))
-            .ok()
-            .flatten();
-        effective.is_some_and(|effective| effective.is_subset(&self.cpus))
+    fn is_effective_as_planned(&self, root: &Root) -> Result<bool, FileError> {
+        let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq))?;
+        Ok(effective.is_some_and(|effective| effective.is_subset(&self.cpus)))
     }
 }

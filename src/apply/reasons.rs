@@ -16,8 +16,12 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     if plan.writes.is_empty() {
         return Differences::default();
     }
-    // What differs does not depend on the record. Without a trusted record only the reasons are unknown.
-    let record = Record::load(root).unwrap_or_default();
+    // What differs does not depend on the record. Without one that can be read the reasons are unknown.
+    let (record, is_read) = match Record::load(root) {
+        Ok(record) => (record, true),
+        // `apply::unknown` says why.
+        Err(_) => (Record::default(), false),
+    };
     let settings: Vec<Setting<'_>> = if record.last_set.is_empty() {
         Vec::new()
     } else {
@@ -67,7 +71,11 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
                 .contains(&*write.interface)
                 .then(|| "together with the interface's vectors".to_owned()),
         };
-        let (reason, detail) = reason(&record, machine, write, set, recreated);
+        let (reason, detail) = if is_read {
+            reason(&record, machine, write, set, recreated)
+        } else {
+            (Reason::Unknown, None)
+        };
         found.differs.push(Difference {
             write: write.clone(),
             reason,

@@ -116,7 +116,8 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let has_interfaces = texts.keys().any(|key| key.contains(" port "));
     let has_vectors = texts.keys().any(|key| key.contains(" vector "));
     let missing = machine.missing().filter(|_| has_vectors);
-    match missing.or((has_interfaces && !root.exists(NET)).then_some(NET)) {
+    let no_interfaces = has_interfaces && !root.is_there(NET)?;
+    match missing.or(no_interfaces.then_some(NET)) {
         Some(path) => Err(FileError::Io {
             path: root.outside(path),
             answer: Errno::ENOENT.into(),

@@ -241,12 +241,15 @@ impl WriteResult {
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
         match read(root, write) {
             Ok(Some(text)) if means_same(write.kind, &text, value) => {
-                self.effective = effective_elsewhere(root, write, value);
-                self.outcome = if self.effective.is_some() {
-                    Outcome::Pending
-                } else {
-                    Outcome::Changed
-                };
+                self.outcome = Outcome::Changed;
+                match effective_elsewhere(root, write, value) {
+                    Ok(None) => {}
+                    Ok(elsewhere) => {
+                        self.effective = elsewhere;
+                        self.outcome = Outcome::Pending;
+                    }
+                    Err(error) => self.judge(Outcome::Refused, error.to_string()),
+                }
             }
             Ok(Some(text))
                 if write.kind == WriteKind::Rps && filtered(root, &text, value).is_some() =>
@@ -440,9 +443,16 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
 }
 
 /// A vector's effective CPUs, if they are not in its new affinity.
-fn effective_elsewhere(root: &Root, write: &Write, value: &str) -> Option<CpuSet> {
-    let directory = write.path.strip_suffix("/smp_affinity")?;
-    let effective = read_effective(root, directory).ok()??;
-    (!effective.is_subset(&CpuSet::parse_kernel_mask(value).unwrap_or_default()))
-        .then_some(effective)
+fn effective_elsewhere(
+    root: &Root,
+    write: &Write,
+    value: &str,
+) -> Result<Option<CpuSet>, FileError> {
+    let Some(directory) = write.path.strip_suffix("/smp_affinity") else {
+        return Ok(None);
+    };
+    // The value is a mask that was made here.
+    let planned = CpuSet::parse_kernel_mask(value).unwrap_or_default();
+    let effective = read_effective(root, directory)?;
+    Ok(effective.filter(|effective| !effective.is_subset(&planned)))
 }

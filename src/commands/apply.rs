@@ -122,7 +122,7 @@ fn apply(
         let (proof, cut_short) = prove(root, &done, Duration::from_secs(seconds), args.trial)?;
         (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
     }
-    if args.trial.is_some() && state::running(root).is_some() {
+    if args.trial.is_some() && state::running(root)?.is_some() {
         watched = Some(Watched::WaitsForTrial);
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
@@ -182,7 +182,7 @@ fn prove(
             break;
         }
     }
-    Ok((proof.finish(root), cut_short))
+    Ok((proof.finish(root)?, cut_short))
 }
 
 /// Limit in bytes of a plan read from standard input; the plan of a large machine has a few MB.

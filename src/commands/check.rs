@@ -56,7 +56,7 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
 
 fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
-    let watcher = state::running(&root);
+    let watcher = state::running(&root)?;
     let policy = as_watched(&args.policy, watcher.is_some_and(|of| of.avoids_exclusive));
     let (machine, plan) = read_and_plan(
         Purpose::Look,
@@ -74,7 +74,7 @@ fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
 
 /// Prints metrics, or replaces a file with them. The file keeps the time of the last success.
 fn metrics(cli: &Cli, check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
-    let watcher = state::running(&Root::open(&cli.root)?);
+    let watcher = state::running(&Root::open(&cli.root)?)?;
     let last_success = match check.verdict {
         CheckState::Same => SystemTime::now()
             .duration_since(UNIX_EPOCH)

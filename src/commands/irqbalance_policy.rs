@@ -44,7 +44,7 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
 /// /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     let Some(device) = root
-        .canonical(device)
+        .canonical(device)?
         .filter(|path| path.starts_with("/sys/devices/"))
     else {
         return Ok(true);
@@ -54,10 +54,15 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
             .is_some_and(|rest| rest.starts_with('/'))
     };
     let names = root.list(NET)?.unwrap_or_default();
-    Ok(names.iter().any(|name| {
-        root.canonical(&format!("{NET}/{name}"))
+    for name in &names {
+        if root
+            .canonical(&format!("{NET}/{name}"))?
             .is_some_and(|path| below(&path))
-    }))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.

@@ -71,7 +71,9 @@ pub(super) fn log(root: &Root, priority: Priority, message: &str, fields: &[(&st
 
 /// Sends a datagram to a socket below the root.
 fn send_to(root: &Root, socket: &str, text: &str) -> bool {
-    root.canonical(socket).is_some_and(|path| {
+    // Otherwise it is told standard error.
+    root.canonical(socket).is_ok_and(|path| {
+        let Some(path) = path else { return false };
         let sent = UnixDatagram::unbound().and_then(|socket| {
             socket.set_nonblocking(true)?;
             socket.send_to(text.as_bytes(), root.outside(&path))

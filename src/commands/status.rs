@@ -27,7 +27,7 @@ const WATCH_TIME: Duration = Duration::from_secs(1);
 
 pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let watcher = watch::state::running(&root);
+    let watcher = watch::state::running(&root)?;
     let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
     let policy = as_watched(&args.policy, avoids_exclusive);
     let (machine, plan) = read_and_plan(
@@ -72,8 +72,8 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         .as_ref()
         .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
         .unwrap_or_default();
-    let unknown = apply::unknown(&root, &machine, &plan, args.select.is_given());
     let found = differences(&root, &machine, &plan);
+    let unknown = apply::unknown(&root, &machine, &plan, &found, args.select.is_given());
     let applied = Record::exists(&root);
     let mut status = Status::new(
         &machine,
@@ -85,6 +85,9 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         &banned,
     );
     status.watcher = watcher;
+    let of_record = |note: &&Note| matches!(note, Note::RecordUnreadable { .. });
+    let notes = &mut unknown.iter().map(|one| &one.note);
+    status.notes.extend(notes.find(of_record).cloned());
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }

@@ -110,6 +110,9 @@ pub enum Note {
     /// The names of some vectors are not recognized.
     #[error("IRQs unchanged, because their names are not recognized: {}", named(.vectors))]
     UnknownVectors { vectors: Vec<UnknownVector> },
+    /// The record of the last apply cannot be read, so that nothing is known of why its settings differ.
+    #[error("the record of the last apply cannot be read: {error}")]
+    RecordUnreadable { error: String },
     /// Some vectors vanished while they were read.
     #[error("IRQs vanished while they were read, or have no files in /proc/irq: {}", named(.vectors))]
     VectorsVanished { vectors: Vec<UnknownVector> },

@@ -54,7 +54,10 @@ pub fn partitions(root: &Root) -> Result<Partitions, FileError> {
                     continue;
                 };
                 let given = read_list(root, &format!("{cgroup}/{EXCLUSIVE}"))?.unwrap_or_default();
-                let is_partition = is_valid(&partition);
+                let is_partition = is_valid(&partition).ok_or_else(|| {
+                    let path = format!("{cgroup}/{PARTITION}");
+                    root.content_error(&path, "is not the state of a partition")
+                })?;
                 if is_partition {
                     found.cpus.add(&given);
                     found.cpus.add(
@@ -76,6 +79,16 @@ pub fn partitions(root: &Root) -> Result<Partitions, FileError> {
 
 /// Whether the state is that of a valid partition: not `member`, nor `root invalid (Cpu list in cpuset.cpus not
 /// exclusive)`.
-fn is_valid(state: &str) -> bool {
-    matches!(state.trim(), "root" | "isolated")
+fn is_valid(state: &str) -> Option<bool> {
+    match state.trim() {
+        "root" | "isolated" => Some(true),
+        state
+            if ["member", "root ", "isolated "]
+                .iter()
+                .any(|start| state.starts_with(start)) =>
+        {
+            Some(false)
+        }
+        _ => None,
+    }
 }

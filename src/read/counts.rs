@@ -29,7 +29,13 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts, FileError>
         let Some(text) = file(irq, "per_cpu_count")? else {
             continue;
         };
-        let counts: Vec<u32> = text.trim_end().split(',').map(count).collect();
+        let counts: Option<Vec<u32>> = text.trim_end().split(',').map(count).collect();
+        let counts = counts.ok_or_else(|| {
+            root.content_error(
+                &format!("{IRQS}/{irq}/per_cpu_count"),
+                "is not a list of counts",
+            )
+        })?;
         if cpus.is_empty() {
             let possible = read_list(root, POSSIBLE)?;
             cpus = possible.map_or_else(
@@ -74,25 +80,24 @@ pub fn read(
     source: &mut dyn io::Read,
     irqs: &BTreeSet<u32>,
 ) -> io::Result<Result<Counts, InterruptsError>> {
-    let mut rows = BTreeMap::new();
+    let (mut rows, mut is_count) = (BTreeMap::new(), true);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     let cpus = read_rows(source, &|irq| irqs.contains(&irq), |row| {
         let counts = text(row.counts);
-        let counts = counts.split_ascii_whitespace().map(count).collect();
+        let counts: Option<Vec<u32>> = counts.split_ascii_whitespace().map(count).collect();
+        is_count &= counts.is_some();
         let whose = text(row.tail);
-        rows.insert(row.irq, CountRow { counts, whose });
+        rows.extend(counts.map(|counts| (row.irq, CountRow { counts, whose })));
     })?;
-    Ok(cpus.map(|cpus| Counts { cpus, rows }))
+    Ok(match cpus {
+        Ok(_) if !is_count => Err(InterruptsError::NoCount),
+        cpus => cpus.map(|cpus| Counts { cpus, rows }),
+    })
 }
 
-/// A count in 32 bits; larger numbers in a copied file wrap.
-fn count(digits: &str) -> u32 {
-    digits
-        .bytes()
-        .filter(u8::is_ascii_digit)
-        .fold(0, |sum: u32, digit| {
-            sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
-        })
+/// A count, which the kernel keeps in 32 bits.
+fn count(digits: &str) -> Option<u32> {
+    digits.parse().ok()
 }
 
 #[cfg(test)]
@@ -107,17 +112,19 @@ mod tests {
     fn counts_of_the_rows_that_were_asked_for() {
         let text = "           CPU0       CPU2       CPU7\n  9:         17 4294967295          3  PCI-MSI 0-edge      eth0\n\
                     10:  1  2\n 11:          0          5 10000000000  chip  a, b\nNMI:  1  2  3  Non\nERR:  4\n";
-        let counts = parse(text, &BTreeSet::from([9, 11, 12])).unwrap();
+        // More than 32 bits are no count of any kernel.
+        let irqs = BTreeSet::from([9, 11, 12]);
+        assert_eq!(parse(text, &irqs), Err(InterruptsError::NoCount));
+        let counts = parse(&text.replace("10000000000", "         10"), &irqs).unwrap();
         assert_eq!(counts.cpus, [0, 2, 7]);
         let rows: Vec<_> = counts
             .rows
             .iter()
             .map(|(irq, row)| (*irq, &row.counts[..], &row.whose[..]))
             .collect();
-        // 10^10 is 1410065408 beyond two times 2^32.
         let expected: [(u32, &[u32], &str); 2] = [
             (9, &[17, u32::MAX, 3], "PCI-MSI 0-edge      eth0"),
-            (11, &[0, 5, 1_410_065_408], "chip  a, b"),
+            (11, &[0, 5, 10], "chip  a, b"),
         ];
         assert_eq!(rows, expected);
         assert_eq!(

@@ -9,6 +9,7 @@
 
 use std::io;
 
+use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::paths::{ETHTOOL, features_file, rss_file};
@@ -16,7 +17,7 @@ use crate::machine::{Channels, Rss};
 use crate::read::files::{name_in, name_of};
 use crate::read::others::device_path;
 use crate::root::sys::ethtool as ioctls;
-use crate::root::{FileError, Root};
+use crate::root::{FileError, Root, is_absent};
 
 /// The recorded form of an RSS indirection table.
 #[derive(Serialize, Deserialize)]
@@ -47,12 +48,22 @@ struct Features {
     ntuple: Option<bool>,
 }
 
+/// An answer to an ioctl; `None` if the driver has none, or is not ready to give it, as of some interfaces that are down.
+fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Errno::EBUSY | Errno::EAGAIN | Errno::ENETDOWN) => Ok(None),
+        Err(errno) if is_absent(&errno.into()) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
 pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
     let path = format!("{ETHTOOL}/{interface}/other-namespace");
     if !root.is_real() {
-        return Ok(!root.exists(&path));
+        return Ok(!root.is_there(&path)?);
     }
     let shown = |file: &str| -> Result<String, FileError> {
         let text = root
@@ -60,18 +71,20 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
             .unwrap_or_default();
         Ok(text.trim().to_ascii_lowercase())
     };
-    let same = match ioctls::get_identity(interface) {
-        Ok((index, _)) if shown("ifindex")? != index.to_string() => false,
-        Ok((_, address)) => {
-            let [_, _, bus] = ioctls::get_driver(interface).unwrap_or_default();
-            let device = root.canonical(&format!("/sys/class/net/{interface}/device"));
-            let device = device.map(|link| device_path(root, &link));
-            device.is_some_and(|device| name_of(&device) == bus)
+    let unread = |error| root.io_error(&path, error);
+    let same = match reported(ioctls::get_identity(interface)).map_err(unread)? {
+        Some((index, _)) if shown("ifindex")? != index.to_string() => false,
+        Some((_, address)) => {
+            let driver = reported(ioctls::get_driver(interface)).map_err(unread)?;
+            let link = root.canonical(&format!("/sys/class/net/{interface}/device"))?;
+            let device = link.map(|link| device_path(root, &link)).transpose()?;
+            let has_address = |bus: &str| device.is_some_and(|device| name_of(&device) == bus);
+            driver.is_some_and(|[_, _, bus]| has_address(&bus))
                 || shown("address")? == address.map(|byte| format!("{byte:02x}")).join(":")
         }
-        Err(_) => false,
+        None => false,
     };
-    if !same && root.exists(&format!("/sys/class/net/{interface}")) {
+    if !same && root.is_there(&format!("/sys/class/net/{interface}"))? {
         root.remember(&path, String::new);
     }
     Ok(same)
@@ -83,8 +96,8 @@ pub(crate) fn versions(
     interface: &str,
 ) -> Result<(Option<String>, Option<String>), FileError> {
     let driver = root.answer(&format!("{ETHTOOL}/{interface}/driver"), || {
-        let [version, firmware, _] = ioctls::get_driver(interface).ok()?;
-        Some(Driver { version, firmware })
+        let driver = reported(ioctls::get_driver(interface))?;
+        Ok(driver.map(|[version, firmware, _]| Driver { version, firmware }))
     })?;
     let shown = |text: &str| {
         let text = name_in(text);
@@ -99,9 +112,8 @@ pub(crate) fn versions(
 /// virtual machines, or if the kernel has no names for them (before Linux 5.6).
 pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>, FileError> {
     let modes = root.answer(&format!("{ETHTOOL}/{interface}/link-modes"), || {
-        Some(LinkModes {
-            supported: ioctls::get_link_modes(interface).ok()?,
-        })
+        let supported = reported(ioctls::get_link_modes(interface))?;
+        Ok(supported.map(|supported| LinkModes { supported }))
     })?;
     let modes = modes.map_or(Vec::new(), |modes| modes.supported);
     Ok(modes.iter().filter_map(|mode| mbps(mode)).max())
@@ -118,8 +130,11 @@ pub(crate) fn channels(
     interface: &str,
 ) -> Result<(Option<Channels>, bool), FileError> {
     let answer = root.answer(&channels_file(interface), || {
-        let numbers = ioctls::get_channels(interface).ok();
-        Some(numbers.map(Channels::from_numbers))
+        match ioctls::get_channels(interface) {
+            // A driver that is not ready may have channels.
+            Err(Errno::EBUSY | Errno::EAGAIN | Errno::ENETDOWN) => Ok(None),
+            numbers => Ok(Some(reported(numbers)?.map(Channels::from_numbers))),
+        }
     })?;
     Ok((answer.flatten(), answer.is_some()))
 }
@@ -142,15 +157,18 @@ fn channels_file(interface: &str) -> String {
 pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError> {
     let path = rss_file(interface);
     let answer = root.answer(&path, || {
-        let (table, queues, function) = ioctls::get_rss(interface).ok()?;
-        let rss = Rss {
+        let table = reported(ioctls::get_rss(interface))?;
+        let rss = table.map(|(table, queues, function)| Rss {
             table,
             queues,
             function,
-        };
-        let table = rss.to_setting();
-        Rss::parse(&table)?;
-        Some(RecordedRss { function, table })
+        });
+        let recorded = rss.map(|rss| RecordedRss {
+            function: rss.function,
+            table: rss.to_setting(),
+        });
+        // One that nicpin could not write again stays as it is.
+        Ok(recorded.filter(|recorded| Rss::parse(&recorded.table).is_some()))
     })?;
     let parse = |RecordedRss { function, table }| {
         let rss = Rss::parse(&table).map(|rss| Rss { function, ..rss });
@@ -188,9 +206,10 @@ const NTUPLE: &str = "rx-ntuple-filter";
 /// Whether ntuple filters are on; `None` where they cannot be turned on and off.
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileError> {
     let answer = root.answer(&features_file(interface), || {
-        let (on, changeable) = ioctls::get_feature(interface, NTUPLE).ok()?;
-        let ntuple = changeable.then_some(on);
-        Some(Features { ntuple })
+        let feature = reported(ioctls::get_feature(interface, NTUPLE))?;
+        Ok(feature.map(|(on, changeable)| Features {
+            ntuple: changeable.then_some(on),
+        }))
     })?;
     Ok(answer.and_then(|features| features.ntuple))
 }

@@ -9,6 +9,7 @@ use crate::root::{FileError, Root};
 
 /// Ids of NUMA nodes from here on are ignored: the largest `MAX_NUMNODES` of any architecture.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
+
 /// N of a directory's name such as `rx-N`, if it is below a limit.
 pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
     name.strip_prefix(prefix)?
@@ -17,9 +18,18 @@ pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
         .filter(|number| *number < limit)
 }
 
-/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
-pub(crate) fn parse_node(text: &str) -> Option<u32> {
-    numbered(text.trim(), "", MAX_NODES)
+/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0, and if the file is absent.
+pub(crate) fn read_node(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
+    let parse = |text: &str| {
+        let text = text.trim();
+        let node = numbered(text, "", MAX_NODES);
+        let is_node = text == "-1" || node.is_some();
+        let reason = || format!("`{}` is not a node", shown(text));
+        is_node
+            .then_some(node)
+            .ok_or_else(|| root.content_error(path, reason()))
+    };
+    Ok(root.parse_opt(path, parse)?.flatten())
 }
 
 /// How much of a text is kept where it is a name, in characters.

@@ -6,7 +6,7 @@
 
 use nix::errno::Errno;
 
-use crate::cpuset::MAX_CPUS;
+use crate::cpuset::{MAX_CPUS, shown};
 use crate::machine::channels::MAX_QUEUES;
 use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
@@ -14,7 +14,7 @@ use crate::machine::{
     Channels, Device, Interface, MaskFile, PcieLink, Rss, RxQueue, Stacked, TxQueue, VmbusChannel,
 };
 use crate::read::files::{
-    name_in, name_of, numbered, parse_mask_file, parse_node, read_list, read_number,
+    name_in, name_of, numbered, parse_mask_file, read_list, read_node, read_number,
 };
 use crate::read::others::{PCI, device_path};
 use crate::read::wants::{Queues, Wants};
@@ -45,7 +45,11 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
     names.sort_by_key(|name| natural(name));
     for name in names {
         let path = format!("{NET}/{name}");
-        // Skip files beside the interfaces (`bonding_masters`), and an interface that was removed meanwhile.
+        // A file beside the interfaces.
+        if name == "bonding_masters" {
+            continue;
+        }
+        // It may have been removed meanwhile.
         let Some(entries) = root.list(&path)? else {
             continue;
         };
@@ -54,7 +58,7 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
             .filter_map(|entry| entry.strip_prefix("lower_"))
             .map(str::to_owned)
             .collect();
-        let device = root.canonical(&format!("{path}/device"));
+        let device = root.canonical(&format!("{path}/device"))?;
         if listed.interfaces.len() >= MAX_INTERFACES {
             let reason = format!(
                 "lists more than {MAX_INTERFACES} interfaces with a device, which no machine has"
@@ -98,7 +102,7 @@ fn read_interface(
     };
     let port: Option<u16> = read_number(root, &format!("{path}/dev_port"))?;
     let driver = read_driver(root, link)?;
-    let bus = root.link_name(&format!("{link}/subsystem"));
+    let bus = root.link_name(&format!("{link}/subsystem"))?;
     let in_other_namespace = !ethtool::is_same(root, name)?;
     let (mut channels, mut channels_fixed, mut versions) = (None, false, (None, None));
     let (mut rss, mut ntuple, mut supported_mbps) = (None, None, None);
@@ -141,7 +145,7 @@ fn read_interface(
     if root.is_real() && !root.is_at(&queues, &format!("{link}/net/{name}/queues")) {
         return Err(root.io_error(&queues, Errno::ESTALE));
     }
-    Ok(root.exists(path).then_some(interface))
+    Ok(root.is_there(path)?.then_some(interface))
 }
 
 /// The interface of a PCI function that is in another network namespace: what its device tells of it. `None` for InfiniBand.
@@ -152,7 +156,7 @@ pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>,
     if class.is_some_and(|class| class.starts_with("0x0207")) {
         return Ok(None);
     }
-    let link = root.canonical(&link).unwrap_or(link);
+    let link = root.canonical(&link)?.unwrap_or(link);
     Ok(Some(Interface {
         name: address.to_owned(),
         driver: read_driver(root, &link)?,
@@ -166,13 +170,12 @@ pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>,
 /// The kernel's word for the state of a link; one that a driver does not report is up while the interface is.
 fn read_link_state(root: &Root, path: &str) -> Result<String, FileError> {
     let state = root.read_opt(&format!("{path}/operstate"))?;
-    let flags = root.read_opt(&format!("{path}/flags"))?.unwrap_or_default();
+    let flags = read_hex(root, &format!("{path}/flags"))?;
     let state = state.as_deref().map(name_in).unwrap_or_default();
     match state.split_whitespace().next() {
         Some("unknown") | None => {
-            // IFF_UP is bit 0, which the last digit of a hexadecimal number has.
-            let digit = flags.trim().chars().last().and_then(|c| c.to_digit(16));
-            let up = digit.is_some_and(|digit| digit % 2 == 1);
+            // IFF_UP is bit 0.
+            let up = flags.is_some_and(|flags| flags % 2 == 1);
             Ok(if up { "up" } else { "down" }.to_owned())
         }
         Some(state) => Ok(state.to_owned()),
@@ -228,7 +231,7 @@ fn read_flows(
 }
 
 fn read_driver(root: &Root, link: &str) -> Result<Option<String>, FileError> {
-    if let Some(driver) = root.link_name(&format!("{link}/driver")) {
+    if let Some(driver) = root.link_name(&format!("{link}/driver"))? {
         return Ok(Some(netdev_driver(driver)));
     }
     // Dumps may lack links. Only Xen's driver binds to such a device.
@@ -250,14 +253,14 @@ fn netdev_driver(bus_driver: String) -> String {
 fn read_vmbus(root: &Root, link: &str) -> Result<Vec<VmbusChannel>, FileError> {
     let mut channels = Vec::new();
     for name in root.list(&format!("{link}/channels"))?.unwrap_or_default() {
-        let cpu = read_number(root, &format!("{link}/channels/{name}/cpu"))?;
-        let cpu = cpu.filter(|cpu| *cpu < MAX_CPUS);
-        channels.extend(
-            name.parse()
-                .ok()
-                .zip(cpu)
-                .map(|(id, cpu)| VmbusChannel { id, cpu }),
-        );
+        let file = format!("{link}/channels/{name}/cpu");
+        let Some(cpu) = read_number(root, &file)? else {
+            continue;
+        };
+        let channel = name.parse().ok().filter(|_| cpu < MAX_CPUS);
+        let channel = channel.map(|id| VmbusChannel { id, cpu });
+        let unread = || root.content_error(&file, "is not the CPU of a channel");
+        channels.push(channel.ok_or_else(unread)?);
     }
     channels.sort_by_key(|channel| channel.id);
     Ok(channels)
@@ -269,17 +272,13 @@ fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device, Fil
     let path = if on_usb {
         link.to_owned()
     } else {
-        device_path(root, link)
+        device_path(root, link)?
     };
-    // -1 (NUMA_NO_NODE) is an unknown node, never node 0.
-    let node = |of: &str| -> Result<Option<u32>, FileError> {
-        let node = root.read_opt(&format!("{of}/numa_node"))?;
-        Ok(node.as_deref().and_then(parse_node))
-    };
+    let node = |of: &str| read_node(root, &format!("{of}/numa_node"));
     let function = format!("{path}/physfn");
-    let parent_name = root.link_name(&function);
+    let parent_name = root.link_name(&function)?;
     let most = read_link(root, &path, "max")?;
-    let parent = parent_name.as_ref().and_then(|_| root.canonical(&function));
+    let parent = root.canonical(&function)?;
     Ok(Device {
         address: name_of(&path).to_owned(),
         pci_id: read_pci_id(root, &path)?,
@@ -305,8 +304,8 @@ fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device, Fil
 
 fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
     let id = |name: &str| -> Result<Option<String>, FileError> {
-        let text = root.read_opt(&format!("{path}/{name}"))?;
-        Ok(text.and_then(|text| name_in(&text).strip_prefix("0x").map(str::to_lowercase)))
+        let number = read_hex(root, &format!("{path}/{name}"))?;
+        Ok(number.map(|number| format!("{number:04x}")))
     };
     let Some(vendor) = id("vendor")? else {
         return Ok(None);
@@ -314,29 +313,40 @@ fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>, FileError> {
     Ok(id("device")?.map(|device| format!("{vendor}:{device}")))
 }
 
+/// A number such as `0x15b3`; `None` if it is absent.
+fn read_hex(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
+    root.parse_opt(path, |text| {
+        let digits = text.trim().strip_prefix("0x");
+        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        number.ok_or_else(|| {
+            let text = shown(text.trim());
+            root.content_error(path, format!("`{text}` is not a number such as 0x1003"))
+        })
+    })
+}
+
 /// The `max` or `current` link of a device; `None` if it is unknown.
 fn read_link(root: &Root, path: &str, which: &str) -> Result<Option<PcieLink>, FileError> {
-    let speed = root
-        .read_opt(&format!("{path}/{which}_link_speed"))?
-        .unwrap_or_default();
-    let width = root
-        .read_opt(&format!("{path}/{which}_link_width"))?
-        .unwrap_or_default();
-    // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown". A width of 255 is the kernel's "unknown".
-    let rate = speed.split_whitespace().next().unwrap_or_default();
-    let (whole, tenth) = rate.split_once('.').unwrap_or((rate, "0"));
-    let tenths = tenth.parse().unwrap_or(0_u64).min(9);
-    let mtps = whole
-        .parse()
-        .unwrap_or(0_u64)
-        .saturating_mul(1000)
-        .saturating_add(tenths * 100);
-    let lanes = width
-        .trim()
-        .parse()
-        .ok()
+    let file = format!("{path}/{which}_link_speed");
+    // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown" and "Unknown speed".
+    let parse = |text: &str| {
+        let rate = text.split_whitespace().next().unwrap_or("Unknown");
+        if rate.eq_ignore_ascii_case("unknown") {
+            return Ok(0);
+        }
+        let (whole, tenths) = rate.split_once('.').unwrap_or((rate, "0"));
+        let number = |digits: &str| digits.parse::<u16>().ok().map(u64::from);
+        let mtps = number(whole).zip(number(tenths));
+        let mtps = mtps.map(|(whole, tenths)| whole * 1000 + tenths.min(9) * 100);
+        mtps.ok_or_else(|| root.content_error(&file, "is not a speed such as `8.0 GT/s PCIe`"))
+    };
+    let mtps = root.parse_opt(&file, parse)?.unwrap_or_default();
+    let lanes: Option<u8> = read_number(root, &format!("{path}/{which}_link_width"))?;
+    // 255 is the kernel's "unknown".
+    let lanes = lanes
         .filter(|&lanes| lanes != 255)
-        .unwrap_or(0_u64);
+        .unwrap_or_default()
+        .into();
     Ok(Some(PcieLink { mtps, lanes }).filter(|link| link.mtps > 0 && link.lanes > 0))
 }
 
@@ -360,7 +370,12 @@ fn read_links(
 
 fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>, FileError> {
     let names = root.list(&format!("{path}/msi_irqs"))?.unwrap_or_default();
-    let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let unread = || {
+        let reason = "has a name that is not the number of an IRQ";
+        root.content_error(&format!("{path}/msi_irqs"), reason)
+    };
+    let irqs: Option<Vec<u32>> = names.iter().map(|name| name.parse().ok()).collect();
+    let mut irqs = irqs.ok_or_else(unread)?;
     irqs.sort_unstable();
     if irqs.is_empty() {
         // Without MSI, the legacy line that the device may share; 0 is none.

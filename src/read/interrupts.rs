@@ -47,6 +47,9 @@ pub enum InterruptsError {
         /// The line number, from 1.
         line: usize,
     },
+    /// A row has something else among its counts.
+    #[error("has a row with something else than counts in it; fix: run again")]
+    NoCount,
     /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
     #[error(
         "line {line} has {found} counts for {expected} CPUs; a CPU changed state while the file was read; fix: run again"

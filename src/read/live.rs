@@ -60,14 +60,14 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
         virtuals,
     } = interfaces::read(root, wants)?;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
-    let without_proc = !root.exists("/proc");
+    let without_proc = !root.is_there("/proc")?;
     let rdma = others::rdma(root)?;
     let mut cards = others::cards(root, &interfaces)?;
     for card in cards.iter().filter(|card| card.may_be_elsewhere()) {
         interfaces.extend(interfaces::elsewhere(root, &card.address)?);
     }
     if !interfaces.is_empty() && !without_proc {
-        let mut netlink = netlink::Netlink::open(root);
+        let mut netlink = netlink::Netlink::open(root)?;
         for interface in interfaces
             .iter_mut()
             .filter(|interface| !interface.in_other_namespace)
@@ -102,7 +102,7 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
         },
         stacked,
         without_proc,
-        without_irqs: !without_proc && without_irqs(root, &interfaces),
+        without_irqs: !without_proc && without_irqs(root, &interfaces)?,
         interfaces,
         flow_entries: read_number(root, FLOW_ENTRIES)?,
         ..Machine::default()
@@ -141,15 +141,14 @@ pub fn host_name(root: &Root) -> Result<Option<String>, FileError> {
 }
 
 /// Whether the directories of IRQs are absent or masked by an empty directory, as in a container.
-fn without_irqs(root: &Root, interfaces: &[Interface]) -> bool {
+fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool, FileError> {
     let is_irq = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
-    let has_irqs = interfaces
-        .iter()
-        .any(|interface| !interface.vectors.is_empty())
-        || root
-            .list(IRQ_FILES)
-            .is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_irq)));
-    !has_irqs && [INTERRUPTS, IRQS].iter().any(|listed| root.exists(listed))
+    let mut vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
+    if vectors.next().is_some() {
+        return Ok(false);
+    }
+    let names = root.list(IRQ_FILES)?.unwrap_or_default();
+    Ok(!names.iter().any(is_irq) && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
 }
 
 fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {

@@ -1,7 +1,7 @@
 //! Reads from netlink which queue has which IRQ (the generic family `netdev`), and what interfaces are also called.
 //!
 //! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
-//! down has none. This is absence, never an error. A tree has answers in `/nicpin/netlink/INTERFACE` and `/nicpin/altnames`.
+//! down has none. This is absence, and no error; a request that fails for another reason is one. A tree has answers in `/nicpin/netlink/INTERFACE` and `/nicpin/altnames`.
 
 mod unix;
 mod wire;
@@ -19,7 +19,7 @@ use nix::sys::socket::SockProtocol;
 
 use crate::machine::netdev::Netdev;
 use crate::read::files::read_number;
-use crate::root::{FileError, Root};
+use crate::root::{FileError, Root, is_absent};
 
 /// Where a tree keeps answers of netlink.
 const RECORDED: &str = "/nicpin/netlink";
@@ -34,14 +34,15 @@ pub(crate) fn altnames(root: &Root) -> Result<BTreeMap<String, Vec<String>>, Fil
     let answer = root.answer(ALTNAMES, || {
         let mut request = Request::new().op_getlink_dump(&Ifinfomsg::new());
         request.encode().push_ext_mask(WITHOUT_COUNTERS);
-        let mut client = Client::connect(SockProtocol::NetlinkRoute).ok()?;
+        let mut client = Client::connect(SockProtocol::NetlinkRoute)?;
         let links = client.request(&request, |(_, link)| {
             let text = |name: &CStr| name.to_string_lossy().into_owned();
+            // An attribute that is absent.
             let others = link.get_prop_list().ok()?.get_alt_ifname();
             Some((text(link.get_ifname().ok()?), others.map(text).collect()))
-        });
-        let links: BTreeMap<String, Vec<String>> = links.ok()?.into_iter().collect();
-        Some(links).filter(|links| !links.is_empty())
+        })?;
+        let links: BTreeMap<String, Vec<String>> = links.into_iter().collect();
+        Ok(Some(links).filter(|links| !links.is_empty()))
     })?;
     Ok(answer.unwrap_or_default())
 }
@@ -54,14 +55,12 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    pub(crate) fn open(root: &Root) -> Self {
-        Self {
-            client: if root.is_real() {
-                Client::open().ok()
-            } else {
-                None
-            },
-        }
+    pub(crate) fn open(root: &Root) -> Result<Self, FileError> {
+        let client = match root.is_real().then(Client::open).transpose() {
+            Err(error) if is_absent(&error) => None,
+            client => client.map_err(|error| root.io_error(RECORDED, error))?,
+        };
+        Ok(Self { client })
     }
 
     /// The answer about an interface; `None` if there is none. `threaded`: whether `/sys` reports that its NAPI is.
@@ -76,8 +75,11 @@ impl Netlink {
             None => None,
         };
         let ask = || {
-            let answer = self.client.as_mut()?.ask(index?, threaded);
-            Some(answer).filter(|answer| !answer.is_empty())
+            let Some((client, index)) = self.client.as_mut().zip(index) else {
+                return Ok(None);
+            };
+            let answer = client.ask(index, threaded)?;
+            Ok(Some(answer).filter(|answer| !answer.is_empty()))
         };
         let answer = root.answer(&format!("{RECORDED}/{interface}"), ask)?;
         Ok(answer

@@ -6,7 +6,7 @@ use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
 use crate::machine::neighbours::{Neighbour, NeighbourKind};
 use crate::machine::others::{Rdma, UnusedFunction};
-use crate::read::files::{name_in, name_of, parse_node};
+use crate::read::files::{name_in, name_of, read_node};
 use crate::root::{FileError, Root};
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
@@ -18,23 +18,24 @@ const DEVTYPE: &str = "DEVTYPE=";
 
 /// Where the bus device behind an interface is. `link` is where its `device` leads: the PCI function itself, or
 /// a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
-pub(crate) fn device_path(root: &Root, link: &str) -> String {
+pub(crate) fn device_path(root: &Root, link: &str) -> Result<String, FileError> {
     let mut above = link;
     while above.len() > "/sys/devices".len() {
-        if is_pci_address(name_of(above)) || root.exists(&format!("{above}/msi_irqs")) {
-            return above.to_owned();
+        if is_pci_address(name_of(above)) || root.is_there(&format!("{above}/msi_irqs"))? {
+            return Ok(above.to_owned());
         }
         above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
     }
-    link.to_owned()
+    Ok(link.to_owned())
 }
 
 /// The machine's RDMA devices.
 pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
     let mut rdma = Vec::new();
     for name in root.list(RDMA)?.unwrap_or_default() {
-        let link = root.canonical(&format!("{RDMA}/{name}/device"));
-        let device = link.map(|link| name_of(&device_path(root, &link)).to_owned());
+        let link = root.canonical(&format!("{RDMA}/{name}/device"))?;
+        let path = link.map(|link| device_path(root, &link)).transpose()?;
+        let device = path.map(|path| name_of(&path).to_owned());
         rdma.push(Rdma { name, device });
     }
     Ok(rdma)
@@ -58,7 +59,7 @@ pub(crate) fn cards(
             .read_opt(&format!("{PCI}/{address}/class"))?
             .unwrap_or_default();
         if class.starts_with("0x02") {
-            let driver = root.link_name(&format!("{PCI}/{address}/driver"));
+            let driver = root.link_name(&format!("{PCI}/{address}/driver"))?;
             cards.push(UnusedFunction { address, driver });
         }
     }
@@ -93,14 +94,14 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>, FileError> {
     }
     for name in root.list(RDMA)?.unwrap_or_default() {
         // A software device has none.
-        let Some(link) = root.canonical(&format!("{RDMA}/{name}/device")) else {
+        let Some(link) = root.canonical(&format!("{RDMA}/{name}/device"))? else {
             continue;
         };
         found.extend(neighbour(
             root,
             NeighbourKind::Rdma,
             name,
-            &device_path(root, &link),
+            &device_path(root, &link)?,
         )?);
     }
     found.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
@@ -114,17 +115,14 @@ fn neighbour(
     name: String,
     path: &str,
 ) -> Result<Option<Neighbour>, FileError> {
-    if root.link_name(&format!("{path}/physfn")).is_some() {
+    if root.link_name(&format!("{path}/physfn"))?.is_some() {
         return Ok(None);
     }
-    let node = root
-        .read_opt(&format!("{path}/numa_node"))?
-        .as_deref()
-        .and_then(parse_node);
+    let node = read_node(root, &format!("{path}/numa_node"))?;
     Ok(Some(Neighbour {
         kind,
         name,
-        driver: root.link_name(&format!("{path}/driver")),
+        driver: root.link_name(&format!("{path}/driver"))?,
         node,
     }))
 }
@@ -145,7 +143,7 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String, FileError> {
         ("bridge", "a bridge without ports"),
         ("bonding", "a bond without members"),
     ] {
-        if root.exists(&format!("{path}/{file}")) {
+        if root.is_there(&format!("{path}/{file}"))? {
             return Ok(kind.to_owned());
         }
     }

@@ -10,13 +10,11 @@ use crate::root::{FileError, Root};
 
 pub(crate) fn read(root: &Root, path: &str) -> Result<Polling, FileError> {
     // Each is absent on kernels older than the setting.
-    let number = |name: &str| -> Result<u64, FileError> {
-        Ok(read_number(root, &format!("{path}/{name}"))?.unwrap_or(0))
-    };
+    let file = |name: &str| format!("{path}/{name}");
     Ok(Polling {
-        threaded: number("threaded")? > 0,
-        gro_flush_timeout: number("gro_flush_timeout")?,
-        napi_defer_hard_irqs: u32::try_from(number("napi_defer_hard_irqs")?).unwrap_or(u32::MAX),
+        threaded: read_number::<u32>(root, &file("threaded"))?.is_some_and(|mode| mode > 0),
+        gro_flush_timeout: read_number(root, &file("gro_flush_timeout"))?.unwrap_or_default(),
+        napi_defer_hard_irqs: read_number(root, &file("napi_defer_hard_irqs"))?.unwrap_or_default(),
         irq_suspend_timeout: 0,
     })
 }

@@ -20,11 +20,13 @@ pub(crate) fn read(root: &Root, interface: &str) -> Result<Option<RxHash>, FileE
     let path = format!("{ETHTOOL}/{interface}/rx-hash");
     let (mut release, mut system_key) = (None, Key::default());
     if root.is_real() {
-        let text = root.read_opt(SYSTEM_KEY)?;
-        system_key = text.and_then(|text| Key::parse(&text)).unwrap_or_default();
+        let parse = |text: &str| {
+            Key::parse(text).ok_or_else(|| root.content_error(SYSTEM_KEY, "is not a key"))
+        };
+        system_key = root.parse_opt(SYSTEM_KEY, parse)?.unwrap_or_default();
         release = root.read_opt(RELEASE)?.as_deref().and_then(numbers);
     }
-    root.answer(&path, || Some(ask(interface, release, system_key)))
+    root.answer(&path, || Ok(Some(ask(interface, release, system_key))))
 }
 
 /// Major and minor number of a release such as `6.12.95-amd64`.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::machine::Counts;
 use crate::machine::sample::{CounterSelection, Counters, InterfaceCounts, Sample};
 use crate::read::counts::counts;
+use crate::read::files::read_number;
 use crate::read::threads;
 use crate::root::{FileError, Root};
 
@@ -23,11 +24,10 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     for name in &wanted.interfaces {
         interfaces.extend(read_interface(root, name)?.map(|counters| (name.clone(), counters)));
     }
-    let threads = wanted
-        .threads
-        .iter()
-        .filter_map(|&pid| Some((pid, threads::counts(root, pid)?)))
-        .collect();
+    let mut threads = BTreeMap::new();
+    for &pid in &wanted.threads {
+        threads.extend(threads::counts(root, pid)?.map(|counts| (pid, counts)));
+    }
     let mut sample = Sample {
         at,
         interrupts,
@@ -36,28 +36,35 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
         ..Sample::default()
     };
     if wanted.cpus {
-        let read = |path: &str| Ok(root.read_opt(path)?.unwrap_or_default());
-        sample.times = text::times(&read("/proc/stat")?);
-        sample.softirqs = text::softirqs(&read("/proc/softirqs")?);
+        sample.times = counters(root, "/proc/stat", text::times)?;
+        sample.softirqs = counters(root, "/proc/softirqs", text::softirqs)?;
         let online: Vec<u32> = sample.times.keys().copied().collect();
-        sample.softnet = text::softnet(&read("/proc/net/softnet_stat")?, &online);
+        let softnet = |text: &str| text::softnet(text, &online);
+        sample.softnet = counters(root, "/proc/net/softnet_stat", softnet)?;
     }
     Ok(sample)
+}
+
+/// The counters of each CPU in a file; none if it is absent.
+fn counters<T>(
+    root: &Root,
+    path: &str,
+    parse: impl Fn(&str) -> Option<BTreeMap<u32, T>>,
+) -> Result<BTreeMap<u32, T>, FileError> {
+    let unread = || root.content_error(path, "does not hold counters as the kernel prints them");
+    let counters = root.parse_opt(path, |text| parse(text).ok_or_else(unread))?;
+    Ok(counters.unwrap_or_default())
 }
 
 /// An interface's counters; `None` if it is absent.
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError> {
     let path = format!("/sys/class/net/{name}");
-    let number = |name: &str| -> Result<Option<u64>, FileError> {
-        Ok(root
-            .read_opt(&format!("{path}/{name}"))?
-            .and_then(|text| text.trim().parse().ok()))
+    // They may be absent in a tree.
+    let count = |name: &str| -> Result<u64, FileError> {
+        let file = format!("{path}/statistics/{name}");
+        Ok(read_number(root, &file)?.unwrap_or_default())
     };
-    let count = |name: &str| Ok(number(&format!("statistics/{name}"))?.unwrap_or(0));
-    // It may be absent in a tree, as counters may.
-    let index = number("ifindex")?
-        .and_then(|index| u32::try_from(index).ok())
-        .unwrap_or(0);
+    let index = read_number(root, &format!("{path}/ifindex"))?.unwrap_or_default();
     let values = InterfaceCounts {
         rx_bytes: count("rx_bytes")?,
         tx_bytes: count("tx_bytes")?,
@@ -66,5 +73,5 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError
         rx_dropped: count("rx_dropped")?.saturating_add(count("rx_missed_errors")?),
         tx_dropped: count("tx_dropped")?,
     };
-    Ok(root.exists(&path).then_some(Counters { index, values }))
+    Ok(root.is_there(&path)?.then_some(Counters { index, values }))
 }

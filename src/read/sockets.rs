@@ -17,7 +17,7 @@ use crate::machine::Topology;
 use crate::machine::sockets::ConnectedSocket;
 use crate::read::files::read_number;
 use crate::read::netlink::Client;
-use crate::root::{FileError, Root};
+use crate::root::{FileError, Root, is_absent};
 
 const RECORDED: &str = "/nicpin/sockets";
 /// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), which is the state of a connected UDP socket, too.
@@ -31,11 +31,11 @@ pub fn connected_sockets(
     topology: &Topology,
 ) -> Result<Option<Vec<ConnectedSocket>>, FileError> {
     root.answer(RECORDED, || {
-        let listed = list().ok()?;
-        let names = names(root);
-        let addresses = addresses().unwrap_or_default();
+        let listed = list()?;
+        let names = names(root).map_err(io::Error::other)?;
+        let addresses = addresses()?;
         let inodes = listed.iter().map(|socket| socket.inode).collect();
-        let nodes = nodes(root, topology, &inodes);
+        let nodes = nodes(root, topology, &inodes).map_err(io::Error::other)?;
         let socket = |listed: Listed| ConnectedSocket {
             interface: [
                 Some(listed.bound),
@@ -49,7 +49,7 @@ pub fn connected_sockets(
             peer: listed.peer,
             node: nodes.get(&listed.inode).copied().flatten(),
         };
-        Some(listed.into_iter().map(socket).collect())
+        Ok(Some(listed.into_iter().map(socket).collect()))
     })
 }
 
@@ -78,7 +78,7 @@ fn list() -> io::Result<Vec<Listed>> {
             match client.request(&request, |(socket, _)| listed(&socket, udp)) {
                 Ok(found) => all.extend(found),
                 // A kernel without IPv6, or without the answer about UDP.
-                Err(_) if udp || family == AF_INET6 => {}
+                Err(error) if is_absent(&error) && (udp || family == AF_INET6) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -115,19 +115,23 @@ fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
 }
 
 /// The names of interfaces by index.
-fn names(root: &Root) -> BTreeMap<u32, String> {
-    let names = root.list("/sys/class/net").ok().flatten();
-    let index = |name: String| {
-        let index = read_number(root, &format!("/sys/class/net/{name}/ifindex"));
-        Some((index.ok().flatten()?, name))
-    };
-    names.into_iter().flatten().filter_map(index).collect()
+fn names(root: &Root) -> Result<BTreeMap<u32, String>, FileError> {
+    let mut names = BTreeMap::new();
+    for name in root.list("/sys/class/net")?.unwrap_or_default() {
+        let index = read_number(root, &format!("/sys/class/net/{name}/ifindex"))?;
+        names.extend(index.map(|index| (index, name)));
+    }
+    Ok(names)
 }
 
 /// The node of the processes that have each of these sockets open; `None` for one with processes on several.
-fn nodes(root: &Root, topology: &Topology, inodes: &BTreeSet<u32>) -> BTreeMap<u32, Option<u32>> {
+fn nodes(
+    root: &Root,
+    topology: &Topology,
+    inodes: &BTreeSet<u32>,
+) -> Result<BTreeMap<u32, Option<u32>>, FileError> {
     let mut nodes: BTreeMap<u32, Option<u32>> = BTreeMap::new();
-    let processes = root.list("/proc").ok().flatten().unwrap_or_default();
+    let processes = root.list("/proc")?.unwrap_or_default();
     for process in processes
         .iter()
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
@@ -139,7 +143,7 @@ fn nodes(root: &Root, topology: &Topology, inodes: &BTreeSet<u32>) -> BTreeMap<u
         };
         let owned = files
             .iter()
-            .filter_map(|file| inode(&root.link_name(&format!("{path}/{file}"))?))
+            .filter_map(|file| inode(&root.link_name(&format!("{path}/{file}")).ok()??))
             .filter(|inode| inodes.contains(inode));
         let mut here = None;
         for inode in owned {
@@ -148,7 +152,7 @@ fn nodes(root: &Root, topology: &Topology, inodes: &BTreeSet<u32>) -> BTreeMap<u
             *known = known.filter(|_| *known == here);
         }
     }
-    nodes
+    Ok(nodes)
 }
 
 fn inode(link: &str) -> Option<u32> {

@@ -9,7 +9,6 @@
 use std::io;
 
 use nix::errno::Errno;
-use procfs::FromRead as _;
 use procfs::process::{Stat, StatFlags};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +17,7 @@ use crate::machine::netdev::Direction;
 use crate::machine::paths::thread_of;
 use crate::machine::sample::ThreadCounts;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
+use crate::read::tools::stat_of;
 use crate::root::sys;
 use crate::root::{FileError, Root};
 
@@ -36,7 +36,7 @@ struct Found {
 
 /// Adds the threads of interfaces whose NAPI is threaded.
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), FileError> {
-    let mut named = None;
+    let mut named: Option<Vec<(String, u32, u32)>> = None;
     for interface in interfaces
         .iter_mut()
         .filter(|interface| !interface.in_other_namespace)
@@ -50,23 +50,30 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<(), File
         let found = root.answer(&recorded_file(&interface.name), || {
             let mut found = reported;
             if !wakes_all(interface, &found) {
-                let named = named.get_or_insert_with(|| all_named(root));
-                for (name, pid, napi) in named {
+                let threads = match named.take() {
+                    Some(threads) => threads,
+                    None => all_named(root).map_err(io::Error::other)?,
+                };
+                for (name, pid, napi) in named.insert(threads) {
                     if *name == interface.name && found.iter().all(|(known, _)| known != pid) {
                         found.push((*pid, *napi));
                     }
                 }
             }
-            // A thread may have ended, or be hidden from this user.
+            // A thread may have ended.
             let look = |(pid, napi)| {
-                let affinity = live_affinity(root, pid)?;
-                Some(Found {
-                    pid,
-                    napi,
-                    affinity,
-                })
+                let affinity = live_affinity(root, pid).map_err(io::Error::other);
+                let found = affinity.map(|affinity| {
+                    affinity.map(|affinity| Found {
+                        pid,
+                        napi,
+                        affinity,
+                    })
+                });
+                found.transpose()
             };
-            Some(found.into_iter().filter_map(look).collect::<Vec<_>>())
+            let found: io::Result<Vec<_>> = found.into_iter().filter_map(look).collect();
+            found.map(Some)
         })?;
         let thread = |found: Found| {
             let affinity = MaskFile::parse(&found.affinity).map_err(|error| {
@@ -104,31 +111,26 @@ fn wakes_all(interface: &Interface, found: &[(u32, u32)]) -> bool {
 }
 
 /// All NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
-fn all_named(root: &Root) -> Vec<(String, u32, u32)> {
+fn all_named(root: &Root) -> Result<Vec<(String, u32, u32)>, FileError> {
     // In a container, process 2 is another one, or none.
-    let is_kthreadd =
-        stat(root, 2).is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd");
-    let children = root
-        .read_opt(KERNEL_THREADS)
-        .ok()
-        .flatten()
-        .filter(|_| is_kthreadd)
-        .unwrap_or_default();
-    let pids = children
-        .split_ascii_whitespace()
-        .filter_map(|pid| pid.parse().ok());
-    let named = |pid: u32| {
-        let name = root.read_opt(&format!("/proc/{pid}/comm")).ok().flatten()?;
-        // Before Linux 5.17 the name has at most 15 bytes.
-        let (interface, napi) = name.trim_end().strip_prefix("napi/")?.rsplit_once('-')?;
-        Some((interface.to_owned(), pid, napi.parse().ok()?))
-    };
-    pids.filter_map(named).collect()
-}
-
-fn stat(root: &Root, pid: u32) -> Option<Stat> {
-    let text = root.read_opt(&format!("/proc/{pid}/stat")).ok().flatten()?;
-    Stat::from_read(text.as_bytes()).ok()
+    let is_kthreadd = |stat: Stat| is_kernel_thread(&stat) && stat.comm == "kthreadd";
+    if !stat_of(root, 2)?.is_some_and(is_kthreadd) {
+        return Ok(Vec::new());
+    }
+    let children = root.read_opt(KERNEL_THREADS)?.unwrap_or_default();
+    let mut all = Vec::new();
+    for pid in children.split_ascii_whitespace() {
+        let Some(name) = root.read_opt(&format!("/proc/{pid}/comm"))? else {
+            continue;
+        };
+        // Before Linux 5.17 the name has at most 15 bytes, and may end within the number.
+        let napi = |name: &str| {
+            let (interface, napi) = name.trim_end().strip_prefix("napi/")?.rsplit_once('-')?;
+            Some((interface.to_owned(), pid.parse().ok()?, napi.parse().ok()?))
+        };
+        all.extend(napi(&name));
+    }
+    Ok(all)
 }
 
 fn is_kernel_thread(stat: &Stat) -> bool {
@@ -136,23 +138,27 @@ fn is_kernel_thread(stat: &Stat) -> bool {
 }
 
 /// What a NAPI thread did so far.
-pub(crate) fn counts(root: &Root, pid: u32) -> Option<ThreadCounts> {
-    let status = root
-        .read_opt(&format!("/proc/{pid}/status"))
-        .ok()
-        .flatten()?;
+pub(crate) fn counts(root: &Root, pid: u32) -> Result<Option<ThreadCounts>, FileError> {
+    let path = format!("/proc/{pid}/status");
+    let (Some(status), Some(stat)) = (root.read_opt(&path)?, stat_of(root, pid)?) else {
+        return Ok(None);
+    };
+    if !is_napi_thread(&stat) {
+        return Ok(None);
+    }
     let of = |name: &str| {
         status
             .lines()
             .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
     };
-    let switches =
-        of("voluntary_ctxt_switches:")?.saturating_add(of("nonvoluntary_ctxt_switches:")?);
-    let stat = stat(root, pid).filter(is_napi_thread)?;
-    Some(ThreadCounts {
-        switches,
-        cpu: u32::try_from(stat.processor?).ok()?,
-    })
+    let counts = || {
+        let switches =
+            of("voluntary_ctxt_switches:")?.saturating_add(of("nonvoluntary_ctxt_switches:")?);
+        let cpu = u32::try_from(stat.processor?).ok()?;
+        Some(ThreadCounts { switches, cpu })
+    };
+    let unread = || root.content_error(&path, "has no counts of a thread");
+    counts().map(Some).ok_or_else(unread)
 }
 
 /// Whether this is a NAPI thread: process ids are reused, and anybody may give a process any name.
@@ -162,17 +168,16 @@ fn is_napi_thread(stat: &Stat) -> bool {
 
 /// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not
 /// restore.
-fn live_affinity(root: &Root, pid: u32) -> Option<String> {
-    let status = root
-        .read_opt(&format!("/proc/{pid}/status"))
-        .ok()
-        .flatten()?;
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
-    stat(root, pid)
-        .is_some_and(|stat| is_napi_thread(&stat))
-        .then(|| mask.trim().to_owned())
+fn live_affinity(root: &Root, pid: u32) -> Result<Option<String>, FileError> {
+    let status = root.read_opt(&format!("/proc/{pid}/status"))?;
+    let mask = status.as_deref().and_then(|status| {
+        let mut lines = status.lines();
+        lines.find_map(|line| line.strip_prefix("Cpus_allowed:"))
+    });
+    let is_thread = stat_of(root, pid)?.is_some_and(|stat| is_napi_thread(&stat));
+    Ok(mask
+        .filter(|_| is_thread)
+        .map(|mask| mask.trim().to_owned()))
 }
 
 /// Determines the vector that wakes each thread: as netlink reports it, or by order. Drivers add a NAPI instance for
@@ -246,7 +251,7 @@ pub(crate) fn affinity(
         return Ok(None);
     };
     if root.is_real() {
-        return Ok(live_affinity(root, pid));
+        return live_affinity(root, pid);
     }
     let recorded = recorded(root, interface)?.into_iter();
     Ok(recorded
@@ -271,7 +276,8 @@ pub(crate) fn set_affinity(
     }
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;
     // Its id may be that of another process by now.
-    if !stat(root, pid).is_some_and(|stat| is_napi_thread(&stat)) {
+    let stat = stat_of(root, pid).map_err(io::Error::other)?;
+    if !stat.is_some_and(|stat| is_napi_thread(&stat)) {
         return Err(Errno::ESRCH.into());
     }
     sys::set_affinity_of(pid, &cpus)
@@ -279,7 +285,7 @@ pub(crate) fn set_affinity(
 
 /// The threads of a tree.
 fn recorded(root: &Root, interface: &str) -> Result<Vec<Found>, FileError> {
-    let threads = root.answer(&recorded_file(interface), || None)?;
+    let threads = root.answer(&recorded_file(interface), || Ok(None))?;
     Ok(threads.unwrap_or_default())
 }
 
@@ -303,7 +309,7 @@ mod tests {
         assert_eq!(moved.raw_os_error(), Some(nix::libc::ESRCH));
         assert_eq!(affinity(&root, "eth0", &directory).unwrap(), None);
         assert_eq!(sys::affinity().unwrap(), before);
-        let mut other = stat(&root, std::process::id()).unwrap();
+        let mut other = stat_of(&root, std::process::id()).unwrap().unwrap();
         other.comm = "napi/eth0-8193".to_owned();
         assert!(!is_napi_thread(&other));
     }

@@ -10,6 +10,7 @@ use crate::root::Root;
 
 pub(crate) use process::Found;
 pub use process::is_stranger;
+pub(in crate::read) use process::stat_of;
 
 /// Finds them. Nothing of this ends a command: what cannot be read could not be determined.
 pub(crate) fn read(root: &Root) -> OtherTools {

@@ -79,8 +79,8 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
         let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) else {
             continue;
         };
-        let state = root.read_opt(&format!("{CPU}/{name}/online"))?;
-        if state.is_none_or(|state| state.trim() != "0") {
+        let state: Option<u8> = read_number(root, &format!("{CPU}/{name}/online"))?;
+        if state != Some(0) {
             online.insert(cpu);
         }
     }
@@ -170,10 +170,8 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
 fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
     let cache = format!("{CPU}/cpu{cpu}/cache");
     let is_l3 = |index: &str| -> Result<bool, FileError> {
-        let level = root.parse_opt(&format!("{cache}/{index}/level"), |level| {
-            Ok(level.trim() == "3")
-        })?;
-        Ok(level.unwrap_or_default())
+        let level: Option<u8> = read_number(root, &format!("{cache}/{index}/level"))?;
+        Ok(level == Some(3))
     };
     // It is index3 on nearly every machine; the others are listed.
     let mut index = "index3".to_owned();
@@ -193,10 +191,13 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
 pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
-    let text = root.read_opt(&format!("{CPU}/cpu{cpu}/cache/index3/size"))?;
-    Ok(text
-        .and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok())
-        .map(|kib| kib.saturating_mul(1024)))
+    let path = format!("{CPU}/cpu{cpu}/cache/index3/size");
+    root.parse_opt(&path, |text| {
+        let kib = text.trim().strip_suffix('K');
+        let kib = kib.and_then(|kib| kib.parse::<u64>().ok());
+        let size = kib.map(|kib| kib.saturating_mul(1024));
+        size.ok_or_else(|| root.content_error(&path, "is not a size such as `32768K`"))
+    })
 }
 
 /// Divides the CPUs into groups, reading once for each group. A CPU that is in two groups stays in the first,
@@ -263,6 +264,11 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
         let Some(text) = root.read_opt(&path)? else {
             continue;
         };
+        let found = text.split_whitespace().count();
+        if found != columns.len() {
+            let reason = format!("has {found} distances for {} nodes", columns.len());
+            return Err(root.content_error(&path, reason));
+        }
         for (column, distance) in columns.iter().zip(text.split_whitespace()) {
             // The kernel keeps a distance in a byte.
             let distance: u8 = distance.parse().map_err(|_| {

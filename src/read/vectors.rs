@@ -12,7 +12,7 @@ use crate::machine::netdev::{IrqQueues, Netdev};
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::again_while;
-use crate::read::files::{parse_mask_file, parse_node, read_cpus};
+use crate::read::files::{parse_mask_file, read_cpus, read_node};
 use crate::read::interrupts::Handlers;
 use crate::read::mlx4::Parts;
 use crate::read::names::{Dialect, Numbering};
@@ -218,8 +218,7 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
     if irqs.is_empty() || irqs.contains(&irq) {
         return Ok(None);
     }
-    let node = root.read_opt(&format!("/proc/irq/{irq}/node"))?;
-    Ok(node.as_deref().and_then(parse_node))
+    read_node(root, &format!("/proc/irq/{irq}/node"))
 }
 
 /// The role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes

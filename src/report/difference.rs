@@ -24,10 +24,12 @@ pub enum Reason {
     IrqRecreated,
     /// It is as apply set it, but the plan has changed.
     PlanChanged,
+    /// The record of the last apply cannot be read.
+    Unknown,
 }
 
 impl Reason {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NotApplied,
         Self::MovedByOther,
         Self::QueueCountChanged,
@@ -35,6 +37,7 @@ impl Reason {
         Self::CpuOffline,
         Self::IrqRecreated,
         Self::PlanChanged,
+        Self::Unknown,
     ];
 
     /// The word in JSON.
@@ -47,6 +50,7 @@ impl Reason {
             Self::CpuOffline => "cpu-offline",
             Self::IrqRecreated => "irq-recreated",
             Self::PlanChanged => "plan-changed",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -54,7 +58,7 @@ impl Reason {
     pub fn is_change_since_apply(self) -> bool {
         !matches!(
             self,
-            Self::NotApplied | Self::KernelRefused | Self::PlanChanged
+            Self::NotApplied | Self::KernelRefused | Self::PlanChanged | Self::Unknown
         )
     }
 }

@@ -25,10 +25,10 @@ pub enum FileError {
     },
 }
 
-/// Whether the error means that the file is absent: ENOENT and ENOTDIR from open(2); ENODEV, ENXIO and EIO if a device
-/// or an IRQ was removed while its file was open (`fs/proc/inode.c`); EINVAL and EOPNOTSUPP from attributes without a
-/// value.
-pub(super) fn is_absent(error: &io::Error) -> bool {
+/// Whether the error means that there is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a process,
+/// if it was removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
+/// EAFNOSUPPORT from a kernel without such sockets. Everything else is evidence that could not be read.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(
         errno,
@@ -36,10 +36,11 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
             Errno::ENOENT
                 | Errno::ENOTDIR
                 | Errno::ENODEV
-                | Errno::ENXIO
-                | Errno::EIO
+                | Errno::ESRCH
                 | Errno::EINVAL
                 | Errno::EOPNOTSUPP
+                | Errno::EPROTONOSUPPORT
+                | Errno::EAFNOSUPPORT
         )
     )
 }
@@ -68,7 +69,9 @@ fn fix(path: &Path, error: &io::Error) -> &'static str {
             "; fix: mount /proc and /sys, or name the root of a machine that has them"
         }
         Some(Errno::EISDIR) => "; fix: name a file, not a directory",
-        Some(Errno::ENOTDIR) => "; fix: name a directory or a capture with --root",
+        Some(Errno::ENOTDIR) if !is_kernel_file => {
+            "; fix: name a directory or a capture with --root"
+        }
         Some(Errno::ESTALE) => "; the interface was renamed meanwhile; fix: run again",
         _ => "",
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(super) use crate::root::error::FileError;
-use crate::root::error::{io_error, is_absent};
+use crate::root::error::{io_error, is_absent as is_absent_by};
 use crate::root::faults::{Faults, FileAction};
 use crate::root::faults::{FileAccess, InjectedAnswer};
 use crate::root::pin::Pinned;
@@ -139,14 +139,21 @@ impl Root {
         self.record.recorded()
     }
 
-    /// An answer of the live kernel; in a tree, the one that was recorded at this path. `None` if there is none.
+    /// An answer of the live kernel; in a tree, the one that was recorded at this path. `None` if there is none. An error
+    /// of another kind is one of reading it, by what it is about: `ethtool/eth0/channels`.
     pub(crate) fn answer<T: Serialize + DeserializeOwned>(
         &self,
         path: &str,
-        ask: impl FnOnce() -> Option<T>,
+        ask: impl FnOnce() -> io::Result<Option<T>>,
     ) -> Result<Option<T>, FileError> {
         if self.is_real() {
-            let answer = ask();
+            let answer = match ask() {
+                Err(error) if is_absent_by(&error) => None,
+                answer => answer.map_err(|answer| FileError::Io {
+                    path: path.trim_start_matches("/nicpin/").into(),
+                    answer,
+                })?,
+            };
             if let Some(answer) = &answer {
                 self.remember(path, || to_json(answer));
             }
@@ -245,16 +252,35 @@ impl Root {
         }
         match self.read_directly(path, with_mode, parse) {
             Ok(parsed) => parsed.map(Some),
-            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if self.is_absent(path, &error) => Ok(None),
             Err(error) => Err(self.io_error(path, error)),
+        }
+    }
+
+    /// Whether an error of reading a file means that it is absent, as [`is_absent_by`] has it. EIO and ENXIO only if it was
+    /// removed meanwhile (`fs/proc/inode.c`): they are also the answers of a failing disk, and of a socket in its place.
+    fn is_absent(&self, path: &str, error: &io::Error) -> bool {
+        let errno = error.raw_os_error().map(Errno::from_raw);
+        match errno {
+            Some(Errno::EIO | Errno::ENXIO) => !self.exists(path),
+            _ => is_absent_by(error),
+        }
+    }
+
+    /// Goes on without a file that is absent, or that a recording may leave out.
+    fn without(&self, path: &str, error: impl Into<io::Error>) -> Result<(), FileError> {
+        let error = error.into();
+        if self.is_absent(path, &error) || self.leaves_out(path, &error) {
+            Ok(())
+        } else {
+            Err(self.io_error(path, error))
         }
     }
 
     fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>, FileError> {
         match self.read_file(path) {
             Ok(file) => Ok(Some(file)),
-            Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
-            Err(error) => Err(self.io_error(path, error)),
+            Err(error) => self.without(path, error).map(|()| None),
         }
     }
 
@@ -276,7 +302,7 @@ impl Root {
         result.map_err(|error| self.io_error(path, error))
     }
 
-    /// The names in a directory, sorted; `None` if it is absent.
+    /// The names in a directory, sorted; `None` if it is absent. ENOTDIR for a file.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
         match self.names(path) {
             Ok(names) => {
@@ -284,8 +310,10 @@ impl Root {
                     .note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
                 Ok(Some(names))
             }
-            Err(error) if is_absent(&error) || self.leaves_out(path, &error) => Ok(None),
-            Err(error) => Err(self.io_error(path, error)),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory && self.exists(path) => {
+                Err(self.io_error(path, error))
+            }
+            Err(error) => self.without(path, error).map(|()| None),
         }
     }
 
@@ -306,12 +334,24 @@ impl Root {
         Ok(names)
     }
 
-    /// Whether the path exists.
+    /// Whether the path exists and can be reached. Where that decides what is known, see [`Root::is_there`].
     pub fn exists(&self, path: &str) -> bool {
+        self.find(path).is_ok()
+    }
+
+    /// Whether the path exists; an error if that cannot be determined.
+    pub fn is_there(&self, path: &str) -> Result<bool, FileError> {
+        match self.find(path) {
+            Ok(()) => Ok(true),
+            Err(errno) => self.without(path, errno).map(|()| false),
+        }
+    }
+
+    fn find(&self, path: &str) -> Result<(), Errno> {
         self.note_opened(path);
         match &self.backing {
-            Backing::Capture(tree) => tree.get(path).is_ok(),
-            Backing::Directory { .. } => self.open_at(path, OFlag::O_PATH).is_ok(),
+            Backing::Capture(tree) => tree.get(path).map(drop),
+            Backing::Directory { .. } => self.open_at(path, OFlag::O_PATH).map(drop),
         }
     }
 
@@ -332,30 +372,37 @@ impl Root {
         }
     }
 
-    /// The last component of a link's target: the driver's name for a device's `driver`.
-    pub(crate) fn link_name(&self, path: &str) -> Option<String> {
-        let target = self.read_link(path)?;
-        target
-            .rsplit('/')
-            .next()
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
+    /// The last component of a link's target: the driver's name for a device's `driver`. `None` if it is absent; an error
+    /// if it cannot be read, or is no link.
+    pub(crate) fn link_name(&self, path: &str) -> Result<Option<String>, FileError> {
+        let Some(target) = self.read_link(path) else {
+            if self.is_there(path)? {
+                return Err(self.content_error(path, "is not a symbolic link with a name"));
+            }
+            return Ok(None);
+        };
+        let name = target.rsplit('/').next().filter(|name| !name.is_empty());
+        Ok(name.map(str::to_owned))
     }
 
     /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
-    pub fn canonical(&self, path: &str) -> Option<String> {
+    pub fn canonical(&self, path: &str) -> Result<Option<String>, FileError> {
         // A recording needs each link on the way.
         let asked = if self.is_capture() || self.record.is_on() {
-            None
+            Ok(None)
         } else {
-            self.ask_for_path(path).ok()?
+            self.ask_for_path(path)
         };
         let by_links = || {
-            let look = |path: &str, _| Ok::<_, Errno>(self.read_link(path));
-            resolve(path, look).ok().filter(|path| self.exists(path))
+            let path = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)))?;
+            self.find(&path).map(|()| path)
         };
-        asked.or_else(by_links)
+        let found = asked.and_then(|asked| asked.map_or_else(by_links, Ok));
+        match found {
+            Ok(path) => Ok(Some(path)),
+            Err(errno) => self.without(path, errno).map(|()| None),
+        }
     }
 
     /// Writes a text to an existing file with one write(2); never creates a file.

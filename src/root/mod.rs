@@ -16,5 +16,6 @@ pub mod sys;
 pub mod tree;
 mod trusted;
 
+pub(crate) use error::is_absent;
 pub use error::{FileError, errno_words};
 pub use files::Root;

@@ -308,5 +308,6 @@ fn meaning(reason: Reason) -> &'static str {
         Reason::CpuOffline => "its CPU went offline",
         Reason::IrqRecreated => "the driver has allocated its IRQs again",
         Reason::PlanChanged => "the plan has changed since apply",
+        Reason::Unknown => "the record of the last apply cannot be read",
     }
 }

@@ -71,7 +71,7 @@ impl Files {
         let policy = PathBuf::from(policy);
         let target = Root::open(Path::new("/"))
             .ok()
-            .and_then(|top| top.canonical(&policy.to_string_lossy()));
+            .and_then(|top| top.canonical(&policy.to_string_lossy()).ok()?);
         let policy = [policy].into_iter().chain(target.map(PathBuf::from));
         let mut files = Self {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,

@@ -84,10 +84,10 @@ pub fn start_of(pid: i32) -> Option<u64> {
     Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
 }
 
-/// The watcher that runs; `None` if there is none, or it could not be determined.
-pub fn running(root: &Root) -> Option<Watcher> {
-    let watcher: Watcher = WATCHER.load(root).ok()??;
-    (start_of(watcher.pid) == Some(watcher.started)).then_some(watcher)
+/// The watcher that runs; `None` if there is none, or this user may not see its process.
+pub fn running(root: &Root) -> Result<Option<Watcher>, StateError> {
+    let watcher: Option<Watcher> = WATCHER.load(root)?;
+    Ok(watcher.filter(|watcher| start_of(watcher.pid) == Some(watcher.started)))
 }
 
 /// Saves what `running` gives.
@@ -103,7 +103,7 @@ pub fn remove(root: &Root) -> Result<(), StateError> {
 /// Pauses a running watcher until [`resume`]; `false` if none runs. Before a restore: a run that waits for the lock must
 /// find the pause.
 pub fn pause(root: &Root) -> Result<bool, StateError> {
-    if running(root).is_none() {
+    if running(root)?.is_none() {
         return Ok(false);
     }
     PAUSE.save(root, &Pause {}).map(|()| true)

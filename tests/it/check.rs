@@ -328,7 +328,7 @@ fn an_equivalent_arrangement_is_no_difference() {
         run.stdout
     );
     exact(2);
-    let nagios = machine.nicpin(&["check", "--format", "nagios"]);
+    let nagios = machine.nicpin(&["check", "eth2", "--format", "nagios"]);
     assert_eq!(nagios.code, 0, "{}", nagios.stdout);
     let state = json(&machine, &[])["interfaces"][0]["state"].clone();
     assert_eq!(state, "equivalent");
@@ -366,14 +366,34 @@ fn vectors_that_are_not_understood_are_listed_as_left_alone() {
 
 /// Differences do not depend on the record. Their reasons do, and a record that others may write gives none.
 #[test]
-fn a_record_that_is_not_trusted_gives_no_reasons() {
+fn a_record_that_cannot_be_read_is_unknown() {
     let machine = applied("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
+    let is_unknown = |why: &str| {
+        for command in [&["check"][..], &["check", "-j"], &["status"]] {
+            let run = machine.nicpin(command);
+            assert_eq!(run.code, 1, "{command:?}: {}", run.stdout);
+            assert!(!run.stdout.contains("ever applied"), "{}", run.stdout);
+            let is_named = run.stdout.contains("/run/nicpin/state.json: ");
+            assert!(is_named, "{command:?}: {}", run.stdout);
+            assert!(run.stdout.contains("unknown"), "{}", run.stdout);
+        }
+        let run = machine.nicpin(&["check"]);
+        assert!(run.stdout.contains(why), "{}", run.stdout);
+        let check = json(&machine, &[]);
+        assert_eq!(check["unknown"][0]["code"], "record-unreadable");
+        assert_eq!(check["differs"][0]["reason"], "unknown");
+        let run = machine.nicpin(&["check", "eth2", "--format", "nagios"]);
+        assert_eq!(run.code, 3, "{}", run.stdout);
+    };
     machine.set_mode("/run/nicpin/state.json", 0o666);
-    because(&machine, &[], "not-applied", "");
+    is_unknown("is writable by everybody");
     machine.set_mode("/run/nicpin/state.json", 0o644);
     machine.write("/run/nicpin/state.json", "{");
-    because(&machine, &[], "not-applied", "");
+    is_unknown("not a record of original settings");
+    machine.remove("/run/nicpin/state.json");
+    std::fs::create_dir(machine.path("/run/nicpin/state.json")).unwrap();
+    is_unknown("EISDIR");
 }
 
 /// Vectors that apply has set and that are absent now are not as planned.

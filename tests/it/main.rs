@@ -103,6 +103,7 @@ mod trial;
 mod trial_terminal;
 mod trusted;
 mod undo;
+mod unreadable;
 mod versions;
 mod watching;
 mod words;

@@ -73,7 +73,7 @@ impl MachineSpec {
     }
 
     fn finish(&self, proof: Proof) -> Vec<VectorProof> {
-        proof.finish(&self.root)
+        proof.finish(&self.root).unwrap()
     }
 }
 
@@ -279,7 +279,7 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     set(reused, "per_cpu_count", "9,9,9,9,9,9,9,9");
     set(reused, "actions", "other");
     assert!(!proof.look(&root).unwrap());
-    let proof = proof.finish(&root);
+    let proof = proof.finish(&root).unwrap();
     assert_eq!(
         (of(&proof, irq).verdict, of(&proof, irq).interrupts),
         (Evidence::Proven, 4)

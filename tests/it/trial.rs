@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -483,7 +484,10 @@ fn the_watcher_tries_again_until_the_settings_are_restored() {
         .unwrap();
     let message = || {
         let mut text = [0; 4096];
-        let length = journal.recv(&mut text).unwrap();
+        // A signal to the tests interrupts a socket with a timeout.
+        let length = std::iter::repeat_with(|| journal.recv(&mut text))
+            .find(|got| !matches!(got, Err(error) if error.kind() == ErrorKind::Interrupted));
+        let length = length.unwrap().unwrap();
         String::from_utf8_lossy(&text[..length]).into_owned()
     };
     assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);

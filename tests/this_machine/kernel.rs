@@ -121,5 +121,5 @@ pub fn a_rate_is_measured() {
 
 /// The answer of the kernel's `netdev` family about an interface by its index; an error without this family.
 pub fn ask_netdev(ifindex: u32) -> std::io::Result<Netdev> {
-    Ok(Client::open()?.ask(ifindex, false))
+    Client::open()?.ask(ifindex, false)
 }

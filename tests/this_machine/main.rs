@@ -220,7 +220,7 @@ impl Need {
                     .is_err()
                     .then(|| "the loopback interface up".to_owned())
             }
-            Self::Netdev => ask_netdev(0)
+            Self::Netdev => ask_netdev(1)
                 .err()
                 .map(|error| format!("netlink family netdev ({error})")),
             Self::SockDiag => kernel::connected()

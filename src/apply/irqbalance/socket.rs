@@ -176,6 +176,7 @@ impl<'a> Daemon<'a> {
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
     pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, SocketError> {
         if !self.root.is_real() {
+            // Only tests have it.
             let recorded = self.root.read_opt(RECORDED).ok().flatten();
             return self.parse(&recorded.ok_or(SocketError::Copy)?);
         }

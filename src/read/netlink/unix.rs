@@ -8,7 +8,7 @@ use nix::libc::AF_UNIX;
 use nix::sys::socket::SockProtocol;
 
 use crate::read::netlink::Client;
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 /// Where a tree keeps the names, one at the end of each line.
 pub(crate) const UNIX_SOCKETS: &str = "/proc/net/unix";
@@ -16,26 +16,20 @@ pub(crate) const UNIX_SOCKETS: &str = "/proc/net/unix";
 const LISTEN: u32 = 10;
 
 /// The names that are `wanted`, as `/proc/net/unix` has them: `@` for each NUL.
-pub(crate) fn listening(root: &Root, wanted: fn(&str) -> bool) -> Vec<String> {
+pub(crate) fn listening(
+    root: &Root,
+    wanted: fn(&str) -> bool,
+) -> Result<Option<Vec<String>>, FileError> {
     if !root.is_real() {
-        let text = root
-            .read_opt(UNIX_SOCKETS)
-            .ok()
-            .flatten()
-            .unwrap_or_default();
-        return text
-            .lines()
-            .filter_map(name)
-            .filter(|name| wanted(name))
-            .map(str::to_owned)
-            .collect();
+        let text = root.read_opt(UNIX_SOCKETS)?.unwrap_or_default();
+        let names = text.lines().filter_map(name).filter(|name| wanted(name));
+        return Ok(Some(names.map(str::to_owned).collect()));
     }
     // A kernel may be built without the answer.
     let names =
-        dump(wanted).or_else(|_| root.read_in_parts(UNIX_SOCKETS, |file| listed(file, wanted)));
-    let names = names.unwrap_or_default();
+        dump(wanted).or_else(|_| root.read_in_parts(UNIX_SOCKETS, |file| listed(file, wanted)))?;
     root.remember(UNIX_SOCKETS, || names.join("\n"));
-    names
+    Ok(Some(names))
 }
 
 fn dump(wanted: fn(&str) -> bool) -> io::Result<Vec<String>> {

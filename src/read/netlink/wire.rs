@@ -12,6 +12,7 @@ use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::netdev::{self, NapiThreaded, QueueType};
 use netlink_bindings::nlctrl;
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use nix::errno::Errno;
 use nix::libc::{NLMSG_DONE, NLMSG_ERROR, NLMSG_MIN_TYPE};
 use nix::sys::socket::sockopt::ReceiveTimeout;
 use nix::sys::socket::{
@@ -21,6 +22,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
+use crate::root::is_absent;
 
 /// Bytes of the longest datagram that the kernel makes for a dump (`netlink_recvmsg`, `net/netlink/af_netlink.c`).
 const LONGEST: usize = 32 << 10;
@@ -42,7 +44,7 @@ impl Client {
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name(netdev::PROTONAME_CSTR);
         let families = client.request(&request, |reply| reply.get_family_id().ok())?;
-        client.family = *families.first().ok_or(io::ErrorKind::NotFound)?;
+        client.family = *families.first().ok_or(Errno::ENOENT)?;
         Ok(client)
     }
 
@@ -80,19 +82,15 @@ impl Client {
 
     /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
     /// `threaded`: whether `/sys` reports that its NAPI is.
-    pub fn ask(&mut self, ifindex: u32, threaded: bool) -> Netdev {
+    pub fn ask(&mut self, ifindex: u32, threaded: bool) -> io::Result<Netdev> {
         let mut queues = netdev::Request::new().op_queue_get_dump();
         queues.encode().push_ifindex(ifindex);
         let mut napis = netdev::Request::new().op_napi_get_dump();
         napis.encode().push_ifindex(ifindex);
-        Netdev {
-            queues: self
-                .request(&queues, |reply| queue(&reply, ifindex))
-                .unwrap_or_default(),
-            napis: self
-                .request(&napis, |reply| napi(&reply, ifindex, threaded))
-                .unwrap_or_default(),
-        }
+        Ok(Netdev {
+            queues: or_none(self.request(&queues, |reply| queue(&reply, ifindex)))?,
+            napis: or_none(self.request(&napis, |reply| napi(&reply, ifindex, threaded)))?,
+        })
     }
 
     /// Asks; what is read from each message of the answer.
@@ -123,6 +121,14 @@ impl Client {
                 return Ok(facts);
             }
         }
+    }
+}
+
+/// What the kernel answers; nothing if it has no such command or interface.
+fn or_none<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+    match answer {
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        answer => answer,
     }
 }
 

@@ -1,5 +1,5 @@
-//! The texts of `/proc/stat`, `/proc/softirqs` and `/proc/net/softnet_stat`. Lines in another format are skipped:
-//! counters are only shown, no decision depends on them.
+//! The texts of `/proc/stat`, `/proc/softirqs` and `/proc/net/softnet_stat`; `None` where a line that is needed is not as
+//! the kernel prints it.
 
 use std::collections::BTreeMap;
 
@@ -8,69 +8,69 @@ use crate::machine::sample::{Softirqs, Softnet, Times};
 use crate::read::files::numbered;
 use crate::read::interrupts::columns;
 
-pub(super) fn times(stat: &str) -> BTreeMap<u32, Times> {
+pub(super) fn times(stat: &str) -> Option<BTreeMap<u32, Times>> {
     let line = |line: &str| {
-        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
-        // `cpu` alone is the sum of all.
-        let cpu = line
-            .as_bytes()
-            .get(3)?
-            .is_ascii_digit()
-            .then(|| words.next())??;
-        let cpu = numbered(cpu, "", MAX_CPUS)?;
-        let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        let (cpu, ticks) = line.split_once(' ')?;
+        let ticks = ticks.split_ascii_whitespace().map(|word| word.parse().ok());
+        let ticks: Vec<u64> = ticks.collect::<Option<_>>()?;
         let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else {
             return None;
         };
         let busy = [user, nice, system, irq, softirq]
             .into_iter()
             .fold(0, u64::saturating_add);
-        Some((cpu, Times { busy, irq, softirq }))
+        Some((numbered(cpu, "", MAX_CPUS)?, Times { busy, irq, softirq }))
     };
-    stat.lines().filter_map(line).collect()
-}
-
-pub(super) fn softirqs(text: &str) -> BTreeMap<u32, Softirqs> {
-    let row = |name: &str| -> Vec<u32> {
-        let line = text
-            .lines()
-            .find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
-        line.unwrap_or_default()
-            .split_ascii_whitespace()
-            .map_while(|word| word.parse().ok())
-            .collect()
-    };
-    let (rx, tx) = (row("NET_RX"), row("NET_TX"));
-    // A column for each possible CPU, online or not.
-    let both = columns(text).zip(rx.into_iter().zip(tx));
-    both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx }))
+    // `cpu` alone is the sum of all.
+    let lines = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
+    lines
+        .filter(|line| !line.starts_with(' '))
+        .map(line)
         .collect()
 }
 
+pub(super) fn softirqs(text: &str) -> Option<BTreeMap<u32, Softirqs>> {
+    let row = |name: &str| -> Option<Vec<u32>> {
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+        let words = line?.split_ascii_whitespace();
+        words.map(|word| word.parse().ok()).collect()
+    };
+    let (rx, tx) = (row("NET_RX")?, row("NET_TX")?);
+    // A column for each possible CPU, online or not.
+    let cpus: Vec<u32> = columns(text).collect();
+    if cpus.len() != rx.len() || cpus.len() != tx.len() {
+        return None;
+    }
+    let both = cpus.into_iter().zip(rx.into_iter().zip(tx));
+    Some(
+        both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx }))
+            .collect(),
+    )
+}
+
 /// `online` gives the CPU of each line on kernels before 5.10, which do not print it.
-pub(super) fn softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
+pub(super) fn softnet(text: &str, online: &[u32]) -> Option<BTreeMap<u32, Softnet>> {
     let line = |(at, line): (usize, &str)| {
         let hex = |word| u32::from_str_radix(word, 16).ok();
-        let words: Vec<u32> = line.split_ascii_whitespace().map_while(hex).collect();
+        let words: Option<Vec<u32>> = line.split_ascii_whitespace().map(hex).collect();
+        let words = words?;
         let [processed, dropped, squeezed, ..] = words[..] else {
             return None;
         };
-        let cpu = words
-            .get(12)
-            .or_else(|| online.get(at))
-            .copied()
-            .filter(|cpu| *cpu < MAX_CPUS)?;
+        let cpu = words.get(12).or_else(|| online.get(at)).copied()?;
         Some((
-            cpu,
+            (cpu < MAX_CPUS).then_some(cpu)?,
             Softnet {
                 processed,
                 dropped,
                 squeezed,
-                rps: words.get(9).copied().unwrap_or(0),
+                // Absent before Linux 2.6.35.
+                rps: words.get(9).copied().unwrap_or_default(),
             },
         ))
     };
-    text.lines().enumerate().filter_map(line).collect()
+    text.lines().enumerate().map(line).collect()
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn time_by_cpu() {
         let text = "cpu  10 20 30 40 50 60 70 80 0 0\ncpu0 1 2 3 400 5 6 7 8 1 0\ncpu12 1 1 1 1 1 1 1\n\
-                    cpu13 1 2 3\ncpux 1 1 1 1 1 1 1\nintr 9 9\nctxt 5\n";
+                    intr 9 9\nctxt 5\n";
         let expected = [
             (
                 0,
@@ -101,7 +101,14 @@ mod tests {
                 },
             ),
         ];
-        assert_eq!(times(text), BTreeMap::from(expected));
+        assert_eq!(times(text), Some(BTreeMap::from(expected)));
+        for bad in [
+            "cpu13 1 2 3\n",
+            "cpux 1 1 1 1 1 1 1\n",
+            "cpu1 1 1 1 1 1 1 x\n",
+        ] {
+            assert_eq!(times(&format!("{text}{bad}")), None, "{bad}");
+        }
     }
 
     #[test]
@@ -123,8 +130,14 @@ mod tests {
                 },
             ),
         ];
-        assert_eq!(softirqs(text), BTreeMap::from(expected));
-        assert_eq!(softirqs(""), BTreeMap::new());
+        assert_eq!(softirqs(text), Some(BTreeMap::from(expected)));
+        for bad in [
+            "",
+            &text.replace("4294967295", "4294967296"),
+            &text.replace(" 6", ""),
+        ] {
+            assert_eq!(softirqs(bad), None, "{bad}");
+        }
     }
 
     #[test]
@@ -141,10 +154,18 @@ mod tests {
             processed: u32::MAX,
             ..Softnet::default()
         };
-        assert_eq!(softnet(new, &[0, 1]), BTreeMap::from([(0, one), (7, two)]));
+        assert_eq!(
+            softnet(new, &[0, 1]),
+            Some(BTreeMap::from([(0, one), (7, two)]))
+        );
         let old = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000\nffffffff 00000000 00000000 0 0 0 0 0 0 0 0\n";
-        assert_eq!(softnet(old, &[0, 5]), BTreeMap::from([(0, one), (5, two)]));
-        assert_eq!(softnet("garbage\n1 2\n", &[0, 1]), BTreeMap::new());
+        assert_eq!(
+            softnet(old, &[0, 5]),
+            Some(BTreeMap::from([(0, one), (5, two)]))
+        );
+        for bad in ["garbage\n", "1 2\n", "1 2 3\n1 2 3\n"] {
+            assert_eq!(softnet(bad, &[0]), None, "{bad}");
+        }
     }
 
     proptest! {

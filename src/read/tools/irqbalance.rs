@@ -42,16 +42,18 @@ pub(crate) fn find(root: &Root) -> Found {
             let pids = names.iter().filter_map(|name| pid_of_socket(name));
             traces.pids.extend(pids);
         }
-        let pids = &mut traces.pids;
-        if pids.is_empty() {
-            let names = listening(root, |name| pid_of_socket(name).is_some() || is_empty(name));
+        if traces.pids.is_empty() {
+            let wanted = |name: &str| pid_of_socket(name).is_some() || is_empty(name);
+            let names = traces.read(UNIX_SOCKETS, listening(root, wanted));
+            let (names, pids) = (names.unwrap_or_default(), &mut traces.pids);
             pids.extend(names.iter().filter_map(|name| pid_of_socket(name)));
             // Nothing else leads from such a socket to its process.
             if pids.is_empty() && !names.is_empty() {
-                pids.extend(process::walk(root, NAME));
+                let found = traces.read("/proc", process::walk(root, NAME));
+                traces.pids.extend(found);
             }
         }
-        pids.sort_unstable();
+        traces.pids.sort_unstable();
     })
 }
 

@@ -157,6 +157,7 @@ fn affinity_policy(line: &str) -> Option<&str> {
         .map(|value| value.split_ascii_whitespace().next().unwrap_or_default())
 }
 
+/// As [`glance`].
 fn names(root: &Root, directory: &str) -> Vec<String> {
     root.list(directory).ok().flatten().unwrap_or_default()
 }

@@ -1,7 +1,8 @@
 //! Processes of other tools: root's, found through what root's services leave behind and not by a walk over `/proc`,
 //! which takes the longer the more processes there are.
 
-use nix::libc::ESRCH;
+use std::fmt;
+
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
@@ -39,31 +40,43 @@ pub(crate) enum Process {
 impl Process {
     /// Looks at one process. It may end at any time, which is no error.
     pub(crate) fn look(root: &Root, pid: i32, name: &str) -> Self {
-        if let Some(started) = started(root, pid, name) {
-            return Self::Is { started };
-        }
         // With `hidepid=` other users' processes cannot be read or seem absent. The first one never ends.
-        let visible = matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
-        if visible { Self::IsNot } else { Self::Hidden }
+        let visible = || matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
+        match started(root, pid, name) {
+            Ok(Some(started)) => Self::Is { started },
+            Ok(None) if visible() => Self::IsNot,
+            Ok(None) | Err(_) => Self::Hidden,
+        }
     }
 }
 
 /// The start of a process that is root's and has this name.
-fn started(root: &Root, pid: i32, name: &str) -> Option<u64> {
-    let stat = root.read_opt(&format!("/proc/{pid}/stat")).ok().flatten()?;
-    let stat = Stat::from_read(stat.as_bytes()).ok()?;
-    (stat.comm == name && is_roots(root, pid)).then_some(stat.starttime)
+fn started(root: &Root, pid: i32, name: &str) -> Result<Option<u64>, FileError> {
+    let Some(stat) = stat_of(root, pid)?.filter(|stat| stat.comm == name) else {
+        return Ok(None);
+    };
+    Ok(is_roots(root, pid)?.then_some(stat.starttime))
+}
+
+/// What the kernel says of a process; `None` if it has ended.
+pub(in crate::read) fn stat_of(
+    root: &Root,
+    pid: impl fmt::Display,
+) -> Result<Option<Stat>, FileError> {
+    let path = format!("/proc/{pid}/stat");
+    root.parse_opt(&path, |text| {
+        let stat = Stat::from_read(text.as_bytes());
+        stat.map_err(|error| root.content_error(&path, error.to_string()))
+    })
 }
 
 /// Whether a process is root's by its four user ids: anybody may give a process any name. A tree need not have the file.
-fn is_roots(root: &Root, pid: i32) -> bool {
-    match root.read_opt(&format!("/proc/{pid}/status")) {
-        Ok(Some(status)) => {
-            let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-            ids.is_some_and(|ids| ids.split_ascii_whitespace().all(|id| id == "0"))
-        }
-        _ => !root.is_real(),
-    }
+fn is_roots(root: &Root, pid: i32) -> Result<bool, FileError> {
+    let status = root.read_opt(&format!("/proc/{pid}/status"))?;
+    Ok(status.map_or(!root.is_real(), |status| {
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        ids.is_some_and(|ids| ids.split_ascii_whitespace().all(|id| id == "0"))
+    }))
 }
 
 /// What leads to the processes that may be a tool's.
@@ -77,12 +90,8 @@ pub(super) struct Traces {
 impl Traces {
     /// What was read of a path; `None` if it is absent, or could not be read.
     pub(super) fn read<T>(&mut self, path: &str, read: Result<Option<T>, FileError>) -> Option<T> {
-        // A service that ends meanwhile answers ESRCH.
-        let ended = |error: &FileError| matches!(error, FileError::Io { answer, .. } if answer.raw_os_error() == Some(ESRCH));
-        read.unwrap_or_else(|error| {
-            if !ended(&error) {
-                self.unread.get_or_insert_with(|| path.to_owned());
-            }
+        read.unwrap_or_else(|_| {
+            self.unread.get_or_insert_with(|| path.to_owned());
             None
         })
     }
@@ -124,7 +133,7 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
     }
     // A capture has few processes; those of nicpin 0.1 have nothing else by which to find them.
     if !root.is_real() && root.exists(ABOUT) {
-        if let Some(pid) = walk(root, name) {
+        if let Some(pid) = traces.read("/proc", walk(root, name)) {
             return Found::Running(pid);
         }
     }
@@ -133,11 +142,15 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
 }
 
 /// The oldest process of root with this name among all of `/proc`.
-pub(super) fn walk(root: &Root, name: &str) -> Option<i32> {
-    let names = root.list("/proc").ok().flatten().unwrap_or_default();
-    let pids = names.iter().filter_map(|name| name.parse().ok());
-    let found = pids.filter_map(|pid| Some((started(root, pid, name)?, pid)));
-    found.min().map(|(_, pid)| pid)
+pub(super) fn walk(root: &Root, name: &str) -> Result<Option<i32>, FileError> {
+    let mut oldest = None;
+    for entry in root.list("/proc")?.unwrap_or_default() {
+        // Files that are no process's.
+        let Ok(pid) = entry.parse() else { continue };
+        let found = started(root, pid, name)?.map(|started| (started, pid));
+        oldest = oldest.into_iter().chain(found).min();
+    }
+    Ok(oldest.map(|(_, pid)| pid))
 }
 
 /// The process that a path of /proc is about.

@@ -1,0 +1,103 @@
+//! Unreadable is not absent: evidence that cannot be read, or is not what the kernel prints, is never taken for a machine
+//! on which all is well.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use nicpin::read::{self, Queues, Wants};
+use nicpin::root::Root;
+use nix::sys::stat::{Mode, SFlag, mknod};
+
+use crate::support::run::{Copy, is_root};
+
+/// What is no evidence on interrupts and queues: other tools' files, which decide on notes; names and free texts, of which
+/// any is as good; and files that show by being there.
+const NO_EVIDENCE: [&str; 6] = [
+    "/etc/",
+    "/usr/",
+    "/run/systemd/",
+    "/uevent",
+    "/operstate",
+    "/modalias",
+];
+
+/// The names of any text, which are known or not: a vector without a known name is listed as such.
+const TEXTS: [&str; 2] = ["/actions", "/class"];
+
+fn make(path: &Path, damage: &str) {
+    let _ = fs::remove_file(path);
+    match damage {
+        "directory" => fs::create_dir(path).unwrap(),
+        "loop" => symlink(path.file_name().unwrap(), path).unwrap(),
+        "fifo" => mknod(path, SFlag::S_IFIFO, Mode::S_IRWXU, 0).unwrap(),
+        "socket" => mknod(path, SFlag::S_IFSOCK, Mode::S_IRWXU, 0).unwrap(),
+        "unreadable" => {
+            fs::write(path, "1\n").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+        }
+        "garbage" => fs::write(path, "no such thing \u{1}\n").unwrap(),
+        _ => fs::write(path, [0xff, 0, 0x80, b'\n']).unwrap(),
+    }
+}
+
+/// The files that a check reads, one for each name without its numbers.
+fn evidence(machine: &Copy) -> Vec<String> {
+    let root = Root::open_recording(&machine.path("/")).unwrap();
+    let wants = Wants {
+        queues: Queues::WithoutFlowCounts,
+        ..Wants::default()
+    };
+    read::machine(&root, wants).unwrap();
+    let files = root.recorded().files.into_keys();
+    let kinds: BTreeMap<String, String> = files
+        .map(|path| (path.replace(|c: char| c.is_ascii_digit(), ""), path))
+        .collect();
+    kinds.into_values().collect()
+}
+
+#[test]
+fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
+    let mut damages = vec!["directory", "loop", "fifo", "socket", "garbage", "bytes"];
+    // Root may read all files.
+    if !is_root() {
+        damages.push("unreadable");
+    }
+    let mut wrong = Vec::new();
+    let mut looked = 0;
+    for name in ["two-node", "two-socket-mlx4"] {
+        let machine = Copy::in_memory(name);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+        assert_eq!(machine.nicpin(&["check"]).code, 0, "{name}");
+        for path in evidence(&machine) {
+            if NO_EVIDENCE.iter().any(|other| path.contains(other)) {
+                continue;
+            }
+            let real = fs::canonicalize(machine.path(&path)).unwrap();
+            let kept = fs::read(&real).unwrap();
+            for damage in &damages {
+                let is_text = TEXTS.iter().any(|text| path.ends_with(text));
+                if is_text && ["garbage", "bytes"].contains(damage) {
+                    continue;
+                }
+                make(&real, damage);
+                let run = machine.nicpin(&["check"]);
+                looked += 1;
+                let file = path.rsplit('/').next().unwrap();
+                let said = format!("{}{}", run.stdout, run.stderr);
+                if run.code != 1 || !said.contains(file) {
+                    wrong.push(format!("{path}, {damage}: {} {said}", run.code));
+                }
+                if *damage == "directory" {
+                    fs::remove_dir(&real).unwrap();
+                } else {
+                    fs::remove_file(&real).unwrap();
+                }
+                fs::write(&real, &kept).unwrap();
+            }
+        }
+    }
+    assert!(looked > 200, "{looked}");
+    assert_eq!(wrong, [""; 0], "of {looked}");
+}
