@@ -80,7 +80,7 @@ impl Checkpoint {
     ) -> Result<(), StateError> {
         record.reset_to(
             keys.into_iter()
-                .filter(|key| !restored.refused_keys.contains(key)),
+                .filter(|key| !restored.refused_keys.contains(*key)),
             &self.record,
         );
         record.save(root)

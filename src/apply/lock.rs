@@ -66,6 +66,9 @@ fn fix(error: &std::io::Error) -> &'static str {
         std::io::ErrorKind::ReadOnlyFilesystem => {
             "nicpin records the original settings there: /run has to be writable"
         }
+        std::io::ErrorKind::StorageFull => {
+            "nicpin keeps its lock and its state files there; fix: remove files to make room"
+        }
         _ => "nicpin keeps its lock and its state files there",
     }
 }

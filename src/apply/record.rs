@@ -174,12 +174,12 @@ impl Record {
                 );
             }
         }
-        let is_of = |owner: &str, key: &String| {
-            key.strip_prefix(owner)
-                .is_some_and(|rest| rest.starts_with(' '))
-        };
-        self.queues
-            .retain(|owner, _| self.last_set.keys().any(|key| is_of(owner, key)));
+        let set = &self.last_set;
+        self.queues.retain(|owner, _| {
+            let start = format!("{owner} ");
+            let mut keys = set.range(start.clone()..);
+            keys.next().is_some_and(|(key, _)| key.starts_with(&start))
+        });
     }
 
     /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.

@@ -223,7 +223,7 @@ impl RestorePlan {
                 Err(expected) => {
                     let why = unusable(&key, expected);
                     outcome.results.push(WriteResult::not_done(&write, why));
-                    outcome.refused_keys.push(key);
+                    outcome.refused_keys.insert(key);
                 }
             }
         }
@@ -256,7 +256,7 @@ impl RestorePlan {
                         wanted,
                         refused,
                     });
-                    outcome.refused_keys.push(key);
+                    outcome.refused_keys.insert(key);
                 }
             }
         }

@@ -53,7 +53,7 @@ pub enum StateError {
         not_done: &'static str,
     },
     /// The file could not be written.
-    #[error("{}: {}; {not_done}", path.display(), errno_words(answer))]
+    #[error("{}: {}; {not_done}{}", path.display(), errno_words(answer), fix(answer))]
     Save {
         /// The file, the root included.
         path: PathBuf,
@@ -62,6 +62,13 @@ pub enum StateError {
         /// What was not done because of the error.
         not_done: &'static str,
     },
+}
+
+fn fix(answer: &std::io::Error) -> &'static str {
+    match answer.kind() {
+        std::io::ErrorKind::StorageFull => "; fix: remove files to make room there",
+        _ => "",
+    }
 }
 
 impl StateFile {

@@ -30,7 +30,7 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyErr
     Ok(Some(restored))
 }
 
-/// What [`restore`] would restore; nothing is written. The record is that of `apply`, which only root can read.
+/// What [`restore`] would restore; nothing is written.
 pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
     let texts = if Record::exists(root) {
         Record::load(root)?.first_seen
@@ -68,7 +68,7 @@ fn restore_original(
         let keys: Vec<String> = record.first_seen.keys().cloned().collect();
         let others = keys
             .iter()
-            .filter(|key| !restored.refused_keys.contains(key));
+            .filter(|key| !restored.refused_keys.contains(*key));
         record.reset_to(others, &Record::default());
     } else {
         record = Record {

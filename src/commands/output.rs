@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cli::ReportArgs;
 use crate::screen::page::{Page, Screen};
 use crate::screen::{self, message, printable};
-use nicpin::root::errno_words;
+use nicpin::root::{errno_words, remove_left};
 
 /// A report as JSON or as the table that `table` makes.
 pub(super) fn report<T: Serialize>(
@@ -132,7 +132,16 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<
 
 /// Writes a new file in the same directory, and gives it the name when it is complete.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let mut name = path.file_name().ok_or(ErrorKind::IsADirectory)?.to_owned();
+    let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let above = match path.parent() {
+        Some(above) if above != Path::new("") => above,
+        _ => Path::new("."),
+    };
+    // What another run has left is in nobody's way.
+    if let (Some(name), Ok(above)) = (name.to_str(), OpenOptions::new().read(true).open(above)) {
+        let _ = remove_left(&above.into(), &format!("{name}."), ".new");
+    }
+    let mut name = name.to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
     let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;

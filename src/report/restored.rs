@@ -1,6 +1,6 @@
 //! The result of `restore`, of an apply that was undone, and of a trial that ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct ToRestore {
     /// The number of settings that are as recorded.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
-    pub absent: Vec<String>,
+    pub absent: BTreeSet<String>,
     /// Whether something that was done about irqbalance would be undone.
     pub irqbalance: bool,
 }
@@ -32,7 +32,7 @@ impl Default for ToRestore {
             channels: BTreeMap::new(),
             writes: Vec::new(),
             unchanged: 0,
-            absent: Vec::new(),
+            absent: BTreeSet::new(),
             irqbalance: false,
         }
     }
@@ -55,7 +55,7 @@ pub struct Restored {
     /// The number of settings that needed no write.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
-    pub absent: Vec<String>,
+    pub absent: BTreeSet<String>,
     pub channels: Vec<ChannelOutcome>,
     /// The request to irqbalance, which counts like a write; `None` when there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
@@ -64,7 +64,7 @@ pub struct Restored {
     /// Settings that could not be restored, by the names of the record. The reasons are in `channels` and `results`.
     #[serde(skip)]
     #[doc(hidden)]
-    pub refused_keys: Vec<String>,
+    pub refused_keys: BTreeSet<String>,
     /// Whether `nicpin watch` runs and writes nothing until the next apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watcher_paused: bool,

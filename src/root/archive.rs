@@ -1,13 +1,13 @@
 //! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip. What belongs into the tree is not
 //! decided here.
 
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use tar::{EntryType, Header};
 
-use crate::root::tree::{ABOUT, Entry, Tree, TreeFile};
+use crate::root::tree::{ABOUT, Entry, MAX_SIZE, TOO_MUCH, Tree, TreeFile};
 
 /// The first line of that file.
 pub const SCHEMA: &str = "nicpin.capture/2";
@@ -55,7 +55,8 @@ impl Tree {
         if magic != [0x1f, 0x8b] {
             return Err(ArchiveError::NotCapture("it is not compressed with gzip"));
         }
-        let mut unpacked = GzDecoder::new(magic.chain(archive)).take(limit);
+        // tar reads headers of 512 bytes.
+        let mut unpacked = BufReader::new(GzDecoder::new(magic.chain(archive))).take(limit);
         let tree = Self::from_tar(&mut unpacked);
         // An archive that is cut off at the limit also looks damaged.
         if unpacked.limit() == 0 {
@@ -81,21 +82,21 @@ impl Tree {
     fn from_tar(bytes: &mut impl Read) -> Result<Self, ArchiveError> {
         let damaged = |error: io::Error| ArchiveError::Damaged(error.to_string());
         let mut tree = Self::default();
-        let mut archive = tar::Archive::new(bytes);
-        for entry in archive.entries().map_err(damaged)? {
+        let mut archive = tar::Archive::new(Forward { bytes, at: 0 });
+        for entry in archive.entries_with_seek().map_err(damaged)? {
             let mut entry = entry.map_err(damaged)?;
             let name = entry.path_bytes();
-            // Before it is copied: it may be as long as the archive.
-            let shown = &name[..name.len().min(4 * SHOWN)];
-            let shown: String = String::from_utf8_lossy(shown).chars().take(SHOWN).collect();
+            let is_too_long = name.len() > PATH_MAX;
+            // It may be as long as the archive.
+            let name = &name[..name.len().min(PATH_MAX)];
+            let name = String::from_utf8_lossy(name).into_owned();
             let invalid = |reason| ArchiveError::Invalid {
-                entry: shown.clone(),
+                entry: name.chars().take(SHOWN).collect(),
                 reason,
             };
-            if name.len() > PATH_MAX {
+            if is_too_long {
                 return Err(invalid(TOO_LONG));
             }
-            let name = String::from_utf8_lossy(&name).into_owned();
             let kind = entry.header().entry_type();
             // The first entry of `git archive`.
             if kind == EntryType::XGlobalHeader {
@@ -105,8 +106,10 @@ impl Tree {
             let added = match kind {
                 _ if path.is_empty() => Ok(()),
                 EntryType::Directory => tree.add_directory(&path),
+                EntryType::Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
                 EntryType::Regular => {
-                    let mut bytes = Vec::new();
+                    let size = usize::try_from(entry.size()).unwrap_or(NO_TEXT);
+                    let mut bytes = Vec::with_capacity(size.min(NO_TEXT));
                     entry.read_to_end(&mut bytes).map_err(damaged)?;
                     let mode = entry.header().mode().map_err(damaged)? & 0o7777;
                     let text = match String::from_utf8(bytes) {
@@ -182,6 +185,35 @@ impl Tree {
             }
         }
         archive.into_inner()?.finish()
+    }
+}
+
+/// Bytes that can be skipped: tar skips what does not seek in a buffer of 32 KiB, which it fills with zeros for each entry.
+struct Forward<R> {
+    bytes: R,
+    at: u64,
+}
+
+impl<R: Read> Read for Forward<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R: Read> Seek for Forward<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Current(skip) = to else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let skip = u64::try_from(skip).map_err(io::Error::other)?;
+        let skipped = io::copy(&mut self.bytes.by_ref().take(skip), &mut io::sink())?;
+        self.at += skipped;
+        if skipped < skip {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(self.at)
     }
 }
 

@@ -19,3 +19,4 @@ mod trusted;
 pub(crate) use error::is_absent;
 pub use error::{FileError, errno_words};
 pub use files::Root;
+pub use trusted::remove_left;

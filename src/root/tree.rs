@@ -10,7 +10,8 @@ pub const ABOUT: &str = "/nicpin/capture";
 
 /// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs half of it. Whatever is made of a tree of this
 /// size fits into 256 MiB.
-const MAX_SIZE: usize = 40 << 20;
+pub(super) const MAX_SIZE: usize = 40 << 20;
+pub(super) const TOO_MUCH: &str = "exceeds the limit of 40 MiB for a machine in memory";
 /// What an entry needs beside its path and its text, in bytes: the nodes of two maps and two allocations.
 const ENTRY_SIZE: usize = 256;
 /// The kernel's `NAME_MAX`, in bytes.
@@ -76,12 +77,22 @@ impl Tree {
 
     /// As readlink(2).
     pub(crate) fn read_link(&self, path: &str) -> Option<String> {
+        if let Some(entry) = self.at(path) {
+            return match entry {
+                Ok(Entry::Link(target)) => Some(target.clone()),
+                _ => None,
+            };
+        }
         let look = |path: &str, last: bool| Ok::<_, Errno>(self.link(path).filter(|_| !last));
         self.link(&resolve(path, look).ok()?)
     }
 
     /// The entry that a path leads to, with the errors of open(2).
     pub fn get(&self, path: &str) -> Result<&Entry, Errno> {
+        match self.at(path) {
+            None | Some(Ok(Entry::Link(_))) => {}
+            Some(found) => return found,
+        }
         let path = resolve(path, |path, _| Ok::<_, Errno>(self.link(path)))?;
         if let Some(entry) = self.entries.get(&path) {
             return Ok(entry);
@@ -95,6 +106,18 @@ impl Tree {
         } else {
             Errno::ENOENT
         })
+    }
+
+    /// What is at a path without links before its last name, or that nothing is; `None` where there may be links. Nothing can
+    /// be below a link, so that most paths need no look at each directory on the way.
+    fn at(&self, path: &str) -> Option<Result<&Entry, Errno>> {
+        if let Some(entry) = self.entries.get(path) {
+            return Some(Ok(entry));
+        }
+        let (above, name) = path.rsplit_once('/')?;
+        let is_plain = !["", ".", ".."].contains(&name);
+        let above = self.entries.get(above).filter(|_| is_plain);
+        matches!(above, Some(Entry::Directory(_))).then_some(Err(Errno::ENOENT))
     }
 
     pub fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
@@ -167,7 +190,7 @@ impl Tree {
         }
         let size = path.len() + name.len() + text.len() + ENTRY_SIZE;
         if self.size + size > MAX_SIZE {
-            return Err("exceeds the limit of 40 MiB for a machine in memory");
+            return Err(TOO_MUCH);
         }
         if self.entries.contains_key(path) {
             return Err("occurs twice");

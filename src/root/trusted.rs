@@ -2,16 +2,18 @@
 //! the user who runs nicpin can write it, or replace it or a directory or link on the way to it; in a tree, also the
 //! owner of the tree. POSIX ACLs count like the mode.
 
+use std::ffi::CString;
 use std::fs::{File, Permissions};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 
+use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
+use nix::sys::signal::kill;
 use nix::sys::stat::{self, FchmodatFlags, FileStat, Mode, SFlag};
-use nix::unistd::{self, UnlinkatFlags};
+use nix::unistd::{self, Pid, UnlinkatFlags};
 
 use crate::root::faults::FileAction;
 use crate::root::pin::open_component;
@@ -111,7 +113,8 @@ impl Root {
     pub fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
         let io = |error: io::Error| self.io_error(path, error);
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
-        let beside = format!(".{name}.{:016x}", RandomState::new().hash_one(path));
+        let beside = format!(".{name}.{}", std::process::id());
+        remove_left(&directory, &format!(".{name}."), "").map_err(io)?;
         let write = || -> io::Result<()> {
             if self.faults().ask(FileAction::WriteState, path)? {
                 let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
@@ -211,6 +214,29 @@ fn is_missing(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
+}
+
+/// Removes files that processes have left that were killed while they wrote: those with such a name, and the id of a process
+/// in its middle that has ended.
+pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
+    let mut names = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?;
+    let left: Vec<CString> = names
+        .iter()
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_owned()))
+        .filter(|name| {
+            let name = name.to_str().unwrap_or_default();
+            let pid = name
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_suffix(after));
+            let pid = pid.and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
+            pid.is_some_and(|pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH))
+        })
+        .collect();
+    for name in left {
+        // Another process may have removed it.
+        let _ = unistd::unlinkat(directory, name.as_c_str(), UnlinkatFlags::NoRemoveDir);
+    }
+    Ok(())
 }
 
 /// Root, the user who runs nicpin, and the owner of the root directory of a tree, with their groups.

@@ -1,7 +1,7 @@
 //! The results of `apply` and `restore` as text: a sentence, the settings by interface, what failed, and a line with the
 //! counts for scripts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::screen::page::Page;
 use crate::screen::status::moves;
@@ -323,7 +323,7 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
 }
 
 /// Settings whose files are absent now, a line for each port.
-fn absent(keys: &[String], then: &str) -> Page {
+fn absent(keys: &BTreeSet<String>, then: &str) -> Page {
     let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in keys {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`

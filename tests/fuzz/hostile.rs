@@ -2,6 +2,7 @@
 //! that run in circles, odd files, and strange characters in every text that is printed. Each command that reads is run.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use crate::cli::Cli;
@@ -133,6 +134,90 @@ const EACH_ONCE: [&[&str]; 5] = [
     &["draw"],
     &["capture", "--force", "-o"],
 ];
+
+/// A kind of damage, and what it makes of the text of a file: none is a directory in its place.
+type Damage = (&'static str, fn(&[u8]) -> Option<Vec<u8>>);
+
+/// What happens to a file of a machine whose disk, copy or maker is bad.
+const DAMAGES: [Damage; 11] = [
+    ("empty", |_| Some(Vec::new())),
+    ("huge number", |text| {
+        Some(renumbered(&String::from_utf8_lossy(text), 0, "4294967295").into_bytes())
+    }),
+    ("another huge number", |text| {
+        let text = String::from_utf8_lossy(text);
+        Some(renumbered(&text, text.len() / 2, "18446744073709551615").into_bytes())
+    }),
+    ("no number but a huge one", |_| {
+        Some(b"99999999999999999999\n".to_vec())
+    }),
+    ("negative", |text| {
+        Some(renumbered(&String::from_utf8_lossy(text), 0, "-2147483648").into_bytes())
+    }),
+    ("garbage", |_| Some("\u{1b}[2J no such\nFAKE\n".into())),
+    ("NUL", |text| Some([b"\0", text, b"\0"].concat())),
+    ("cut", |text| Some(text[..text.len() / 2].to_vec())),
+    ("a line of 1 MB", |text| {
+        Some(text.repeat((1 << 20) / text.len().max(1) + 1))
+    }),
+    ("a directory", |_| None),
+    ("a link to itself", |_| Some(b"->.".to_vec())),
+];
+
+/// Each file of each machine with each damage, in an order that the seed gives, until the CPU time is over; how many there
+/// are, and how many of them were run. Each with some commands: all of them are run in turn.
+pub(crate) fn damaged_files(seed: u64, time: Duration) -> (usize, usize) {
+    let trees = seeds::machines()
+        .into_iter()
+        .map(|tree| seeds::in_text(&tree));
+    let bases = [
+        include_str!("bases/bond.txt"),
+        include_str!("bases/vmbus.txt"),
+    ];
+    let machines: Vec<_> = trees
+        .chain(bases.map(str::to_owned))
+        .map(|text| in_files(&text))
+        .collect();
+    let mut cases: Vec<(u64, usize, &String, &Damage)> = Vec::new();
+    for (at, machine) in machines.iter().enumerate() {
+        for damage in &DAMAGES {
+            let all = machine.keys().map(|path| {
+                let mut hasher = DefaultHasher::new();
+                (seed, at, path, damage.0).hash(&mut hasher);
+                (hasher.finish(), at, path, damage)
+            });
+            cases.extend(all);
+        }
+    }
+    cases.sort_unstable_by_key(|(order, ..)| *order);
+    let began = cpu_time();
+    let mut run = 0;
+    for (order, at, path, (what, damage)) in &cases {
+        if cpu_time().saturating_sub(began) > time {
+            break;
+        }
+        let mut machine = machines[*at].clone();
+        let text = &machine[*path];
+        match damage(text.strip_prefix(b"->").unwrap_or(text)) {
+            Some(changed) if *what == "a link to itself" => {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let target = [&changed[..2], name.as_bytes()].concat();
+                machine.insert((*path).clone(), target);
+            }
+            Some(changed) => _ = machine.insert((*path).clone(), changed),
+            None => {
+                machine.remove(*path);
+                machine.insert(format!("{path}/file"), Vec::new());
+            }
+        }
+        let which = usize::try_from(*order % COMMANDS.len() as u64).unwrap_or_default();
+        let commands = [EACH_ONCE[which % EACH_ONCE.len()], COMMANDS[which]];
+        let checked = std::panic::catch_unwind(|| check(&machine, &commands));
+        assert!(checked.is_ok(), "machine {at}, {path}: {what}");
+        run += 1;
+    }
+    (cases.len(), run)
+}
 
 /// What is left of the input.
 struct Bytes<'a>(&'a [u8]);
@@ -370,6 +455,8 @@ fn check(machine: &BTreeMap<String, Vec<u8>>, commands: &[&[&str]]) {
             Cli::try_parse_from(args.into_iter().chain(["--root", file])).expect("a command line");
         let mut out = String::new();
         let result = commands::run(&cli, &mut out);
+        let code = result.as_ref().err().map(commands::exit_of);
+        assert!(matches!(code, None | Some(1 | 64)), "{command:?}: {code:?}");
         let error = result
             .err()
             .map(|error| screen::message(&format!("{error:#}")))
@@ -398,6 +485,13 @@ fn check(machine: &BTreeMap<String, Vec<u8>>, commands: &[&[&str]]) {
         let is_fuzzed = std::env::var_os("NICPIN_FUZZ_TARGET").is_some();
         let limit = Duration::from_secs(if is_fuzzed { 60 } else { 10 });
         assert!(took < limit, "{command:?} took {took:?} of CPU time");
+        let memory =
+            getrusage(UsageWho::RUSAGE_SELF).expect("it has no error for the caller itself");
+        assert!(
+            memory.max_rss() < 1 << 20,
+            "{command:?}: {} KiB",
+            memory.max_rss()
+        );
     }
     measure(file);
 }

@@ -154,7 +154,7 @@ pub(crate) fn top() -> PathBuf {
         .unwrap()
 }
 
-fn machines() -> Vec<PathBuf> {
+pub(crate) fn machines() -> Vec<PathBuf> {
     ["two-socket-mlx4", "x460", "dl980", "two-node", "wide"]
         .map(|name| top().join("fixtures").join(name))
         .into()
@@ -177,7 +177,7 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// A tree as the target `machine` reads it.
-fn in_text(tree: &Path) -> String {
+pub(crate) fn in_text(tree: &Path) -> String {
     let line = |path: PathBuf| {
         let name = format!("/{}", path.strip_prefix(tree).unwrap().display());
         match fs::read_link(&path) {

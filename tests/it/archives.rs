@@ -116,7 +116,7 @@ fn files_that_are_not_captures_are_refused_in_one_line() {
             archive("nicpin/capture", EntryType::Regular, "nicpin.capture/9\n"),
             "`nicpin.capture/9`",
         ),
-        ("bomb", bomb, "larger than 128 MB"),
+        ("bomb", bomb, "exceeds the limit of 40 MiB"),
     ];
     let dir = tempfile::tempdir().unwrap();
     for (name, bytes, has) in cases {

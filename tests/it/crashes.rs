@@ -192,7 +192,9 @@ fn nothing_is_written_before_the_record_is_safe() {
             .unwrap();
             let error = run(&root, Options::default()).unwrap_err().to_string();
             assert!(
-                error.contains("run/nicpin") && error.contains(&format!("({errno:?})")),
+                error.contains("run/nicpin")
+                    && error.contains(&format!("({errno:?})"))
+                    && error.contains("to make room") == (errno == Errno::ENOSPC),
                 "{error}"
             );
             assert_eq!(machine.texts(), before);

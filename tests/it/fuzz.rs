@@ -3,9 +3,10 @@
 
 use crate::hostile;
 use crate::seeds;
-use crate::support::cases;
+use crate::support::{cases, is_full};
 use crate::targets::TARGETS;
 use proptest::prelude::*;
+use std::time::Duration;
 
 #[test]
 fn every_seed_passes_every_fuzz_target() {
@@ -22,6 +23,16 @@ fn every_seed_passes_every_fuzz_target() {
 #[test]
 fn no_number_in_a_file_ends_a_command() {
     hostile::extreme_numbers();
+}
+
+/// In the full tier, as many as half an hour of CPU time takes.
+#[test]
+fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
+    let time = if is_full() { 1800 } else { 4 };
+    let seed = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let (all, run) = hostile::damaged_files(seed, Duration::from_secs(time));
+    assert!(run > 30 && all > 10_000, "{run} of {all}");
+    println!("{run} of {all} damaged files");
 }
 
 proptest! {

@@ -43,7 +43,7 @@ fn commands_start_as_if_the_caller_had_started_them() {
             .map(|line| ignored(line).unwrap_or_else(|| line.to_owned()))
             .collect()
     };
-    for ignored in ["HUP", "CHLD", "XFSZ", "INT QUIT", "USR1"] {
+    for ignored in ["HUP", "CHLD", "PIPE", "XFSZ", "INT QUIT", "USR1"] {
         let given = format!("umask 27; trap '' {ignored};");
         let own = usual(&Run::of(&mut script(&machine, &format!("{given} exec {about}"))).stdout);
         assert!(own.contains(&"Umask:\t0027".to_owned()), "{own:?}");

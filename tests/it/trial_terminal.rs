@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::run::Copy;
 use crate::support::trial::{watched_to_the_end, watcher};
@@ -142,12 +143,28 @@ fn a_closed_terminal_is_not_a_confirmation() {
     assert_eq!(machine.texts(), before);
 }
 
+/// A machine whose files are changed before a trial on it ends, and what the trial prints. A longer trial where the change
+/// may have come too late.
+fn changed_in_time(change: impl Fn(&Copy)) -> (Copy, Output) {
+    for seconds in [1, 5, 25] {
+        let machine = Copy::of("two-node");
+        let began = Instant::now();
+        let (child, _master, _) = on_terminal(&machine, &seconds.to_string());
+        change(&machine);
+        let is_in_time = began.elapsed() < Duration::from_secs(seconds);
+        let output = child.wait_with_output().unwrap();
+        if is_in_time {
+            return (machine, output);
+        }
+    }
+    panic!("it took 25 seconds to change a file");
+}
+
 #[test]
 fn the_terminal_shows_what_could_not_be_restored() {
-    let machine = Copy::of("two-node");
-    let (child, _master, _) = on_terminal(&machine, "1");
-    machine.remove("/sys/class/net/nic0/queues/tx-1/xps_cpus");
-    let output = child.wait_with_output().unwrap();
+    let (machine, output) = changed_in_time(|machine| {
+        machine.remove("/sys/class/net/nic0/queues/tx-1/xps_cpus");
+    });
     let said = String::from_utf8(output.stdout).unwrap();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(1));
@@ -163,11 +180,10 @@ fn the_terminal_shows_what_could_not_be_restored() {
 /// If the settings cannot be restored, the terminal shows why.
 #[test]
 fn a_trial_that_cannot_be_restored_is_an_error() {
-    let machine = Copy::of("two-node");
-    let (child, _master, _) = on_terminal(&machine, "1");
-    machine.write("/run/nicpin/state.json", "{}");
-    machine.write("/run/nicpin/try.json", "{}");
-    let output = child.wait_with_output().unwrap();
+    let (_machine, output) = changed_in_time(|machine| {
+        machine.write("/run/nicpin/state.json", "{}");
+        machine.write("/run/nicpin/try.json", "{}");
+    });
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(

@@ -254,3 +254,30 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
     );
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
 }
+
+/// A run that is killed while it writes leaves a file, which the next one removes. That of a run that is still there stays.
+#[test]
+fn files_of_killed_runs_are_removed() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let report = machine.path("/metrics.prom");
+    // No process has a number beyond the kernel's limit.
+    let (ended, runs) = (4_194_305, std::process::id());
+    let left = |pid: u32| {
+        [
+            machine.path(&format!("/run/nicpin/.state.json.{pid}")),
+            machine.path(&format!("/metrics.prom.{pid}.new")),
+        ]
+    };
+    let others = ["/run/nicpin/.state.json.x", "/metrics.prom.new"].map(|path| machine.path(path));
+    for path in left(ended).iter().chain(&left(runs)).chain(&others) {
+        std::fs::write(path, "half").unwrap();
+    }
+    machine.write("/proc/irq/29/smp_affinity", "01\n");
+    assert_eq!(machine.nicpin(&["apply", "--scope", "all"]).code, 0);
+    let report = report.to_str().unwrap();
+    let check = ["check", "--format", "prometheus", "--output", report];
+    assert_ne!(machine.nicpin(&check).code, 1);
+    assert!(left(ended).iter().all(|path| !path.exists()));
+    assert!(left(runs).iter().chain(&others).all(|path| path.exists()));
+}

@@ -10,7 +10,7 @@ use regex_lite::Regex;
 /// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The first flag:
 /// whether each such address gets other digits of its own, and not zeros as one of nobody's. The second: whether digits
 /// without a letter are a number, unless they are known as an address.
-const PATTERNS: [(&str, bool, bool); 9] = [
+const PATTERNS: [(&str, bool, bool); 10] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,})(?:[^\da-z]|$)",
         false,
@@ -35,6 +35,12 @@ const PATTERNS: [(&str, bool, bool); 9] = [
     (
         r"([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:[^\da-z]|$)",
         true,
+        false,
+    ),
+    // The second half of an IPv6 address in a name: fe80--9a03-9bff-fea1-b2c3
+    (
+        r"([\da-f]{4}-[\da-f]{2}ff-fe[\da-f]{2}-[\da-f]{4})(?:[^\da-z]|$)",
+        false,
         false,
     ),
     // The GUID of an InfiniBand device; more groups are an IPv6 address.
@@ -67,6 +73,13 @@ static REGEXES: LazyLock<Vec<(Regex, bool, bool)>> = LazyLock::new(|| {
         Some((regex, own_digits, or_number))
     };
     PATTERNS.into_iter().filter_map(regex).collect()
+});
+
+/// Four numbers after `ip`, or with dots after any letters.
+static NAMED_IP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let (any, dotted) = (r"\d{1,3}(?:[-_.]\d{1,3}){3}", r"\d{1,3}(?:\.\d{1,3}){3}");
+    let pattern = format!(r"^(?i:ip[-_]?({any})|[a-z]+({dotted}))(?:[^\da-z._]|$)");
+    Regex::new(&pattern).ok()
 });
 
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
@@ -134,7 +147,7 @@ impl StandIns {
                 Some(Found::Digits(address, _)) => {
                     let mut digits = self.stand_in(address).into_bytes().into_iter();
                     let digit = |c: char| match c {
-                        ':' | '-' | '.' => c,
+                        ':' | '-' | '.' | '_' => c,
                         _ => digits.next().map_or('0', char::from),
                     };
                     hidden.extend(address.chars().map(digit));
@@ -206,7 +219,7 @@ fn find<'a>(
     word: &'a str,
     known: &impl Fn(&str) -> bool,
 ) -> Option<(usize, Found<'a>)> {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":.-".contains(byte);
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":.-_".contains(byte);
     let text = &text[..text.bytes().take(LONGEST).take_while(is_part).count()];
     // Most words of a machine are short numbers.
     if text.len() < 6 && !text.contains("::") {
@@ -222,6 +235,15 @@ fn find<'a>(
             return Some((address.start(), Found::Digits(digits, *own_digits)));
         }
     }
+    // An IP address after letters: ip-10-1-2-3, ip10_1_2_3, host10.1.2.3
+    if let Some(address) = NAMED_IP.as_ref().and_then(|regex| regex.captures(text)) {
+        if let Some(digits) = address.get(1).or_else(|| address.get(2)) {
+            let is_byte = |part: &str| part.parse::<u8>().is_ok();
+            if digits.as_str().split(['.', '-', '_']).all(is_byte) {
+                return Some((digits.start(), Found::Ip(digits.as_str(), "0.0.0.0")));
+            }
+        }
+    }
     let run = text.split('-').next().unwrap_or_default();
     let whole = run.trim_end_matches(['.', ':']);
     if whole.parse::<Ipv4Addr>().is_ok() {
@@ -231,7 +253,8 @@ fn find<'a>(
     if let Some(address) = [whole, run].into_iter().find(is_address) {
         return Some((0, Found::Ip(address, "::")));
     }
-    // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3
+    // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
+    // vlan98_03_9b_a1_b2_c3
     (0..word.len().min(text.len())).find_map(|at| {
         let address = first_digits(&text[at..])?;
         known(address).then_some((at, Found::Digits(address, true)))
@@ -240,7 +263,7 @@ fn find<'a>(
 
 /// The text up to its twelfth hex digit, if it begins with so many.
 fn first_digits(text: &str) -> Option<&str> {
-    let is_mark = |byte: &u8| b":.-".contains(byte);
+    let is_mark = |byte: &u8| b":.-_".contains(byte);
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || is_mark(byte);
     let run = &text[..text.bytes().take_while(is_digit).count()];
     let mut digits = run.match_indices(|c: char| c.is_ascii_hexdigit());
@@ -277,6 +300,7 @@ mod tests {
             ("vnic00.0d.3a.6e.4d.4b", "vnic0a.00.00.00.00.01"),
             ("veth00-0d-3a-6e-4d-4b7", "veth0a-00-00-00-00-017"),
             ("p000d:3a6e:4d4b-rx", "p0a00:0000:0001-rx"),
+            ("vlan00_0d_3a_6e_4d_4b", "vlan0a_00_00_00_00_01"),
             // Digits alone are an address after letters.
             (
                 "tap525400123456 veth98039b0300a1b2c9",
@@ -314,6 +338,9 @@ mod tests {
             ("via 192.168.7.12: up", "via 0.0.0.0: up"),
             ("fe80::5054:ff:fe12:3456%eth0", "::%eth0"),
             ("2001:db8:0:0:0:0:0:1 x", ":: x"),
+            ("fe80--9a03-9bff-fea1-b2c3", "fe80--0000-0000-0000-0000"),
+            ("ip-10-1-2-3 ip10_1_2_3", "ip-0.0.0.0 ip0.0.0.0"),
+            ("host10.1.2.3-rx", "host0.0.0.0-rx"),
         ] {
             assert_eq!(hidden(text), expected, "{text}");
         }

@@ -11,6 +11,7 @@ use std::num::TryFromIntError;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_ulong};
@@ -92,9 +93,33 @@ pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
 /// What this process got from its caller, as far as it changes it for itself (`signal(7)`).
 #[derive(Debug, Clone)]
 pub struct Inherited {
-    /// Signals that were ignored; that of broken pipes is not known, since Rust's runtime ignores it before.
+    /// Signals that were ignored.
     ignored: Vec<Signal>,
     blocked: SigSet,
+}
+
+/// Whether the caller ignored the signal of a broken pipe: it is asked before Rust's runtime ignores it.
+static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
+
+/// Called by the C library before main.
+#[used]
+// SAFETY: the function takes no arguments, which the C library may pass, allocates nothing and calls sigaction(2).
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn ask() {
+        let ignored = is_ignored(Signal::SIGPIPE) == Ok(true);
+        IGNORED_PIPES.store(ignored, Ordering::Relaxed);
+    }
+    ask
+};
+
+fn is_ignored(signal: Signal) -> nix::Result<bool> {
+    // SAFETY: zeros are a valid `sigaction`, and the kernel writes one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: no action is set, and `action` lives as long as the call.
+    let done = unsafe { libc::sigaction(signal as c_int, std::ptr::null(), &raw mut action) };
+    Errno::result(done)?;
+    Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
 /// Takes the signals as a program needs them, whatever the caller has left: none blocked, the ends of children are
@@ -102,15 +127,12 @@ pub struct Inherited {
 pub fn take_over_signals() -> io::Result<Inherited> {
     let blocked = SigSet::thread_get_mask()?;
     let mut ignored = Vec::new();
-    for signal in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {
-        // SAFETY: zeros are a valid `sigaction`, and the kernel writes one.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: no action is set, and `action` lives as long as the call.
-        let done = unsafe { libc::sigaction(signal as c_int, std::ptr::null(), &raw mut action) };
-        Errno::result(done)?;
-        if action.sa_sigaction == libc::SIG_IGN {
-            ignored.push(signal);
-        }
+    for signal in Signal::iterator() {
+        let is_ignored = match signal {
+            Signal::SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
+            signal => is_ignored(signal)?,
+        };
+        ignored.extend(is_ignored.then_some(signal));
     }
     set_action(Signal::SIGCHLD, SigHandler::SigDfl)?;
     set_action(Signal::SIGXFSZ, SigHandler::SigIgn)?;
@@ -135,7 +157,7 @@ impl Inherited {
                     SigHandler::SigDfl
                 }
             };
-            for signal in [Signal::SIGCHLD, Signal::SIGXFSZ] {
+            for signal in [Signal::SIGCHLD, Signal::SIGPIPE, Signal::SIGXFSZ] {
                 set_action(signal, usual(signal))?;
             }
             Ok(this.blocked.thread_set_mask()?)

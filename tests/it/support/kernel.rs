@@ -1,4 +1,4 @@
-//! What only system calls do: a thread without openat2(2), and POSIX ACLs.
+//! What only system calls do: a thread without openat2(2), POSIX ACLs, and signals.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -8,6 +8,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 /// Runs it in a thread where openat2(2) fails with this errno.
 pub fn without_openat2<T: Send>(errno: Errno, run: impl FnOnce() -> T + Send) -> T {
@@ -81,4 +82,10 @@ pub fn let_write(path: &Path, user: u32) -> io::Result<()> {
         )
     };
     Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+/// Lets the programs that are started from now on end by SIGINT, whatever the caller of the tests ignored.
+pub fn end_by_interrupt() {
+    // SAFETY: no handler is set that could run.
+    unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.unwrap();
 }
