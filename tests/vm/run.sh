@@ -10,9 +10,10 @@
 #
 # $NICPIN_VM_JOBS machines run at once (default 2, or 1 on a single CPU). The last line counts; the exit status is 0
 # when nothing failed, 77 where machines cannot run at all and the tests are skipped. $EVENTS random events with the seed $SEED
-# are made by the tests `random` (default 200, and a seed that differs each time).
+# are made by the tests `random` (default 200, and a seed that differs each time); after each burst the plan has to be back
+# within $WITHIN seconds (default 2, which needs a machine that does nothing else).
 set -u
-SEED=${SEED:-$RANDOM} EVENTS=${EVENTS:-200}
+SEED=${SEED:-$RANDOM} EVENTS=${EVENTS:-200} WITHIN=${WITHIN:-2}
 VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
 
@@ -60,9 +61,11 @@ TESTS=(
   'partitions        partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 -- brief'
   'partitions.long   partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
   'partitions.6.1.long partitions small  --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel bookworm'
-  'random.long     random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" "$EVENTS"'
-  'random.6.1.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel bookworm -- "$SEED" "$EVENTS"'
-  'random.newest.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel newest -- "$SEED" "$EVENTS"'
+  'random.long       random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" "$EVENTS" "$WITHIN"'
+  'random.6.1.long   random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel bookworm -- "$SEED" "$EVENTS" "$WITHIN"'
+  'random.newest.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel newest -- "$SEED" "$EVENTS" "$WITHIN"'
+  'random.1-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 1'
+  'random.5-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 5'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"

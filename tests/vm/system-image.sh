@@ -16,7 +16,8 @@ mmdebstrap --quiet --variant=essential --include="$packages" --aptopt='APT::Inst
 # Modules of network cards and disks, and those that they need.
 from=$kernel/lib/modules/$version to=$root/lib/modules/$version
 mkdir -p "$to/kernel"
-cp "$from"/modules.builtin* "$from"/modules.order "$to/"
+# A kernel in several packages may lack them.
+cp "$from"/modules.builtin* "$from"/modules.order "$to/" 2>/dev/null || true
 (
   cd "$from/kernel"
   find drivers/net/ethernet/intel drivers/net/vmxnet3 drivers/net/virtio_net* drivers/net/net_failover* drivers/net/mdio* \

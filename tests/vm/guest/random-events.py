@@ -2,7 +2,10 @@
 back, no queue's vector is on a forbidden CPU, and nobody is accused of writing who did not. In the end `restore` gives back
 the first state.
 
-usage: random-events.py SEED EVENTS [SECONDS]    SECONDS: within which the plan has to be back (2)
+usage: random-events.py SEED EVENTS [SECONDS [APART]]
+
+SECONDS: within which the plan has to be back (2). APART: so many seconds are between two events, and the watcher is never
+killed; from 5 on, the plan has to be back after each event. Then what the watcher costs while nothing happens is held, too.
 
 A sequence that fails is tried again in shorter forms, each from the state without events, and the shortest is printed.
 """
@@ -10,7 +13,8 @@ import glob, json, os, random, re, signal, subprocess, sys, threading, time
 
 SEED, EVENTS = int(sys.argv[1]), int(sys.argv[2])
 LIMIT = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
-HOPELESS = 40
+APART = float(sys.argv[4]) if len(sys.argv) > 4 else None
+HOPELESS = max(15.0, LIMIT + 5)
 UNIT = "nicpin-watch.service"
 NICS = os.environ["NICS"].split()
 CGROUP = "/sys/fs/cgroup/random-events"
@@ -52,7 +56,12 @@ def pci(nic):
     return path
 
 
+def queues(nic):
+    return len(glob.glob(f"/sys/class/net/{nic}/queues/rx-*"))
+
+
 PCI = {nic: pci(nic) for nic in NICS}
+QUEUES = {nic: queues(nic) for nic in NICS}
 
 
 def is_open(nic):
@@ -61,6 +70,12 @@ def is_open(nic):
 
 def irqs(nic):
     return sorted(int(name) for name in os.listdir(PCI[nic] + "/msi_irqs")) if os.path.isdir(PCI[nic] + "/msi_irqs") else []
+
+
+def queue_irqs(nic):
+    """Those of queues: the others are for control, which nobody plans."""
+    name = re.compile(r"nic\d.*(TxRx|rxtx|rx-\d|tx-\d)|virtio\d+-(in|out)put")
+    return [irq for irq in irqs(nic) if name.search(read(f"/sys/kernel/irq/{irq}/actions"))]
 
 
 def cpus(text):
@@ -152,6 +167,9 @@ def threaded(nic, on):
 
 
 def mqprio(nic):
+    # One that the kernel refuses for want of queues sets all XPS to 0, too, and that is announced to nobody.
+    if len(glob.glob(f"/sys/class/net/{nic}/queues/tx-*")) < 2:
+        return
     run("tc", "qdisc", "replace", "dev", nic, "root", "mqprio", "num_tc", "2", "map", *"0000000011111111", "queues", "1@0", "1@1", "hw", "0")
 
 
@@ -197,7 +215,7 @@ def kill(pause):
 
 def writer(nic, at, cpu):
     """Another program that writes one vector, once."""
-    all_of = irqs(nic)
+    all_of = queue_irqs(nic)
     if all_of:
         write(f"/proc/irq/{all_of[at % len(all_of)]}/smp_affinity_list", str(cpu))
 
@@ -247,6 +265,8 @@ class Judge:
     def wants(self, event):
         """A setting that a program writes again and again with nothing else in between is rightly said to be fought for: no
         sequence has a third write to one interface in ten minutes."""
+        if event[0] is kill and APART is not None:
+            return False
         if event[0] is writer:
             recent = [at for at in self.writes.get(event[1], []) if at > time.monotonic() - 600]
             self.writes[event[1]] = recent + [time.monotonic()]
@@ -258,12 +278,12 @@ class Judge:
         last = []
 
         def as_planned():
-            # A broken watcher is one that systemd has given up.
-            run("systemctl", "reset-failed", UNIT)
+            # Without a watcher, a plan does not leave out the CPUs of exclusive partitions.
+            pid = run("systemctl", "show", UNIT, "--property=MainPID", "--value").stdout.strip()
             last[:] = [run("nicpin", "check", "--exact")]
-            return last[0].returncode == 0
+            return last[0].returncode == 0 and watcher().get("pid") == int(pid or 0) != 0
         if not wait(HOPELESS, as_planned):
-            return f"not as planned after {HOPELESS} s:\n{last[0].stdout}{last[0].stderr}"
+            return f"not as planned after {HOPELESS:.0f} s:\n{last[0].stdout}{last[0].stderr}"
         took = time.monotonic() - began
         self.times.append(took)
         return self.forbidden() or self.accused() or (f"as planned only after {took:.1f} s" if took > LIMIT else None)
@@ -273,25 +293,27 @@ class Judge:
         allowed = cpus(read("/sys/devices/system/cpu/online"))
         if read(CGROUP + "/cpuset.cpus.partition") in ("root", "isolated"):
             allowed -= cpus(read(CGROUP + "/cpuset.cpus"))
-        for action in glob.glob("/sys/kernel/irq/*/actions"):
-            irq = action.split("/")[4]
-            if re.search(r"nic\d.*(TxRx|rxtx|rx-\d|tx-\d)|virtio\d+-(in|out)put", read(action)):
-                on = cpus(read(f"/proc/irq/{irq}/smp_affinity_list"))
-                if not on <= allowed:
-                    return f"IRQ {irq} ({read(action)}) may be delivered to CPUs {sorted(on)}, of which {sorted(on - allowed)} are forbidden"
+        for irq in sum(map(queue_irqs, NICS), []):
+            on = cpus(read(f"/proc/irq/{irq}/smp_affinity_list"))
+            if not on <= allowed:
+                return f"IRQ {irq} may be delivered to CPUs {sorted(on)}, of which {sorted(on - allowed)} are forbidden"
         return None
 
     @staticmethod
     def accused():
-        try:
-            found = json.loads(read("/run/nicpin/watch.json") or "{}")
-        except json.JSONDecodeError as error:
-            return f"watch.json: {error}"
-        return f"accused: {found['left_alone']}" if found.get("left_alone") else None
+        left = watcher().get("left_alone")
+        return f"accused: {left}" if left else None
+
+
+def watcher():
+    """What the watcher shows of itself."""
+    try:
+        return json.loads(read("/run/nicpin/watch.json") or "{}")
+    except json.JSONDecodeError:
+        return {}
 
 
 def start():
-    run("systemctl", "reset-failed", UNIT)
     run("systemctl", "restart", UNIT)
 
 
@@ -311,6 +333,10 @@ def calm():
         ring(nic, 256)
     for nic, count in CHANNELS.items():
         channels(nic, count)
+    for nic in NICS:
+        # Some drivers make a queue for each CPU that is online when they are bound.
+        if queues(nic) != QUEUES[nic]:
+            rebind(nic)
     for nic in ("nic1", "nic2"):
         rss(nic, 0)
     irqbalance("stop")
@@ -320,7 +346,7 @@ def state():
     """Every setting by interface, the vectors in the order of the device's list."""
     found = {}
     for nic in NICS:
-        found[nic] = [read(f"/proc/irq/{irq}/smp_affinity") for irq in irqs(nic)]
+        found[nic] = [read(f"/proc/irq/{irq}/smp_affinity") for irq in queue_irqs(nic)]
         for path in sorted(glob.glob(f"/sys/class/net/{nic}/queues/*/[rx]ps_*")):
             found[path] = read(path)
     found["flow entries"] = read("/proc/sys/net/core/rps_sock_flow_entries")
@@ -361,6 +387,23 @@ def journal(lines):
     return run("journalctl", "--unit", UNIT, "--lines", str(lines), "--output", "short-monotonic", "--no-hostname").stdout
 
 
+def costs():
+    """What is wrong with the costs of a watcher while nothing happens."""
+    pid = run("systemctl", "show", UNIT, "--property=MainPID", "--value").stdout.strip()
+
+    def wakeups():
+        return int(re.search(r"voluntary_ctxt_switches:\t(\d+)", read(f"/proc/{pid}/status"))[1])
+    time.sleep(15)
+    before = wakeups()
+    time.sleep(10)
+    woken = wakeups() - before
+    private = sum(int(kib) for kib in re.findall(r"Private_\w+: +(\d+) kB", read(f"/proc/{pid}/smaps_rollup")))
+    print(f"idle: {woken} wake-ups in 10 s, {private} kB of private memory")
+    # A debug build is larger.
+    is_release = os.path.getsize("/usr/bin/nicpin") < 12_000_000
+    return "the watcher is not idle" if woken else "the watcher has more than 3 MB" if is_release and private > 3072 else None
+
+
 def main():
     rng, judge = random.Random(SEED), Judge()
     run("systemctl", "stop", UNIT, "irqbalance.service")
@@ -369,23 +412,28 @@ def main():
     run("systemctl", "stop", "irqbalance.service")
     first = state()
     os.makedirs(f"/run/systemd/system/{UNIT}.d", exist_ok=True)
-    write(f"/run/systemd/system/{UNIT}.d/guard.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/nicpin watch --guard\n")
+    write(f"/run/systemd/system/{UNIT}.d/guard.conf", "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=\nExecStart=/usr/bin/nicpin watch --guard\n")
     run("systemctl", "daemon-reload")
     start()
     done, failures, burst, bursts = 0, 0, [], 0
     while done < EVENTS and failures < 5:
         earlier, burst = burst, []
-        for _ in range(rng.randint(1, 20)):
-            event = random_event(rng)
+        for _ in range(1 if APART and APART >= 5 else rng.randint(1, 20)):
+            event, pause = random_event(rng), rng.choice([0, 0, 0.2, 1])
             if judge.wants(event):
-                burst.append((event, rng.choice([0, 0, 0.2, 1])))
+                burst.append((event, pause if APART is None else APART))
+        if not burst:
+            continue
         for event, pause in burst:
-            began = time.monotonic()
             event[0](*event[1:])
             ended = time.monotonic()
-            time.sleep(pause)
+            if (event, pause) is not burst[-1]:
+                time.sleep(pause)
         done, bursts = done + len(burst), bursts + 1
-        if wrong := judge.after(ended):
+        wrong = judge.after(ended)
+        if APART and bursts > 1:
+            time.sleep(max(0, APART - (time.monotonic() - ended)))
+        if wrong:
             failures += 1
             print(f"FAIL: seed {SEED}, after {done} events: {wrong}")
             print("  the burst: " + " ".join(f"{shown(event)} {pause}" for event, pause in burst))
@@ -401,7 +449,9 @@ def main():
             start()
             time.sleep(3)
     calm()
-    judge.after(time.monotonic())
+    if wrong := judge.after(time.monotonic()) or (costs() if APART else None):
+        failures += 1
+        print(f"FAIL: in the end: {wrong}")
     run("systemctl", "stop", UNIT)
     restored = run("nicpin", "restore")
     if restored.returncode != 0:
