@@ -10,7 +10,7 @@ use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
 use crate::plan::work::{Work, effective_cpu};
-use crate::policy::{AVOID_CPU0, EXCLUDE, RDMA, Rdma, SCOPE, SIBLINGS, Scope};
+use crate::policy::{EXCLUDE, RDMA, Rdma, SCOPE, SIBLINGS, Scope};
 
 /// A queue of an interface, and how its CPU is found.
 struct Wish {
@@ -67,7 +67,7 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
                 } else if let Some(&owner) = line() {
                     How::Line(owner)
                 } else if let Some(cpus) = hint(machine, work, vectors) {
-                    let set = spread.set(&cpus, &[], work.choice.get(&AVOID_CPU0));
+                    let set = spread.set(&cpus, &[], &work.choice);
                     How::Among(set, Some(DecidedBy::Hint))
                 } else {
                     How::Among(set_of(spread, work, vectors[0]), None)
@@ -217,11 +217,7 @@ fn set_of(spread: &mut Spread<'_>, work: &Work<'_>, vector: &Vector) -> usize {
     } else {
         &[]
     };
-    spread.set(
-        work.candidates_of(vector),
-        tiers,
-        work.choice.get(&AVOID_CPU0),
-    )
+    spread.set(work.candidates_of(vector), tiers, &work.choice)
 }
 
 /// Assigns a CPU to every RDMA vector, around those that stay where they are.
@@ -252,7 +248,7 @@ fn assign_rdma(
                 }
                 let cpu = lines.get(&vector.irq).copied().or_else(|| {
                     let set = match hint(machine, work, &[vector]) {
-                        Some(cpus) => spread.set(&cpus, &[], work.choice.get(&AVOID_CPU0)),
+                        Some(cpus) => spread.set(&cpus, &[], &work.choice),
                         None => set_of(spread, work, vector),
                     };
                     spread.take(set)

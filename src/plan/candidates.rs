@@ -8,8 +8,8 @@ use crate::machine::{Interface, Machine, Topology};
 use crate::plan::data::LeftOut;
 use crate::plan::note::{Note, UsedFor};
 use crate::policy::{
-    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, PER, Per, SCOPE, Scope,
-    WIDEN, Widen,
+    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, Domains, EXCLUDE, GROUP, Group, IRQ_CORES, L3, PER, Per,
+    SCOPE, Scope, WIDEN, Widen,
 };
 
 /// An interface's node and candidate CPUs.
@@ -62,7 +62,7 @@ pub(crate) fn candidates(
         let cpus = CpuSet::union_of(&tiers);
         match (choice.get(&IRQ_CORES), choice.get(&PER)) {
             (None, Per::Core) => cpus,
-            (most, per) => first_cores(topology, &cpus, most, per, choice.get(&AVOID_CPU0)),
+            (most, per) => first_cores(topology, &cpus, most, per, choice),
         }
     };
     if tiers.len() < 2 {
@@ -342,14 +342,14 @@ struct Ranked {
     core: CpuSet,
 }
 
-/// At most `most` cores of each node, distributed over the node's L3 domains, or one core of each domain; fast cores
+/// At most `most` cores of each node, distributed over the node's L3 domains or of as few as possible, or one core of each; fast cores
 /// first, the core of CPU 0 last.
 fn first_cores(
     topology: &Topology,
     cpus: &CpuSet,
     most: Option<usize>,
     per: Per,
-    avoid_cpu0: bool,
+    choice: &Choice,
 ) -> CpuSet {
     let mut chosen = CpuSet::new();
     let containing =
@@ -363,7 +363,7 @@ fn first_cores(
             .filter(|core| !core.is_empty());
         let mut ranked: Vec<Ranked> = cores
             .map(|core| Ranked {
-                last: avoid_cpu0 && core.contains(0),
+                last: choice.get(&AVOID_CPU0) && core.contains(0),
                 class: containing(&topology.speed_classes, &core).unwrap_or(0),
                 turn: 0,
                 domain: containing(&topology.l3_domains, &core),
@@ -378,6 +378,9 @@ fn first_cores(
             *turns += 1;
         }
         ranked.retain(|r| per == Per::Core || r.turn == 0);
+        if choice.get(&L3) == Domains::Pack {
+            ranked.iter_mut().for_each(|r| r.turn = 0);
+        }
         // The k-th core of every domain comes before the k+1-th of any.
         ranked.sort_by_key(|r| (r.last, r.class, r.turn, r.domain, r.core.first()));
         for r in ranked.into_iter().take(most.unwrap_or(usize::MAX)) {

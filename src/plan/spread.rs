@@ -12,6 +12,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::plan::objective::pairs;
 use crate::plan::place::{CpuLocation, Locations};
+use crate::policy::{AVOID_CPU0, Choice, Domains, L3};
 
 /// Candidate CPUs that some queues have in common.
 struct Set {
@@ -19,6 +20,8 @@ struct Set {
     /// The same by increasing distance, where the policy widens; else empty.
     tiers: Vec<CpuSet>,
     avoid_cpu0: bool,
+    /// Whether it fills one L3 domain before it begins another.
+    packs: bool,
     /// Its cores, and by core whether it is one of them.
     cores: Vec<usize>,
     has: Vec<bool>,
@@ -109,9 +112,13 @@ impl<'a> Spread<'a> {
     }
 
     /// The number of a set of candidates.
-    pub(crate) fn set(&mut self, cpus: &CpuSet, tiers: &[CpuSet], avoid_cpu0: bool) -> usize {
-        let same =
-            |set: &Set| set.cpus == *cpus && set.tiers == tiers && set.avoid_cpu0 == avoid_cpu0;
+    pub(crate) fn set(&mut self, cpus: &CpuSet, tiers: &[CpuSet], choice: &Choice) -> usize {
+        let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&L3) == Domains::Pack);
+        let same = |set: &Set| {
+            set.cpus == *cpus
+                && set.tiers == tiers
+                && (set.avoid_cpu0, set.packs) == (avoid_cpu0, packs)
+        };
         if let Some(known) = self.sets.iter().position(same) {
             return known;
         }
@@ -130,6 +137,7 @@ impl<'a> Spread<'a> {
             cpus: cpus.clone(),
             tiers: tiers.to_vec(),
             avoid_cpu0,
+            packs,
             cores,
             has,
         });
@@ -164,14 +172,18 @@ impl<'a> Spread<'a> {
     }
 
     /// Where a core comes among those of a set that are equally loaded: near ones first, fast ones, that of CPU 0 last,
-    /// those of an L3 domain that has few queues for its size.
+    /// those of an L3 domain that has few queues for its size, or many of a set that packs them.
     fn rank(&self, set: usize, core: usize) -> (usize, usize, bool, usize, usize) {
         let (set, place) = (&self.sets[set], self.places[core]);
         let is_near = |tier: &CpuSet| tier.iter().any(|cpu| self.core(cpu) == Some(core));
         let tier = set.tiers.iter().position(is_near).unwrap_or(0);
         let last = set.avoid_cpu0 && self.core(0) == Some(core);
-        let density =
-            self.in_domain[place.domain] * 4096 / self.locations.domain_sizes[place.domain].max(1);
+        let queues = self.in_domain[place.domain];
+        let density = if set.packs {
+            usize::MAX - queues
+        } else {
+            queues * 4096 / self.locations.domain_sizes[place.domain].max(1)
+        };
         (tier, place.class, last, density, core)
     }
 

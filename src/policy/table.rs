@@ -18,6 +18,7 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         EXCLUDE.entry(),
         IRQ_CORES.entry(),
         PER.entry(),
+        L3.entry(),
         WIDEN.entry(),
         SIBLINGS.entry(),
         AVOID_CPU0.entry(),
@@ -108,6 +109,24 @@ pub static PER: Setting<Per> = Setting {
     note: "",
     default: Word("core", Per::Core, "every one"),
     words: &[Word("l3", Per::L3, "one of each L3 domain")],
+    number: None,
+    cpus: None,
+    nodes: None,
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domains {
+    Spread,
+    Pack,
+}
+
+pub static L3: Setting<Domains> = Setting {
+    key: "l3",
+    help: "Which L3 domains take queue vectors, where that changes nothing else",
+    note: "Pack leaves whole domains to applications; spread gives each application's domain some queues.",
+    default: Word("spread", Domains::Spread, "all of them, evenly"),
+    words: &[Word("pack", Domains::Pack, "as few as possible")],
     number: None,
     cpus: None,
     nodes: None,

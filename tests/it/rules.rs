@@ -4,6 +4,8 @@
 use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set, vector,
 };
+use std::collections::BTreeSet;
+
 use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
 
@@ -442,4 +444,24 @@ fn siblings_count_as_cores_on_request() {
         "",
         "every free CPU is a sibling of one that takes a queue"
     );
+}
+
+#[test]
+fn queues_take_all_l3_domains_evenly_or_as_few_as_possible() {
+    let mut host = machine(2, 8, 1, 2);
+    add(&mut host, "eth0", Some(1), 4);
+    let used = |options: &[(&str, &str)]| {
+        let plan = plan_with(&host, options, &[]);
+        let vectors = &of(&plan, "eth0").vectors;
+        let domains = vectors.iter().filter_map(|vector| {
+            let cpus = vector.cpus.as_ref()?;
+            (host.topology.l3_domains.iter()).position(|domain| cpus.is_subset(domain))
+        });
+        let domains: BTreeSet<usize> = domains.collect();
+        (domains.len(), plan.score.max_vectors_per_core)
+    };
+    assert_eq!(used(&[]), (4, 1));
+    assert_eq!(used(&[("l3", "pack")]), (2, 1));
+    assert_eq!(used(&[("l3", "pack"), ("irq-cores", "2")]), (1, 2));
+    assert_eq!(used(&[("irq-cores", "2")]), (2, 2));
 }

@@ -453,6 +453,7 @@ def main():
         failures += 1
         print(f"FAIL: in the end: {wrong}")
     run("systemctl", "stop", UNIT)
+    recorded = read("/run/nicpin/state.json")
     restored = run("nicpin", "restore")
     if restored.returncode != 0:
         failures += 1
@@ -462,6 +463,8 @@ def main():
         if first.get(key) != last.get(key):
             failures += 1
             print(f"FAIL: {key}: first {first.get(key)}, restored {last.get(key)}")
+            print(restored.stdout)
+            print(*(line for line in recorded.splitlines() if f"{os.path.basename(PCI.get(key, ''))} " in line), sep="\n")
     times = sorted(judge.times)
     changed = [int(number) for number in re.findall(r'"NICPIN_CHANGED":"(\d+)"', run("journalctl", "--unit", UNIT, "--boot", "--output", "json").stdout)]
     print(f"the watcher changed {sum(changed)} settings in {len(changed)} runs")
