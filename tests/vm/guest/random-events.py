@@ -415,6 +415,9 @@ def main():
     write(f"/run/systemd/system/{UNIT}.d/guard.conf", "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=\nExecStart=/usr/bin/nicpin watch --guard\n")
     run("systemctl", "daemon-reload")
     start()
+    # The first run records the first state.
+    if wrong := judge.after(time.monotonic()):
+        print(f"FAIL: without any event: {wrong}")
     done, failures, burst, bursts = 0, 0, [], 0
     while done < EVENTS and failures < 5:
         earlier, burst = burst, []
