@@ -9,6 +9,7 @@ mod screen;
 mod start;
 mod watch;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use cli::Cli;
@@ -27,23 +28,25 @@ fn main() -> ExitCode {
         // For the script of a shell, which shows no messages.
         Err(_) => return Exit::Failed.into(),
     }
-    let cli = match Cli::of(std::env::args_os()) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let json = Cli::wants_json(&args);
+    let cli = match Cli::of(args) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version go to standard output and are not errors. Neither is a closed pipe.
-            let _ = error.print();
-            return if error.use_stderr() {
-                Exit::Usage.into()
-            } else {
-                Exit::Planned.into()
-            };
+        Err(error) if error.use_stderr() => {
+            output::say_usage(&error.to_string(), json);
+            return Exit::Usage.into();
+        }
+        Err(help) => {
+            // A closed pipe is no error.
+            let _ = help.print();
+            return Exit::Planned.into();
         }
     };
     let quiet = cli.quiet && cli.command.reports();
-    let done = print(quiet, |out| commands::run(&cli, out));
+    let done = print(quiet, json, |out| commands::run(&cli, out));
     // follow_up may wait for the user, who must see the output before that.
     let done = match done {
-        Ok(exit) => print(quiet, |out| commands::follow_up(&cli, exit, out)),
+        Ok(exit) => print(quiet, json, |out| commands::follow_up(&cli, exit, out)),
         failed => failed,
     };
     done.map_or_else(ExitCode::from, ExitCode::from)
@@ -51,14 +54,22 @@ fn main() -> ExitCode {
 
 /// Runs one part of a command and prints its output, unless `quiet`. `Err` is an exit code that ends the program: the
 /// command failed, or standard output cannot be written.
-fn print(quiet: bool, part: impl FnOnce(&mut String) -> anyhow::Result<Exit>) -> Result<Exit, u8> {
+fn print(
+    quiet: bool,
+    json: bool,
+    part: impl FnOnce(&mut String) -> anyhow::Result<Exit>,
+) -> Result<Exit, u8> {
     let mut out = String::new();
     let result = part(&mut out);
     let out = if quiet { "" } else { &out };
     match (result, output::print(out.as_bytes())) {
         (Err(error), _) => {
-            output::say(&format!("{error:#}"));
-            Err(commands::exit_of(&error))
+            let (text, exit) = (format!("{error:#}"), commands::exit_of(&error));
+            output::say(&text);
+            if json {
+                output::say_as_json(&text, exit);
+            }
+            Err(exit)
         }
         (Ok(_), Err(error)) => {
             output::say(&format!("{error:#}"));

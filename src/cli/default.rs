@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command, CommandFactory as _, Error, FromArgMatches as _};
 
-use crate::cli::Cli;
+use crate::cli::{Cli, no_effect};
 
 impl Cli {
     /// Parses arguments; the first one is the name of the program.
@@ -12,7 +12,34 @@ impl Cli {
         let mut command = Self::command();
         let args = Self::complete(&command, args);
         let matches = command.try_get_matches_from_mut(args)?;
+        no_effect::refuse(&mut command, &matches)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))
+    }
+
+    /// Whether a report, and so an error, is wanted as JSON. Where the command line has mistakes, only its words can say so.
+    pub fn wants_json(args: &[OsString]) -> bool {
+        let words: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+        let mut words = words
+            .iter()
+            .map(AsRef::as_ref)
+            .take_while(|word: &&str| *word != "--");
+        let is_short = |word: &str| {
+            let letters = word
+                .strip_prefix('-')
+                .filter(|letters| !letters.starts_with('-'));
+            // What follows -o is the name of a file.
+            letters
+                .is_some_and(|letters| letters.split('o').next().unwrap_or_default().contains('j'))
+        };
+        while let Some(word) = words.next() {
+            if word == "--json" || word == "--format=json" || is_short(word) {
+                return true;
+            }
+            if word == "--format" && words.next() == Some("json") {
+                return true;
+            }
+        }
+        false
     }
 
     /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.

@@ -5,6 +5,7 @@ mod default;
 mod fleet;
 mod flow;
 pub mod manual;
+mod no_effect;
 mod policy;
 mod see;
 mod show;
@@ -231,7 +232,7 @@ pub struct PlanArgs {
     #[arg(long)]
     pub masks: bool,
 
-    /// Print the reason for each setting, one per line, in place of the table
+    /// Print each queue with the reason for its CPU; with --json also as texts, in `explanation`
     #[arg(long, conflicts_with_all = ["masks", "workers"])]
     pub explain: bool,
 

@@ -65,11 +65,9 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
             Err(error) => return Err(error),
         },
     };
-    out.push_str(&output::report(
-        args.report,
-        &applied,
-        screen::applied::applied,
-    )?);
+    out.push_str(&output::report(args.report, &applied, |applied| {
+        screen::applied::applied(applied, cli.verbose)
+    })?);
     if cli.quiet && applied.failed() {
         output::say_failures(&screen::applied::failed_apply(&applied));
     }

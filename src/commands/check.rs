@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::cli::{CheckArgs, CheckFormat, Cli};
 use crate::commands::inputs::{
-    Purpose, UsageError, apply_command, as_watched, read_and_plan, require_interfaces,
+    Purpose, apply_command, as_watched, read_and_plan, require_interfaces,
 };
 use crate::commands::output;
 use crate::screen;
@@ -20,18 +20,10 @@ use nicpin::report::plugin::{PluginStatus, Thresholds};
 use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
-    if args.output.is_some() && args.format() != CheckFormat::Prometheus {
-        bail!(UsageError::new("--output is for --format prometheus"));
-    }
     let thresholds = Thresholds {
         warning: args.warning,
         critical: args.critical,
     };
-    if thresholds != Thresholds::default() && args.format() != CheckFormat::Nagios {
-        bail!(UsageError::new(
-            "--warning and --critical are for --format nagios"
-        ));
-    }
     let checked = checked(cli, args);
     if args.format() == CheckFormat::Nagios {
         let (status, check) = match checked {

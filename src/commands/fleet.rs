@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 
 use crate::cli::{Cli, FleetArgs, PolicyArgs, SelectArgs};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_interfaces};
+use crate::commands::inputs::{Purpose, read_and_plan, require_interfaces};
 use crate::commands::output;
 use crate::fleet::inputs::{Input, inputs};
 use crate::fleet::{Host, report::Tally};
@@ -20,11 +20,6 @@ use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
 pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit> {
-    if cli.root != Path::new("/") {
-        bail!(UsageError::new(
-            "fleet reads the files that it is given; fix: name a tree or a capture as FILE"
-        ));
-    }
     let tally = read(cli, args);
     let fleet = tally.report();
     for failed in &fleet.failed {

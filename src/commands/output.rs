@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::cli::ReportArgs;
 use crate::screen::page::{Page, Screen};
 use crate::screen::{self, message, printable};
+use nicpin::report::exit::Exit;
 use nicpin::root::{errno_words, remove_left};
 
 /// A report as JSON or as the table that `table` makes.
@@ -156,6 +157,43 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
 /// Prints a message as one line to standard error; a closed one loses the message only.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "nicpin: {}", message(text));
+}
+
+/// Prints an error of the command line, with the usage below it; `json`: also as JSON, without that.
+pub fn say_usage(text: &str, json: bool) {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let _ = write!(io::stderr(), "nicpin: {}", printable(text));
+    if json {
+        let error = text.split("\n\nUsage: ").next().unwrap_or_default();
+        let error = error
+            .split("\n\nFor more information")
+            .next()
+            .unwrap_or_default();
+        let words: Vec<&str> = error.split_whitespace().collect();
+        say_as_json(&words.join(" "), Exit::Usage as u8);
+    }
+}
+
+/// Prints an error as one line of JSON to standard output, after what the command has printed.
+pub fn say_as_json(text: &str, exit: u8) {
+    let error = Failure {
+        schema: "nicpin.error/1",
+        exit,
+        error: &message(text),
+    };
+    if let Ok(line) = serde_json::to_string(&error) {
+        // There is nobody left to tell.
+        let _ = print(format!("{}\n", printable(&line)).as_bytes());
+    }
+}
+
+/// Why a command failed; its JSON form is `nicpin.error/1`.
+#[derive(Serialize)]
+struct Failure<'a> {
+    schema: &'static str,
+    /// The exit code.
+    exit: u8,
+    error: &'a str,
 }
 
 /// Replaces the last line of standard error, which is a terminal.

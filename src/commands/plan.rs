@@ -40,6 +40,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
             };
             screen::plan::plan(&plan, detail, args.masks, &apply_command()).show(screen())
         }
+        PlanFormat::Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
         PlanFormat::Json => screen::json(&plan)?,
         PlanFormat::Sh => screen::sh::plan(&plan),
     };

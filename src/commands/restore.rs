@@ -36,11 +36,9 @@ pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exi
         watcher_paused,
         ..undone?.unwrap_or_else(|| Restored::default().counted())
     };
-    out.push_str(&output::report(
-        args.report,
-        &restored,
-        screen::applied::restored,
-    )?);
+    out.push_str(&output::report(args.report, &restored, |restored| {
+        screen::applied::restored(restored, cli.verbose)
+    })?);
     if cli.quiet && restored.failed() {
         output::say_failures(&screen::applied::failed_restore(&restored));
     }

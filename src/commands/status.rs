@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::cli::{Cli, StatusArgs};
 use crate::commands::inputs::{
@@ -53,6 +53,11 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         threads: threads.map(|thread| thread.pid).collect(),
         ..CounterSelection::default()
     };
+    if root.is_capture() && args.seconds.is_some_and(|time| !time.is_zero()) {
+        bail!(UsageError::new(
+            "--seconds has no effect: a capture has no counters"
+        ));
+    }
     let time = args.seconds.unwrap_or(if root.is_real() {
         WATCH_TIME
     } else {

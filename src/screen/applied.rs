@@ -59,8 +59,8 @@ fn refusals(
     page
 }
 
-/// `apply` as text. The last line holds the counts.
-pub fn applied(applied: &Applied) -> Page {
+/// `apply` as text; `all`: each setting. The last line holds the counts.
+pub fn applied(applied: &Applied, all: bool) -> Page {
     let tally = &applied.tally;
     let mut page = Page::default();
     if let Some(earlier) = &applied.earlier {
@@ -90,7 +90,7 @@ pub fn applied(applied: &Applied) -> Page {
         );
     }
     page.add(changes(applied));
-    page.add(by_interface(&applied.results));
+    page.add(written(&applied.results, all));
     page.add(channels(&applied.channels));
     page.add(irqbalance(applied.irqbalance.as_ref()));
     page.add(results(&applied.results));
@@ -244,8 +244,8 @@ fn mismatches(vectors: &[VectorProof]) -> Page {
     page
 }
 
-/// `restore` as text. The last line holds the counts.
-pub fn restored(restored: &Restored) -> Page {
+/// `restore` as text; `all`: each setting. The last line holds the counts.
+pub fn restored(restored: &Restored, all: bool) -> Page {
     let Restored {
         changed,
         already,
@@ -273,7 +273,7 @@ pub fn restored(restored: &Restored) -> Page {
                 ),
             },
         );
-        page.add(by_interface(&restored.results));
+        page.add(written(&restored.results, all));
         page.add(channels(&restored.channels));
         page.add(irqbalance(restored.irqbalance.as_ref()));
         page.add(results(&restored.results));
@@ -425,7 +425,20 @@ fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> Page {
 }
 
 /// The settings that were written, by interface and kind.
-fn by_interface(results: &[WriteResult]) -> Page {
+fn written(results: &[WriteResult], all: bool) -> Page {
+    let mut page = Page::default();
+    if all {
+        let changed = results.iter().filter(|result| result.changed());
+        page.table(
+            2,
+            changed.map(|one| {
+                let now = one.fallback.as_ref().unwrap_or(&one.value);
+                let was = one.was.as_deref().unwrap_or("unknown");
+                vec![shown(&one.path).into_owned(), format!("{was} -> {now}")]
+            }),
+        );
+        return page;
+    }
     let mut changed: BTreeMap<&str, BTreeMap<WriteKind, usize>> = BTreeMap::new();
     for result in results.iter().filter(|result| result.changed()) {
         *changed
@@ -437,7 +450,6 @@ fn by_interface(results: &[WriteResult]) -> Page {
     let rows = changed
         .iter()
         .map(|(name, counts)| vec![machine_or(name).to_owned(), kinds(counts, false)]);
-    let mut page = Page::default();
     page.table(2, rows);
     page
 }

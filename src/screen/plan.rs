@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::screen::page::Page;
+use serde::Serialize;
+
+use crate::screen::page::{Page, Screen};
 use crate::screen::text::{count, heading, notes, ranges, with_the_plan};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::paths::{on_or_off, queue_file, shown};
@@ -83,6 +85,33 @@ pub fn plan(plan: &Plan, detail: Detail, masks: bool, apply: &str) -> Page {
     };
     page.item("", format!("Plan {}{more}", plan.hash));
     page
+}
+
+/// A plan as JSON, with its explanation.
+#[derive(Serialize)]
+pub struct Explained<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    /// The lines of each interface.
+    explanation: BTreeMap<&'a str, Vec<String>>,
+}
+
+impl<'a> Explained<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        let unbroken = Screen {
+            width: usize::MAX,
+            colour: false,
+        };
+        let explained = |one: &'a PlannedInterface| {
+            let text = interface(plan, one, Detail::Reasons).show(unbroken);
+            let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            (one.name.as_str(), text.lines().map(words).collect())
+        };
+        Self {
+            plan,
+            explanation: plan.interfaces.iter().map(explained).collect(),
+        }
+    }
 }
 
 fn interface(plan: &Plan, interface: &PlannedInterface, detail: Detail) -> Page {

@@ -438,7 +438,7 @@ const DROPS: [&str; 6] = [
 
 /// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
 /// well.
-const DROPPED: [(&str, usize, &str); 22] = [
+const DROPPED: [(&str, usize, &str); 23] = [
     (
         "apply/bind.rs",
         1,
@@ -488,6 +488,11 @@ const DROPPED: [(&str, usize, &str); 22] = [
     ),
     ("commands/interrupt.rs", 1, "no signal can be waited for"),
     ("commands/journal.rs", 1, "standard error is told instead"),
+    (
+        "commands/output.rs",
+        1,
+        "an error has its line on standard error",
+    ),
     (
         "read/files.rs",
         2,

@@ -589,7 +589,7 @@ fn files_for_output() {
         );
     }
     symlink(&other, path("nicpin.8")).unwrap();
-    let run = machine.nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
+    let run = nicpin(&["man", "--into", dir.path().to_str().unwrap()]);
     assert!(
         run.code == 1 && run.stderr.contains("nicpin.8: is a symbolic link"),
         "{}",

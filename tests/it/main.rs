@@ -77,6 +77,7 @@ mod near_far;
 mod neighbours;
 mod nodes;
 mod optimum;
+mod options;
 mod pictures;
 mod plans;
 mod policy_file;

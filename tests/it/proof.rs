@@ -90,7 +90,7 @@ fn with_proof(done: &Applied, proof: Vec<VectorProof>) -> Applied {
 }
 
 fn applied(report: &Applied) -> String {
-    crate::screen::applied::applied(report).show(Screen::default())
+    crate::screen::applied::applied(report, false).show(Screen::default())
 }
 
 #[test]

@@ -1,0 +1,489 @@
+//! An option that changes nothing is refused, for every option of every command with each output format; and errors as
+//! JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::{Arg, Command, CommandFactory as _};
+use serde_json::Value;
+
+use crate::cli::Cli;
+use crate::support::run::{Copy, Run, fixture, nicpin};
+
+/// What a command needs to run at all on a copy of a machine; those without a line here need nothing.
+const NEEDS: [(&str, &[&str]); 5] = [
+    ("capture", &["-o", "OUT/capture.tar.gz"]),
+    ("completions", &["fish"]),
+    ("fleet", &["ROOT"]),
+    ("flow", &["NAME", "10.0.0.1:1", "10.0.0.2:2"]),
+    ("run", &["NAME", "--dry-run"]),
+];
+
+/// Commands that do not end by themselves, do not run on a copy, or never say the same twice.
+const NOT_HERE: [&str; 5] = [
+    "compare",
+    "confirm",
+    "irqbalance-policy",
+    "measure",
+    "watch",
+];
+
+/// Values that make a difference on some machine, in the order in which they are tried.
+const VALUES: [(&str, &[&str]); 19] = [
+    ("irq-cores", &["1"]),
+    ("root", &["FIXTURES/x460"]),
+    ("config", &["OUT/policy.toml"]),
+    ("output", &["OUT/file"]),
+    ("seconds", &["0.02"]),
+    ("plan", &["OUT/plan.json"]),
+    ("node", &["1", "0"]),
+    ("cpus", &["1"]),
+    ("memory", &["preferred"]),
+    ("into", &["OUT"]),
+    ("warning", &["101:"]),
+    ("critical", &["101:"]),
+    ("scope", &["all", "remote"]),
+    ("exclude", &["1,40", "1"]),
+    ("per", &["l3"]),
+    ("xps", &["off"]),
+    ("rps", &["0-3", "off"]),
+    ("rfs", &["4096"]),
+    ("channels", &["1"]),
+];
+
+/// Options whose effect does not show in what one run on these machines prints and writes.
+const ELSEWHERE: [(&str, &str); 25] = [
+    ("color", "a preference for all commands"),
+    ("wait", "another process has the lock"),
+    ("prove", "interrupts that arrive"),
+    ("try", "a process that waits"),
+    ("atomic", "a write that fails"),
+    ("strict", "IRQs that cannot be moved"),
+    ("exact", "a machine as good as planned"),
+    (
+        "detailed-exitcode",
+        "the exit code of a machine that differs",
+    ),
+    ("if-present", "a selector that matches nothing"),
+    ("force", "a file that exists"),
+    ("bandwidth", "the machine that the tests run on"),
+    ("near", "the default, spelled out"),
+    ("redact-names", "bytes of an archive"),
+    ("identify", "bytes of an archive"),
+    ("avoid-exclusive", "exclusive cpuset partitions"),
+    ("no-avoid-cpu0", "verdicts that it does not change"),
+    ("l3", "verdicts that it does not change"),
+    ("siblings", "verdicts that it does not change"),
+    ("widen", "a node without enough CPUs"),
+    ("rss", "a device with an RSS table"),
+    ("rdma", "an RDMA device"),
+    ("napi-threads", "threaded NAPI"),
+    ("irqbalance", "a running irqbalance"),
+    ("fragments", "a flow without ports"),
+    ("ports", "source ports to look for"),
+];
+
+fn defined() -> Command {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+/// The ways to give an option.
+fn ways(arg: &Arg) -> Vec<Vec<String>> {
+    let long = arg.get_long().unwrap();
+    let name = format!("--{long}");
+    if !arg.get_action().takes_values() {
+        return vec![vec![name]];
+    }
+    let known = VALUES.iter().find(|(option, _)| *option == long);
+    let words = known.map(|(_, values)| values.iter().map(|value| (*value).to_owned()).collect());
+    let values: Vec<String> = words.unwrap_or_else(|| {
+        let possible = arg.get_possible_values();
+        possible
+            .iter()
+            .map(|value| value.get_name().to_owned())
+            .collect()
+    });
+    let split = |value: &String| {
+        let words = [name.as_str()].into_iter().chain(value.split(' '));
+        words.map(str::to_owned).collect()
+    };
+    assert!(!values.is_empty(), "{name} has no value here");
+    values.iter().map(split).collect()
+}
+
+/// Machines on which options are tried, each with an interface.
+const MACHINES: [(&str, &str); 3] = [
+    ("dl980", "eth0"),
+    ("two-node", "nic0"),
+    ("four-node", "eth0"),
+];
+
+const POLICY: &str = "[defaults]\nexclude = \"1,40\"\nxps = \"off\"\n";
+
+/// The exit code of a run and what it prints and writes, without what only repeats the options that it was given.
+fn outcome(
+    (machine, interface): (&str, &str),
+    words: &[String],
+    option: &[String],
+) -> (i32, String) {
+    let copy = ["apply", "restore"]
+        .contains(&&*words[0])
+        .then(|| Copy::in_memory(machine));
+    let root = copy
+        .as_ref()
+        .map_or(fixture(machine), |copy| copy.path("/"));
+    let root = root.to_str().unwrap().trim_end_matches('/');
+    let files = tempfile::tempdir().unwrap();
+    let out = files.path().to_str().unwrap();
+    std::fs::write(files.path().join("policy.toml"), POLICY).unwrap();
+    if option.iter().any(|word| word == "--plan") {
+        let plan = nicpin(&["plan", "--json", "--root", root, interface]).stdout;
+        std::fs::write(files.path().join("plan.json"), plan).unwrap();
+    }
+    if let Some(copy) = copy.as_ref().filter(|_| words[0] == "restore") {
+        copy.nicpin(&["apply"]);
+    }
+    let resolved = |word: &String| {
+        let word = word.replace("OUT", out).replace("ROOT", root);
+        let word = word.replace("FIXTURES", fixture("").to_str().unwrap());
+        word.replace("NAME", interface)
+    };
+    let mut all: Vec<String> = words.iter().chain(option).map(resolved).collect();
+    let takes_root = !["fleet", "man", "completions"].contains(&&*words[0]);
+    if takes_root && !all.iter().any(|word| word == "--root") {
+        all.extend(["--root".to_owned(), root.to_owned()]);
+    }
+    let run = nicpin(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    let written = std::fs::read_dir(files.path()).unwrap();
+    let written: BTreeSet<_> = written.map(|file| file.unwrap().file_name()).collect();
+    let texts = copy.as_ref().map(Copy::texts);
+    let mut text = format!("{}{}{written:?}{texts:?}", run.stdout, run.stderr);
+    if !option.is_empty() && run.code != 64 {
+        let given = option.iter().map(resolved).collect::<Vec<_>>().join(" ");
+        text = text.replace(&format!(" {given}"), "");
+    }
+    let text = text.replace(out, "").replace(root, "");
+    let own = text
+        .lines()
+        .filter(|line| !line.contains("options given here"));
+    (run.code, own.collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether an option changes what a command does on one of the machines, or is refused by its name.
+fn has_effect(
+    words: &[String],
+    way: &[String],
+    before: &mut BTreeMap<(usize, Vec<String>), (i32, String)>,
+) -> bool {
+    (0..MACHINES.len()).any(|at| {
+        let without = before.entry((at, words.to_vec())).or_insert_with(|| {
+            let first = outcome(MACHINES[at], words, &[]);
+            assert!(
+                first == outcome(MACHINES[at], words, &[]),
+                "{words:?} differs each time"
+            );
+            assert_ne!(first.0, 64, "{words:?}: {}", first.1);
+            first
+        });
+        let with = outcome(MACHINES[at], words, way);
+        with != *without && (with.0 != 64 || with.1.contains(&way[0]))
+    })
+}
+
+#[test]
+fn an_option_without_an_effect_is_refused() {
+    let (mut idle, mut before) = (Vec::new(), BTreeMap::new());
+    let (defined, mut tried) = (defined(), 0);
+    let globals = defined.get_arguments().filter(|arg| arg.is_global_set());
+    let globals: Vec<&Arg> = globals.collect();
+    for command in defined
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        let name = command.get_name();
+        if NOT_HERE.contains(&name) {
+            continue;
+        }
+        let needs = NEEDS.iter().find(|(of, _)| *of == name);
+        let needs = needs.map_or(&[][..], |(_, needs)| needs);
+        let formats = command.get_arguments().find(|arg| arg.get_id() == "format");
+        let formats = formats.map_or(vec![String::new()], |arg| {
+            let values = arg.get_possible_values();
+            values
+                .iter()
+                .map(|value| value.get_name().to_owned())
+                .collect()
+        });
+        let own = command.get_arguments().filter(|arg| !arg.is_global_set());
+        let is_tried = |arg: &&Arg| {
+            let Some(long) = arg.get_long() else {
+                return false;
+            };
+            let is_elsewhere = ELSEWHERE.iter().any(|(option, _)| *option == long);
+            let is_needed = needs.contains(&&*format!("--{long}"));
+            !is_elsewhere && !is_needed && !["format", "json", "help", "version"].contains(&long)
+        };
+        let options: Vec<&Arg> = own
+            .chain(globals.iter().copied())
+            .filter(is_tried)
+            .collect();
+        for format in &formats {
+            let mut words = vec![name.to_owned()];
+            words.extend(needs.iter().map(|word| (*word).to_owned()));
+            if !format.is_empty() {
+                words.extend(["--format".to_owned(), format.clone()]);
+            }
+            for option in &options {
+                // What the command needs already, and what only more hosts, connections or ports show.
+                let long = option.get_long().unwrap();
+                let is_known = [
+                    // Another machine would be written to.
+                    ("apply", "root"),
+                    ("restore", "root"),
+                    ("capture", "output"),
+                    ("fleet", "verbose"),
+                    ("flow", "udp"),
+                    ("flow", "to-cpu"),
+                ];
+                if is_known.contains(&(name, long)) {
+                    continue;
+                }
+                tried += 1;
+                if !ways(option)
+                    .iter()
+                    .any(|way| has_effect(&words, way, &mut before))
+                {
+                    idle.push(format!("{} --{long}", words.join(" ")));
+                }
+            }
+        }
+    }
+    assert!(
+        idle.is_empty(),
+        "no effect, and not refused:\n{}",
+        idle.join("\n")
+    );
+    assert!(tried > 150, "only {tried} tried");
+}
+
+/// Pairs whose reasons are elsewhere: on a machine that shows an effect of neither.
+#[test]
+fn options_beside_others_that_make_them_idle_are_refused() {
+    for (line, option) in [
+        ("plan --all -v", "--verbose"),
+        ("plan --explain --all", "--all"),
+        ("plan --workers -v", "--verbose"),
+        ("plan --format sh --irqbalance stop", "--irqbalance"),
+        ("plan --format sh -q", "--quiet"),
+        ("status --all -v", "--verbose"),
+        ("check --format nagios --irqbalance ignore", "--irqbalance"),
+        ("check --format prometheus -q", "--quiet"),
+        ("apply --dry-run --wait 5", "--wait"),
+        ("apply --dry-run --strict", "--strict"),
+        ("restore --dry-run --wait 5", "--wait"),
+        ("measure --json --all", "--all"),
+        ("measure --config x", "--config"),
+        ("draw --force", "--force"),
+        ("draw --irqbalance stop", "--irqbalance"),
+        ("draw --napi-threads keep", "--napi-threads"),
+        ("compare --force nic0 -- true", "--force"),
+        ("compare -v nic0 -- true", "--verbose"),
+        ("confirm -v", "--verbose"),
+        ("confirm --config x", "--config"),
+        ("watch -q", "--quiet"),
+        ("irqbalance-policy -v /sys/x 1", "--verbose"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let run = Copy::of("two-node").nicpin(&words);
+        let begin = format!("nicpin: {option} has no effect with ");
+        assert!(
+            run.code == 64 && run.stderr.starts_with(&begin),
+            "{line}: {run:?}"
+        );
+    }
+    let capture = tempfile::tempdir().unwrap();
+    let file = capture
+        .path()
+        .join("capture.tar.gz")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    Copy::of("two-node").nicpin(&["capture", "-o", &file]);
+    let run = nicpin(&["status", "--seconds", "1", "--root", &file]);
+    assert_eq!(
+        (run.code, &*run.stderr),
+        (
+            64,
+            "nicpin: --seconds has no effect: a capture has no counters\n"
+        )
+    );
+    assert_eq!(
+        nicpin(&["status", "--seconds", "0", "--root", &file]).code,
+        0
+    );
+}
+
+/// The error in the JSON at the end of what a run prints.
+fn error_of(run: &Run) -> Value {
+    let last = run.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {run:?}"))
+}
+
+#[test]
+fn an_error_is_json_where_json_was_asked_for() {
+    let machine = Copy::of("two-node");
+    for (args, code, text) in [
+        (
+            &["plan", "--json", "eth9"][..],
+            1,
+            "no interface matches `eth9`",
+        ),
+        (
+            &["plan", "--format", "json", "eth9"],
+            1,
+            "no interface matches `eth9`",
+        ),
+        (
+            &["check", "--format=json", "eth9"],
+            1,
+            "no interface matches `eth9`",
+        ),
+        (&["apply", "-j", "eth9"], 1, "no interface matches `eth9`"),
+        (&["--json", "eth9"], 1, "no interface matches `eth9`"),
+        (
+            &["measure", "-wj", "eth9"],
+            1,
+            "no interface matches `eth9`",
+        ),
+        (
+            &["flow", "--json", "eth9", "10.0.0.1:1", "10.0.0.2:2"],
+            1,
+            "eth9",
+        ),
+        (
+            &["nodes", "--json", "--bandwidth"],
+            64,
+            "--bandwidth measures this machine",
+        ),
+        (
+            &["fleet", "--json"],
+            64,
+            "required arguments were not provided: <FILE>...",
+        ),
+        (
+            &["plan", "--jsno", "--json"],
+            64,
+            "unexpected argument '--jsno' found",
+        ),
+        (
+            &["plan", "--json", "--masks"],
+            64,
+            "--masks has no effect with --format json",
+        ),
+        (&["plan", "--json", "--exclude", "0-7"], 64, "--exclude: "),
+        (
+            &["run", "nic0", "--json", "--", "true"],
+            64,
+            "unexpected argument '--json' found",
+        ),
+        (
+            &["confirm", "--json"],
+            64,
+            "unexpected argument '--json' found",
+        ),
+    ] {
+        let run = machine.nicpin(args);
+        let error = error_of(&run);
+        assert_eq!(
+            (run.code, run.stdout.lines().count()),
+            (code, 1),
+            "{args:?}: {run:?}"
+        );
+        assert_eq!(error["schema"], "nicpin.error/1", "{args:?}");
+        assert_eq!(error["exit"], code, "{args:?}");
+        let said = error["error"].as_str().unwrap();
+        assert!(said.contains(text), "{args:?}: {said}");
+        let line = run.stderr.lines().next().unwrap();
+        let line = line
+            .strip_prefix("nicpin: ")
+            .unwrap_or_else(|| panic!("{run:?}"));
+        assert!(
+            said.starts_with(line.trim_end_matches(':')),
+            "{line}\n{said}"
+        );
+    }
+    for args in [
+        &["plan", "eth9"][..],
+        &["plan", "--format", "yaml"],
+        &["draw", "-o", "/no/j.svg"],
+    ] {
+        let run = machine.nicpin(args);
+        assert!(run.code != 0 && run.stdout.is_empty(), "{run:?}");
+        assert!(run.stderr.starts_with("nicpin: "), "{run:?}");
+    }
+    // Words of a command are not ours, and what was printed before stays.
+    let measure = |args: &[&str]| nicpin(&[&["measure", "--seconds", "9"], args].concat());
+    let run = measure(&["lo", "--", "sh", "-c", "exit 3", "--json"]);
+    assert!(
+        run.code == 3 && !run.stdout.contains("nicpin.error"),
+        "{run:?}"
+    );
+    let run = measure(&["--json", "lo", "--", "sh", "-c", "exit 3"]);
+    assert_eq!((run.code, run.stdout.lines().count()), (3, 2), "{run:?}");
+    assert_eq!(error_of(&run)["exit"], 3);
+}
+
+#[test]
+fn the_explanation_is_in_the_json_too() {
+    let machine = Copy::of("dl980");
+    let plan = |args: &[&str]| -> Value {
+        let run = machine.nicpin(&[&["plan", "--json", "eth4"], args].concat());
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    let (mut explained, without) = (plan(&["--explain"]), plan(&[]));
+    let lines = explained
+        .as_object_mut()
+        .unwrap()
+        .remove("explanation")
+        .unwrap();
+    assert_eq!(explained, without);
+    let lines: Vec<&str> = lines["eth4"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    assert!(
+        lines.contains(&"node 7: numa_node of 0000:d3:00.0"),
+        "{lines:#?}"
+    );
+    let queue = "queue 0 IRQ 148 any CPU (on 1) -> CPU 56 local (node 7), eth4-fp-0 by its name; core 56,120 had 0 queues, \
+                 L3 domain 56-63,120-127 had 0";
+    assert!(lines.contains(&queue), "{lines:#?}");
+    // What was stored is applied as any other plan.
+    let stored = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(stored.path(), plan(&["--explain"]).to_string()).unwrap();
+    let run = machine.nicpin(&["apply", "--plan", stored.path().to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn verbose_lists_what_apply_and_restore_have_written() {
+    let machine = Copy::of("two-node");
+    let brief = machine.nicpin(&["apply", "--dry-run"]).stdout;
+    let list = machine.nicpin(&["apply", "-v"]).stdout;
+    let lines = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains(" -> ") && line.contains("/proc/irq/"))
+            .count()
+    };
+    assert_eq!(lines(&brief), 0);
+    let writes = lines(&list);
+    assert!(writes > 1, "{list}");
+    assert_eq!(
+        lines(&machine.nicpin(&["restore", "--verbose"]).stdout),
+        writes
+    );
+    assert_eq!(lines(&machine.nicpin(&["apply"]).stdout), 0);
+}
