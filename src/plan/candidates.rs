@@ -379,7 +379,9 @@ fn first_cores(
         }
         ranked.retain(|r| per == Per::Core || r.turn == 0);
         if choice.get(&L3) == Domains::Pack {
-            ranked.iter_mut().for_each(|r| r.turn = 0);
+            for r in &mut ranked {
+                r.turn = 0;
+            }
         }
         // The k-th core of every domain comes before the k+1-th of any.
         ranked.sort_by_key(|r| (r.last, r.class, r.turn, r.domain, r.core.first()));
