@@ -40,7 +40,7 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     Ok(Handlers::new(root).of(args.irq)?.contains(&was.action))
 }
 
-/// Whether the device has a network interface; the IRQs of other devices need no plan. irqbalance passes a path outside
+/// Whether the device has a network interface, here or elsewhere; the IRQs of other devices need no plan. irqbalance passes a path outside
 /// /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     let Some(device) = root
@@ -62,7 +62,9 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
             return Ok(true);
         }
     }
-    Ok(false)
+    // The interface may be in another network namespace.
+    let class = root.read_opt(&format!("{device}/class"))?;
+    Ok(class.is_some_and(|class| class.starts_with("0x02")))
 }
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.
