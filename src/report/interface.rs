@@ -480,7 +480,7 @@ fn state(
     } else if !any(&is_placeable) {
         InterfaceState::Unsupported
     } else if any(&|row| row.is_active() && row.has_arrived())
-        || !any(&|row| row.is_active() && !is_silent(row))
+        || any(&VectorStatus::is_active) && !any(&|row| row.is_active() && !is_silent(row))
     {
         InterfaceState::Ok
     } else {
