@@ -5,8 +5,8 @@
 
 writes DIRECTORY/copyright in Debian's machine-readable format (copyright-format/1.0), and into DIRECTORY/notices the
 notices of the Rust library and of the C libraries that the toolchain links in. The crates are those of `cargo tree`
-without build dependencies and procedural macros. A crate that offers no MIT licence is an error: then this program
-needs the text of its licence.
+without build dependencies and procedural macros. A crate that offers none of the licences below is an error: then this
+program needs the text of its licence.
 """
 
 import json
@@ -17,7 +17,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-MIT = """\
+# Of crates: the first that a crate offers is the one it is used under.
+CRATES = {
+    "MIT": """\
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
 documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
 rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
@@ -29,7 +31,23 @@ Software.
 THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
 WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
 COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
-OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.""",
+    "Zlib": """\
+This software is provided 'as-is', without any express or implied warranty. In no event will the authors be held liable
+for any damages arising from the use of this software.
+
+Permission is granted to anyone to use this software for any purpose, including commercial applications, and to alter it
+and redistribute it freely, subject to the following restrictions:
+
+1. The origin of this software must not be misrepresented; you must not claim that you wrote the original software. If
+you use this software in a product, an acknowledgment in the product documentation would be appreciated but is not
+required.
+
+2. Altered source versions must be plainly marked as such, and must not be misrepresented as being the original
+software.
+
+3. This notice may not be removed or altered from any source distribution.""",
+}
 
 GNU = {
     "LGPL-2.1+": """\
@@ -65,19 +83,21 @@ def linked(target: str) -> list[str]:
     return sorted(crate for crate in crates if not crate.startswith("nicpin "))
 
 
-def offers_mit(expression: str) -> bool:
-    return "MIT" in re.split(r"\s+OR\s+|/", expression)
+def licence(expression: str) -> str | None:
+    """The licence that a crate is used under, of those that it offers."""
+    offered = re.split(r"\s+OR\s+|/", expression)
+    return next((name for name in CRATES if name in offered), None)
 
 
 def holders(directory: Path, package: dict) -> list[str]:
-    """The copyright lines of a crate's MIT licence; where that has none, the authors whom the crate names."""
+    """The copyright lines of a crate's licence; where that has none, the authors whom the crate names."""
     for name in ["LICENSE-MIT", "LICENSE-MIT.md", "LICENSE", "LICENSE.md"]:
         path = directory / name
         if path.is_file():
             text = path.read_text(encoding="utf-8")
-            found = [line.strip() for line in text.splitlines() if re.match(r"\s*copyright (\(c\)|©|\d)", line, re.I)]
+            found = [line.strip() for line in text.splitlines() if re.match(r"\s*(copyright (\(c\)|©|\d)|\(c\) )", line, re.I)]
             if found:
-                return [re.sub(r"^copyright ((\(c\)|©) )?", "", line, flags=re.I) for line in found]
+                return [re.sub(r"^(copyright )?((\(c\)|©) )?", "", line, flags=re.I) for line in found]
     return package["authors"] or [f"the authors of {package['name']}"]
 
 
@@ -118,30 +138,32 @@ def main() -> int:
     target, directory = sys.argv[1], Path(sys.argv[2])
     metadata = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target))
     packages = {f"{package['name']} v{package['version']}": package for package in metadata["packages"]}
-    by_holders: dict[tuple[str, ...], list[str]] = {}
+    by_holders: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for crate in linked(target):
         package = packages[crate]
-        if not offers_mit(package["license"] or ""):
-            print(f"{crate} is licensed under {package['license']}, not under MIT", file=sys.stderr)
+        used_under = licence(package["license"] or "")
+        if used_under is None:
+            known = " or ".join(CRATES)
+            print(f"{crate} is licensed under {package['license']}, not under {known}: add the text here", file=sys.stderr)
             return 1
         names = tuple(holders(Path(package["manifest_path"]).parent, package))
-        by_holders.setdefault(names, []).append(crate.replace(" v", "-"))
+        by_holders.setdefault((used_under, names), []).append(crate.replace(" v", "-"))
     paragraphs = [
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
         "Upstream-Name: nicpin\n"
         "Comment: The program is one static binary. The paragraphs after the first\n"
         " are about what is linked into it, by name and version; crates that offer a\n"
-        " choice of licences are used under MIT.",
+        " choice of licences are used under MIT where they offer it.",
         "Files: *\nCopyright: 2026 The nicpin authors\nLicense: MIT",
     ]
-    for names, crates in sorted(by_holders.items(), key=lambda item: item[1]):
+    for (used_under, names), crates in sorted(by_holders.items(), key=lambda item: item[1]):
         files = "\n ".join(crates)
         owners = "\n ".join(names)
-        paragraphs.append(f"Files: {files}\nCopyright: {owners}\nLicense: MIT")
+        paragraphs.append(f"Files: {files}\nCopyright: {owners}\nLicense: {used_under}")
     paragraphs += notices(target, directory / "notices")
-    paragraphs.append("License: MIT\n" + paragraph(MIT))
     used = "\n".join(paragraphs)
-    paragraphs += [f"License: {name}\n{paragraph(text)}" for name, text in GNU.items() if f"License: {name}\n" in used + "\n"]
+    texts = CRATES | GNU
+    paragraphs += [f"License: {name}\n{paragraph(text)}" for name, text in texts.items() if f"License: {name}\n" in used + "\n"]
     (directory / "copyright").write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
     return 0
 
