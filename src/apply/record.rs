@@ -153,8 +153,7 @@ impl Record {
 
     /// Whether apply has set vectors of an interface.
     pub(crate) fn has_vectors_of(&self, interface: &Interface) -> bool {
-        let start = format!("{} vector ", interface.key());
-        self.last_set.keys().any(|key| key.starts_with(&start))
+        has_key_from(&self.last_set, &format!("{} vector ", interface.key()))
     }
 
     /// Takes over what `then` holds about these settings: they are again as they were when the record was `then`.
@@ -175,11 +174,8 @@ impl Record {
             }
         }
         let set = &self.last_set;
-        self.queues.retain(|owner, _| {
-            let start = format!("{owner} ");
-            let mut keys = set.range(start.clone()..);
-            keys.next().is_some_and(|(key, _)| key.starts_with(&start))
-        });
+        self.queues
+            .retain(|owner, _| has_key_from(set, &format!("{owner} ")));
     }
 
     /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.
@@ -190,4 +186,10 @@ impl Record {
             FILE.save(root, self)
         }
     }
+}
+
+/// Whether a key begins so.
+fn has_key_from(set: &BTreeMap<String, LastSet>, start: &str) -> bool {
+    let mut keys = set.range(start.to_owned()..);
+    keys.next().is_some_and(|(key, _)| key.starts_with(start))
 }

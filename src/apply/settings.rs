@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::{Interface, Machine, Setting};
-use crate::plan::{Plan, PlannedInterface, WriteKind, WriteValue};
+use crate::plan::{Plan, Target, WriteKind, WriteValue};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -12,11 +12,11 @@ pub(crate) type Texts = BTreeMap<String, String>;
 /// changes, and of flows (RSS, `xps_rxqs`, ntuple filters) where it has an opinion about them.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
-    let wanted: BTreeSet<_> = plan.interfaces.iter().flat_map(wanted).collect();
+    let wanted = wanted(plan);
     let settings = of_plan(machine, plan).filter(|setting| match setting.kind {
         WriteKind::Sysctl => paths.contains(&*setting.path()),
         WriteKind::Rss | WriteKind::XpsRxqs | WriteKind::Ntuple => {
-            wanted.contains(&(setting.interface(), setting.kind, setting.number))
+            wanted.contains_key(&id(setting))
         }
         _ => true,
     });
@@ -41,11 +41,18 @@ fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
         .collect()
 }
 
-fn wanted(interface: &PlannedInterface) -> impl Iterator<Item = (&str, WriteKind, u32)> {
-    let name = interface.name.as_str();
-    interface
-        .wanted()
-        .map(move |planned| (name, planned.kind, planned.number))
+/// What a plan wants, by interface, kind and number.
+fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
+    let of_interfaces = plan.interfaces.iter().flat_map(|interface| {
+        let name = interface.name.as_str();
+        let wanted = interface.wanted();
+        wanted.map(move |one| ((name, one.kind, one.number), one.target))
+    });
+    of_interfaces.collect()
+}
+
+fn id<'a>(setting: &Setting<'a>) -> (&'a str, WriteKind, u32) {
+    (setting.interface(), setting.kind, setting.number)
 }
 
 fn written_paths(plan: &Plan) -> BTreeSet<&str> {
@@ -55,15 +62,7 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 /// The settings that a plan has an opinion about, with the text it plans for each. A setting that differs and whose
 /// write was taken out of the plan is not among them.
 pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
-    let mut wanted = BTreeMap::new();
-    for interface in &plan.interfaces {
-        let name = interface.name.as_str();
-        wanted.extend(
-            interface
-                .wanted()
-                .map(|one| ((name, one.kind, one.number), one.target)),
-        );
-    }
+    let wanted = wanted(plan);
     let writes: BTreeMap<&str, &WriteValue> = plan
         .writes
         .iter()
@@ -71,9 +70,9 @@ pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, Strin
         .collect();
     let with_text = |setting: Setting<'a>| {
         let as_planned = || {
-            let target = wanted.get(&(setting.interface(), setting.kind, setting.number))?;
-            let text = setting.text();
-            target.is(&text).then(|| text.to_string())
+            let target = wanted.get(&id(&setting))?;
+            let is_held = target.is_held(setting.value);
+            is_held.then(|| setting.text().to_string())
         };
         let written = writes.get(&*setting.path());
         let text = written.map(ToString::to_string).or_else(as_planned)?;

@@ -119,26 +119,38 @@ impl Target<'_> {
         }
     }
 
+    /// Whether a setting holds this.
+    pub(crate) fn is_held(self, now: SettingValue<'_>) -> bool {
+        match (self, now) {
+            (Self::Cpus(cpus), SettingValue::Mask(file)) => *cpus == file.cpus,
+            (Self::Count(count), SettingValue::Count(now)) => count == now,
+            (Self::Spread(queues), SettingValue::Table(now)) => now.is_spread_over(queues),
+            (Self::On(on), SettingValue::On(now)) => on == now,
+            _ => false,
+        }
+    }
+
     /// What has to be written where a setting holds `now`; `None` if it holds this, or cannot. `possible`: the
     /// machine's `nr_cpu_ids`.
     pub(crate) fn to_write(self, now: SettingValue<'_>, possible: u32) -> Option<WriteValue> {
+        if self.is_held(now) {
+            return None;
+        }
         match (self, now) {
-            (Self::Cpus(cpus), SettingValue::Mask(file)) if *cpus != file.cpus => {
+            (Self::Cpus(cpus), SettingValue::Mask(file)) => {
                 // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then
                 // the machine's width is used.
                 let widths = [file.width, MaskWidth::for_cpus(possible)];
                 let width = widths.into_iter().find(|width| cpus.fits(*width))?;
                 Some(WriteValue::Mask(cpus.clone(), width))
             }
-            (Self::Count(count), SettingValue::Count(now)) if count != now => {
+            (Self::Count(count), SettingValue::Count(_)) => {
                 Some(WriteValue::Text(count.to_string()))
             }
-            (Self::Spread(queues), SettingValue::Table(now)) if !now.is_spread_over(queues) => {
+            (Self::Spread(queues), SettingValue::Table(now)) => {
                 Some(WriteValue::Text(now.spread_over(queues).to_setting()))
             }
-            (Self::On(on), SettingValue::On(now)) if on != now => {
-                Some(WriteValue::Text(on_or_off(on).to_owned()))
-            }
+            (Self::On(on), SettingValue::On(_)) => Some(WriteValue::Text(on_or_off(on).to_owned())),
             _ => None,
         }
     }
