@@ -11,6 +11,7 @@ use crate::commands::inputs::{Purpose, read_and_plan};
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::read::Wants;
 use nicpin::read::interrupts::Handlers;
+use nicpin::read::others::class;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -40,8 +41,8 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     Ok(Handlers::new(root).of(args.irq)?.contains(&was.action))
 }
 
-/// Whether the device has a network interface, here or elsewhere; the IRQs of other devices need no plan. irqbalance passes a path outside
-/// /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
+/// Whether the device has a network interface, here or elsewhere; the IRQs of other devices need no plan. irqbalance passes
+/// a path outside /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     let Some(device) = root
         .canonical(device)?
@@ -63,8 +64,7 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
         }
     }
     // The interface may be in another network namespace.
-    let class = root.read_opt(&format!("{device}/class"))?;
-    Ok(class.is_some_and(|class| class.starts_with("0x02")))
+    Ok(class(root, &device)?.starts_with("0x02"))
 }
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.

@@ -152,8 +152,7 @@ fn read_interface(
 pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>, FileError> {
     let link = format!("{PCI}/{address}");
     // The IRQs of an InfiniBand function without an interface are those of RDMA.
-    let class = root.read_opt(&format!("{link}/class"))?;
-    if class.is_some_and(|class| class.starts_with("0x0207")) {
+    if others::class(root, &link)?.starts_with("0x0207") {
         return Ok(None);
     }
     let link = root.canonical(&link)?.unwrap_or(link);

@@ -41,6 +41,13 @@ pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>, FileError> {
     Ok(rdma)
 }
 
+/// What a device is by its PCI class, in hex; empty off PCI. `0x02` begins the classes of network controllers, InfiniBand
+/// (`0x0207`) among them.
+pub fn class(root: &Root, device: &str) -> Result<String, FileError> {
+    let class = root.read_opt(&format!("{device}/class"))?;
+    Ok(class.unwrap_or_default())
+}
+
 /// PCI functions of the network class without an interface here.
 pub(crate) fn cards(
     root: &Root,
@@ -54,11 +61,7 @@ pub(crate) fn cards(
         {
             continue;
         }
-        // Class 2 is network controllers, InfiniBand among them.
-        let class = root
-            .read_opt(&format!("{PCI}/{address}/class"))?
-            .unwrap_or_default();
-        if class.starts_with("0x02") {
+        if class(root, &format!("{PCI}/{address}"))?.starts_with("0x02") {
             let driver = root.link_name(&format!("{PCI}/{address}/driver"))?;
             cards.push(UnusedFunction { address, driver });
         }
@@ -81,7 +84,7 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>, FileError> {
                 .read_opt(&format!("{path}/{file}"))?
                 .unwrap_or_default())
         };
-        let class: String = read("class")?;
+        let class = class(root, &path)?;
         // The vendor decides only on displays.
         let vendor = if class.starts_with("0x03") {
             read("vendor")?
