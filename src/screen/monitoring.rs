@@ -87,14 +87,14 @@ fn interfaces(check: &Check, watcher: Option<&Watcher>, out: &mut Families) {
     );
     let mut differ: Vec<(Labels<'_>, usize)> = Vec::new();
     for interface in &interfaces {
-        let all = Reason::ALL.map(|reason| {
+        // An unknown reason makes the state unknown, which is what alerts look at.
+        let known = Reason::ALL.into_iter();
+        let known = known.filter(|reason| *reason != Reason::Unknown);
+        differ.extend(known.map(|reason| {
             let count = interface.reasons.get(&reason).copied().unwrap_or_default();
             let labels = vec![("device", &*interface.name), ("reason", reason.name())];
             (labels, count)
-        });
-        // An unknown reason makes the state unknown, which is what alerts look at.
-        let known = all.into_iter().zip(Reason::ALL);
-        differ.extend(known.filter_map(|(one, reason)| (reason != Reason::Unknown).then_some(one)));
+        }));
     }
     let of_machine = check.reasons_of("");
     differ.extend(

@@ -409,7 +409,6 @@ def main():
     run("systemctl", "stop", UNIT, "irqbalance.service")
     run("nicpin", "restore")
     calm()
-    run("systemctl", "stop", "irqbalance.service")
     first = state()
     os.makedirs(f"/run/systemd/system/{UNIT}.d", exist_ok=True)
     write(f"/run/systemd/system/{UNIT}.d/guard.conf", "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=\nExecStart=/usr/bin/nicpin watch --guard\n")
