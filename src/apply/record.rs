@@ -10,7 +10,8 @@ use crate::apply::settings::{self, Texts, channels_key};
 use crate::apply::state::{StateError, StateFile};
 use crate::report::outcome::{Outcome, WriteResult};
 
-use crate::machine::{Channels, Interface, Machine, Rss};
+use crate::cpuset::CpuSet;
+use crate::machine::{Channels, Interface, Machine, Program, Rss};
 use crate::plan::Plan;
 use crate::root::Root;
 
@@ -32,6 +33,9 @@ pub struct Record {
     /// How many receive and transmit queues each interface had when it was last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
+    /// The CPUs of the programs that interrupts are to be near (`unit:NAME`), as the last apply planned by them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub(crate) near: BTreeMap<String, CpuSet>,
 }
 
 /// What the last apply planned for a setting, and what became of it.
@@ -114,6 +118,9 @@ impl Record {
                 }
             }
         }
+        let near = plan.interfaces.iter().filter_map(|i| i.near.clone());
+        self.near
+            .extend(near.filter_map(|near| Some((near.program?, near.cpus))));
         for planned in &plan.interfaces {
             let interface = machine.interface(&planned.name);
             self.queues
@@ -149,6 +156,11 @@ impl Record {
                 .filter(|written| written.failed() || written.outcome == Outcome::Managed)
                 .and_then(|written| written.detail.clone());
         }
+    }
+
+    /// The CPUs of a program by which the last apply planned.
+    pub fn near(&self, program: &Program) -> Option<&CpuSet> {
+        self.near.get(&program.to_string())
     }
 
     /// Whether apply has set vectors of an interface.

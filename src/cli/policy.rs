@@ -91,6 +91,7 @@ fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
         .chain(number)
         .chain(entry.nodes.map(|means| ("node:N", means)))
         .chain(entry.cpus.map(|means| ("CPULIST", means)))
+        .chain(entry.program.map(|means| ("pid:N|unit:NAME", means)))
 }
 
 /// The help of the setting, with its values where there are several.

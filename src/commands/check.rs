@@ -51,7 +51,7 @@ fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
     let watcher = state::running(&root)?;
     let policy = as_watched(&args.policy, watcher.is_some_and(|of| of.avoids_exclusive));
     let (machine, plan) = read_and_plan(
-        Purpose::Look,
+        Purpose::Compare,
         cli,
         &root,
         &args.select,

@@ -35,8 +35,14 @@ pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> 
         neighbours: true,
         ..Wants::default()
     };
-    let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
+    let (machine, plan) = read_and_plan(
+        Purpose::Compare,
+        cli,
+        &root,
+        &args.select,
+        &args.policy,
+        wants,
+    )?;
     let mut picture = Picture::new(&machine, &plan);
     picture.origin = origin(&root)?;
     picture.lines &= !args.no_lines;

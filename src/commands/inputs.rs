@@ -1,14 +1,17 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result};
 use clap::parser::ValueSource;
 use clap::{ArgAction, CommandFactory as _};
 
 use crate::cli::{Cli, PolicyArgs, SelectArgs};
+use nicpin::apply::Record;
 use nicpin::machine::shell::word;
-use nicpin::machine::{Interface, Machine, Selection};
-use nicpin::plan::{Note, Plan};
-use nicpin::policy::{AVOID_EXCLUSIVE, EXCLUDE, Policy, SCOPE, Value};
+use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
+use nicpin::plan::{Found, Note, Plan};
+use nicpin::policy::{AVOID_EXCLUSIVE, EXCLUDE, NEAR, Policy, SCOPE, Value};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::Unplannable;
 use nicpin::root::{FileError, Root};
@@ -44,6 +47,8 @@ pub(super) fn open_to_write(cli: &Cli) -> Result<Root> {
 pub(super) enum Purpose {
     /// The command only reads.
     Look,
+    /// The command only reads, and compares with what apply has set: programs count where they were then.
+    Compare,
     /// The command writes: files that users other than root and this one may write are not trusted.
     Write,
 }
@@ -53,7 +58,7 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String,
     // A path from the command line is not below --root.
     let Some(path) = &cli.config else {
         let text = match purpose {
-            Purpose::Look => root.read_opt(CONFIG)?,
+            Purpose::Look | Purpose::Compare => root.read_opt(CONFIG)?,
             Purpose::Write => root.read_trusted(CONFIG)?,
         };
         return Ok((root.outside(CONFIG).display().to_string(), text));
@@ -62,7 +67,7 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String,
     let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
     let absolute = absolute.to_string_lossy();
     let text = match purpose {
-        Purpose::Look => top.read(&absolute)?,
+        Purpose::Look | Purpose::Compare => top.read(&absolute)?,
         Purpose::Write => top.read_trusted(&absolute)?.ok_or_else(|| FileError::Io {
             path: path.clone(),
             answer: nix::errno::Errno::ENOENT.into(),
@@ -102,18 +107,27 @@ pub(super) fn read_and_plan(
 /// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
 /// says so, those for which it cannot are reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<(), UsageError> {
-    let unmet = Unplannable::of(plan, Note::is_unmet);
+    // On nodes where the program does not run, its wish is none, unless there are no others.
+    let is_nowhere = |note: &Note| {
+        matches!(
+            note,
+            Note::Near {
+                found: Found::Nowhere,
+                ..
+            }
+        )
+    };
+    let unmet = Unplannable::of(plan, |note| is_nowhere(note) || note.is_unmet());
     let Some(first) = unmet
         .first()
         .filter(|_| unmet.len() == plan.interfaces.len())
     else {
         return Ok(());
     };
-    let is_exclude = matches!(first.note, Note::NoCpuLeft { .. });
-    let (option, is_given) = if is_exclude {
-        ("exclude", policy.options.get(&EXCLUDE).is_some())
-    } else {
-        ("scope", policy.options.get(&SCOPE).is_some())
+    let (option, is_given) = match first.note {
+        Note::NoCpuLeft { .. } => ("exclude", policy.options.get(&EXCLUDE).is_some()),
+        Note::Near { .. } => ("near", policy.options.get(&NEAR).is_some()),
+        _ => ("scope", policy.options.get(&SCOPE).is_some()),
     };
     if is_given {
         return Err(UsageError(format!("--{option}: {}", first.note)));
@@ -260,12 +274,12 @@ pub(super) fn read_host(
 ) -> Result<(Machine, Policy)> {
     let (name, policy, _) = read_policy(purpose, cli, root, args)?;
     // A command that writes also records them.
-    let without_flow_counts = purpose == Purpose::Look && !policy.wants_flow_counts();
+    let without_flow_counts = purpose != Purpose::Write && !policy.wants_flow_counts();
     let queues = match wants.queues {
         Queues::Steering if without_flow_counts => Queues::WithoutFlowCounts,
         queues => queues,
     };
-    let machine = read::machine(
+    let mut machine = read::machine(
         root,
         Wants {
             hints: policy.wants_hints(),
@@ -276,7 +290,32 @@ pub(super) fn read_host(
     )?;
     policy.check(machine.topology.possible).context(name)?;
     policy.options.check(machine.topology.possible)?;
+    machine.programs = programs(purpose, root, &policy)?;
     Ok((machine, policy))
+}
+
+/// Where the programs of a policy may run; with those of an earlier apply for a comparison, and for programs that do not
+/// run.
+fn programs(
+    purpose: Purpose,
+    root: &Root,
+    policy: &Policy,
+) -> Result<BTreeMap<Program, ProgramCpus>> {
+    let wanted = policy.programs();
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut found = read::programs::programs(root, &wanted)?;
+    let record = Record::load(root)?;
+    for program in wanted {
+        let now = found.get(&program).and_then(|found| found.now.clone());
+        let recorded = record.near(&program).cloned();
+        let recorded = recorded.filter(|_| now.is_none() || purpose == Purpose::Compare);
+        if let Some(cpus) = recorded {
+            found.insert(program, ProgramCpus { cpus, now });
+        }
+    }
+    Ok(found)
 }
 
 /// The plan of these interfaces and all others in use, which shows the CPUs that no interrupts are sent to.

@@ -74,7 +74,7 @@ fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
         if_present: true,
     };
     let (_, plan) = read_and_plan(
-        Purpose::Look,
+        Purpose::Compare,
         cli,
         root,
         &every,

@@ -31,7 +31,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
     let policy = as_watched(&args.policy, avoids_exclusive);
     let (machine, plan) = read_and_plan(
-        Purpose::Look,
+        Purpose::Compare,
         cli,
         &root,
         &args.select,

@@ -219,6 +219,11 @@ impl Loop<'_> {
         }
         self.policy.refresh(self.root);
         self.state.avoids_exclusive = self.policy.avoids_exclusive();
+        let watched = self.sources.files.near(self.root, self.policy.programs());
+        if let Err(error) = watched {
+            let text = format!("cannot wait for changes of programs' CPUs: {error}");
+            journal::log(self.root, Priority::Warning, &text, &[]);
+        }
         let events = std::mem::take(&mut self.events);
         let follows_up = std::mem::take(&mut self.follows_up);
         let left_alone = self.fights.left_alone(now);

@@ -7,6 +7,7 @@ use crate::machine::interface::{Interface, Stacked};
 use crate::machine::neighbours::Neighbour;
 use crate::machine::others::Others;
 use crate::machine::paths::IRQ_FILES;
+use crate::machine::program::{Program, ProgramCpus};
 use crate::machine::tools::OtherTools;
 use crate::machine::topology::Topology;
 
@@ -35,6 +36,8 @@ pub struct Machine {
     pub without_proc: bool,
     /// Whether IRQs have handlers but `/proc/irq` is absent, so that no affinity can be read.
     pub without_irqs: bool,
+    /// Where the programs that the policy names may run; unknown ones are absent.
+    pub programs: BTreeMap<Program, ProgramCpus>,
     /// Other tools that set affinity.
     pub other_tools: OtherTools,
     /// Whether every waiting socket polls its device (`net.core.busy_read`, `net.core.busy_poll`).

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::home::{Home, NodeSource};
-use crate::machine::{Interface, Machine, Topology};
-use crate::plan::data::LeftOut;
-use crate::plan::note::{Note, UsedFor};
+use crate::machine::{Interface, Machine, Program, Topology};
+use crate::plan::data::{LeftOut, PlannedNear};
+use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
-    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, Domains, EXCLUDE, GROUP, Group, IRQ_CORES, L3, PER, Per,
-    SCOPE, Scope, WIDEN, Widen,
+    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, Domains, EXCLUDE, GROUP, Group, IRQ_CORES, L3, NEAR, Near,
+    PER, Per, SCOPE, Scope, WIDEN, Widen,
 };
 
 /// An interface's node and candidate CPUs.
@@ -29,6 +29,8 @@ pub(crate) struct Candidates {
     pub(crate) named: bool,
     /// The local online CPUs, whatever the policy: those of its node, those in `local_cpulist`, or all.
     pub(crate) near: CpuSet,
+    /// What the policy wants them to be near.
+    pub(crate) near_to: Option<PlannedNear>,
     /// Local CPUs that are not candidates, with the reason.
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) notes: Vec<Note>,
@@ -49,6 +51,7 @@ pub(crate) fn candidates(
     let named = explicit(topology, choice, &mut notes);
     let is_named = named.is_some();
     let mut tiers = Vec::new();
+    let mut near_to = None;
     let cpus = if let Some(cpus) = named {
         let mut all = topology.nodes.iter();
         let on = all.find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
@@ -60,6 +63,10 @@ pub(crate) fn candidates(
     } else {
         tiers = scoped(topology, choice, &home, &usable, queues, &mut notes);
         let cpus = CpuSet::union_of(&tiers);
+        let cpus = match choice.get(&NEAR) {
+            None => cpus,
+            Some(wanted) => near_program(machine, wanted, cpus, &mut near_to, &mut notes),
+        };
         match (choice.get(&IRQ_CORES), choice.get(&PER)) {
             (None, Per::Core) => cpus,
             (most, per) => first_cores(topology, &cpus, most, per, choice),
@@ -72,7 +79,7 @@ pub(crate) fn candidates(
         *tier = tier.intersection(&cpus);
     }
     let near = near(topology, interface, &home, node);
-    let left_out = left_out(topology, choice, &near, &cpus);
+    let left_out = left_out(topology, choice, &near, near_to.as_ref(), &cpus);
     Candidates {
         node,
         source,
@@ -81,9 +88,64 @@ pub(crate) fn candidates(
         tiers,
         named: is_named,
         near,
+        near_to,
         left_out,
         notes,
     }
+}
+
+/// Those of `cpus` in the L3 domains of a program, less its own cores while others are left; all of them where none is
+/// there, or where the program's CPUs are not known. `near_to` gets these CPUs.
+fn near_program(
+    machine: &Machine,
+    wanted: Near,
+    cpus: CpuSet,
+    near_to: &mut Option<PlannedNear>,
+    notes: &mut Vec<Note>,
+) -> CpuSet {
+    let topology = &machine.topology;
+    let mut note = |program: Option<&Program>, own: &CpuSet, now: Option<CpuSet>, found| {
+        notes.push(Note::Near {
+            program: program.map(ToString::to_string),
+            cpus: own.clone(),
+            now: now.map(Box::new),
+            found,
+        });
+    };
+    let (program, own, now) = match wanted {
+        Near::Cpus(own) => (None, own.clone(), Some(own)),
+        Near::Program(program) => {
+            let Some(known) = machine.programs.get(&program) else {
+                let found = match program {
+                    Program::Pid(_) => Found::NoProcess,
+                    Program::Unit(_) => Found::NotRunning,
+                };
+                note(Some(&program), &CpuSet::new(), None, found);
+                return cpus;
+            };
+            (Some(program), known.cpus.clone(), known.now.clone())
+        }
+    };
+    let within = |sets: &[CpuSet]| CpuSet::union_of(sets.iter().filter(|set| set.intersects(&own)));
+    let there = if topology.l3_domains.is_empty() {
+        cpus.clone()
+    } else {
+        within(&topology.l3_domains).intersection(&cpus)
+    };
+    let its_cores = within(&topology.cores);
+    let without = [&its_cores, &own, &CpuSet::new()].map(|own| there.difference(own));
+    let taken = without.into_iter().find(|left| !left.is_empty());
+    let found = match &taken {
+        None => Found::Nowhere,
+        Some(taken) if *taken == cpus => Found::Everywhere,
+        Some(_) => Found::There,
+    };
+    note(program.as_ref(), &own, now, found);
+    *near_to = Some(PlannedNear {
+        program: program.map(|program| program.to_string()),
+        cpus: own,
+    });
+    taken.unwrap_or(cpus)
 }
 
 /// The usable ones of the CPUs that the policy names; `None` without any.
@@ -243,7 +305,13 @@ fn nodes_cpus(topology: &Topology, nodes: impl Iterator<Item = u32>) -> CpuSet {
 }
 
 /// The local CPUs that are not candidates, with the reason.
-fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) -> Vec<LeftOut> {
+fn left_out(
+    topology: &Topology,
+    choice: &Choice,
+    near: &CpuSet,
+    near_to: Option<&PlannedNear>,
+    cpus: &CpuSet,
+) -> Vec<LeftOut> {
     let mut left = near.difference(cpus);
     let mut reasons = Vec::new();
     let mut reason = |set: &CpuSet, why: &str| {
@@ -263,6 +331,9 @@ fn left_out(topology: &Topology, choice: &Choice, near: &CpuSet, cpus: &CpuSet) 
         &exclusive(topology, choice),
         "in an exclusive cpuset partition",
     );
+    if near_to.is_some() {
+        reason(near, "not near what the policy wants its IRQs to be near");
+    }
     reason(
         near,
         "not in the scope or number of cores that the policy sets",

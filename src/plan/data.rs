@@ -152,6 +152,9 @@ pub struct PlannedInterface {
     pub unused_node: Option<u32>,
     /// The candidate CPUs of its vectors.
     pub candidates: CpuSet,
+    /// The program that its vectors are to be near; absent without one, and where its CPUs are not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub near: Option<PlannedNear>,
     /// Local CPUs that are not candidates.
     pub left_out: Vec<LeftOut>,
     /// The CPUs that a cgroup has alone and that the policy leaves out, of all nodes.
@@ -184,6 +187,16 @@ pub struct PlannedInterface {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub threads: Vec<PlannedThread>,
     pub notes: Vec<Note>,
+}
+
+/// The program that vectors are to be near.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedNear {
+    /// As in the policy, `pid:N` or `unit:NAME`; absent where the policy names CPUs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub program: Option<String>,
+    /// The CPUs that it may use.
+    pub cpus: CpuSet,
 }
 
 /// Local CPUs that are not candidates.

@@ -29,10 +29,10 @@ pub use crate::machine::WriteKind;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
-    PlannedInterface, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue, PlannedVector,
-    SCHEMA,
+    PlannedInterface, PlannedNear, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue,
+    PlannedVector, SCHEMA,
 };
-pub use note::Note;
+pub use note::{Found, Note};
 pub use objective::{MEASURES, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
 pub use write::{Planned, Target, Write, WriteValue};

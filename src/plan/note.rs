@@ -4,6 +4,8 @@
 pub mod advice;
 mod text;
 
+pub use text::Found;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -14,7 +16,7 @@ use crate::machine::tools::{Arguments, OtherTool};
 use crate::machine::wording::count;
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
-    FLAP, channels, cpus_unusable, irqbalance, named, not_planned, numbers, processes,
+    FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, numbers, processes,
     queues_exceed_cores, vectors_unreadable, vmbus,
 };
 use crate::policy::Balancer;
@@ -51,6 +53,17 @@ pub enum Note {
         node: u32,
         nearest: NodeSet,
         distance: u32,
+    },
+    /// What the policy wants an interface's interrupts to be near.
+    #[error("{}", near(.program.as_deref(), .cpus, .now.as_deref(), *.found))]
+    Near {
+        /// As in the policy, `pid:N` or `unit:NAME`; `None` where it names CPUs.
+        program: Option<String>,
+        /// The CPUs that are planned by; empty where they are not known.
+        cpus: CpuSet,
+        /// The CPUs that the program may use now; `None` where it does not run.
+        now: Option<Box<CpuSet>>,
+        found: Found,
     },
     /// Every online CPU is isolated, `nohz_full` or in an exclusive cpuset partition.
     #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using CPUs {}", .online.short())]
@@ -453,6 +466,7 @@ impl Note {
     pub fn is_unmet(&self) -> bool {
         match self {
             Self::NoCpuLeft { .. } | Self::NoRemoteNode | Self::ScopeUnusable { .. } => true,
+            Self::Near { found, .. } => *found == Found::NoProcess,
             Self::CpusUnusable {
                 wanted,
                 missing,

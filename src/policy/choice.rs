@@ -1,10 +1,12 @@
 //! A policy, and what it says of one interface.
 
-use crate::machine::{Interface, Machine};
+use std::collections::BTreeSet;
+
+use crate::machine::{Interface, Machine, Program};
 use crate::policy::rule::Rule;
 use crate::policy::setting::{NoEffect, Setting};
 use crate::policy::settings::Settings;
-use crate::policy::table::{AVOID_EXCLUSIVE, RFS, Rfs, SCOPE, Scope};
+use crate::policy::table::{AVOID_EXCLUSIVE, NEAR, Near, RFS, Rfs, SCOPE, Scope};
 
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,6 +64,16 @@ impl Policy {
     pub fn decides_on_exclusive(&self) -> bool {
         self.all()
             .any(|settings| settings.get(&AVOID_EXCLUSIVE).is_some())
+    }
+
+    /// The programs that it names.
+    pub fn programs(&self) -> BTreeSet<Program> {
+        let near = self.all().filter_map(|settings| settings.get(&NEAR)?);
+        near.filter_map(|near| match near {
+            Near::Program(program) => Some(program),
+            Near::Cpus(_) => None,
+        })
+        .collect()
     }
 
     /// All settings for interfaces.
@@ -311,7 +323,7 @@ mod tests {
             ),
             (
                 "[defaults]\nspeed = 'local'\n",
-                "unknown setting `speed`; expected one of scope, exclude, irq-cores, per,",
+                "unknown setting `speed`; expected one of scope, near, exclude, irq-cores,",
             ),
             (
                 "[default]\n",

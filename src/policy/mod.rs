@@ -17,7 +17,7 @@ pub use choice::{HighestCpu, Policy};
 pub use file::{PolicyError, without_comments};
 pub use rule::Rule;
 pub use setting::{
-    Entry, Given, ImpossibleCpu, Meaning, NoEffect, Number, Setting, SettingError, Value, Word,
+    Entry, Form, Given, ImpossibleCpu, NoEffect, Number, Setting, SettingError, Value, Word,
     possible_cpus,
 };
 pub use settings::Settings;

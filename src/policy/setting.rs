@@ -1,12 +1,13 @@
 //! What a setting is: its key, the values that it takes, and where it can be given. `table.rs` lists them.
 //!
-//! A value is a word, a number or a list of CPUs. That is all that a file, an option, their checks and their
+//! A value is a word, a number, a list of CPUs or nodes, or a program. That is all that a file, an option, their checks and their
 //! documentation have to know of a setting ([`Entry`]); the type that the planner reads is known to its [`Setting`].
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::cpuset::{CpuSet, NodeSet};
+use crate::machine::Program;
 
 /// A setting that the planner reads as a `T`.
 pub struct Setting<T: 'static> {
@@ -20,18 +21,23 @@ pub struct Setting<T: 'static> {
     pub default: Word<T>,
     /// The other words that it takes.
     pub words: &'static [Word<T>],
-    /// The numbers that it takes.
-    pub number: Option<(Number, Meaning<u32, T>)>,
-    /// What a list of CPUs means, if it takes one.
-    pub cpus: Option<(&'static str, Meaning<CpuSet, T>)>,
-    /// What a list of nodes means, if it takes one.
-    pub nodes: Option<(&'static str, Meaning<NodeSet, T>)>,
+    /// What else it takes.
+    pub forms: &'static [Form<T>],
     /// Where it can be given.
     pub given: Given,
 }
 
-/// What the planner reads for a number, or for a list of CPUs.
-pub type Meaning<V, T> = fn(V) -> T;
+/// Values other than words, in words, and what the planner reads for one.
+pub enum Form<T> {
+    /// A number.
+    Number(Number, fn(u32) -> T),
+    /// A list of CPUs.
+    Cpus(&'static str, fn(CpuSet) -> T),
+    /// A list of nodes.
+    Nodes(&'static str, fn(NodeSet) -> T),
+    /// A program.
+    Program(&'static str, fn(Program) -> T),
+}
 
 /// A word, the value that it stands for, and what it means. Where the words are `true` and `false`, the file has a
 /// boolean and the option, which takes no value, stands for the one that is not the default.
@@ -82,6 +88,7 @@ pub struct Entry {
     pub number: Option<Number>,
     pub cpus: Option<&'static str>,
     pub nodes: Option<&'static str>,
+    pub program: Option<&'static str>,
     pub given: Given,
 }
 
@@ -96,6 +103,8 @@ pub enum Value {
     Cpus(CpuSet),
     /// A set of nodes that is not empty; written as `node:0` or `node:0-1`.
     Nodes(NodeSet),
+    /// A program.
+    Program(Program),
 }
 
 /// An unknown key, or a text that is not a value of the setting.
@@ -123,16 +132,26 @@ pub struct ImpossibleCpu {
 impl<T: Clone> Setting<T> {
     /// What the file and the command line have to know.
     pub fn entry(&self) -> Entry {
-        Entry {
+        let mut entry = Entry {
             key: self.key,
             help: self.help,
             note: self.note,
             words: self.all_words().map(|word| (word.0, word.2)).collect(),
-            number: self.number.as_ref().map(|(number, _)| number.clone()),
-            cpus: self.cpus.map(|(means, _)| means),
-            nodes: self.nodes.map(|(means, _)| means),
+            number: None,
+            cpus: None,
+            nodes: None,
+            program: None,
             given: self.given,
+        };
+        for form in self.forms {
+            match form {
+                Form::Number(number, _) => entry.number = Some(number.clone()),
+                Form::Cpus(means, _) => entry.cpus = Some(means),
+                Form::Nodes(means, _) => entry.nodes = Some(means),
+                Form::Program(means, _) => entry.program = Some(means),
+            }
         }
+        entry
     }
 
     /// The default.
@@ -146,15 +165,19 @@ impl<T: Clone> Setting<T> {
 
     /// What a value stands for; `None` for one of another setting.
     pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
-        match value {
-            Value::Word(text) => self
-                .all_words()
+        if let Value::Word(text) = value {
+            let mut words = self.all_words();
+            return words
                 .find(|word| word.0 == *text)
-                .map(|word| word.1.clone()),
-            Value::Number(number) => self.number.as_ref().map(|(_, meaning)| meaning(*number)),
-            Value::Cpus(cpus) => self.cpus.map(|(_, meaning)| meaning(cpus.clone())),
-            Value::Nodes(nodes) => self.nodes.map(|(_, meaning)| meaning(nodes.clone())),
+                .map(|word| word.1.clone());
         }
+        self.forms.iter().find_map(|form| match (form, value) {
+            (Form::Number(_, meaning), Value::Number(number)) => Some(meaning(*number)),
+            (Form::Cpus(_, meaning), Value::Cpus(cpus)) => Some(meaning(cpus.clone())),
+            (Form::Nodes(_, meaning), Value::Nodes(nodes)) => Some(meaning(nodes.clone())),
+            (Form::Program(_, meaning), Value::Program(program)) => Some(meaning(program.clone())),
+            _ => None,
+        })
     }
 }
 
@@ -178,6 +201,9 @@ impl Entry {
         });
         if let Some(nodes) = nodes {
             return Ok(Value::Nodes(nodes));
+        }
+        if let Some(program) = self.program.and_then(|_| text.parse().ok()) {
+            return Ok(Value::Program(program));
         }
         let list = self.cpus.map(|_| CpuSet::parse_list(text));
         match list {
@@ -208,7 +234,13 @@ impl Entry {
             .cpus
             .iter()
             .map(|_| "or a CPU list such as 0-3,8".to_owned());
-        let all: Vec<String> = words.chain(number).chain(nodes).chain(list).collect();
+        let program = self
+            .program
+            .iter()
+            .map(|_| "or a program such as unit:nginx.service".to_owned());
+        let all: Vec<String> = (words.chain(number).chain(nodes).chain(list))
+            .chain(program)
+            .collect();
         let text = all.join(", ");
         text.strip_prefix("or ").map(str::to_owned).unwrap_or(text)
     }
@@ -246,7 +278,13 @@ impl Entry {
             .cpus
             .iter()
             .map(|&means| ("\"0-3,8\"".to_owned(), means.to_owned()));
-        words.chain(number).chain(nodes).chain(cpus).collect()
+        let program = self
+            .program
+            .iter()
+            .map(|&means| ("\"unit:nginx.service\"".to_owned(), means.to_owned()));
+        (words.chain(number).chain(nodes).chain(cpus))
+            .chain(program)
+            .collect()
     }
 
     /// Where it is a boolean, the word that is not the default, and what that means.

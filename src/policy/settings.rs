@@ -6,7 +6,7 @@ use crate::policy::setting::{
     Entry, ImpossibleCpu, NoEffect, Setting, SettingError, Value, possible_cpus,
 };
 use crate::policy::table::{
-    GROUP, Group, IRQ_CORES, PER, Per, SCOPE, SETTINGS, Scope, WIDEN, Widen,
+    GROUP, Group, IRQ_CORES, NEAR, PER, Per, SCOPE, SETTINGS, Scope, WIDEN, Widen,
 };
 
 /// The setting with this key.
@@ -60,15 +60,17 @@ impl Settings {
         let scope = (SCOPE.key, self.get(&SCOPE).is_some());
         let irq_cores = (IRQ_CORES.key, self.get(&IRQ_CORES).flatten().is_some());
         let per = (PER.key, self.get(&PER) == Some(Per::L3));
+        let near = (NEAR.key, self.get(&NEAR).flatten().is_some());
         let widen = (WIDEN.key, self.get(&WIDEN) == Some(Widen::Package));
         let (without, beside) = match (
             all.get(&GROUP).flatten(),
             all.get(&SCOPE).unwrap_or(Scope::Local),
         ) {
-            (Some(Group::Cpus(cpus)), _) => {
-                (vec![scope, irq_cores, per, widen], format!("group {cpus}"))
-            }
-            (_, Scope::Cpus(cpus)) => (vec![irq_cores, per, widen], format!("scope {cpus}")),
+            (Some(Group::Cpus(cpus)), _) => (
+                vec![scope, near, irq_cores, per, widen],
+                format!("group {cpus}"),
+            ),
+            (_, Scope::Cpus(cpus)) => (vec![near, irq_cores, per, widen], format!("scope {cpus}")),
             (_, Scope::Nodes(nodes)) => (vec![widen], format!("scope node:{nodes}")),
             (_, Scope::All) => (vec![widen], "scope all".to_owned()),
             (_, Scope::Remote) => (vec![widen], "scope remote".to_owned()),
@@ -95,7 +97,7 @@ impl Settings {
     pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
         self.0.iter().try_for_each(|(key, value)| match value {
             Value::Cpus(cpus) => possible_cpus(key, cpus, possible),
-            Value::Word(_) | Value::Number(_) | Value::Nodes(_) => Ok(()),
+            _ => Ok(()),
         })
     }
 }

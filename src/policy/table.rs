@@ -9,12 +9,14 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::policy::setting::{Entry, Given, Number, Setting, Word};
+use crate::machine::Program;
+use crate::policy::setting::{Entry, Form, Given, Number, Setting, Word};
 
 /// All settings, in the order in which they are documented.
 pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     vec![
         SCOPE.entry(),
+        NEAR.entry(),
         EXCLUDE.entry(),
         IRQ_CORES.entry(),
         PER.entry(),
@@ -60,9 +62,31 @@ pub static SCOPE: Setting<Scope> = Setting {
             "where the driver hints, whatever node that is",
         ),
     ],
-    number: None,
-    cpus: Some(("these CPUs", Scope::Cpus)),
-    nodes: Some(("these nodes", Scope::Nodes)),
+    forms: &[
+        Form::Cpus("these CPUs", Scope::Cpus),
+        Form::Nodes("these nodes", Scope::Nodes),
+    ],
+    given: Given::Anywhere,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Near {
+    Cpus(CpuSet),
+    Program(Program),
+}
+
+pub static NEAR: Setting<Option<Near>> = Setting {
+    key: "near",
+    help: "A program whose L3 domains take the vectors, on other cores than its own while there are any",
+    note: "The scope is still the bound. Nothing changes where the program may run in all L3 domains.",
+    default: Word("", None, "none"),
+    words: &[],
+    forms: &[
+        Form::Cpus("one that runs on these CPUs", |cpus| Some(Near::Cpus(cpus))),
+        Form::Program("a process, or a unit of systemd", |program| {
+            Some(Near::Program(program))
+        }),
+    ],
     given: Given::Anywhere,
 };
 
@@ -72,9 +96,7 @@ pub static EXCLUDE: Setting<CpuSet> = Setting {
     note: "Isolated and nohz_full CPUs are left out without being named.",
     default: Word("", CpuSet::new(), "none"),
     words: &[],
-    number: None,
-    cpus: Some(("these CPUs", identity)),
-    nodes: None,
+    forms: &[Form::Cpus("these CPUs", identity)],
     given: Given::Anywhere,
 };
 
@@ -84,16 +106,14 @@ pub static IRQ_CORES: Setting<Option<usize>> = Setting {
     note: "The rest is left to applications.",
     default: Word("all", None, "as many as there are queues"),
     words: &[],
-    number: Some((
+    forms: &[Form::Number(
         Number {
             range: 1..=65_536,
             of: "cores",
             example: 4,
         },
         |cores| Some(cores as usize),
-    )),
-    cpus: None,
-    nodes: None,
+    )],
     given: Given::Anywhere,
 };
 
@@ -109,9 +129,7 @@ pub static PER: Setting<Per> = Setting {
     note: "",
     default: Word("core", Per::Core, "every one"),
     words: &[Word("l3", Per::L3, "one of each L3 domain")],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -127,9 +145,7 @@ pub static L3: Setting<Domains> = Setting {
     note: "Pack leaves whole domains to applications; spread gives each application's domain some queues.",
     default: Word("spread", Domains::Spread, "all of them, evenly"),
     words: &[Word("pack", Domains::Pack, "as few as possible")],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -149,9 +165,7 @@ pub static WIDEN: Setting<Widen> = Setting {
         Widen::Package,
         "queues also use the nearest nodes of the same package (sub-NUMA clustering, NPS)",
     )],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -165,9 +179,7 @@ pub static SIBLINGS: Setting<bool> = Setting {
         true,
         "count SMT siblings as cores of their own",
     )],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -181,9 +193,7 @@ pub static AVOID_CPU0: Setting<bool> = Setting {
         false,
         "treat the core of CPU 0 like any other",
     )],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -197,9 +207,7 @@ pub static AVOID_EXCLUSIVE: Setting<bool> = Setting {
         true,
         "leave out CPUs of exclusive cpuset partitions",
     )],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -216,9 +224,7 @@ pub static RPS: Setting<Rps> = Setting {
     note: "",
     default: Word("auto", Rps::Auto, "where hardware queues are missing"),
     words: &[Word("off", Rps::Off, "never")],
-    number: None,
-    cpus: Some(("from every queue to these CPUs", Rps::Cpus)),
-    nodes: None,
+    forms: &[Form::Cpus("from every queue to these CPUs", Rps::Cpus)],
     given: Given::Anywhere,
 };
 
@@ -248,9 +254,7 @@ pub static XPS: Setting<Xps> = Setting {
             "each flow sends on the queue of the number that it receives on; others as with auto",
         ),
     ],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -269,16 +273,14 @@ pub static RFS: Setting<Rfs> = Setting {
     default: Word("keep", Rfs::Keep, "leave unchanged"),
     words: &[Word("off", Rfs::Off, "none")],
     // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
-    number: Some((
+    forms: &[Form::Number(
         Number {
             range: 1..=1 << 29,
             of: "flows over all interfaces",
             example: 32768,
         },
         Rfs::Entries,
-    )),
-    cpus: None,
-    nodes: None,
+    )],
     given: Given::Anywhere,
 };
 
@@ -299,16 +301,14 @@ pub static RSS: Setting<RssQueues> = Setting {
         RssQueues::Candidates,
         "one queue on each candidate core",
     )],
-    number: Some((
+    forms: &[Form::Number(
         Number {
             range: 1..=65_536,
             of: "queues",
             example: 4,
         },
         RssQueues::First,
-    )),
-    cpus: None,
-    nodes: None,
+    )],
     given: Given::Anywhere,
 };
 
@@ -328,9 +328,7 @@ pub static RDMA: Setting<Rdma> = Setting {
         "as queue vectors, after all of them",
     ),
     words: &[Word("keep", Rdma::Keep, "leave unchanged")],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -350,9 +348,7 @@ pub static NAPI_THREADS: Setting<NapiThreads> = Setting {
         "each on a free SMT sibling of the CPU that its queue interrupts, else on that CPU",
     ),
     words: &[Word("keep", NapiThreads::Keep, "leave unchanged")],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::Anywhere,
 };
 
@@ -373,16 +369,14 @@ pub static CHANNELS: Setting<ChannelCount> = Setting {
         ChannelCount::Auto,
         "one receiving channel for each candidate core",
     )],
-    number: Some((
+    forms: &[Form::Number(
         Number {
             range: 1..=u32::MAX,
             of: "receiving channels",
             example: 8,
         },
         ChannelCount::Count,
-    )),
-    cpus: None,
-    nodes: None,
+    )],
     given: Given::Anywhere,
 };
 
@@ -402,11 +396,9 @@ pub static GROUP: Setting<Option<Group>> = Setting {
         Some(Group::L3),
         "all CPUs of the L3 domain of its CPU",
     )],
-    number: None,
-    cpus: Some(("these CPUs for every vector", |cpus| {
+    forms: &[Form::Cpus("these CPUs for every vector", |cpus| {
         Some(Group::Cpus(cpus))
-    })),
-    nodes: None,
+    })],
     given: Given::InFile,
 };
 
@@ -416,9 +408,7 @@ pub static SKIP: Setting<bool> = Setting {
     note: "",
     default: Word("false", false, "plan them"),
     words: &[Word("true", true, "change nothing about them")],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::InFile,
 };
 
@@ -446,8 +436,6 @@ pub static IRQBALANCE: Setting<Balancer> = Setting {
         Word("ignore", Balancer::Ignore, "let it move planned vectors"),
         Word("refuse", Balancer::Refuse, "write nothing while it runs"),
     ],
-    number: None,
-    cpus: None,
-    nodes: None,
+    forms: &[],
     given: Given::ForMachine,
 };

@@ -14,6 +14,7 @@ pub mod netlink;
 mod numbering;
 pub mod others;
 mod polling;
+pub mod programs;
 mod rx_hash;
 pub mod sample;
 mod sockets;

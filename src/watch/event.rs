@@ -39,6 +39,8 @@ pub enum Kind {
     Irqbalance,
     /// Cgroups have other CPUs alone than before (cpuset partitions).
     Exclusive,
+    /// A program that interrupts are to be near may use other CPUs than before, or has started or ended.
+    Near,
     /// The policy file was changed, or SIGHUP came.
     Policy,
     /// Another program has written the affinity of a planned vector.
@@ -58,7 +60,7 @@ impl Kind {
     fn is_fresh_start(self) -> bool {
         matches!(
             self,
-            Self::Start | Self::Policy | Self::Released | Self::Exclusive
+            Self::Start | Self::Policy | Self::Released | Self::Exclusive | Self::Near
         )
     }
 
@@ -76,6 +78,7 @@ impl Kind {
             Self::Lost => "lost events",
             Self::Irqbalance => "irqbalance started",
             Self::Exclusive => "exclusive CPUs",
+            Self::Near => "CPUs of",
             Self::Policy => "policy",
             Self::Affinity => "affinity of IRQ",
             Self::Released => "end of a trial or pause",

@@ -15,7 +15,9 @@ use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::paths::affinity_file;
+use nicpin::machine::{Program, ProgramCpus};
 use nicpin::read::cgroups::{self, Partitions};
+use nicpin::read::programs::{self, UnitPlace};
 use nicpin::root::Root;
 
 /// Where irqbalance makes its socket. The directory comes and goes with the service.
@@ -32,7 +34,9 @@ const NAMES_AND_WRITES: AddWatchFlags = NAMES.union(AddWatchFlags::IN_CLOSE_WRIT
 
 /// The files of a cgroup that decide on its partition. The kernel reports each change of the first (`kernfs_notify`); the
 /// others only report who writes them.
-const PARTITION_FILES: [&str; 3] = [cgroups::PARTITION, "cpuset.cpus", "cpuset.cpus.exclusive"];
+const PARTITION_FILES: [&str; 3] = [cgroups::PARTITION, CPUS, "cpuset.cpus.exclusive"];
+/// The CPUs that a cgroup is given.
+const CPUS: &str = "cpuset.cpus";
 /// Its write gives cpusets to the children of a cgroup, which makes their files without an event.
 const CONTROLLERS: &str = "cgroup.subtree_control";
 /// How often partitions are looked for until they are the same as when they were watched.
@@ -61,6 +65,9 @@ pub struct Files {
     planned: BTreeMap<u32, CpuSet>,
     /// The CPUs that cgroups have alone, and the root's `cpuset.cpus.isolated`.
     exclusive: (CpuSet, Option<String>),
+    /// The programs that interrupts are to be near, and the CPUs of those that run.
+    programs: BTreeSet<Program>,
+    near: BTreeMap<Program, ProgramCpus>,
     /// Whether the user has no watches left for cgroups (`fs.inotify.max_user_watches`).
     pub(super) is_full: bool,
 }
@@ -82,6 +89,8 @@ impl Files {
             policy: policy.collect(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),
+            programs: BTreeSet::new(),
+            near: BTreeMap::new(),
             is_full: false,
         };
         let parents = files.policy.iter().filter_map(|file| file.parent());
@@ -90,7 +99,7 @@ impl Files {
             files.watch(directory)?;
         }
         files.watch_irqbalance()?;
-        files.exclusive = files.look_at_cgroups(root)?;
+        files.look_at_cgroups(root)?;
         Ok(files)
     }
 
@@ -202,15 +211,30 @@ impl Files {
         let moved = written.into_iter().filter(|irq| self.differs(root, *irq));
         woken.events.extend(moved.map(moved_event));
         if cgroups {
-            let now = self.look_at_cgroups(root)?;
-            if now != self.exclusive {
-                let cpus = match &now.0 {
+            let before = (self.exclusive.clone(), self.near.clone());
+            self.look_at_cgroups(root)?;
+            if self.exclusive != before.0 {
+                let cpus = match &self.exclusive.0 {
                     none if none.is_empty() => "none".to_owned(),
                     cpus => cpus.short(),
                 };
                 woken.events.push(Event::new(Kind::Exclusive, cpus));
-                self.exclusive = now;
             }
+            for program in &self.programs {
+                if self.near.get(program) != before.1.get(program) {
+                    let about = program.to_string();
+                    woken.events.push(Event::new(Kind::Near, about));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on, reports when these programs may use other CPUs, as far as their cgroups tell.
+    pub fn near(&mut self, root: &Root, programs: BTreeSet<Program>) -> io::Result<()> {
+        if programs != self.programs {
+            self.programs = programs;
+            self.look_at_cgroups(root)?;
         }
         Ok(())
     }
@@ -268,13 +292,20 @@ impl Files {
         Ok(())
     }
 
-    /// Watches what can become a partition, and gives what is one. Files that cannot be read are as good as absent: a run
-    /// reports them.
-    fn look_at_cgroups(&mut self, root: &Root) -> io::Result<(CpuSet, Option<String>)> {
-        let mut found = cgroups::partitions(root).unwrap_or_default();
+    /// Watches what can become a partition and the units of programs, and looks at both. Files that cannot be read are as
+    /// good as absent: a run reports them.
+    fn look_at_cgroups(&mut self, root: &Root) -> io::Result<()> {
+        let look = |programs: &BTreeSet<Program>| {
+            let units = programs.iter().filter_map(Program::unit);
+            let places: Vec<UnitPlace> = units
+                .map(|unit| programs::place(root, unit).unwrap_or_default())
+                .collect();
+            (cgroups::partitions(root).unwrap_or_default(), places)
+        };
+        let mut found = look(&self.programs);
         for _ in 0..TRIES {
-            self.watch_cgroups(root, &found)?;
-            let again = cgroups::partitions(root).unwrap_or_default();
+            self.watch_cgroups(root, &found.0, &found.1)?;
+            let again = look(&self.programs);
             let is_same = again == found;
             found = again;
             if is_same {
@@ -282,22 +313,35 @@ impl Files {
             }
         }
         let isolated = root.read_opt(&format!("{}/cpuset.cpus.isolated", cgroups::CGROUPS));
-        Ok((found.cpus, isolated.unwrap_or_default()))
+        self.exclusive = (found.0.cpus, isolated.unwrap_or_default());
+        self.near = programs::programs(root, &self.programs).unwrap_or_default();
+        Ok(())
     }
 
-    fn watch_cgroups(&mut self, root: &Root, found: &Partitions) -> nix::Result<()> {
-        let parents = found.parents.iter().flat_map(|parent| {
-            let controllers = format!("{parent}/{CONTROLLERS}");
-            [
-                (parent.clone(), NAMES),
-                (controllers, AddWatchFlags::IN_MODIFY),
-            ]
-        });
-        let files = found.cgroups.iter().flat_map(|cgroup| {
-            PARTITION_FILES.map(|file| (format!("{cgroup}/{file}"), AddWatchFlags::IN_MODIFY))
-        });
-        let all = parents
-            .chain(files)
+    fn watch_cgroups(
+        &mut self,
+        root: &Root,
+        found: &Partitions,
+        units: &[UnitPlace],
+    ) -> nix::Result<()> {
+        let slices = units.iter().flat_map(|unit| &unit.slices);
+        let cgroups = units.iter().flat_map(|unit| &unit.cgroup);
+        let directories = found.parents.iter().chain(slices.clone());
+        let directories = directories.map(|directory| (directory.clone(), NAMES));
+        let controllers = (found.parents.iter().chain(slices.clone()))
+            .map(|parent| format!("{parent}/{CONTROLLERS}"));
+        let partitions = found
+            .cgroups
+            .iter()
+            .flat_map(|cgroup| PARTITION_FILES.map(|file| format!("{cgroup}/{file}")));
+        // A slice limits the units below it.
+        let cpusets = slices
+            .chain(cgroups.clone())
+            .map(|cgroup| format!("{cgroup}/{CPUS}"));
+        let events = cgroups.map(|cgroup| format!("{cgroup}/cgroup.events"));
+        let files = controllers.chain(partitions).chain(cpusets).chain(events);
+        let all = directories
+            .chain(files.map(|file| (file, AddWatchFlags::IN_MODIFY)))
             .map(|(path, flags)| (root.outside(&path), flags, Watched::Cgroup));
         let added = self.replace(|watched| *watched == Watched::Cgroup, all);
         self.is_full = added == Err(Errno::ENOSPC);

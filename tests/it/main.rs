@@ -73,6 +73,7 @@ mod locality;
 mod measure;
 mod monitoring;
 mod napi_threads;
+mod near;
 mod near_far;
 mod neighbours;
 mod nodes;

@@ -557,3 +557,43 @@ fn a_watcher_that_sleeps_has_little_of_its_program_mapped() {
     }
     watching.end();
 }
+
+/// A unit that starts, and gets other CPUs.
+#[test]
+fn interrupts_follow_a_unit() {
+    let machine = Copy::of("x460");
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
+    std::fs::create_dir_all(machine.path("/sys/fs/cgroup/system.slice")).unwrap();
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let affinity = || std::fs::read_to_string(machine.path("/proc/irq/177/smp_affinity")).unwrap();
+    let before = affinity();
+    // A process that has started before its cgroup is seen: the kernel makes both in this order.
+    let process = |cpus: &str| {
+        std::fs::create_dir_all(machine.path("/proc/700/task/700")).unwrap();
+        machine.write(
+            "/proc/700/task/700/status",
+            &format!("Cpus_allowed_list:\t{cpus}\n"),
+        );
+    };
+    let new = machine.path("/sys/fs/cgroup/new");
+    process("8");
+    std::fs::create_dir_all(new.join("web.service")).unwrap();
+    std::fs::write(new.join("web.service/cgroup.procs"), "700\n").unwrap();
+    std::fs::write(new.join("web.service/cpuset.cpus"), "8\n").unwrap();
+    std::fs::rename(
+        new.join("web.service"),
+        machine.path("/sys/fs/cgroup/system.slice/web.service"),
+    )
+    .unwrap();
+    watching.told("(CPUs of unit:web.service");
+    assert_ne!(affinity(), before);
+    // AllowedCPUs= at run time.
+    let near = affinity();
+    process("0");
+    machine.write("/sys/fs/cgroup/system.slice/web.service/cpuset.cpus", "0\n");
+    watching.told("(CPUs of unit:web.service");
+    assert_ne!(affinity(), near);
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+}

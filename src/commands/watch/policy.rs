@@ -1,5 +1,6 @@
 //! The policy of a watcher: when its file becomes invalid, the last valid text stays in force.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -8,6 +9,8 @@ use crate::cli::{Cli, WatchArgs};
 use crate::commands::inputs::{CONFIG, Purpose, read_policy};
 use crate::commands::journal::{self, Priority};
 use crate::watch::state::keep_policy;
+use nicpin::machine::Program;
+use nicpin::policy::Policy;
 use nicpin::read::topology;
 use nicpin::root::Root;
 
@@ -18,8 +21,8 @@ pub(super) struct ValidPolicy<'a> {
     pub(super) path: String,
     /// The last valid text; `None` where there was no file.
     text: Option<String>,
-    /// Whether it, or an option, says what to do about CPUs that cgroups have alone.
-    decides_on_exclusive: bool,
+    /// The policy of it and of the options.
+    policy: Policy,
     /// A copy of it, while the file is invalid.
     copy: Option<PathBuf>,
     /// What is wrong with the file.
@@ -31,13 +34,13 @@ impl<'a> ValidPolicy<'a> {
         let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
         let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
         let path = path.to_string_lossy().into_owned();
-        let (text, decides_on_exclusive) = valid(cli, args, root)?;
+        let (text, policy) = valid(cli, args, root)?;
         Ok(Self {
             cli,
             args,
             path,
             text,
-            decides_on_exclusive,
+            policy,
             copy: None,
             error: None,
         })
@@ -46,7 +49,7 @@ impl<'a> ValidPolicy<'a> {
     /// Reads the file again. An invalid one is reported once.
     pub(super) fn refresh(&mut self, root: &Root) {
         match valid(self.cli, self.args, root) {
-            Ok((text, decides_on_exclusive)) => {
+            Ok((text, policy)) => {
                 if text != self.text || self.error.is_some() {
                     let fields = [("NICPIN_POLICY", self.path.as_str())];
                     journal::log(
@@ -57,7 +60,7 @@ impl<'a> ValidPolicy<'a> {
                     );
                 }
                 (self.text, self.copy, self.error) = (text, None, None);
-                self.decides_on_exclusive = decides_on_exclusive;
+                self.policy = policy;
             }
             Err(error) => {
                 let error = format!("{error:#}");
@@ -78,7 +81,12 @@ impl<'a> ValidPolicy<'a> {
     /// Whether runs leave out CPUs that cgroups have alone by an option: what runs on the machine may decide then, because
     /// each change leads to a run.
     pub(super) fn avoids_exclusive(&self) -> bool {
-        !self.decides_on_exclusive
+        !self.policy.decides_on_exclusive()
+    }
+
+    /// The programs whose CPUs are to be watched.
+    pub(super) fn programs(&self) -> BTreeSet<Program> {
+        self.policy.programs()
     }
 
     /// The policy file for runs, where it is not the usual one.
@@ -87,9 +95,8 @@ impl<'a> ValidPolicy<'a> {
     }
 }
 
-/// The text of the policy file, if it is valid on this machine, and whether the policy says what to do about CPUs that
-/// cgroups have alone.
-fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, bool)> {
+/// The text of the policy file, if it is valid on this machine, and the policy.
+fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, Policy)> {
     let purpose = if args.observe {
         Purpose::Look
     } else {
@@ -99,5 +106,5 @@ fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, bo
     let possible = topology::read(root)?.possible;
     policy.check(possible).context(name)?;
     policy.options.check(possible)?;
-    Ok((text, policy.decides_on_exclusive()))
+    Ok((text, policy))
 }

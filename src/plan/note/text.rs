@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cpuset::CpuSet;
 use crate::machine::others::UnusedFunction;
 use crate::machine::wording::count;
@@ -24,6 +26,58 @@ pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) ->
         true => format!(
             "CPUs {missing_list} of the policy's CPUs for RPS ({list}) are offline or excluded"
         ),
+    }
+}
+
+/// What became of the wish that interrupts are near a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// The candidates are in its L3 domains.
+    There,
+    /// It may run in all L3 domains of the candidates, and on all their cores.
+    Everywhere,
+    /// No candidate is in its L3 domains.
+    Nowhere,
+    /// The unit does not run, and no earlier apply has recorded its CPUs.
+    NotRunning,
+    /// The same of a process, which does not come back: the interface stays as it is.
+    NoProcess,
+}
+
+pub(super) fn near(
+    program: Option<&str>,
+    cpus: &CpuSet,
+    now: Option<&CpuSet>,
+    found: Found,
+) -> String {
+    let list = cpus.short();
+    let name = program.unwrap_or("a program");
+    let of = match program {
+        Some(program) => format!("{program}, which may use CPUs {list}"),
+        None => format!("CPUs {list}"),
+    };
+    let text = match found {
+        Found::There => format!("near {of}"),
+        Found::Everywhere => {
+            format!("near {of}: these leave out no candidate CPU, so the plan is the same without")
+        }
+        Found::Nowhere => {
+            format!("not near {of}: no candidate CPU is in an L3 domain of these")
+        }
+        Found::NotRunning => {
+            return format!(
+                "{name} does not run, or its processes are hidden from this user: planned without it"
+            );
+        }
+        Found::NoProcess => {
+            return format!("unchanged: {name} does not exist, or is hidden from this user");
+        }
+    };
+    match now {
+        None => text + "; it does not run now, these are those of an earlier apply",
+        Some(now) if now != cpus => format!("{text}; now it may use CPUs {}", now.short()),
+        Some(_) => text,
     }
 }
 
