@@ -121,9 +121,8 @@ fn processes(root: &Root, cgroup: String) -> Result<Vec<u32>, FileError> {
             },
         };
         for line in text.lines() {
-            let Ok(pid) = line.parse() else {
-                return Err(root.content_error(&path, "has a line that is no process"));
-            };
+            let unread = |_| root.content_error(&path, "has a line that is no process");
+            let pid = line.parse().map_err(unread)?;
             all.push(pid);
         }
         looked_at += 1;

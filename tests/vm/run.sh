@@ -66,6 +66,8 @@ TESTS=(
   'random.newest.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel newest -- "$SEED" "$EVENTS" "$WITHIN"'
   'random.1-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 1'
   'random.5-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 5'
+  'near.long         near      dies        --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
+  'near.newest.long  near      dies        --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel newest'
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
