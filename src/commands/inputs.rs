@@ -243,13 +243,13 @@ pub(super) fn require_live_interfaces(root: &Root, select: &SelectArgs) -> Resul
     Ok(())
 }
 
-/// The policy, with the name and the text of its file; `None` if there is no file.
+/// The policy, with the text of its file; `None` if there is no file.
 pub(super) fn read_policy(
     purpose: Purpose,
     cli: &Cli,
     root: &Root,
     args: &PolicyArgs,
-) -> Result<(String, Policy, Option<String>)> {
+) -> Result<(Policy, Option<String>)> {
     let (name, text) = read_policy_file(cli, root, purpose)?;
     let file = text
         .as_deref()
@@ -260,11 +260,11 @@ pub(super) fn read_policy(
         ..file.unwrap_or_default()
     };
     policy.check_effects()?;
-    Ok((name, policy, text))
+    Ok((policy, text))
 }
 
-/// Reads the policy, and the machine with the facts in `wants`. CPU lists with CPUs that the machine cannot have are
-/// refused: in the policy file with line and column, on the command line as a usage error.
+/// Reads the policy, and the machine with the facts in `wants`. Options with CPUs that the machine cannot have are usage
+/// errors; those of the policy file, which other machines may share, are like offline ones.
 pub(super) fn read_host(
     purpose: Purpose,
     cli: &Cli,
@@ -272,7 +272,7 @@ pub(super) fn read_host(
     args: &PolicyArgs,
     wants: Wants,
 ) -> Result<(Machine, Policy)> {
-    let (name, policy, _) = read_policy(purpose, cli, root, args)?;
+    let (policy, _) = read_policy(purpose, cli, root, args)?;
     // A command that writes also records them.
     let without_flow_counts = purpose != Purpose::Write && !policy.wants_flow_counts();
     let queues = match wants.queues {
@@ -288,7 +288,6 @@ pub(super) fn read_host(
             ..wants
         },
     )?;
-    policy.check(machine.topology.possible).context(name)?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
     Ok((machine, policy))

@@ -35,7 +35,7 @@ pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let plan = plan_beside_all(&machine, &policy, &names)?;
     let wish = args.wish();
     if let Some(cpus) = &wish.cpus {
-        possible_cpus("--cpus", cpus, machine.topology.possible)?;
+        possible_cpus("cpus", cpus, machine.topology.possible)?;
     }
     let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)?;
     if args.dry_run {

@@ -19,18 +19,6 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// The command line's settings, which override the file's.
     pub options: Settings,
-    /// The highest CPU in the file.
-    #[doc(hidden)]
-    pub highest: Option<HighestCpu>,
-}
-
-/// The highest CPU that a policy file names, and the place of its list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HighestCpu {
-    pub setting: &'static str,
-    pub cpu: u32,
-    pub line: usize,
-    pub column: usize,
 }
 
 /// The settings of one interface.

@@ -1,15 +1,13 @@
 //! Reads the policy file (TOML) by the table of settings. Every error has its line and column.
 
-use std::cell::Cell;
-
 use glob::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
-use crate::policy::choice::{HighestCpu, Policy};
+use crate::policy::choice::Policy;
 use crate::policy::rule::{CONDITIONS, Match, Rule};
-use crate::policy::setting::{Entry, ImpossibleCpu, Value};
+use crate::policy::setting::{Entry, Value};
 use crate::policy::settings::{Settings, named};
 use crate::policy::table::SETTINGS;
 
@@ -29,45 +27,14 @@ type Key<'t> = Spanned<DeString<'t>>;
 type Item<'t> = Spanned<DeValue<'t>>;
 
 impl Policy {
-    /// Parses a policy file. [`check`](Self::check) holds its CPU numbers against a machine.
+    /// Parses a policy file. CPUs that a machine does not have are like offline ones.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        File {
-            text,
-            highest: Cell::new(None),
-        }
-        .policy()
-    }
-
-    /// Refuses CPU numbers of `possible`, the kernel's `nr_cpu_ids`, and above in the policy file.
-    pub fn check(&self, possible: u32) -> Result<(), PolicyError> {
-        match self.highest {
-            Some(HighestCpu {
-                setting,
-                cpu,
-                line,
-                column,
-            }) if cpu >= possible => {
-                let message = ImpossibleCpu {
-                    setting,
-                    cpu,
-                    last: possible.saturating_sub(1),
-                }
-                .to_string();
-                Err(PolicyError {
-                    line,
-                    column,
-                    message,
-                })
-            }
-            _ => Ok(()),
-        }
+        File { text }.policy()
     }
 }
 
 struct File<'t> {
     text: &'t str,
-    /// The highest CPU so far.
-    highest: Cell<Option<HighestCpu>>,
 }
 
 impl<'t> File<'t> {
@@ -107,10 +74,7 @@ impl<'t> File<'t> {
                 },
             }
         }
-        Ok(Policy {
-            highest: self.highest.get(),
-            ..policy
-        })
+        Ok(policy)
     }
 
     fn rule(&self, item: &Item<'t>) -> Result<Rule, PolicyError> {
@@ -211,22 +175,7 @@ impl<'t> File<'t> {
             DeValue::Table(_) if entry.cpus.is_some() => Ok(Value::Cpus(self.cpus(item)?)),
             _ => return Err(self.at(item, &format!("expected a string: {}", entry.expected()))),
         };
-        let value = value.map_err(|error| self.at(item, &error.to_string()))?;
-        let last = match &value {
-            Value::Cpus(cpus) => cpus.last(),
-            _ => None,
-        };
-        let is_higher = |cpu: &u32| self.highest.get().is_none_or(|highest| *cpu > highest.cpu);
-        if let Some(cpu) = last.filter(is_higher) {
-            let PolicyError { line, column, .. } = self.at(item, "");
-            self.highest.set(Some(HighestCpu {
-                setting: entry.key,
-                cpu,
-                line,
-                column,
-            }));
-        }
-        Ok(value)
+        value.map_err(|error| self.at(item, &error.to_string()))
     }
 
     /// CPUs in an explicit form: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
@@ -327,13 +276,7 @@ fn integer(value: &DeValue<'_>) -> Option<String> {
 /// A policy file without its comments, which may say anything; `None` when it is none.
 pub fn without_comments(text: &str) -> Option<String> {
     let bare = text.parse::<toml::Table>().ok()?.to_string();
-    let settings = |text| {
-        Some(Policy {
-            highest: None,
-            ..Policy::parse(text).ok()?
-        })
-    };
-    (settings(&bare)? == settings(text)?).then_some(bare)
+    (Policy::parse(&bare).ok()? == Policy::parse(text).ok()?).then_some(bare)
 }
 
 #[cfg(test)]

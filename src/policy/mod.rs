@@ -13,7 +13,7 @@ mod settings;
 mod table;
 
 pub(crate) use choice::Choice;
-pub use choice::{HighestCpu, Policy};
+pub use choice::Policy;
 pub use file::{PolicyError, without_comments};
 pub use rule::Rule;
 pub use setting::{

@@ -29,7 +29,7 @@ pub const CONDITIONS: [(&str, &str); 6] = [
     ),
     (
         "speed",
-        "the link's speed in Mbit/s: 10000, \">=25000\", \"<10000\"; an unknown speed matches none",
+        "what the port can carry in Mbit/s, else its speed: 10000, \">=25000\"; unknown matches none",
     ),
 ];
 
@@ -57,6 +57,8 @@ impl Match {
             Some(name) => interface.name == name,
             None => fits(&self.name, &interface.name),
         };
+        // Whichever carriers are there.
+        let carries = || interface.supported_mbps.or(interface.speed_mbps);
         fits_name
             && fits(
                 &self.driver,
@@ -72,11 +74,11 @@ impl Match {
                 .is_none_or(|node| machine.nodes_of(interface).contains(node))
             && self
                 .speed
-                .is_none_or(|speed| interface.speed_mbps.is_some_and(|mbps| speed.holds(mbps)))
+                .is_none_or(|speed| carries().is_some_and(|mbps| speed.holds(mbps)))
     }
 }
 
-/// A condition on the link's speed in Mbit/s.
+/// A condition on what a port can carry, in Mbit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Speed {
     least: u32,

@@ -121,8 +121,8 @@ pub struct NoEffect(pub(crate) String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} names CPU {cpu}, and this machine has no CPU above {last}")]
 pub struct ImpossibleCpu {
-    /// The setting, or the place in the file.
-    pub setting: &'static str,
+    /// The option.
+    pub setting: String,
     /// The highest CPU in the list.
     pub cpu: u32,
     /// The highest possible CPU of the machine.
@@ -305,14 +305,10 @@ impl Entry {
 }
 
 /// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
-pub fn possible_cpus(
-    setting: &'static str,
-    cpus: &CpuSet,
-    possible: u32,
-) -> Result<(), ImpossibleCpu> {
+pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
     match cpus.last() {
         Some(cpu) if cpu >= possible => Err(ImpossibleCpu {
-            setting,
+            setting: format!("--{option}"),
             cpu,
             last: possible.saturating_sub(1),
         }),

@@ -119,7 +119,7 @@ const MACHINES: [(&str, &str); 3] = [
     ("four-node", "eth0"),
 ];
 
-const POLICY: &str = "[defaults]\nexclude = \"1,40\"\nxps = \"off\"\n";
+const POLICY: &str = "[defaults]\nscope = \"1\"\nxps = \"off\"\n";
 
 /// The exit code of a run and what it prints and writes, without what only repeats the options that it was given.
 fn outcome(

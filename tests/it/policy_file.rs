@@ -1,6 +1,6 @@
 //! The policy file: its errors, settings without effect, and what overrides what.
 
-use crate::support::run::Copy;
+use crate::support::run::{Copy, words};
 
 #[test]
 fn a_policy_file_with_an_error_names_line_and_column() {
@@ -60,35 +60,54 @@ fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
     assert_eq!(ruled(), ["nic[01]"]);
 }
 
+/// One file may be for machines of several sizes: what cannot be met here concerns only the interfaces that it is about.
 #[test]
 fn cpus_that_the_machine_cannot_have() {
     let machine = Copy::of("two-node");
-    let file = machine.path("/policy.toml");
-    let at = file.to_str().unwrap().to_owned();
-    for (text, has) in [
-        (
-            "[defaults]\nexclude = '6-9'\n",
-            "policy.toml: line 2, column 11: exclude names CPU 9, and this machine has no CPU above 7",
-        ),
-        (
-            "[[rule]]\nmatch = {}\nset = { scope = '0,64' }\n",
-            "line 3, column 17: scope names CPU 64",
-        ),
-        (
-            "[[rule]]\nmatch = {}\nset = { group = { mask = '100' } }\n",
-            "group names CPU 8",
-        ),
-        ("[defaults]\nrps = '8'\n", "rps names CPU 8"),
-    ] {
+    let at = machine.path("/policy.toml").to_str().unwrap().to_owned();
+    let planned = |text: &str| -> serde_json::Value {
         machine.write("/policy.toml", text);
-        machine.fails(&["apply", "--config", &at], 1, &[has]);
-    }
-    for option in ["--scope", "--exclude", "--rps"] {
-        machine.fails(
-            &["plan", option, "0-8"],
-            64,
-            &["names CPU 8, and this machine has no CPU above 7"],
+        let run = machine.nicpin(&["plan", "--json", "--config", &at]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    let nic1 = |plan: &serde_json::Value, key: &str| {
+        let mut all = plan["interfaces"].as_array().unwrap().iter();
+        all.find(|one| one["name"] == "nic1").unwrap()[key].clone()
+    };
+    let rule = |set: &str| format!("[[rule]]\nmatch = {{ name = 'nic1' }}\nset = {{ {set} }}\n");
+    assert_eq!(
+        nic1(&planned("[defaults]\nexclude = '6-9'\n"), "candidates"),
+        "4-5"
+    );
+    let some = planned(&rule("scope = '5,64'"));
+    assert_eq!(nic1(&some, "candidates"), "5");
+    let notes = nic1(&some, "notes").to_string();
+    assert!(
+        notes.contains("CPUs 64 of the policy's CPUs (5,64) are absent, offline or excluded"),
+        "{notes}"
+    );
+    let rps = nic1(&planned("[defaults]\nrps = '8'\n"), "notes").to_string();
+    assert!(
+        rps.contains("CPUs 8 of the policy's CPUs for RPS (8)"),
+        "{rps}"
+    );
+    for none in ["scope = '64'", "group = { mask = '100' }"] {
+        machine.write("/policy.toml", &rule(none));
+        let run = machine.nicpin(&["apply", "--config", &at]);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        let words = &words(&run);
+        assert!(
+            words.contains("nic1: unchanged: none of the policy's CPUs"),
+            "{words}"
         );
+        let check = machine.nicpin(&["check", "--config", &at, "nic0"]);
+        assert_eq!(check.code, 0, "{none}: {}", check.stdout);
+        assert_eq!(machine.nicpin(&["check", "--config", &at]).code, 1);
+    }
+    for option in ["scope", "exclude", "rps", "near"] {
+        let says = format!("--{option} names CPU 8, and this machine has no CPU above 7");
+        machine.fails(&["plan", &format!("--{option}"), "0-8"], 64, &[&says]);
     }
 }
 

@@ -376,7 +376,9 @@ fn rules_match_by_device_id_and_speed() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
     host.interfaces[0].device.pci_id = Some("15b3:1017".to_owned());
-    host.interfaces[0].speed_mbps = Some(25_000);
+    // The link runs slower than the port could.
+    host.interfaces[0].supported_mbps = Some(25_000);
+    host.interfaces[0].speed_mbps = Some(1_000);
     let matches = |host: &Machine, condition: &str| {
         let rule = format!("[[rule]]\nmatch = {{ {condition} }}\nset = {{ skip = true }}\n");
         let selection = Selection::new(host, &[], false).unwrap();
@@ -395,6 +397,11 @@ fn rules_match_by_device_id_and_speed() {
     ] {
         assert_eq!(matches(&host, condition), holds, "{condition}");
     }
+    host.interfaces[0].supported_mbps = None;
+    assert!(
+        matches(&host, "speed = 1000"),
+        "what a driver reports without modes"
+    );
     host.interfaces[0].speed_mbps = None;
     assert!(
         !matches(&host, "speed = '<40000'"),

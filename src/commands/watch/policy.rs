@@ -102,9 +102,7 @@ fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, Po
     } else {
         Purpose::Write
     };
-    let (name, policy, text) = read_policy(purpose, cli, root, &args.policy)?;
-    let possible = topology::read(root)?.possible;
-    policy.check(possible).context(name)?;
-    policy.options.check(possible)?;
+    let (policy, text) = read_policy(purpose, cli, root, &args.policy)?;
+    policy.options.check(topology::read(root)?.possible)?;
     Ok((text, policy))
 }

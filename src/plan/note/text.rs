@@ -21,10 +21,12 @@ pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) ->
             format!("unchanged: none of the policy's CPUs ({list}) can be used")
         }
         false => {
-            format!("CPUs {missing_list} of the policy's CPUs ({list}) are offline or excluded")
+            format!(
+                "CPUs {missing_list} of the policy's CPUs ({list}) are absent, offline or excluded"
+            )
         }
         true => format!(
-            "CPUs {missing_list} of the policy's CPUs for RPS ({list}) are offline or excluded"
+            "CPUs {missing_list} of the policy's CPUs for RPS ({list}) are absent, offline or excluded"
         ),
     }
 }
