@@ -33,6 +33,9 @@ pub struct Record {
     /// How many receive and transmit queues each interface had when it was last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
+    /// What the port of each interface can carry, in Mbit/s: nobody says so while the interface is elsewhere.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub(crate) carries: BTreeMap<String, u32>,
     /// The CPUs of the programs that interrupts are to be near (`unit:NAME`), as the last apply planned by them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) near: BTreeMap<String, CpuSet>,
@@ -125,6 +128,8 @@ impl Record {
             let interface = machine.interface(&planned.name);
             self.queues
                 .extend(interface.map(|i| (i.key(), (i.rx_queues.len(), i.tx_queues.len()))));
+            self.carries
+                .extend(interface.and_then(|i| Some((i.key(), i.supported_mbps?))));
         }
     }
 
@@ -156,6 +161,11 @@ impl Record {
                 .filter(|written| written.failed() || written.outcome == Outcome::Managed)
                 .and_then(|written| written.detail.clone());
         }
+    }
+
+    /// What the port of an interface could carry at the last apply, in Mbit/s.
+    pub fn carries(&self, interface: &Interface) -> Option<u32> {
+        self.carries.get(&interface.key()).copied()
     }
 
     /// The CPUs of a program by which the last apply planned.

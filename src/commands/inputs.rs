@@ -290,7 +290,25 @@ pub(super) fn read_host(
     )?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
+    recall_ports(root, &mut machine);
     Ok((machine, policy))
+}
+
+/// What ports can carry whose interfaces are in another network namespace, as the record has it: it decides on the weights
+/// of queues. A record that cannot be read is reported where more depends on it.
+fn recall_ports(root: &Root, machine: &mut Machine) {
+    let elsewhere = machine.interfaces.iter_mut();
+    let mut elsewhere = elsewhere
+        .filter(|interface| interface.is_elsewhere())
+        .peekable();
+    if elsewhere.peek().is_none() {
+        return;
+    }
+    if let Ok(record) = Record::load(root) {
+        for interface in elsewhere {
+            interface.supported_mbps = record.carries(interface);
+        }
+    }
 }
 
 /// Where the programs of a policy may run; with those of an earlier apply for a comparison, and for programs that do not

@@ -438,7 +438,7 @@ const DROPS: [&str; 6] = [
 
 /// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
 /// well.
-const DROPPED: [(&str, usize, &str); 23] = [
+const DROPPED: [(&str, usize, &str); 24] = [
     (
         "apply/bind.rs",
         1,
@@ -485,6 +485,11 @@ const DROPPED: [(&str, usize, &str); 23] = [
         "commands/confirm.rs",
         3,
         "what cannot be read still waits, and is said by the command itself",
+    ),
+    (
+        "commands/inputs.rs",
+        1,
+        "weights only; a record that cannot be read is reported by the command itself",
     ),
     ("commands/interrupt.rs", 1, "no signal can be waited for"),
     ("commands/journal.rs", 1, "standard error is told instead"),

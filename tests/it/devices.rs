@@ -256,7 +256,20 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let address = device.file_name().unwrap().to_str().unwrap();
     let entry = format!("sys/bus/pci/devices/{address}");
     link(&top, &entry, &format!("../../../{below_sys}"));
+    // A port that carries more than its link does.
+    std::fs::create_dir_all(machine.path("/nicpin/ethtool/nic1")).unwrap();
+    machine.write(
+        "/nicpin/ethtool/nic1/link-modes",
+        "{\"supported\": [\"100000baseSR4/Full\"]}\n",
+    );
+    let load = || {
+        let plan: serde_json::Value =
+            serde_json::from_str(&machine.nicpin(&["plan", "--json"]).stdout).unwrap();
+        plan["score"]["max_load_kbps"].as_u64().unwrap()
+    };
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let load_here = load();
+    assert!(load_here > 10_000_000, "{load_here}");
     let host = nicpin::read::machine(
         &Root::open(&machine.path("/")).unwrap(),
         nicpin::read::Wants::default(),
@@ -282,6 +295,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
         run.stdout
     );
     assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(load(), load_here);
     for selector in [address, &format!("pci:{address}"), "driver:igb"] {
         let run = machine.nicpin(&["plan", selector, "--json"]);
         assert!(
