@@ -89,7 +89,7 @@ find . -xdev -name '*nicpin*' -not -path './home/*' -not -path './root/*' | sed 
 END
 built() { unshare --mount --net --pid --fork --propagation private bash "$WORK/inside" >"$WORK/log" 2>&1; }
 holds "built by the commands of CONTRIBUTING.md, tested, installed, used and removed" built
-grep -E '^cargo |^test result|  nicpin.*\.(deb|rpm|gz)$' "$WORK/log" || tail -n 40 "$WORK/log"
+grep -E '^cargo |^test result|^test .* FAILED|panicked at|  nicpin.*\.(deb|rpm|gz)$' "$WORK/log" || tail -n 40 "$WORK/log"
 equal "what is left" "" "$(grep '^LEFT' "$WORK/log")"
 
 echo "$passed passed, $failed failed"

@@ -1,4 +1,5 @@
-//! CPUs for programs that use an interface, in the formats of taskset, numactl and DPDK.
+//! CPUs for programs that use an interface, in the formats of taskset, numactl, DPDK and systemd; and those that work for the
+//! network, as kubelet's reserved CPUs.
 
 use crate::screen::page::Page;
 use nicpin::cpuset::{CpuSet, MaskWidth};
@@ -48,16 +49,27 @@ pub fn plan(machine: &Machine, plan: &Plan) -> Page {
                 "taskset",
                 &format!("taskset -c {} COMMAND", workers.short()),
             );
-            let memory = interface
-                .node
-                .map(|node| format!(" --membind={}", machine.memory_near(node)));
-            let memory = memory.unwrap_or_default();
+            let node = interface.node.map(|node| machine.memory_near(node));
+            let memory = node.map_or(String::new(), |node| format!(" --membind={node}"));
             command(
                 "numactl",
                 &format!("numactl --physcpubind={workers}{memory} COMMAND"),
             );
             command("dpdk", &format!("-l {workers}"));
+            // The list is added to what a unit has: an empty one comes first (systemd.exec(5)).
+            command("systemd", "[Service]");
+            command("", "CPUAffinity=");
+            command("", &format!("CPUAffinity={workers}"));
+            if let Some(node) = node {
+                command("", "NUMAPolicy=bind");
+                command("", &format!("NUMAMask={node}"));
+            }
         }
+    }
+    let online = &machine.topology.online;
+    let network = online.difference(&plan.without_network(&machine.topology, online));
+    if !network.is_empty() {
+        page.line(format!("kubelet       reservedSystemCPUs: \"{network}\""));
     }
     page
 }

@@ -162,6 +162,12 @@ fn workers_have_memory_where_a_node_has_memory() {
     );
     let run = machine.nicpin(&["plan", "--workers", "--irq-cores", "2", "nic1"]);
     assert!(run.stdout.contains("--membind=0"), "{}", run.stdout);
+    // A drop-in clears the list before it sets it, and kubelet keeps what works for the network.
+    let unit = "  systemd     [Service]\n              CPUAffinity=\n              CPUAffinity=6-7\n              \
+                NUMAPolicy=bind\n              NUMAMask=0\n";
+    assert!(run.stdout.contains(unit), "{}", run.stdout);
+    let reserved = "kubelet       reservedSystemCPUs: \"4-5\"\n";
+    assert!(run.stdout.ends_with(reserved), "{}", run.stdout);
     let run = machine.nicpin(&[
         "plan",
         "--workers",

@@ -44,7 +44,13 @@ fn the_json_form_is_as_expected() {
 }
 
 /// What comes before a command to be copied.
-const COMMANDS: [&str; 3] = ["  taskset ", "  numactl ", "  dpdk "];
+const COMMANDS: [&str; 5] = [
+    "  taskset ",
+    "  numactl ",
+    "  dpdk ",
+    "              CPUAffinity=",
+    "kubelet ",
+];
 
 /// Every screen of every shipped machine at the width of the terminal. Only commands to be copied may be longer.
 #[test]
