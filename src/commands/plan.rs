@@ -49,8 +49,19 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
 
 /// The exit code of a plan that is printed only.
 pub(super) fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
-    let unmet = Unplannable::of(plan, Note::is_unmet);
-    if !Unplannable::requested(plan, given).is_empty() || !unmet.is_empty() {
+    // Without /proc nothing is known of any vector, which is all that such a plan says.
+    let is_unknown = |note: &Note| {
+        note.is_unknown()
+            && !matches!(
+                note,
+                Note::VectorsUnreadable {
+                    missing: Some(_),
+                    ..
+                }
+            )
+    };
+    let unknown = Unplannable::of(plan, is_unknown);
+    if !Unplannable::requested(plan, given).is_empty() || !unknown.is_empty() {
         Exit::Failed
     } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs

@@ -30,6 +30,8 @@ pub struct Interface {
     /// Whether it is in another network namespace than the process. Ethtool and netlink would report another interface of
     /// its name, or none. Unless `/sys` shows it, it is known by its PCI address, which is then its name.
     pub in_other_namespace: bool,
+    /// Whether its name is not UTF-8 text: nothing of it can be read, and `name` has replacement characters.
+    pub unreadable_name: bool,
     /// The bus device that owns its vectors.
     pub device: Device,
     /// Which port of the device it is (`dev_port`), from 0.

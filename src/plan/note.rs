@@ -31,6 +31,9 @@ pub enum Note {
         "/sys shows it from another network namespace: its channels and what netlink reports of its queues are unknown"
     )]
     OtherNamespace,
+    /// The interface's name is not UTF-8 text.
+    #[error("its name is not UTF-8 text, so nothing of it can be read: rename it")]
+    NameUnreadable,
     /// The interface of a PCI function is in another network namespace.
     #[error(
         "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
@@ -459,7 +462,10 @@ impl Note {
     /// Whether nothing can be said about the interface, whoever asks: its vectors cannot be read, or what the policy
     /// wants of it cannot be met now.
     pub fn is_unknown(&self) -> bool {
-        matches!(self, Self::VectorsUnreadable { .. }) || self.is_unmet()
+        matches!(
+            self,
+            Self::NameUnreadable | Self::VectorsUnreadable { .. } | Self::VectorsVanished { .. }
+        ) || self.is_unmet()
     }
 
     /// Whether this machine cannot meet what the policy wants of an interface, which stays as it is.

@@ -26,6 +26,9 @@ pub(crate) fn of_interface(
             vec![Note::Skipped]
         };
     }
+    if interface.unreadable_name {
+        return vec![Note::NameUnreadable];
+    }
     let mut notes = of_vectors(machine, work, selection);
     if interface.is_elsewhere() {
         notes.push(Note::Elsewhere);

@@ -49,8 +49,17 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed, FileError> {
         if name == "bonding_masters" {
             continue;
         }
-        // It may have been removed meanwhile.
         let Some(entries) = root.list(&path)? else {
+            // Else it has been removed meanwhile.
+            if name.contains(char::REPLACEMENT_CHARACTER) {
+                listed.interfaces.push(Interface {
+                    name,
+                    unreadable_name: true,
+                    in_other_namespace: true, // for nobody can be asked about it
+                    link: "up".to_owned(),
+                    ..Interface::default()
+                });
+            }
             continue;
         };
         let lowers: Vec<String> = entries

@@ -401,7 +401,7 @@ fn a_link_out_of_the_root_is_not_followed() {
     machine.remove("/proc/irq/36/smp_affinity");
     std::os::unix::fs::symlink(&target, machine.path("/proc/irq/36/smp_affinity")).unwrap();
     let run = machine.nicpin(&["apply"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "03\n");
     assert_eq!(machine.read("/proc/irq/37/smp_affinity"), "02");
 }

@@ -186,7 +186,7 @@ fn a_vector_without_files_is_named() {
     let run = machine.nicpin(&["plan", "eth2", "--format", "json"]);
     let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     let note = &plan["interfaces"][0]["notes"][0];
-    assert_eq!((run.code, &note["code"]), (0, &"vectors-vanished".into()));
+    assert_eq!((run.code, &note["code"]), (1, &"vectors-vanished".into()));
     let text = note["text"].as_str().unwrap();
     assert!(
         text.ends_with(": 73 (mlx4-3@0000:82:00.0)") && note["fix"] == "run again",
@@ -403,7 +403,7 @@ fn a_vector_or_queue_that_vanishes_leaves_the_others_to_be_planned() {
     let machine = Copy::of("two-node");
     machine.remove("/proc/irq/36");
     let run = machine.nicpin(&["apply", "nic0"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
     assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
 }
 

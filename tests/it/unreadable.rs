@@ -2,7 +2,9 @@
 //! on which all is well.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
@@ -10,7 +12,7 @@ use nicpin::read::{self, Queues, Wants};
 use nicpin::root::Root;
 use nix::sys::stat::{Mode, SFlag, mknod};
 
-use crate::support::run::{Copy, is_root};
+use crate::support::run::{Copy, is_root, words};
 
 /// What is no evidence on interrupts and queues: other tools' files, which decide on notes; names and free texts, of which
 /// any is as good; and files that show by being there.
@@ -100,4 +102,39 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
     }
     assert!(looked > 200, "{looked}");
     assert_eq!(wrong, [""; 0], "of {looked}");
+}
+
+/// The kernel allows any byte in a name but `/`, `:` and white space.
+#[test]
+fn an_interface_whose_name_is_no_text_is_named_and_unknown() {
+    let machine = Copy::of("two-node");
+    let applied = machine.nicpin(&["apply"]);
+    assert_eq!(applied.code, 0, "{}", applied.stdout);
+    let interfaces = machine.path("/sys/class/net");
+    let name = OsStr::from_bytes(b"eth\xff");
+    symlink("../../devices/virtual/net/none", interfaces.join(name)).unwrap();
+    for command in ["status", "plan", "check", "apply"] {
+        let run = machine.nicpin(&[command]);
+        assert_eq!(run.code, 1, "{command}: {}", run.stdout);
+        let words = words(&run);
+        assert!(
+            words.contains("eth\u{fffd}") && words.contains("is not UTF-8 text"),
+            "{command}: {words}"
+        );
+    }
+    assert_eq!(machine.nicpin(&["check", "nic0", "nic1"]).code, 0);
+}
+
+#[test]
+fn a_queue_vector_without_its_file_is_named_and_unknown() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for file in ["smp_affinity", "smp_affinity_list"] {
+        let _ = fs::remove_file(machine.path(&format!("/proc/irq/36/{file}")));
+    }
+    for command in ["status", "plan", "check", "apply"] {
+        let run = machine.nicpin(&[command]);
+        assert_eq!(run.code, 1, "{command}: {}", run.stdout);
+        assert!(words(&run).contains("36"), "{command}: {}", run.stdout);
+    }
 }

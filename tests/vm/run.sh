@@ -68,6 +68,18 @@ TESTS=(
   'random.5-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 5'
   'near.long         near      dies        --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
   'near.newest.long  near      dies        --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel newest'
+  "apply.5.10.long   apply     two-node     --kernel oldest"
+  "undo.5.10.long    undo      two-node-ir  --deb strace --kernel oldest"
+  "rss.5.10.long     rss       four-node    --deb ethtool --deb strace --kernel oldest"
+  'watch.5.10.long   watch     fleet        --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel oldest'
+  "apply.7.long      apply     two-node     --kernel newest"
+  "undo.7.long       undo      two-node-ir  --deb strace --kernel newest"
+  "events.7.long     events    four-node    --deb ethtool --kernel newest"
+  "rss.7.long        rss       four-node    --deb ethtool --deb strace --kernel newest"
+  "namespace.7.long  namespace four-node    --deb util-linux --kernel newest"
+  'watch.7.long      watch     fleet        --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel newest'
+  'partitions.7.long partitions small       --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel newest'
+  "napi-threads.7.long napi-threads four-node --deb util-linux --deb strace --timeout 600 --kernel newest"
   "walk.long         walk      small       --system bookworm+irqbalance+apt+prometheus+prometheus-node-exporter --timeout 900"
   "unit              unit      small       --system bookworm+irqbalance --timeout 480"
   "package           package   small       --system bookworm+irqbalance --timeout 480"
@@ -154,7 +166,7 @@ declare -A NAME=() START=()
 stop() { for pid in "${!NAME[@]}"; do kill "$pid" 2>/dev/null; done; wait; rm -rf "$LOGS"; exit "$1"; }
 trap 'stop 130' INT; trap 'stop 143' TERM
 
-for kernel in backports bookworm newest; do
+for kernel in backports bookworm oldest newest; do
   if [ $kernel != backports ] && ! printf '%s\n' "${chosen[@]}" | grep -q -e "--kernel $kernel"; then continue; fi
   "$VM_DIR/vm-run.sh" --prepare --verbose --kernel "$kernel" > "$LOGS/prepare.log" 2>&1 || {
     cat "$LOGS/prepare.log"; rm -rf "$LOGS"

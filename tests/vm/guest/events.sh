@@ -102,7 +102,8 @@ section "a driver is unbound and bound again"
 expect 0 nicpin apply
 device=$(basename "$(pci nic1)")
 echo "$device" > /sys/bus/pci/drivers/igb/unbind
-expect 0 nicpin check --exact nic0 nic2 nic3
+# Interfaces without a node may use its CPUs now, which makes room for nic3's queues.
+expect 0 nicpin check --exact nic0 nic2
 expect 1 nicpin apply --plan $P
 contains "the card that is gone" "nic1: is absent" "$OUT"
 echo "$device" > /sys/bus/pci/drivers/igb/bind
