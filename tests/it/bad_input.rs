@@ -196,7 +196,7 @@ fn a_vector_without_files_is_named() {
     for irq in [71, 72, 74, 75, 76] {
         machine.remove(&format!("/proc/irq/{irq}"));
     }
-    assert_eq!(machine.nicpin(&["plan"]).code, 0);
+    assert_eq!(machine.nicpin(&["plan"]).code, 1);
     for args in [&["check"][..], &["check", "eth2"], &["apply"]] {
         let run = machine.nicpin(args);
         assert_eq!(run.code, 1, "{}", run.stdout);
