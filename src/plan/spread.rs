@@ -500,23 +500,35 @@ impl<'a> Spread<'a> {
         keys.into_iter().map(|(.., core)| core).collect()
     }
 
-    /// For each list of cores one of them, so that as few as possible are the same; `taken`: how often each is already. That
-    /// of CPU 0 only where it takes no more to leave it out.
+    /// For each list of cores one of them, so that the same one is taken as rarely as can be; `taken`: how often each is
+    /// already. That of CPU 0 only where others would be taken once more.
     pub(crate) fn firsts(&self, options: &[&[usize]], taken: &[usize]) -> Vec<usize> {
-        let others: Vec<Vec<usize>> = options
-            .iter()
-            .map(|cores| {
-                cores
-                    .iter()
-                    .copied()
-                    .filter(|&core| self.last != Some(core))
-                    .collect()
-            })
-            .collect();
+        let without_last = |cores: &&[usize]| -> Vec<usize> {
+            let cores = cores.iter().copied();
+            cores.filter(|&core| self.last != Some(core)).collect()
+        };
+        let others: Vec<Vec<usize>> = options.iter().map(without_last).collect();
         let all: Vec<Vec<usize>> = options.iter().map(|cores| cores.to_vec()).collect();
-        (1..)
-            .find_map(|most| claims(&others, taken, most).or_else(|| claims(&all, taken, most)))
-            .unwrap_or_default()
+        let mut on: Vec<Vec<usize>> = vec![Vec::new(); taken.len()];
+        let mut without: Vec<usize> = (0..options.len()).collect();
+        for most in 1.. {
+            for options in [&others, &all] {
+                without.retain(|&claimant| {
+                    let seen = &mut vec![false; taken.len()];
+                    !claim(options, taken, most, &mut on, seen, claimant)
+                });
+            }
+            if without.is_empty() {
+                break;
+            }
+        }
+        let mut chosen = vec![0; options.len()];
+        for (core, claimants) in on.iter().enumerate() {
+            for &claimant in claimants {
+                chosen[claimant] = core;
+            }
+        }
+        chosen
     }
 
     fn fit(&self, queues: &[usize], core: usize) -> bool {
@@ -531,30 +543,6 @@ struct After {
     core: usize,
     queues: usize,
     load: u64,
-}
-
-/// One of each list of cores, none more than `most` times, those `taken` included.
-fn claims(options: &[Vec<usize>], taken: &[usize], most: usize) -> Option<Vec<usize>> {
-    let mut on: Vec<Vec<usize>> = vec![Vec::new(); taken.len()];
-    for claimant in 0..options.len() {
-        if !claim(
-            options,
-            taken,
-            most,
-            &mut on,
-            &mut vec![false; taken.len()],
-            claimant,
-        ) {
-            return None;
-        }
-    }
-    let mut chosen = vec![0; options.len()];
-    for (core, claimants) in on.iter().enumerate() {
-        for &claimant in claimants {
-            chosen[claimant] = core;
-        }
-    }
-    Some(chosen)
 }
 
 /// Gives a claimant a core that is free, or one whose claimant can have another.

@@ -16,7 +16,7 @@ use crate::support::is_full;
 use crate::support::tree::unpack;
 
 /// The measures in their order, as [`Case::of_plan`] and [`Case::best`] return them.
-const MEASURES: [&str; 7] = [
+const MEASURES: [&str; 8] = [
     "queues outside their candidates",
     "queues on the busiest core",
     "load on the busiest core",
@@ -24,6 +24,7 @@ const MEASURES: [&str; 7] = [
     "first queues on a core",
     "queues above an even share of a thread",
     "CPUs that send on a farther node",
+    "pairs of first queues on a core, which no measure of the plan counts",
 ];
 
 /// Queues of an interface that are alike: its first, or the others.
@@ -151,7 +152,7 @@ impl Case {
     }
 
     /// The measures of a plan.
-    fn of_plan(&self, plan: &Plan) -> [u64; 7] {
+    fn of_plan(&self, plan: &Plan) -> [u64; 8] {
         let mut on = vec![Content::default(); self.host.topology.cores.len()];
         let mut by_cpu: BTreeMap<u32, u64> = BTreeMap::new();
         let mut outside = 0;
@@ -193,6 +194,7 @@ impl Case {
             most(|content| content.firsts as u64),
             self.above_share(&on, &by_cpu),
             far,
+            on.iter().map(|content| pairs(content.firsts)).sum(),
         ]
     }
 
@@ -248,7 +250,7 @@ impl Case {
     }
 
     /// The measures of the best arrangement: each in turn at the least that those before it allow.
-    fn best(&self, planned: &[u64; 7]) -> [u64; 7] {
+    fn best(&self, planned: &[u64; 8]) -> [u64; 8] {
         let outside = self
             .fixed
             .iter()
@@ -265,10 +267,13 @@ impl Case {
         let shared = self
             .least(false, |on| fits(on).then(|| pairs(on.queues)), sum)
             .unwrap();
-        let first = (0..=3).find(|&most| {
+        let with_firsts = |most: u64| {
             let fits = |on: Content| fits(on) && on.firsts as u64 <= most;
-            self.least(true, |on| fits(on).then(|| pairs(on.queues)), sum) == Some(shared)
-        });
+            let cost = |on: Content| 1000 * pairs(on.queues) + pairs(on.firsts);
+            let least = self.least(true, |on| fits(on).then(|| cost(on)), sum)?;
+            (least / 1000 == shared).then_some([most, least % 1000])
+        };
+        let [first, meet] = (0..=3).find_map(with_firsts).unwrap();
         // Threads can always be even, but for queues that cannot be moved.
         let above = if self.fixed.is_empty() { 0 } else { planned[5] };
         [
@@ -276,9 +281,10 @@ impl Case {
             queues,
             load,
             shared,
-            first.unwrap(),
+            first,
             above,
             0,
+            meet,
         ]
     }
 }
