@@ -49,6 +49,7 @@ impl Queue {
 /// What is on a core, or on a thread where each counts as a core.
 #[derive(Clone, Default)]
 struct Core {
+    cpus: Vec<u32>,
     queues: usize,
     load: u64,
     /// Those of the queues that can be moved.
@@ -77,21 +78,27 @@ impl<'a> Spread<'a> {
     pub(crate) fn new(topology: &Topology, locations: &'a Locations, apart: &CpuSet) -> Self {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
         let (mut of_cpu, mut places) = (vec![usize::MAX; end], Vec::new());
+        let mut cores: Vec<Core> = Vec::new();
         for cpu in topology.online.iter() {
             let Some(place) = locations.of(cpu) else {
                 continue;
             };
             let first = locations.core_of(topology, cpu).and_then(CpuSet::first);
             let first = first.filter(|&first| first < cpu && !apart.contains(cpu));
-            of_cpu[cpu as usize] = first.map_or(places.len(), |first| of_cpu[first as usize]);
+            let core = first.map_or(cores.len(), |first| of_cpu[first as usize]);
+            of_cpu[cpu as usize] = core;
             if first.is_none() {
                 places.push(place);
+                cores.push(Core::default());
+            }
+            if let Some(core) = cores.get_mut(core) {
+                core.cpus.push(cpu);
             }
         }
         Self {
             locations,
             of_cpu,
-            cores: vec![Core::default(); places.len()],
+            cores,
             places,
             sets: Vec::new(),
             queues: Vec::new(),
@@ -189,21 +196,12 @@ impl<'a> Spread<'a> {
 
     /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
-        let mut best: Option<usize> = None;
         let fits = |core: &usize| self.cores[*core].queues < most;
-        for core in self.sets[set].cores.iter().copied().filter(fits) {
-            let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
-            let is_better = |best: usize| {
-                let order = load(core).cmp(&load(best));
-                order
-                    .then_with(|| self.rank(set, core).cmp(&self.rank(set, best)))
-                    .is_lt()
-            };
-            if best.is_none_or(is_better) {
-                best = Some(core);
-            }
-        }
-        best
+        let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
+        let cores = || self.sets[set].cores.iter().copied().filter(fits);
+        let least = cores().map(load).min()?;
+        let least = cores().filter(|&core| load(core) == least);
+        least.min_by_key(|&core| self.rank(set, core))
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
@@ -216,8 +214,8 @@ impl<'a> Spread<'a> {
 
     /// The CPU of a core with the fewest queues, which counts one more.
     pub(crate) fn thread(&mut self, set: usize, core: usize) -> Option<u32> {
-        let cpus = self.sets[set].cpus.iter();
-        let own = cpus.filter(|&cpu| self.core(cpu) == Some(core));
+        let cpus = self.cores[core].cpus.iter().copied();
+        let own = cpus.filter(|&cpu| self.sets[set].cpus.contains(cpu));
         let cpu = own.min_by_key(|&cpu| self.on_cpu[cpu as usize])?;
         self.on_cpu[cpu as usize] += 1;
         Some(cpu)
