@@ -144,6 +144,7 @@ fn interface(
         node_source: work.candidates.source,
         unused_node: unused_node(machine, work),
         candidates: work.candidates.cpus.clone(),
+        candidate_cores: context.locations.cores_in(&work.candidates.cpus),
         near: work.candidates.near_to.clone(),
         left_out: work.candidates.left_out.clone(),
         exclusive,

@@ -152,6 +152,9 @@ pub struct PlannedInterface {
     pub unused_node: Option<u32>,
     /// The candidate CPUs of its vectors.
     pub candidates: CpuSet,
+    /// Cores that have one of them.
+    #[serde(default)]
+    pub candidate_cores: usize,
     /// The program that its vectors are to be near; absent without one, and where its CPUs are not known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub near: Option<PlannedNear>,

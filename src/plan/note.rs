@@ -172,7 +172,7 @@ pub enum Note {
 
     // Queues and channels.
     /// More queues than candidate cores.
-    #[error("{}", queues_exceed_cores(*.queues, *.cores, *.node, *.advised, *.fixed, .irq_cores.is_some()))]
+    #[error("{}", queues_exceed_cores(*.queues, *.cores, *.advised, *.fixed, .irq_cores.is_some()))]
     QueuesExceedCores {
         interface: String,
         queues: usize,
@@ -189,7 +189,7 @@ pub enum Note {
         irq_cores: Option<usize>,
     },
     /// RPS is off because the device can have more queues.
-    #[error("{} on {}; RPS stays off, because the device can have {} queues, which cost less CPU time. {FLAP}", count(*.queues, "receive queue"), count(*.cores, "candidate core"), .channels.max_receiving())]
+    #[error("{} for {}, and the device can have {}: RPS stays off; {FLAP}", count(*.queues, "receive queue"), count(*.cores, "core"), .channels.max_receiving())]
     MoreQueuesPossible {
         interface: String,
         queues: usize,

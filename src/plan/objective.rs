@@ -19,7 +19,7 @@ pub struct Measure {
 /// The measures, the first one first: a later one decides only between plans that all before it find equal.
 pub const MEASURES: [Measure; 7] = [
     Measure {
-        what: "IRQs off candidate CPUs",
+        what: "IRQs on the wrong CPUs",
         unit: 1,
         of: |score| score.outside as u64,
     },
@@ -34,22 +34,22 @@ pub const MEASURES: [Measure; 7] = [
         of: |score| score.max_load_kbps,
     },
     Measure {
-        what: "pairs of queues on a core",
+        what: "pairs of queues that share a core",
         unit: 1,
         of: |score| score.pairs_on_cores,
     },
     Measure {
-        what: "first queues on a core",
+        what: "first queues on one core",
         unit: 1,
         of: |score| score.max_first_queues_per_core as u64,
     },
     Measure {
-        what: "queues above a thread's share",
+        what: "queues unevenly spread over a core's threads",
         unit: 1,
         of: |score| score.above_even_threads as u64,
     },
     Measure {
-        what: "CPUs sending by a farther node",
+        what: "CPUs that send through a farther node",
         unit: 1,
         of: |score| score.far_senders as u64,
     },

@@ -114,6 +114,8 @@ pub struct InterfaceSummary {
     pub node: Option<u32>,
     /// The candidate CPUs of its vectors.
     pub candidates: CpuSet,
+    /// Cores that have one of them.
+    pub candidate_cores: usize,
     /// Receive and transmit queues in use.
     pub rx_queues: usize,
     pub tx_queues: usize,
@@ -356,6 +358,7 @@ fn report(
             pci_id: planned.pci_id.clone(),
             node: planned.node,
             candidates: planned.candidates.clone(),
+            candidate_cores: planned.candidate_cores,
             rx_queues: planned.rx_queues.len(),
             tx_queues: planned.tx_queues.len(),
             queue_vectors: count(&VectorStatus::is_active),

@@ -125,7 +125,7 @@ fn interface(plan: &Plan, interface: &PlannedInterface, detail: Detail) -> Page 
         (&interface.name, interface.driver.as_deref(), &device),
         interface.speed_mbps,
         (interface.node, interface.node_source),
-        &interface.candidates,
+        (&interface.candidates, interface.candidate_cores),
     );
     if interface.link != "up" {
         head += &format!("; link {}", interface.link);

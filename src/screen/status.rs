@@ -283,7 +283,7 @@ fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Pa
             who,
             interface.speed_mbps,
             node,
-            &interface.candidates,
+            (&interface.candidates, interface.candidate_cores),
         ),
     );
     let mtu = interface.mtu.map(|mtu| mtu.to_string());

@@ -45,7 +45,7 @@ pub(crate) fn heading(
     (name, driver, device): (&str, Option<&str>, &str),
     mbps: Option<u32>,
     (node, source): (Option<u32>, NodeSource),
-    candidates: &CpuSet,
+    (candidates, cores): (&CpuSet, usize),
 ) -> String {
     let speed = mbps.map_or(String::new(), |mbps| format!(", {}", speed(mbps)));
     let by = match source {
@@ -61,7 +61,8 @@ pub(crate) fn heading(
     let node = node.map_or("unknown".to_owned(), |node| node.to_string());
     let driver = driver.unwrap_or("(no driver)");
     let cpus = candidates.short();
-    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus}")
+    let cores = count(cores, "core");
+    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
 }
 
 /// Settings by kind: `6 IRQs, 4 XPS`.

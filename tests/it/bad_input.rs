@@ -370,7 +370,7 @@ fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
     machine.write("/sys/class/net/nic0/queues/tx-0/xps_cpus", "");
     let run = machine.nicpin(&["plan"]);
     assert!(
-        run.code == 0 && run.stdout.contains(" node 1: CPUs 4-7\n"),
+        run.code == 0 && run.stdout.contains(" node 1: CPUs 4-7 (4 cores)\n"),
         "{}{}",
         run.stdout,
         run.stderr
@@ -413,7 +413,10 @@ fn without_numa_files_the_machine_is_one_node() {
     machine.remove("/sys/devices/system/node");
     let run = machine.nicpin(&["plan"]);
     assert!(
-        run.code == 0 && run.stdout.contains(" node 0 (the only one): CPUs 0-7\n"),
+        run.code == 0
+            && run
+                .stdout
+                .contains(" node 0 (the only one): CPUs 0-7 (8 cores)\n"),
         "{}{}",
         run.stdout,
         run.stderr

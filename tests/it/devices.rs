@@ -427,7 +427,7 @@ fn bonds_teams_vlans_bridges_and_macvlans_stand_for_the_interfaces_below() {
     let run = tree.run(&["plan", "bond0"]);
     let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains(" node 0: CPUs 0-3; via bond0 "),
+        words.contains(" node 0: CPUs 0-3 (4 cores); via bond0 "),
         "{}",
         run.stdout
     );

@@ -305,7 +305,7 @@ proptest! {
         let check = nicpin::apply::check(&root, &permuted, &planned, false);
         // Where the node is unknown, a sender's queue may complete on another node than before.
         let measures: Vec<_> = check.interfaces.iter().flat_map(|one| &one.changes).map(|one| one.measure).collect();
-        prop_assume!(measures.iter().all(|&measure| measure != "CPUs sending by a farther node"));
+        prop_assume!(measures.iter().all(|&measure| measure != "CPUs that send through a farther node"));
         prop_assert_eq!(measures, Vec::<&str>::new());
         prop_assert_eq!(check.verdict, CheckState::Same);
         let differs = check.differ() > 0;

@@ -196,7 +196,7 @@ fn every_measure_that_the_plan_changes_is_named() {
     assert_eq!(
         gain(&machine).as_deref(),
         Some(
-            "local queues 90% -> 100%, IRQs off candidate CPUs 1 -> 0, CPUs sending by a farther \
+            "local queues 90% -> 100%, IRQs on the wrong CPUs 1 -> 0, CPUs that send through a farther \
              node 8 -> 0."
         )
     );

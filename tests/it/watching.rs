@@ -420,7 +420,7 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
         machine
             .nicpin(&["plan"])
             .stdout
-            .contains(" node 0: CPUs 0-3\n")
+            .contains(" node 0: CPUs 0-3 (4 cores)\n")
     );
     make(slice, "isolated", "2");
     watching.told("(exclusive CPUs 2");

@@ -11,8 +11,7 @@ use crate::machine::{UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
 /// What a change of channels costs.
-pub(super) const FLAP: &str =
-    "Changing this briefly takes the link down; nicpin restore reverts it";
+pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
     let (list, missing_list) = (wanted.short(), missing.short());
@@ -98,28 +97,23 @@ pub(super) fn vectors_unreadable(missing: Option<&str>, vectors: &[UnknownVector
 pub(super) fn queues_exceed_cores(
     queues: usize,
     cores: usize,
-    node: Option<u32>,
     advised: Option<u32>,
     fixed: bool,
     by_rss: bool,
 ) -> String {
-    let on = node.map_or(String::new(), |node| format!(" on node {node}"));
     let more = match (by_rss, fixed, advised) {
         (true, ..) => {
             ". The RSS table can limit flows to one queue per core, with the link up".to_owned()
         }
         (false, true, _) => ". The driver has a fixed number of queues".to_owned(),
         (false, false, Some(advised)) if (advised as usize) < cores => format!(
-            ". With {} each interface on these cores gets its own. {FLAP}",
+            ", {} for each interface on these cores; {FLAP}",
             count(advised as usize, "queue")
         ),
-        (false, false, Some(_)) => format!(". {FLAP}"),
+        (false, false, Some(_)) => format!("; {FLAP}"),
         (false, false, None) => String::new(),
     };
-    format!(
-        "{queues} queues for {}{on}: some cores get several queues{more}",
-        count(cores, "core")
-    )
+    format!("{queues} queues for {}{more}", count(cores, "core"))
 }
 
 pub(super) fn not_planned(down: &[String], functions: &[UnusedFunction]) -> String {
