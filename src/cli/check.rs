@@ -4,30 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::{PolicyArgs, SelectArgs};
+use crate::cli::{PolicyArgs, SelectArgs, help};
 use nicpin::report::plugin::Range;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
---format prometheus prints metrics for node_exporter's textfile collector. With --output
-the file is complete at any moment, with mode 0644, and keeps the time of the last success
-while the machine is not in the planned state. docs/monitoring.md has the metrics and
-dist/prometheus the rules for alerts.
-
---format nagios prints the line of a monitoring plugin, with performance data. Ranges are
-those of plugins: 95: alerts below 95. Critical are the states isolated, remote and
-drifted; a warning is any other difference.
-
-Exit codes: 0 in the planned state; 1 it could not be determined; 2 the machine differs
-from the plan; 64 usage error. With --format nagios those of a plugin: 0 OK; 1 warning; 2
-critical; 3 unknown: the state could not be determined. No other command or format ends
-with 3.
-
-Examples:
-  nicpin check || nicpin apply       apply again what something else has changed
-  nicpin check -q eth2               for scripts: the exit code only
-  nicpin check --format nagios --warning 95: --critical 50:
-  nicpin check --format prometheus -o /var/lib/prometheus/node-exporter/nicpin.prom")]
+#[command(after_help = help::after("check"))]
 pub struct CheckArgs {
     #[command(flatten)]
     pub select: SelectArgs,

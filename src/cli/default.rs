@@ -49,7 +49,7 @@ impl Cli {
         while let Some(arg) = args.get(at) {
             let word = arg.to_string_lossy();
             let is_command = command.find_subcommand(word.as_ref()).is_some();
-            if is_command || ["-h", "--help", "-V", "--version", "help"].contains(&word.as_ref()) {
+            if is_command || ["-h", "--help", "-V", "--version"].contains(&word.as_ref()) {
                 return args;
             }
             let Some(words) = command

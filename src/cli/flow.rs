@@ -2,25 +2,10 @@
 
 use clap::Args;
 
-use crate::cli::ReportArgs;
+use crate::cli::{ReportArgs, help};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-SRC and DST are the ends of a flow as its packets arrive: DST is this machine. The answer
-follows the device's ntuple filters, its RSS hash, key and table, the affinity of the
-queue's IRQ, NAPI threads and RPS, as they are now. What cannot be known is named, and the
-exit code is 1; nothing is guessed.
-
-With `-` connections are read from standard input as `ss -tinH` prints them; those of this
-machine with itself are left out. A VLAN stands for the interface below it, and a bond for
-each of its ports: which of them a packet arrives on is the sender's choice, or the
-switch's. Of what a tunnel carries, the card sees the packets around it: ask about those.
-
-Examples:
-  nicpin flow eth2 10.0.0.1:5201 10.0.0.2:40001       queue, IRQ and CPU of one flow
-  nicpin flow eth2 10.0.0.1 10.0.0.2:5201 --to-cpu 9  source ports that arrive on CPU 9
-  ss -tinH | nicpin flow eth2 -                       how all connections spread
-  nicpin flow --udp bond0 10.0.0.1:53 10.0.0.2:53     each port of a bond")]
+#[command(after_help = help::after("flow"))]
 pub struct FlowArgs {
     /// The interface that the flow arrives on
     pub interface: String,

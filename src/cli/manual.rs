@@ -1,24 +1,22 @@
-//! Manual pages: one for nicpin and one for each command, made from the definitions of the command line, and one for
-//! the policy file, made from the table of settings.
-//!
-//! The text after the options in `--help` goes to three sections of a page: the paragraph that begins with `Exit codes: `
-//! to EXIT STATUS, the lines after `Examples:` to EXAMPLES, and the rest to DESCRIPTION.
+//! Manual pages: one for nicpin and one for each command, made from the definitions of the command line and the table of
+//! what `--help` says beside them, and one for each topic.
 
 use std::io;
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
-use nicpin::policy::SETTINGS;
-use nicpin::policy::example::{CONDITIONS, POLICY, RULES};
+use crate::cli::help::{Help, USAGE};
+use crate::cli::topics::{Part, Topic, topics};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The command or the file that the page describes; `None` for nicpin(8).
-    pub command: Option<String>,
-    /// File name: `nicpin-plan.8`.
-    pub file: String,
+    /// The command or topic that the page describes; `None` for nicpin(8).
+    pub about: Option<String>,
+    /// The name of the page, such as `nicpin-plan`, and its section.
+    pub name: (String, u8),
     /// roff source.
     pub text: String,
 }
@@ -48,118 +46,108 @@ first apply found. Without a command, nicpin is nicpin status, which shows all o
 Only apply, watch, restore and confirm write and need root. The plan does not survive a reboot, and other events undo
 it: nicpin watch applies again after each. See nicpin-watch.service and nicpin.service in the distribution.";
 
-/// The exit codes of a command that has none of its own in its `--help`.
-const CODES: &str = "0 success; 1 failure; 64 usage error.";
+/// The exit codes of a command that has none of its own.
+const CODES: [(u8, &str); 2] = [(0, "success"), (1, "failure")];
 
-/// All pages of section 8, nicpin(8) first.
+impl Page {
+    /// File name: `nicpin-plan.8`.
+    pub fn file(&self) -> String {
+        format!("{}.{}", self.name.0, self.name.1)
+    }
+}
+
+/// All pages, nicpin(8) first and topics last.
 pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    let statuses = command
-        .get_after_help()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let statuses = exit_codes(parts(&statuses).0)
-        .0
-        .unwrap_or_default()
-        .to_owned();
-    let all: Vec<&Command> = command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-        .collect();
-    let names: Vec<String> = all.iter().map(|command| page_name(command)).collect();
-    let others = |own: &str| -> Vec<String> {
-        let every = std::iter::once(page_name(&command)).chain(names.iter().cloned());
-        every.filter(|name| name != own).collect()
+    let shown = |command: &&Command| !command.is_hide_set();
+    let mut all = vec![&command];
+    all.extend(command.get_subcommands().filter(shown));
+    let topics = topics();
+    let commands = all.iter().map(|command| (page_name(command), SECTION));
+    let about = topics
+        .iter()
+        .map(|topic| (topic.page.0.to_owned(), topic.page.1));
+    let names: Vec<(String, u8)> = commands.chain(about).collect();
+    let others = |own: &str| -> String {
+        let others = names.iter().filter(|(name, _)| name != own);
+        let others = others.map(|(name, section)| format!("{name}({section})"));
+        others.collect::<Vec<_>>().join(", ")
     };
-    let mut pages = vec![page(
-        &command,
-        None,
-        &statuses,
-        &others(&page_name(&command)),
-    )?];
-    for (command, name) in all.iter().zip(&names) {
-        pages.push(page(
-            command,
-            Some(command.get_name().to_owned()),
-            CODES,
-            &others(name),
-        )?);
+    let mut pages = Vec::new();
+    for command in all {
+        pages.push(page(command, &others(&page_name(command)))?);
     }
+    pages.extend(
+        topics
+            .iter()
+            .map(|topic| of_topic(topic, &others(topic.page.0))),
+    );
     Ok(pages)
 }
 
-/// Name of the page of section 5.
-pub const POLICY_PAGE: &str = "nicpin.toml";
-
-/// What nicpin.toml(5) says before the parts of a policy.
-const ABOUT_POLICY: &str = "\
-The policy says where the vectors, RPS and XPS of interfaces go. It is a TOML file, read by every command that plans:
-from /etc/nicpin.toml if that exists, or from the file of --config. An unknown key or a wrong value is an error that names
-line and column. apply and restore refuse a file that a user other than root and the one who runs nicpin may write or
-replace.";
-
-/// nicpin.toml(5).
-pub fn policy_page() -> Page {
+/// The page of a topic.
+fn of_topic(topic: &Topic, others: &str) -> Page {
+    let (name, section) = topic.page;
     let mut roff = Roff::new();
     roff.control("SH", ["NAME"])
-        .text([roman(format!("{POLICY_PAGE} - the policy of nicpin"))]);
-    roff.control("SH", ["SYNOPSIS"])
-        .text([roman("/etc/nicpin.toml")]);
+        .text([roman(format!("{name} - {}", topic.about))]);
     roff.control("SH", ["DESCRIPTION"]);
-    roff.extend([paragraphs(ABOUT_POLICY)]);
-    roff.control("PP", []);
-    roff.extend([paragraphs(POLICY)]);
-    for (title, for_interfaces) in [
-        ("SETTINGS OF INTERFACES", true),
-        ("SETTINGS OF THE MACHINE", false),
-    ] {
-        roff.control("SH", [title]);
-        for entry in SETTINGS
-            .iter()
-            .filter(|entry| entry.is_for_interfaces() == for_interfaces)
-        {
-            roff.control("TP", []).text([bold(entry.key)]);
-            roff.text([roman(format!("{}. {}", entry.help, entry.note).trim_end())]);
-            roff.control("RS", []);
-            for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
-                let default = if at == 0 { " (the default)" } else { "" };
-                roff.control("TP", [])
-                    .text([bold(value)])
-                    .text([roman(means + default)]);
-            }
-            roff.control("RE", []);
+    let mut is_inner = false;
+    let mut follows_text = false;
+    for part in &topic.parts {
+        let is_value = matches!(part, Part::Value(..));
+        if is_value != is_inner {
+            roff.control(if is_value { "RS" } else { "RE" }, []);
+            is_inner = is_value;
         }
+        match part {
+            Part::Heading(heading) => {
+                roff.control("SH", [heading.to_uppercase().as_str()]);
+            }
+            Part::Text(text) => {
+                if follows_text {
+                    roff.control("PP", []);
+                }
+                roff.extend([paragraphs(text)]);
+            }
+            Part::Item(word, means) | Part::Value(word, means) => {
+                roff.control("TP", [])
+                    .text([bold(word.as_str())])
+                    .text([roman(means.as_str())]);
+            }
+            Part::Example(lines) => {
+                roff.control("nf", []);
+                for line in lines.lines() {
+                    roff.text([roman(line)]);
+                }
+                roff.control("fi", []);
+            }
+        }
+        follows_text = !matches!(part, Part::Heading(_));
     }
-    roff.control("SH", ["CONDITIONS OF A RULE"]);
-    for (name, what) in CONDITIONS {
-        roff.control("TP", [])
-            .text([bold(name)])
-            .text([roman(what)]);
-    }
-    roff.control("SH", ["EXAMPLES"]).control("nf", []);
-    for line in RULES.lines() {
-        roff.text([roman(line.trim_start_matches(['#', ' ']))]);
-    }
-    roff.control("fi", []);
-    roff.control("SH", ["SEE ALSO"]);
-    roff.text([roman(
-        "nicpin(8), nicpin-plan(8), nicpin-apply(8), nicpin-check(8)",
-    )]);
-    let text = title(POLICY_PAGE, 5) + &roff.to_roff();
+    roff.control("SH", ["SEE ALSO"]).text([roman(others)]);
     Page {
-        command: Some(POLICY_PAGE.to_owned()),
-        file: format!("{POLICY_PAGE}.5"),
-        text,
+        about: Some(topic.name.to_owned()),
+        name: (name.to_owned(), section),
+        text: title(name, section) + &roff.to_roff(),
     }
 }
 
-/// Without a date, so that each build of a version gives the same bytes.
+/// The title line. The date is that of the sources, which `dist/build` sets, so that each build gives the same bytes.
 fn title(name: &str, section: u8) -> String {
-    let version = env!("CARGO_PKG_VERSION");
+    let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let seconds = seconds.as_deref().or(option_env!("SOURCE_DATE_EPOCH"));
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let time = seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let date = time.map_or(String::new(), |time| {
+        let time = humantime::format_rfc3339_seconds(time).to_string();
+        time.split('T').next().unwrap_or_default().to_owned()
+    });
     format!(
-        ".TH {} {section} \"\" \"nicpin {version}\" \"nicpin manual\"\n",
-        name.to_uppercase()
+        ".TH {} {section} \"{date}\" \"nicpin {}\" \"nicpin manual\"\n",
+        name.to_uppercase(),
+        env!("CARGO_PKG_VERSION")
     )
 }
 
@@ -170,20 +158,12 @@ fn page_name(command: &Command) -> String {
         .to_owned()
 }
 
-fn page(
-    command: &Command,
-    about: Option<String>,
-    statuses: &str,
-    others: &[String],
-) -> io::Result<Page> {
+fn page(command: &Command, others: &str) -> io::Result<Page> {
     let name = page_name(command);
-    let after = command
-        .get_after_help()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let (prose, examples) = parts(&after);
-    let (own_statuses, mut prose) = exit_codes(prose);
-    if about.is_none() {
+    let help = Help::of(command.get_name());
+    let mut prose = help.map_or("", |help| help.text).to_owned();
+    let is_main = command.get_name() == name;
+    if is_main {
         prose = [DESCRIPTION, &prose].join("\n\n");
     }
     let does = command
@@ -218,8 +198,18 @@ fn page(
     }
     let mut rest = Roff::new();
     rest.control("SH", ["EXIT STATUS"]);
-    rest.extend([list_of_codes(own_statuses.unwrap_or(statuses))]);
-    if !["completions", "man"].contains(&command.get_name()) {
+    let own = help.map_or(&[][..], |help| help.codes);
+    let codes = if own.is_empty() { &CODES } else { own };
+    for (code, means) in codes.iter().chain([&USAGE]) {
+        rest.control("TP", [])
+            .text([bold(code.to_string())])
+            .text([roman(format!("{means}."))]);
+    }
+    if let Some(help) = help.filter(|help| !help.more.is_empty()) {
+        rest.control("PP", []);
+        rest.extend([paragraphs(help.more)]);
+    }
+    if !["completions", "help", "man"].contains(&command.get_name()) {
         rest.control("SH", ["FILES"]);
         for (file, what) in FILES {
             rest.control("TP", [])
@@ -227,25 +217,19 @@ fn page(
                 .text([roman(what)]);
         }
     }
-    if !examples.is_empty() {
+    if let Some(help) = help {
         rest.control("SH", ["EXAMPLES"]).control("nf", []);
-        for line in examples.lines() {
+        for line in help.examples.trim_start_matches('\n').lines() {
             rest.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
         }
         rest.control("fi", []);
     }
-    rest.control("SH", ["SEE ALSO"]);
-    let mut others: Vec<String> = others
-        .iter()
-        .map(|other| format!("{other}({SECTION})"))
-        .collect();
-    others.push(format!("{POLICY_PAGE}(5)"));
-    rest.text([roman(others.join(", "))]);
+    rest.control("SH", ["SEE ALSO"]).text([roman(others)]);
     rest.to_writer(&mut text)?;
     let text = String::from_utf8(text).map_err(io::Error::other)?;
     Ok(Page {
-        command: about,
-        file: format!("{name}.{SECTION}"),
+        about: (!is_main).then(|| command.get_name().to_owned()),
+        name: (name, SECTION),
         text,
     })
 }
@@ -277,50 +261,6 @@ fn positionals(command: &Command) -> Roff {
             .text([roman(format!("{help}."))]);
     }
     roff
-}
-
-/// The paragraph about exit codes of a text, without its first words, and the other paragraphs.
-fn exit_codes(prose: &str) -> (Option<&str>, String) {
-    let codes = prose
-        .split("\n\n")
-        .find_map(|paragraph| paragraph.strip_prefix("Exit codes: "));
-    let others = prose
-        .split("\n\n")
-        .filter(|paragraph| !paragraph.starts_with("Exit codes: "));
-    (codes, others.collect::<Vec<_>>().join("\n\n"))
-}
-
-/// `0 this; 1 that. And more.` as a list of codes, and a paragraph.
-fn list_of_codes(text: &str) -> Roff {
-    let text = text.replace('\n', " ");
-    let (codes, more) = text
-        .split_once(". ")
-        .unwrap_or((text.trim_end_matches('.'), ""));
-    let mut roff = Roff::new();
-    for item in codes.split("; ") {
-        match item
-            .split_once(' ')
-            .filter(|(code, _)| code.parse::<u8>().is_ok())
-        {
-            Some((code, means)) => roff
-                .control("TP", [])
-                .text([bold(code)])
-                .text([roman(format!("{means}."))]),
-            None => roff.text([roman(format!("{item}."))]),
-        };
-    }
-    if !more.is_empty() {
-        roff.control("PP", []).text([roman(more)]);
-    }
-    roff
-}
-
-/// The text before and after the line `Examples:`.
-fn parts(after: &str) -> (&str, &str) {
-    match after.split_once("Examples:\n") {
-        Some((prose, examples)) => (prose.trim_end(), examples),
-        None => (after.trim_end(), ""),
-    }
 }
 
 /// SYNOPSIS: the usage line of `--help`.

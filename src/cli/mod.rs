@@ -4,11 +4,13 @@ mod check;
 mod default;
 mod fleet;
 mod flow;
+mod help;
 pub mod manual;
 mod no_effect;
 mod policy;
 mod see;
 mod show;
+pub mod topics;
 mod watch;
 mod write;
 
@@ -17,7 +19,7 @@ pub use fleet::FleetArgs;
 pub use flow::FlowArgs;
 pub use policy::PolicyArgs;
 pub use see::{CompareArgs, MeasureArgs, StatusArgs};
-pub use show::{CompletionsArgs, DrawArgs, ManArgs, NodesArgs};
+pub use show::{CompletionsArgs, DrawArgs, HelpArgs, ManArgs, NodesArgs};
 pub use watch::{WatchArgs, WatchRunArgs};
 pub use write::{ApplyArgs, AwaitConfirmArgs, ConfirmArgs, RestoreArgs, WAIT};
 
@@ -30,25 +32,10 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::binding::{BindingRequest, MemoryBinding, NodeChoice};
 
-/// The exit codes and first examples, for `nicpin --help`; the manual pages take the exit codes from here.
-const EXIT_CODES: &str = "\
-Exit codes: 0 in the planned state; 1 it could not be reached, or could not be
-determined; 2 check: the machine differs from the plan (with --detailed-exitcode:
-plan would change something, apply changed something); 64 usage error. run and measure
-end with the status of the command that they run; 127 or 126 if it cannot be started.
-check --format nagios ends with the codes of monitoring plugins: 0 to 3.
-
-Examples:
-  nicpin                             do interrupts arrive on the interfaces' own nodes
-  nicpin plan                        what would be written, and why; needs no root
-  sudo nicpin apply                  write it
-  nicpin check                       is the machine still in the planned state
-  sudo nicpin restore                restore the settings from before the first apply
-  nicpin plan --help                 options and examples of a command";
-
 /// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
 #[derive(Debug, Parser)]
-#[command(name = "nicpin", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "nicpin", version, after_help = help::after("nicpin"), max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
 #[command(
     override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND"
 )]
@@ -59,16 +46,29 @@ pub struct Cli {
         global = true,
         value_name = "DIR|FILE",
         default_value = "/",
-        display_order = 900
+        display_order = 900,
+        help_heading = "General options"
     )]
     pub root: PathBuf,
 
     /// The policy file; ROOT/etc/nicpin.toml when it exists
-    #[arg(long, global = true, value_name = "FILE", display_order = 901)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        display_order = 901,
+        help_heading = "General options"
+    )]
     pub config: Option<PathBuf>,
 
     /// Print errors only; the exit code is the result
-    #[arg(short, long, global = true, display_order = 902)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        display_order = 902,
+        help_heading = "General options"
+    )]
     pub quiet: bool,
 
     /// Print all details
@@ -77,7 +77,8 @@ pub struct Cli {
         long,
         global = true,
         conflicts_with = "quiet",
-        display_order = 903
+        display_order = 903,
+        help_heading = "General options"
     )]
     pub verbose: bool,
 
@@ -88,7 +89,8 @@ pub struct Cli {
         value_enum,
         default_value_t,
         value_name = "WHEN",
-        display_order = 904
+        display_order = 904,
+        help_heading = "General options"
     )]
     pub color: ColorChoice,
 
@@ -158,6 +160,8 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print a manual page, or write all of them
     Man(ManArgs),
+    /// Print the help of a command, or about a topic: states, selectors, policy
+    Help(HelpArgs),
     /// Started by `apply --try`: restores all settings unless `nicpin confirm` comes within SECONDS
     #[command(hide = true)]
     AwaitConfirm(AwaitConfirmArgs),
@@ -171,10 +175,10 @@ pub enum Command {
 impl Command {
     /// Whether the output is a report, which `--quiet` leaves out, and not a document that was asked for.
     pub fn reports(&self) -> bool {
-        use Command::{Completions, Draw, IrqbalancePolicy, Man};
+        use Command::{Completions, Draw, Help, IrqbalancePolicy, Man};
         !matches!(
             self,
-            Completions(_) | Draw(_) | IrqbalancePolicy(_) | Man(_)
+            Completions(_) | Draw(_) | Help(_) | IrqbalancePolicy(_) | Man(_)
         )
     }
 }
@@ -201,17 +205,7 @@ impl SelectArgs {
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
-#[command(after_help = "\
-Exit codes: 0 planned; 1 the machine cannot be read or planned; 2 with --detailed-exitcode:
-something would be changed; 64 usage error.
-
-Examples:
-  nicpin plan                        all interfaces, as a table
-  nicpin plan --masks eth2           also each file with its mask in hex
-  nicpin plan --format sh bond0      the same writes as a shell script
-  nicpin plan --explain eth2         the reason for each setting
-  nicpin plan --workers eth2         the CPUs that are left for applications
-  nicpin plan --root fixtures/dl980  another machine, from its files")]
+#[command(after_help = help::after("plan"))]
 pub struct PlanArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -259,21 +253,7 @@ impl PlanArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-The file is a gzip-compressed tar archive of the files that nicpin reads. It holds no
-hardware or IP addresses or GUIDs (others are in their places), host name, serial numbers,
-processes, comments of configuration files or places of irqbalance's scripts. It does hold
-the names of interfaces, of tuned profiles and of .link files, the policy with its
-patterns of names, PCI ids and the kernel's release: a class of hardware needs the last
-two. All counts in /proc/interrupts are 0: no plan depends on them, and the same machine
-gives the same bytes. What is left out or renamed is listed on standard error.
-
-Examples:
-  nicpin capture -o machine.tar.gz              to attach to a bug report
-  nicpin capture --redact-names -o m.tar.gz     without names that the site gave
-  nicpin plan --root machine.tar.gz             the plan of that machine, on any other
-  ssh machine nicpin capture > machine.tar.gz   without a file on the machine
-  mkdir machine; tar -C machine -xzf machine.tar.gz   to read it, or to make a fixture")]
+#[command(after_help = help::after("capture"))]
 pub struct CaptureArgs {
     /// The file to write; by default standard output, unless it is a terminal
     #[arg(short, long, value_name = "FILE")]
@@ -293,21 +273,7 @@ pub struct CaptureArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-CMD replaces nicpin (exec), so signals reach CMD and the exit status is CMD's. CMD gets
-the CPUs of the node to which the plan sends no interrupts if they are at least half of its
-CPUs, else all of them; isolated CPUs only if --cpus names them.
-
-Exit codes: 1 the interface has no such node; 64 usage error; 126 CMD cannot be executed;
-127 there is no such command. Otherwise the status is CMD's.
-
-Examples:
-  nicpin run eth2 -- iperf3 -s                  on eth2's node, on CPUs without interrupts
-  nicpin run --far eth2 -- iperf3 -s            on the node farthest from it, to compare
-  nicpin run --memory preferred eth2 -- redis   may use other nodes' memory when its own is full
-  nicpin run --cpus 8-11 eth2 -- ./worker       these CPUs, and the memory of eth2's node
-  nicpin run --dry-run eth2                     only print the CPUs and the memory
-  nicpin run --dry-run --root fixtures/dl980 eth2")]
+#[command(after_help = help::after("run"))]
 pub struct RunArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
@@ -358,16 +324,7 @@ impl RunArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-irqbalance's --policyscript= takes the path of a program, without arguments, or of a
-directory of programs: install dist/irqbalance/nicpin-irqbalance-policy, name it in
-irqbalance's arguments (`nicpin plan` prints the line, and the file of this distribution
-that it belongs in), and restart irqbalance. The exit code is 0 whether a line is printed
-or not; the script exits with 1 where none is, which means no policy to irqbalance.
-
-Examples:
-  nicpin irqbalance-policy /sys/bus/pci/devices/0000:3b:00.0 71    as irqbalance runs it
-  IRQBALANCE_ARGS=\"--policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy\"")]
+#[command(after_help = help::after("irqbalance-policy"))]
 pub struct IrqbalancePolicyArgs {
     /// Path of the device in /sys that has the IRQ
     #[arg(value_name = "DEVICE")]

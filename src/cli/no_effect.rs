@@ -26,7 +26,7 @@ pub(super) fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), 
     let has_format = |names: &[&str]| names.contains(&&*format);
     let of_command = format!("nicpin {name}");
     let of_format = format!("--format {format}");
-    let prints_itself = ["draw", "completions", "man", "irqbalance-policy"];
+    let prints_itself = ["draw", "completions", "man", "help", "irqbalance-policy"];
     let plans_nothing = ["restore", "confirm", "capture", "measure", "flow"];
     let is_brief = ["confirm", "run", "compare", "nodes", "flow", "capture"];
     let not_drawn = [
@@ -42,7 +42,7 @@ pub(super) fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), 
     let no_export = !given("export_json") && !given("export_markdown");
     let rules: [(bool, &str, &[&str]); 19] = [
         (
-            is(&["completions", "man"]),
+            is(&["completions", "man", "help"]),
             &of_command,
             &["root", "config"],
         ),

@@ -55,8 +55,26 @@ fn options() -> impl Iterator<Item = &'static Entry> {
     SETTINGS.iter().filter(|entry| entry.is_option())
 }
 
+/// The options that come first in the help.
+const COMMON: [&str; 7] = [
+    "scope",
+    "near",
+    "exclude",
+    "irq-cores",
+    "rps",
+    "xps",
+    "channels",
+];
+
 fn option(entry: &'static Entry) -> Arg {
-    let arg = Arg::new(entry.key).help_heading("Placement");
+    let is_common = COMMON.contains(&entry.key);
+    let arg = Arg::new(entry.key)
+        .help_heading(if is_common {
+            "Placement"
+        } else {
+            "Placement, less often needed"
+        })
+        .hide_short_help(!is_common);
     match entry.switch() {
         Some((word, means)) => {
             let long = if word == "true" {

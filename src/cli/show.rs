@@ -5,24 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::{PolicyArgs, ReportArgs, SelectArgs};
+use crate::cli::{PolicyArgs, ReportArgs, SelectArgs, help};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Page counts are allocations since boot (numastat). A dash stands for what the machine
-does not report; captures hold no counts.
-
---bandwidth measures each pair of nodes for 0.25 s: one thread on each core of the first
-node reads a buffer in the memory of the second, in order. GB/s are 10^9 bytes per
-second, the sum of all threads. The buffer is eight times the L3 caches of the node, at
-least 64 MiB and at most 1 GiB or a quarter of the free memory. Measure on an idle
-machine: other work lowers the figures, and is slowed down by the measurement.
-
-Examples:
-  nicpin nodes                          nodes, memory, distances, interfaces
-  nicpin nodes --bandwidth              and the rate at which each node reads the others' memory
-  nicpin nodes --format json            for programs
-  nicpin nodes --root fixtures/dl980    another machine, from its files")]
+#[command(after_help = help::after("nodes"))]
 pub struct NodesArgs {
     /// Measure the rate at which the CPUs of each node read the memory of each node
     #[arg(long)]
@@ -33,18 +19,7 @@ pub struct NodesArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-The picture follows the viewer's light or dark colours. Each interface has a letter, and
-each CPU is labelled with its queues: A3 is queue 3 of interface A. Point at a CPU to see
-all of its queues.
-
-Examples:
-  nicpin draw -o machine.svg                  this machine, for a browser
-  nicpin draw eth2 > eth2.svg                 one interface
-  nicpin draw --root fixtures/dl980 -o dl980.svg
-  nicpin draw --planned --no-lines            as planned, without lines
-  nicpin draw --irq-cores 2 -o two.svg        with other options
-  rsvg-convert -o machine.png machine.svg     an image of it, or with -f pdf a page")]
+#[command(after_help = help::after("draw"))]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct DrawArgs {
     #[command(flatten)]
@@ -75,13 +50,7 @@ pub struct DrawArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-The script is made from the same definitions as --help.
-
-Examples:
-  nicpin completions bash > /etc/bash_completion.d/nicpin
-  nicpin completions zsh > /usr/local/share/zsh/site-functions/_nicpin
-  nicpin completions fish > /etc/fish/completions/nicpin.fish")]
+#[command(after_help = help::after("completions"))]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
@@ -89,20 +58,21 @@ pub struct CompletionsArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Pages are made from the same definitions as --help. The page of a command is nicpin-COMMAND(8).
-
-Examples:
-  nicpin man | man -l -                          the page of nicpin
-  nicpin man plan | man -l -                     the page of nicpin plan
-  nicpin man nicpin.toml | man -l -              the page of the policy file
-  nicpin man --into /usr/local/share/man/man8    all pages of section 8")]
+#[command(after_help = help::after("man"))]
 pub struct ManArgs {
-    /// A command, or nicpin.toml; by default nicpin itself
-    #[arg(value_name = "COMMAND")]
-    pub command: Option<String>,
+    /// A command or a topic (states, selectors, policy); by default nicpin itself
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub about: Option<String>,
 
-    /// Write all pages of section 8 to this directory; existing ones are replaced
-    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    /// Write all pages to man5, man7 and man8 in this directory; existing ones are replaced
+    #[arg(long, value_name = "DIR", conflicts_with = "about")]
     pub into: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("help"))]
+pub struct HelpArgs {
+    /// A command or a topic (states, selectors, policy); by default nicpin itself
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub about: Option<String>,
 }

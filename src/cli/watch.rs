@@ -5,31 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::{PolicyArgs, SelectArgs};
+use crate::cli::{PolicyArgs, SelectArgs, help};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Applies once, then waits for what undoes affinity: interfaces that are opened, closed,
-added or removed, ethtool -L, drivers, CPUs that go offline and online, resume, a restart
-of irqbalance, a changed policy file. After 200 ms without a further event (2 s at most)
-it applies as a child process, and every 5 minutes. Runs that take more than 5 % of a core
-over a minute are 2 s apart. Links that are virtual cause no run.
-
-A setting to which the same value is restored three times in ten minutes, without an event
-of the kernel in between, is not restored for an hour, then two, four and so on, with a
-warning. While
-`apply --try` waits for its confirmation, and after `nicpin restore` until the next
-`nicpin apply`, nothing is written. `nicpin status` shows the last five runs.
-
-SIGHUP: read the policy file again. SIGUSR1: run at once. SIGTERM: end; settings stay.
-
-Exit codes: 0 ended by SIGTERM or SIGINT; 1 it could not begin to watch, or another
-watcher runs; 64 usage error. What a run cannot write is reported and tried again.
-
-Examples:
-  systemctl enable --now nicpin-watch    as a service
-  nicpin watch --observe                 write nothing: report what differs after each event
-  nicpin watch --guard driver:mlx5_core  also restore what other programs write, at once")]
+#[command(after_help = help::after("watch"))]
 pub struct WatchArgs {
     #[command(flatten)]
     pub select: SelectArgs,

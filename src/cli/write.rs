@@ -4,26 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::{PolicyArgs, ReportArgs, SelectArgs};
+use crate::cli::{PolicyArgs, ReportArgs, SelectArgs, help};
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
-#[command(after_help = "\
-Privileges of a user other than root: CAP_DAC_OVERRIDE for /proc/irq and /run/nicpin,
-which belong to root; CAP_NET_ADMIN for RPS, RFS, XPS and channels. plan, check and
-capture need none.
-
-Exit codes: 0 in the planned state, changed or not; 1 it could not be reached; 2 with
---detailed-exitcode: reached, and something was changed; 64 usage error.
-
-Examples:
-  nicpin apply                       all interfaces; a second run writes nothing
-  nicpin apply --dry-run eth2        what that would write
-  nicpin apply --if-present ens2f0   at boot, where the interface may be absent
-  nicpin apply --format json eth2    for provisioning: see `changed` in the output
-  nicpin plan --format json > p.json; nicpin apply --plan p.json
-  nicpin apply --atomic --prove 3    all or nothing; then report where interrupts arrive
-  nicpin apply --try 60 eth2         restore after 60 s unless `nicpin confirm` or Enter comes")]
+#[command(after_help = help::after("apply"))]
 pub struct ApplyArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -71,16 +56,7 @@ pub struct ApplyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Restores the affinity (smp_affinity). The kernel moves an interrupt only when its
-effective CPU is not in the new affinity: a vector may stay on its present CPU.
-
-Exit codes: 0 restored, but for settings that no longer exist; 1 a setting could not be
-restored; 64 usage error.
-
-Examples:
-  nicpin restore                     restore the settings from before the first apply
-  nicpin restore --format json       for provisioning: see `changed` in the output")]
+#[command(after_help = help::after("restore"))]
 pub struct RestoreArgs {
     /// Print what would be restored and write nothing
     #[arg(long, short = 'n')]
@@ -94,14 +70,7 @@ pub struct RestoreArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Exit codes: 0 the settings stay; 1 there was nothing to confirm, or they could not be kept;
-64 usage error.
-
-Examples:
-  nicpin confirm                     keep what `apply --try` has set
-  nicpin apply --try 60 < /dev/null && ping -c 3 192.0.2.1 && nicpin confirm
-                                     in a script, without a terminal")]
+#[command(after_help = help::after("confirm"))]
 pub struct ConfirmArgs {
     #[command(flatten)]
     pub lock: LockArgs,

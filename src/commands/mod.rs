@@ -80,6 +80,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Flow(args) => flow::run(cli, args, out),
         Command::Fleet(args) => fleet::run(cli, args, out),
         Command::Man(args) => man::run(args, out),
+        Command::Help(args) => man::help(args, out),
         Command::Nodes(args) => nodes::run(cli, args, out),
         Command::IrqbalancePolicy(args) => irqbalance_policy::run(cli, args, out),
         Command::AwaitConfirm(args) => confirm::watch(cli, args),

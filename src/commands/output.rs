@@ -98,6 +98,16 @@ pub(super) fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, Some(Permissions::from_mode(0o644)))
 }
 
+/// A directory for files; it may be there already.
+pub(super) fn make_directory(path: &Path) -> Result<()> {
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(anyhow!("{}: {}", path.display(), errno_words(&error)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What [`publish`] wrote to a file before, if that can be read.
 pub(super) fn published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());

@@ -305,13 +305,10 @@ fn report(
         .tx_queues
         .iter()
         .filter_map(|tx| tx.xps_cpus.as_ref());
-    let channels = plan.channels.iter();
-    let channels = channels
-        .filter(|change| change.interface == planned.name)
-        .count();
-    let differ = sum(&reasons, |_| true) + channels;
+    let mut channels = plan.channels.iter();
+    let is_asked = channels.any(|change| change.interface == planned.name);
+    let differ = sum(&reasons, |_| true) + usize::from(is_asked);
     let drifted = sum(&reasons, Reason::is_change_since_apply);
-    let is_asked = channels > 0;
     InterfaceReport {
         driver_version: interface.and_then(|interface| interface.driver_version.clone()),
         firmware: interface.and_then(|interface| interface.firmware.clone()),

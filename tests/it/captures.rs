@@ -71,6 +71,7 @@ fn an_unchanged_machine_gives_the_same_bytes() {
 fn permission_bits_and_empty_directories_are_captured() {
     let machine = Copy::of("two-node");
     machine.set_mode("/proc/irq/36/smp_affinity", 0o444);
+    machine.set_mode("/proc/irq/37/smp_affinity", 0o644);
     let queue = "/sys/class/net/nic0/queues/tx-3";
     machine.remove(&format!("{queue}/xps_cpus"));
     let captured = Captured::of(&machine.path("/"));

@@ -170,7 +170,7 @@ fn refused(args: &[String]) -> Result<(), Refusal> {
     let names_command = words.len() == args.len() + 1;
     if let Some(command) = args
         .iter()
-        .filter(|_| !names_command)
+        .filter(|word| !names_command && !word.starts_with('-'))
         .find_map(|word| Cli::nearest_command(word))
     {
         return Err(Refusal::Wrong(format!("is {command} meant?")));

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Command as Process;
 
 use crate::cli::Cli;
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{self, Copy, fixture, nicpin};
 use clap::{Command, CommandFactory as _, Parser as _};
+use nicpin::report::interface::InterfaceState;
 
 /// The definition of the command line, with its commands built.
 fn defined() -> Command {
@@ -267,23 +268,94 @@ fn all_pages_at_once_are_the_same_pages() {
         );
     }
     let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
-    assert_eq!(page("nicpin.8"), nicpin(&["man"]).stdout);
-    for command in commands() {
+    assert_eq!(page("man8/nicpin.8"), nicpin(&["man"]).stdout);
+    let commands = commands();
+    let of_commands = commands.iter().map(|command| {
         let name = command.get_name();
-        assert_eq!(
-            page(&format!("nicpin-{name}.8")),
-            nicpin(&["man", name]).stdout
-        );
+        (format!("man8/nicpin-{name}.8"), name)
+    });
+    let of_topics = [
+        ("man7/nicpin-states.7".to_owned(), "states"),
+        ("man7/nicpin-selectors.7".to_owned(), "selectors"),
+        ("man5/nicpin.toml.5".to_owned(), "policy"),
+    ];
+    for (file, about) in of_commands.chain(of_topics) {
+        assert_eq!(page(&file), nicpin(&["man", about]).stdout);
     }
-    assert_eq!(
-        std::fs::read_dir(dir.path()).unwrap().count(),
-        commands().len() + 1
-    );
+    let files = glob::glob(&format!("{into}/man?/*")).unwrap().count();
+    assert_eq!(files, commands.len() + 1 + 3);
     let run = nicpin(&["man", "--into", "/no/such/directory"]);
     assert_eq!(run.code, 1);
     assert!(
         run.stderr
-            .contains("/no/such/directory/nicpin.8: no such file or directory (ENOENT)"),
+            .contains("/no/such/directory/man8: no such file or directory (ENOENT)"),
+        "{}",
+        run.stderr
+    );
+}
+
+/// The date is that of the sources, so that each build of a version gives the same pages.
+#[test]
+fn pages_have_the_date_of_the_sources() {
+    let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
+    let run = run
+        .args(["man", "states"])
+        .env("SOURCE_DATE_EPOCH", "1764000000");
+    let page = String::from_utf8(run.output().unwrap().stdout).unwrap();
+    let title = ".TH NICPIN-STATES 7 \"2025-11-24\" \"nicpin ";
+    assert!(page.starts_with(title), "{page}");
+}
+
+#[test]
+fn topics_are_explained() {
+    let states = nicpin(&["help", "states"]);
+    assert_eq!((states.code, states.stderr.as_str()), (0, ""));
+    let states = run::words(&states);
+    let reference = include_str!("../../docs/json.md");
+    for (state, means, code) in crate::cli::topics::STATES {
+        let name = state.name();
+        let said = format!(" {name} {means}. check ends with {code}.");
+        assert!(states.contains(&said), "{said}");
+        let row = format!("| `{name}` | {means} | {code} |");
+        assert!(reference.contains(&row), "docs/json.md: {row}");
+    }
+    let all = crate::cli::topics::STATES.map(|(state, ..)| state);
+    let best_first: Vec<_> = all.into_iter().rev().collect();
+    assert!(best_first.is_sorted() && best_first.len() == InterfaceState::ALL.len());
+    let policy = nicpin(&["help", "policy"]).stdout;
+    for setting in nicpin::policy::SETTINGS.iter() {
+        assert!(
+            policy.contains(&format!("\n  {} ", setting.key)),
+            "{}",
+            setting.key
+        );
+    }
+    // Each form that the help names is one that is understood.
+    let machine = Copy::of("two-socket-mlx4");
+    bond(&machine, "eth2");
+    let selectors = nicpin(&["help", "selectors"]).stdout;
+    for (form, given) in [
+        ("eth2", "eth2"),
+        ("'ens*'", "et*2"),
+        ("3b:00.0", "82:00.0"),
+        ("driver:NAME", "driver:mlx4_*"),
+        ("node:N", "node:1"),
+        ("bond0", "bond0"),
+    ] {
+        assert!(selectors.contains(&format!("\n  {form} ")), "{selectors}");
+        let run = machine.nicpin(&["plan", "--json", given]);
+        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(plan["interfaces"][0]["name"], "eth2", "{given}");
+        assert_eq!(plan["interfaces"].as_array().unwrap().len(), 1, "{given}");
+    }
+    for asked in [&["help"][..], &["help", "plan"]] {
+        let flag = [&asked[1..], &["--help"]].concat();
+        assert_eq!(nicpin(asked).stdout, nicpin(&flag).stdout);
+    }
+    let run = nicpin(&["help", "stats"]);
+    assert_eq!((run.code, run.stdout.as_str()), (64, ""));
+    assert!(
+        run.stderr.contains("no page about `stats`"),
         "{}",
         run.stderr
     );

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::host::{add, machine, plan};
-use crate::support::kernel::end_by_interrupt;
+use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::schema::meets;
 use nicpin::machine::growth::Growth;
@@ -363,7 +363,7 @@ fn a_command_is_measured_and_its_failure_is_reported() {
 
 /// Starts a measurement, and returns when it catches signals.
 fn started(args: &[&str]) -> Child {
-    end_by_interrupt();
+    default_signals();
     let root = fixture("two-node");
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command

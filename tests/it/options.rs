@@ -10,9 +10,10 @@ use crate::cli::Cli;
 use crate::support::run::{Copy, Run, fixture, nicpin};
 
 /// What a command needs to run at all on a copy of a machine; those without a line here need nothing.
-const NEEDS: [(&str, &[&str]); 5] = [
+const NEEDS: [(&str, &[&str]); 6] = [
     ("capture", &["-o", "OUT/capture.tar.gz"]),
     ("completions", &["fish"]),
+    ("help", &["states"]),
     ("fleet", &["ROOT"]),
     ("flow", &["NAME", "10.0.0.1:1", "10.0.0.2:2"]),
     ("run", &["NAME", "--dry-run"]),
@@ -150,7 +151,7 @@ fn outcome(
         word.replace("NAME", interface)
     };
     let mut all: Vec<String> = words.iter().chain(option).map(resolved).collect();
-    let takes_root = !["fleet", "man", "completions"].contains(&&*words[0]);
+    let takes_root = !["fleet", "man", "help", "completions"].contains(&&*words[0]);
     if takes_root && !all.iter().any(|word| word == "--root") {
         all.extend(["--root".to_owned(), root.to_owned()]);
     }
@@ -423,13 +424,23 @@ fn an_error_is_json_where_json_was_asked_for() {
         assert!(run.stderr.starts_with("nicpin: "), "{run:?}");
     }
     // Words of a command are not ours, and what was printed before stays.
-    let measure = |args: &[&str]| nicpin(&[&["measure", "--seconds", "9"], args].concat());
-    let run = measure(&["lo", "--", "sh", "-c", "exit 3", "--json"]);
+    let root = machine.path("/");
+    let measure = |args: &[&str]| {
+        let before = [
+            "measure",
+            "--root",
+            root.to_str().unwrap(),
+            "--seconds",
+            "9",
+        ];
+        nicpin(&[&before, args].concat())
+    };
+    let run = measure(&["nic0", "--", "sh", "-c", "exit 3", "--json"]);
     assert!(
         run.code == 3 && !run.stdout.contains("nicpin.error"),
         "{run:?}"
     );
-    let run = measure(&["--json", "lo", "--", "sh", "-c", "exit 3"]);
+    let run = measure(&["--json", "nic0", "--", "sh", "-c", "exit 3"]);
     assert_eq!((run.code, run.stdout.lines().count()), (3, 2), "{run:?}");
     assert_eq!(error_of(&run)["exit"], 3);
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::kernel::end_by_interrupt;
+use crate::support::kernel::default_signals;
 use crate::support::run::Copy;
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
@@ -197,7 +197,7 @@ fn a_restore_that_waits_for_another_nicpin_ends() {
     command
         .args(["restore", "--wait", "3600", "--root"])
         .arg(machine.path("/"));
-    end_by_interrupt();
+    default_signals();
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

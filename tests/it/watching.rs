@@ -9,6 +9,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -30,6 +31,7 @@ impl<'a> Watching<'a> {
     }
 
     fn start_with(machine: &'a Copy, args: &[&str], environment: &[(&str, &str)]) -> Self {
+        default_signals();
         std::fs::create_dir_all(machine.path("/run/systemd/journal")).unwrap();
         let bind = |path: &str| {
             let _ = std::fs::remove_file(machine.path(path));

@@ -84,8 +84,11 @@ pub fn let_write(path: &Path, user: u32) -> io::Result<()> {
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 
-/// Lets the programs that are started from now on end by SIGINT, whatever the caller of the tests ignored.
-pub fn end_by_interrupt() {
-    // SAFETY: no handler is set that could run.
-    unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.unwrap();
+/// Lets signals reach the programs that are started from now on, whatever the caller of the tests ignored (nohup ignores
+/// SIGHUP, a shell's `&` SIGINT).
+pub fn default_signals() {
+    for ignored in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+        // SAFETY: no handler is set that could run.
+        unsafe { signal(ignored, SigHandler::SigDfl) }.unwrap();
+    }
 }

@@ -1,0 +1,204 @@
+//! What several commands have in common: `nicpin help TOPIC` prints it, and each topic is a page of the manual.
+
+use nicpin::policy::SETTINGS;
+use nicpin::policy::example::{CONDITIONS, POLICY, RULES};
+use nicpin::report::interface::InterfaceState;
+
+/// A page that is about no command.
+pub struct Topic {
+    /// As `nicpin help` and `nicpin man` take it.
+    pub name: &'static str,
+    /// The name of the page, and its section.
+    pub page: (&'static str, u8),
+    /// One line.
+    pub about: &'static str,
+    pub parts: Vec<Part>,
+}
+
+pub enum Part {
+    Heading(&'static str),
+    /// Paragraphs, separated by empty lines.
+    Text(&'static str),
+    /// A word and what it means.
+    Item(String, String),
+    /// A value of the word before, and what it means.
+    Value(String, String),
+    /// Lines.
+    Example(String),
+}
+
+/// All topics.
+pub fn topics() -> [Topic; 3] {
+    [states(), selectors(), policy()]
+}
+
+/// What each state means, and the exit code of `check` for it, worst first.
+pub const STATES: [(InterfaceState, &str, &str); 11] = [
+    (
+        InterfaceState::Unknown,
+        "something that it needs could not be read",
+        "1",
+    ),
+    (
+        InterfaceState::Isolated,
+        "IRQs are on isolated CPUs, and the plan moves them off these",
+        "2",
+    ),
+    (
+        InterfaceState::Remote,
+        "queue IRQs are on another node, and the plan moves them to the local one",
+        "2",
+    ),
+    (
+        InterfaceState::Drifted,
+        "something changed what apply had set, and a measure is worse for it",
+        "2",
+    ),
+    (
+        InterfaceState::Crowded,
+        "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
+        "2",
+    ),
+    (
+        InterfaceState::Untuned,
+        "settings differ, and the plan makes a measure better",
+        "2",
+    ),
+    (
+        InterfaceState::Pending,
+        "as planned; the kernel moves IRQs at their next interrupt",
+        "0",
+    ),
+    (
+        InterfaceState::Equivalent,
+        "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
+        "0, with `--exact` 2",
+    ),
+    (
+        InterfaceState::Unproven,
+        "as planned; no interrupt was seen. `check`, trees and captures watch none",
+        "0",
+    ),
+    (
+        InterfaceState::Unsupported,
+        "nothing can be placed: its IRQs are kernel-managed, it has no queue IRQs, or their names are not recognized. \
+         Left out of every count; selected by name, the last two are `unknown`",
+        "0",
+    ),
+    (
+        InterfaceState::Ok,
+        "as planned, and in a second of watching (`--seconds N`) all interrupts arrived where planned",
+        "0",
+    ),
+];
+
+fn states() -> Topic {
+    let item = |(state, means, code): &(InterfaceState, &str, &str)| {
+        Part::Item(
+            state.name().to_owned(),
+            format!("{means}. check ends with {code}."),
+        )
+    };
+    let mut parts = vec![
+        Part::Text(
+            "Each interface has one state, the same in status, check, JSON and metrics. Something is wrong only where the plan
+makes something better: a measure of the plan or of steering, over the interface's own queues and the cores that they
+are on. Unknown, isolated, remote and drifted are alarming; crowded and untuned can wait.",
+        ),
+        Part::Heading("States, worst first"),
+    ];
+    parts.extend(STATES.iter().map(item));
+    Topic {
+        name: "states",
+        page: ("nicpin-states", 7),
+        about: "the states of interfaces",
+        parts,
+    }
+}
+
+fn selectors() -> Topic {
+    let items = [
+        (
+            "eth2",
+            "the interface of that name, or of that alternative name",
+        ),
+        (
+            "'ens*'",
+            "a pattern of names: * any characters, ? one, [02] one of these",
+        ),
+        (
+            "3b:00.0",
+            "a PCI address, as lspci prints it or with its domain: 0000:3b:00.0",
+        ),
+        (
+            "driver:NAME",
+            "the interfaces of a driver, such as driver:mlx5_core; a pattern",
+        ),
+        ("node:N", "the interfaces of devices on node N"),
+        ("mlx5_0", "the interfaces of an RDMA device"),
+        (
+            "bond0",
+            "a bond, team, VLAN, bridge or macvlan: the physical interfaces below it",
+        ),
+    ];
+    let item = |(form, means): (&str, &str)| Part::Item(form.to_owned(), format!("{means}."));
+    let mut parts = vec![
+        Part::Text(
+            "Commands work on the interfaces that they are given. Several selectors are joined. Without one, they work on all
+physical interfaces that are up or have queue IRQs. A selector that matches nothing is an error, and with
+--if-present a note.",
+        ),
+        Part::Heading("Forms"),
+    ];
+    parts.extend(items.map(item));
+    parts.push(Part::Heading("Examples"));
+    parts.push(Part::Example(
+        "nicpin status eth2\nnicpin plan 'ens*' driver:ice\nnicpin check --if-present bond0"
+            .to_owned(),
+    ));
+    Topic {
+        name: "selectors",
+        page: ("nicpin-selectors", 7),
+        about: "how to name interfaces",
+        parts,
+    }
+}
+
+/// What nicpin.toml(5) says before the parts of a policy.
+const ABOUT_POLICY: &str = "\
+The policy says where the vectors, RPS and XPS of interfaces go. It is a TOML file, read by every command that plans:
+from /etc/nicpin.toml if that exists, or from the file of --config. An unknown key or a wrong value is an error that names
+line and column. apply and restore refuse a file that a user other than root and the one who runs nicpin may write or
+replace.";
+
+fn policy() -> Topic {
+    let mut parts = vec![Part::Text(ABOUT_POLICY), Part::Text(POLICY)];
+    for (title, for_interfaces) in [
+        ("Settings of interfaces", true),
+        ("Settings of the machine", false),
+    ] {
+        parts.push(Part::Heading(title));
+        let entries = SETTINGS.iter();
+        for entry in entries.filter(|entry| entry.is_for_interfaces() == for_interfaces) {
+            let help = format!("{}. {}", entry.help, entry.note);
+            parts.push(Part::Item(entry.key.to_owned(), help.trim_end().to_owned()));
+            for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
+                let default = if at == 0 { " (the default)" } else { "" };
+                parts.push(Part::Value(value, means + default));
+            }
+        }
+    }
+    parts.push(Part::Heading("Conditions of a rule"));
+    parts.extend(CONDITIONS.map(|(name, what)| Part::Item(name.to_owned(), what.to_owned())));
+    parts.push(Part::Heading("Examples"));
+    let lines = RULES
+        .lines()
+        .map(|line| line.trim_start_matches(['#', ' ']));
+    parts.push(Part::Example(lines.collect::<Vec<_>>().join("\n")));
+    Topic {
+        name: "policy",
+        page: ("nicpin.toml", 5),
+        about: "the policy of nicpin",
+        parts,
+    }
+}
