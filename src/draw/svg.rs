@@ -75,7 +75,7 @@ pub fn picture(picture: &Picture) -> String {
     for (sign, words) in legend {
         let _ = writeln!(out, r#"<g transform="translate({MARGIN} {y})">{sign}"#);
         // The scale has five signs.
-        let x = WORDS + if sign.starts_with("<g") { 4 * STEP } else { 0 };
+        let x = WORDS + if sign.starts_with("<g") { 5 * STEP } else { 0 };
         for (at, line) in (0_i32..).zip(&words) {
             text(&mut out, (x, 13 + at * LINE), "dim", line);
         }
@@ -166,7 +166,8 @@ fn level(queues: usize) -> usize {
         0..=2 => queues,
         3..=4 => 3,
         5..=8 => 4,
-        _ => 5,
+        9..=16 => 5,
+        _ => 6,
     }
 }
 
@@ -327,7 +328,7 @@ fn legend(picture: &Picture, room: i32) -> Vec<(String, Vec<String>)> {
     let mut legend = Vec::new();
     if picture.is_map {
         let scale = (0_i32..)
-            .zip(["1", "2", "3-4", "5-8", "9+"])
+            .zip(["1", "2", "3-4", "5-8", "9-16", "17+"])
             .map(|(at, queues)| {
                 let level = format!("h{}", at + 1);
                 let sign = sign(&["core", &level], &format!("count n{}", at + 1), queues);
@@ -453,10 +454,10 @@ text.on { fill: #fff }
 .bare.isolated { fill: none }
 .h0 { fill: #fff } .h1 { fill: #dbeafe } .h2 { fill: #7cb7f8 } .h3 { fill: #fcd34d }
 .dot { stroke: #57606a; stroke-width: 0.7 }
-.h4 { fill: #fb923c } .h5 { fill: #dc2626 }
+.h4 { fill: #fb923c } .h5 { fill: #dc2626 } .h6 { fill: #7f1d1d }
 .count { font-size: 12px; font-weight: bold; text-anchor: middle }
 text.count { fill: #1f2328 }
-text.n0 { font-weight: normal; fill: #57606a } text.n5 { fill: #fff }
+text.n0 { font-weight: normal; fill: #57606a } text.n5, text.n6 { fill: #fff }
 .chip { fill: #fff; stroke-width: 1.5 }
 .line { fill: none; stroke-width: 1.5; stroke-linejoin: round }
 .remote { stroke-dasharray: 5 3 }
