@@ -254,21 +254,29 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileE
         );
         return Ok(nodes);
     }
-    // Column k of a distance file is the k-th online node, not node k.
-    let columns: Vec<u32> = match read_list(root, &format!("{NODE}/online"))? {
-        Some(ids) if !ids.is_empty() => ids.iter().collect(),
-        _ => nodes.keys().copied().collect(),
+    // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
+    let listed = |name: &str| -> Result<Vec<u32>, FileError> {
+        let ids = read_list(root, &format!("{NODE}/{name}"))?.unwrap_or_default();
+        Ok(ids.iter().collect())
     };
+    let possible = listed("possible")?;
+    let mut online = listed("online")?;
+    if online.is_empty() {
+        online.extend(nodes.keys());
+    }
     for (id, node) in &mut nodes {
         let path = format!("{NODE}/node{id}/distance");
         let Some(text) = root.read_opt(&path)? else {
             continue;
         };
         let found = text.split_whitespace().count();
-        if found != columns.len() {
-            let reason = format!("has {found} distances for {} nodes", columns.len());
+        let columns = [&online, &possible]
+            .into_iter()
+            .find(|ids| ids.len() == found);
+        let Some(columns) = columns else {
+            let reason = format!("has {found} distances for {} nodes", online.len());
             return Err(root.content_error(&path, reason));
-        }
+        };
         for (column, distance) in columns.iter().zip(text.split_whitespace()) {
             // The kernel keeps a distance in a byte.
             let distance: u8 = distance.parse().map_err(|_| {

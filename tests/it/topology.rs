@@ -152,3 +152,16 @@ fn online_by_the_cpus_own_directories() {
     }
     assert_eq!(read(dir.path()).online.to_string(), "0-1,10");
 }
+
+/// In a dump of a machine whose node 0 is offline, node 1 has distances to both.
+#[test]
+fn distances_to_all_possible_nodes_are_read_too() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "/sys/devices/system/cpu/online", "1,3\n");
+    put(dir.path(), &format!("{NODE}/online"), "1\n");
+    put(dir.path(), &format!("{NODE}/possible"), "0-1\n");
+    put(dir.path(), &format!("{NODE}/node1/cpulist"), "1,3\n");
+    put(dir.path(), &format!("{NODE}/node1/distance"), "21 10\n");
+    let topology = read(dir.path());
+    assert_eq!((topology.distance(1, 1), topology.distance(1, 0)), (10, 21));
+}

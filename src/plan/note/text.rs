@@ -111,7 +111,7 @@ pub(super) fn queues_exceed_cores(
             count(advised as usize, "queue")
         ),
         (false, false, Some(_)) => format!("; {FLAP}"),
-        (false, false, None) => String::new(),
+        (false, false, None) => ": some cores get several".to_owned(),
     };
     format!("{queues} queues for {}{more}", count(cores, "core"))
 }
