@@ -39,5 +39,5 @@ pub use stop::stop;
 pub use stop::stopped;
 pub use trial::Trial;
 pub use undo::{confirm, end_trial, end_watched_trial, restore, to_restore};
-pub use watch::TrialWatch;
+pub use watch::TrialGuard;
 pub use write::write_all;

@@ -108,12 +108,12 @@ impl VectorProof {
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.
-            let Some(grown) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else {
+            let Some(delta) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else {
                 continue;
             };
-            if grown > 0 && self.cpus.contains(cpu) {
-                planned += u64::from(grown);
-            } else if grown > 0 {
+            if delta > 0 && self.cpus.contains(cpu) {
+                planned += u64::from(delta);
+            } else if delta > 0 {
                 others.insert(cpu);
             }
         }

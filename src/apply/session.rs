@@ -12,7 +12,7 @@ use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
-use crate::apply::watch::TrialWatch;
+use crate::apply::watch::TrialGuard;
 use crate::apply::write::write_plan;
 use crate::machine::Machine;
 use crate::machine::paths::{IRQ_FILES, queue_files};
@@ -145,7 +145,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
             .settle(&done.machine, &done.plan, &done.results);
         // The original settings are on disk; an error here only loses the reasons that `check` reports.
         let _ = session.save();
-        if options.trial.is_some() && done.is_in_vain() {
+        if options.trial.is_some() && done.changed_nothing_and_failed() {
             Trial::remove(root).map_err(ApplyError::from)?;
         }
     }
@@ -169,7 +169,7 @@ impl<'a> Session<'a> {
         let lock = Lock::take(root, "apply", options.wait)?;
         let earlier = match Trial::load(root)? {
             Some(trial) if !trial.over => {
-                if !TrialWatch::open(root)?.has_ended() {
+                if !TrialGuard::open(root)?.has_ended() {
                     return Err(ApplyError::OnTrial {
                         seconds: trial.seconds,
                     });

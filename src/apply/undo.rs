@@ -10,7 +10,7 @@ use crate::apply::restore_settings::{restore_settings, settings_to_restore};
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
-use crate::apply::watch::TrialWatch;
+use crate::apply::watch::TrialGuard;
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
 
@@ -127,7 +127,7 @@ pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyE
 
 /// As [`end_trial`], for the process that watches the trial: waits for the lock for ever, restores again what could not
 /// be restored, and leaves a later trial alone.
-pub fn end_watched_trial(root: &Root, watch: &TrialWatch) -> Result<Option<Restored>, ApplyError> {
+pub fn end_watched_trial(root: &Root, watch: &TrialGuard) -> Result<Option<Restored>, ApplyError> {
     // Without a trial there is no need for the lock, which may be gone with all other files.
     if let Ok(None) = Trial::load(root) {
         return Ok(None);

@@ -13,15 +13,15 @@ use crate::root::sys::{try_lock, unlock};
 /// The lock file of a trial. The kernel releases the lock when the process that watches the trial ends, however it ends.
 ///
 /// Each trial has a new file: the watcher of an earlier trial may not have noticed yet that it was confirmed, or it was
-/// stopped. It keeps the lock of its own file, and [`TrialWatch::is_current`] is false for it.
+/// stopped. It keeps the lock of its own file, and [`TrialGuard::is_current`] is false for it.
 #[derive(Debug)]
-pub struct TrialWatch(File);
+pub struct TrialGuard(File);
 
 fn path() -> String {
     format!("{STATE_DIR}/try.lock")
 }
 
-impl TrialWatch {
+impl TrialGuard {
     /// Creates the file of a new trial and takes its lock. Only under the lock of an apply.
     pub fn begin(root: &Root) -> Result<Self, LockError> {
         const TRIES: u32 = 100;

@@ -186,7 +186,9 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
     let stat = |path: &str| record.files.get(path).map(|file| &*file.text);
     let strange = |path: &str| {
-        tools::is_stranger(path, stat) || record.answers.contains_key(path) || path == ABOUT
+        tools::is_unrelated_process(path, stat)
+            || record.answers.contains_key(path)
+            || path == ABOUT
     };
     let mut paths: Vec<&String> = record.paths.iter().filter(|path| !strange(path)).collect();
     // Files that were read come first, with their content; then paths that were only looked up.

@@ -14,7 +14,7 @@ use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::screen;
 use nicpin::apply;
-use nicpin::machine::growth::Growth;
+use nicpin::machine::delta::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
@@ -213,7 +213,7 @@ fn run_once(
     let mut watch = Sampler::begin(root, MeasuredInterface::wanted(subjects))?;
     let before = children_cpu()?;
     let mut running = child::start(command, interrupts, || Ok(apply::bind(binding).map(drop)?))?;
-    let mut whole = Growth::default();
+    let mut whole = Delta::default();
     let ended = loop {
         let ended = running.wait(STEP)?;
         whole.add(&watch.step()?);

@@ -19,7 +19,7 @@ use crate::commands::inputs::open_to_write;
 use crate::commands::journal;
 use crate::commands::output::{print, screen};
 use crate::screen;
-use nicpin::apply::{Trial, TrialWatch, confirm, end_trial, end_watched_trial, stopped};
+use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::TrialEnd;
 use nicpin::root::{Root, sys};
@@ -94,7 +94,7 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
     // It may outlive the caller, whose locks and pipes are not its own.
     sys::close_from(3).context("close_range")?;
     let root = open_to_write(cli)?;
-    let watch = TrialWatch::begin(&root);
+    let watch = TrialGuard::begin(&root);
     let answer = watch
         .as_ref()
         .map_or_else(ToString::to_string, |_| READY.to_owned());
@@ -115,7 +115,7 @@ pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
 }
 
 /// Restores the settings, and tries again until nothing stands in the way.
-fn restore_unconfirmed(root: &Root, watch: &TrialWatch) {
+fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     const NOT_CONFIRMED: &str = "apply --try was not confirmed in time";
     let mut pause = FIRST_PAUSE;
     loop {
@@ -165,7 +165,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
     if Trial::load(&root).is_ok_and(|trial| trial.is_none()) {
         return Ok(exit);
     }
-    let watch = TrialWatch::open(&root)?;
+    let watch = TrialGuard::open(&root)?;
     // What was typed before the question is no answer to it. In the background, tcflush would stop the process.
     if tcgetpgrp(&stdin).is_err() || tcgetpgrp(&stdin) == Ok(getpgrp()) {
         tcflush(&stdin, FlushArg::TCIFLUSH)?;

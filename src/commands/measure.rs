@@ -12,7 +12,7 @@ use crate::commands::interrupt::Interrupts;
 use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
-use nicpin::machine::growth::Growth;
+use nicpin::machine::delta::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
@@ -107,8 +107,8 @@ struct MeasureSession<'a> {
 }
 
 impl MeasureSession<'_> {
-    fn measure(&self, growth: &Growth, connections: Option<Connections>) -> Measure {
-        let mut measure = Measure::new(&self.machine.topology, self.subjects, growth);
+    fn measure(&self, delta: &Delta, connections: Option<Connections>) -> Measure {
+        let mut measure = Measure::new(&self.machine.topology, self.subjects, delta);
         measure.notes.extend_from_slice(self.notes);
         measure.connections = connections;
         measure
@@ -151,13 +151,13 @@ impl MeasureSession<'_> {
         for number in 1..=last {
             let quiet = self.quiet || redraws && terminal && number > 1;
             let pause = |time| self.interrupts.within(time).is_some();
-            let growth = self.watch.over(time, quiet, pause)?;
+            let delta = self.watch.over(time, quiet, pause)?;
             let interrupted = pause(Duration::ZERO);
             // The samples before are the report.
             if interrupted && self.args.watch && number > 1 {
                 break;
             }
-            let text = self.text(&self.measure(&growth, self.connections()?))?;
+            let text = self.text(&self.measure(&delta, self.connections()?))?;
             let text = match redraws {
                 true if terminal => redraw(&text),
                 true if number > 1 => format!("\n{text}"),
@@ -170,26 +170,26 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Runs the command. Returns the growth of the counters over the whole run, the connections of the last second in
+    /// Runs the command. Returns the delta of the counters over the whole run, the connections of the last second in
     /// which it ran, and how it ended.
-    fn during_command(&mut self) -> Result<(Growth, Option<Connections>, ChildExit)> {
+    fn during_command(&mut self) -> Result<(Delta, Option<Connections>, ChildExit)> {
         let mut running = child::start(&self.args.command, &self.interrupts, || Ok(()))?;
         let interval = self.args.seconds;
-        let (mut whole, mut part) = (Growth::default(), Growth::default());
+        let (mut whole, mut part) = (Delta::default(), Delta::default());
         let mut connections = None;
         loop {
             let left = interval.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));
             let ended = running.wait(left)?;
-            let growth = self.watch.step()?;
-            whole.add(&growth);
-            part.add(&growth);
+            let delta = self.watch.step()?;
+            whole.add(&delta);
+            part.add(&delta);
             if let Some(ended) = ended {
                 return Ok((whole, connections, ended));
             }
             connections = self.connections()?;
             if interval.is_some_and(|time| part.elapsed >= time) {
                 self.print(&self.text(&self.measure(&part, connections.clone()))?)?;
-                part = Growth::default();
+                part = Delta::default();
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use crate::commands::output::progress;
-use nicpin::machine::growth::Growth;
+use nicpin::machine::delta::Delta;
 use nicpin::machine::sample::{CounterSelection, Sample};
 use nicpin::read::sample;
 use nicpin::root::{FileError, Root};
@@ -31,30 +31,30 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// The growth of the counters since the last step.
-    pub(super) fn step(&mut self) -> Result<Growth, FileError> {
+    /// The delta of the counters since the last step.
+    pub(super) fn step(&mut self) -> Result<Delta, FileError> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;
-        let growth = Growth::between(&self.last, &now);
+        let delta = Delta::between(&self.last, &now);
         self.last = now;
-        Ok(growth)
+        Ok(delta)
     }
 
-    /// Waits for `time` and returns the growth of the counters; `quiet`: without the progress line. `pause` sleeps, and
+    /// Waits for `time` and returns the delta of the counters; `quiet`: without the progress line. `pause` sleeps, and
     /// returns whether to wait no longer.
     pub(super) fn over(
         &mut self,
         time: Duration,
         quiet: bool,
         pause: impl Fn(Duration) -> bool,
-    ) -> Result<Growth, FileError> {
+    ) -> Result<Delta, FileError> {
         let from = self.last.at;
-        let mut growth = Growth::default();
+        let mut delta = Delta::default();
         let mut progress = Progress::new();
         loop {
             let left = (from + time).saturating_sub(self.began.elapsed());
             if left.is_zero() {
-                growth.add(&self.step()?);
-                return Ok(growth);
+                delta.add(&self.step()?);
+                return Ok(delta);
             }
             if !quiet {
                 progress.say(&format!(
@@ -64,10 +64,10 @@ impl<'a> Sampler<'a> {
             }
             let ended = pause(left.min(STEP));
             if left > STEP || ended {
-                growth.add(&self.step()?);
+                delta.add(&self.step()?);
             }
             if ended {
-                return Ok(growth);
+                return Ok(delta);
             }
         }
     }

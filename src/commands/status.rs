@@ -63,7 +63,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     } else {
         Duration::ZERO
     });
-    let growth = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
+    let delta = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
         None
     } else {
         let sleep = |time| {
@@ -85,7 +85,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         &plan,
         &found,
         &unknown,
-        growth.as_ref(),
+        delta.as_ref(),
         applied,
         &banned,
     );

@@ -19,7 +19,9 @@ use crate::commands::journal::{self, Priority};
 use crate::commands::watch::policy::ValidPolicy;
 use crate::screen;
 use crate::watch::state::{self, Lock};
-use crate::watch::{Child, Demand, Event, Events, Fights, Kind, Manager, Schedule, Sources};
+use crate::watch::{
+    Child, ContendedSettings, Demand, Event, Events, Kind, Manager, Schedule, Sources,
+};
 use nicpin::report::exit::Exit;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::Root;
@@ -64,7 +66,7 @@ pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
         sources,
         manager: Manager::find(),
         schedule: Schedule::new(Duration::ZERO),
-        fights: Fights::default(),
+        contended: ContendedSettings::default(),
         start: Instant::now(),
         alive: Duration::ZERO,
         events: Events::default(),
@@ -96,7 +98,7 @@ struct Loop<'a> {
     sources: Sources,
     manager: Manager,
     schedule: Schedule,
-    fights: Fights,
+    contended: ContendedSettings,
     start: Instant,
     /// When systemd last got a message that this process is alive.
     alive: Duration,
@@ -185,7 +187,7 @@ impl Loop<'_> {
     /// Takes note of an event. While a run lasts, it is decided at its end what to do about it.
     fn happened(&mut self, event: Event) {
         if let Some(interface) = event.explains() {
-            self.fights.kernel_event(interface);
+            self.contended.kernel_event(interface);
         }
         if let Some(run) = &mut self.run {
             run.during.add(event);
@@ -226,7 +228,7 @@ impl Loop<'_> {
         }
         let events = std::mem::take(&mut self.events);
         let follows_up = std::mem::take(&mut self.follows_up);
-        let left_alone = self.fights.left_alone(now);
+        let left_alone = self.contended.left_alone(now);
         let leave =
             left_alone.flat_map(|(setting, _)| ["--leave".into(), setting.name.clone().into()]);
         let started = self.child(leave.collect());

@@ -1,5 +1,5 @@
 //! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
-//! fights for, and prints a [`RunReport`].
+//! contended for, and prints a [`RunReport`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -30,7 +30,7 @@ pub struct Picture {
     /// The interfaces of the plan.
     pub cards: Vec<InterfacePicture>,
     /// CPUs that are isolated or `nohz_full`.
-    pub kept_free: CpuSet,
+    pub isolated: CpuSet,
     /// CPUs that a cgroup has alone.
     pub exclusive: CpuSet,
     /// The current and the planned scene; a single one when they are equal.
@@ -147,7 +147,7 @@ impl Picture {
             hash: plan.hash.clone(),
             nodes: nodes(machine),
             cards,
-            kept_free: topology.isolated_or_nohz(),
+            isolated: topology.isolated_or_nohz(),
             exclusive: topology.exclusive.clone(),
             scenes,
         }
@@ -257,7 +257,7 @@ fn now(vector: &PlannedVector) -> CpuSet {
     }
 }
 
-/// The planned CPUs of a vector; the effective ones of a vector that is left alone.
+/// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.
 fn planned(vector: &PlannedVector) -> CpuSet {
     vector.cpus.clone().unwrap_or_else(|| now(vector))
 }

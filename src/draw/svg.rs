@@ -219,8 +219,8 @@ fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
 }
 
 fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&QueueMark]) {
-    let is_kept_free = picture.kept_free.contains(cpu) || picture.exclusive.contains(cpu);
-    let class = match (picture.is_map, is_kept_free) {
+    let is_excluded = picture.isolated.contains(cpu) || picture.exclusive.contains(cpu);
+    let class = match (picture.is_map, is_excluded) {
         (true, true) => "cpu bare isolated",
         (true, false) => "cpu bare",
         (false, true) => "cpu isolated",
@@ -285,7 +285,7 @@ fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
     let has = |cpus: &CpuSet, words: &'static str| if cpus.contains(cpu) { words } else { "" };
     let mut words = format!(
         "CPU {cpu}{}{}",
-        has(&picture.kept_free, ", isolated or nohz_full"),
+        has(&picture.isolated, ", isolated or nohz_full"),
         has(&picture.exclusive, ", in an exclusive cpuset partition")
     );
     for same in places.chunk_by(|a, b| a.card == b.card) {

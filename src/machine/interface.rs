@@ -77,7 +77,7 @@ pub struct Interface {
     /// The interface under which the vectors of a shared device are listed, when it is not this one.
     pub shares_vectors_of: Option<String>,
     /// Interfaces whose vectors are listed here, since names do not show which vector belongs to which.
-    pub sharers: Vec<Sharer>,
+    pub sharing: Vec<Sharer>,
 }
 
 /// An interface whose vectors are listed under another.
@@ -168,11 +168,11 @@ impl Interface {
         self.device.parent.is_some() || self.driver.as_ref().is_some_and(is_named_so)
     }
 
-    /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharers
+    /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
     /// count too.
     pub fn is_idle(&self, vector: &Vector) -> bool {
         let of = |own: usize, others: fn(&Sharer) -> usize| {
-            own + self.sharers.iter().map(others).sum::<usize>()
+            own + self.sharing.iter().map(others).sum::<usize>()
         };
         let (rx, tx) = (
             of(self.rx_queues.len(), |o| o.rx),

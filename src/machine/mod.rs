@@ -2,7 +2,7 @@
 //! planning.
 
 pub mod channels;
-pub mod growth;
+pub mod delta;
 pub mod home;
 pub mod interface;
 pub mod link;

@@ -1,5 +1,5 @@
 //! A sample of the kernel's counters: interrupts by CPU, softirq time, packets and bytes. The difference of two samples
-//! is a [`Growth`](crate::machine::growth::Growth).
+//! is a [`Delta`](crate::machine::delta::Delta).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

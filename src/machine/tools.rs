@@ -36,7 +36,7 @@ pub struct Irqbalance {
     /// The file with its service's arguments; `None` if none of the known files exists.
     pub arguments: Option<Arguments>,
     /// Whether its policy script, or one in its directory of policy scripts, asks nicpin.
-    pub asks_nicpin: bool,
+    pub uses_policy_script: bool,
     /// The policy script or directory in its arguments.
     pub policy_script: Option<String>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role, Vector};
-use crate::plan::candidates::kept_free;
+use crate::plan::candidates::isolated_or_exclusive;
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
@@ -110,12 +110,12 @@ pub(crate) fn assign(machine: &Machine, locations: &Locations, works: &mut [Work
     assign_rdma(machine, works, spread, &mut lines);
     for work in works.iter_mut() {
         work.irq_cpus = work.cpus_of_queues(machine);
-        let kept_free = kept_free(&machine.topology, &work.choice);
+        let isolated_or_exclusive = isolated_or_exclusive(&machine.topology, &work.choice);
         let control = |vector: &&Vector| vector.role == Role::Control;
         for vector in work.interface.vectors.iter().filter(control) {
             let sits_on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
-            if !sits_on.is_empty() && sits_on.is_subset(&kept_free) {
-                let usable = work.candidates.cpus.difference(&kept_free);
+            if !sits_on.is_empty() && sits_on.is_subset(&isolated_or_exclusive) {
+                let usable = work.candidates.cpus.difference(&isolated_or_exclusive);
                 let cpu = usable.iter().min_by_key(|&cpu| (spread.on_cpu(cpu), cpu));
                 work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
             }
@@ -278,10 +278,11 @@ fn hint(machine: &Machine, work: &Work<'_>, vectors: &[&Vector]) -> Option<CpuSe
     if work.choice.get(&SCOPE) != Scope::Hint {
         return None;
     }
-    let kept_free = kept_free(&machine.topology, &work.choice).union(&work.choice.get(&EXCLUDE));
+    let isolated_or_exclusive =
+        isolated_or_exclusive(&machine.topology, &work.choice).union(&work.choice.get(&EXCLUDE));
     Some(
         hint.intersection(&machine.topology.online)
-            .difference(&kept_free),
+            .difference(&isolated_or_exclusive),
     )
     .filter(|cpus| !cpus.is_empty())
 }

@@ -352,7 +352,7 @@ pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
 
 /// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
 /// those that a cgroup has alone.
-pub(crate) fn kept_free(topology: &Topology, choice: &Choice) -> CpuSet {
+pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
     topology
         .isolated_or_nohz()
         .union(&exclusive(topology, choice))
@@ -360,9 +360,9 @@ pub(crate) fn kept_free(topology: &Topology, choice: &Choice) -> CpuSet {
 
 /// Online CPUs that are not kept free or excluded; those that are not excluded if all are kept free.
 fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
-    let kept_free = kept_free(topology, choice);
+    let isolated_or_exclusive = isolated_or_exclusive(topology, choice);
     let excluded = choice.get(&EXCLUDE);
-    let plain = topology.online.difference(&kept_free);
+    let plain = topology.online.difference(&isolated_or_exclusive);
     let usable = plain.difference(&excluded);
     if !usable.is_empty() {
         return (usable, Vec::new());

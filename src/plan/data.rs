@@ -183,7 +183,7 @@ pub struct PlannedInterface {
     /// The plan for the RSS indirection table; absent where the device has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rss: Option<PlannedRss>,
-    /// Whether ntuple filters are to be on, for accelerated RFS; absent: left alone.
+    /// Whether ntuple filters are to be on, for accelerated RFS; absent: left unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ntuple: Option<bool>,
     /// The threads that poll its queues; empty unless NAPI is threaded.
@@ -226,7 +226,7 @@ pub struct PlannedVector {
     pub node: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
-    /// The planned affinity; `None`: left alone.
+    /// The planned affinity; `None`: left unchanged.
     pub cpus: Option<CpuSet>,
     /// The current affinity (`smp_affinity`).
     pub affinity: CpuSet,
@@ -276,9 +276,9 @@ pub enum DecidedBy {
 pub struct PlannedRxQueue {
     /// N of `rx-N`.
     pub queue: u32,
-    /// `rps_cpus`; empty: RPS off, `None`: left alone.
+    /// `rps_cpus`; empty: RPS off, `None`: left unchanged.
     pub rps_cpus: Option<CpuSet>,
-    /// `rps_flow_cnt`, its share of the flow table; 0: RFS off, `None`: left alone.
+    /// `rps_flow_cnt`, its share of the flow table; 0: RFS off, `None`: left unchanged.
     pub rps_flow_cnt: Option<u32>,
     /// The reason.
     pub why: Arc<str>,
@@ -289,9 +289,9 @@ pub struct PlannedRxQueue {
 pub struct PlannedTxQueue {
     /// N of `tx-N`.
     pub queue: u32,
-    /// `xps_cpus`; `None`: left alone.
+    /// `xps_cpus`; `None`: left unchanged.
     pub xps_cpus: Option<CpuSet>,
-    /// `xps_rxqs`, the receive queues for whose flows it sends; absent: left alone.
+    /// `xps_rxqs`, the receive queues for whose flows it sends; absent: left unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub xps_rxqs: Option<CpuSet>,
     /// The reason.
@@ -307,7 +307,7 @@ pub struct PlannedRss {
     pub possible: QueueSet,
     /// Those that it sends flows to now.
     pub now: QueueSet,
-    /// Those that it is to send flows to, evenly; `None`: left alone.
+    /// Those that it is to send flows to, evenly; `None`: left unchanged.
     pub queues: Option<QueueSet>,
     /// The reason.
     pub why: Arc<str>,
@@ -326,7 +326,7 @@ pub struct PlannedThread {
     pub queue: Option<u32>,
     /// How the vector was determined: by netlink, or by the order of NAPI instances.
     pub source: Option<Source>,
-    /// Where it is to run; `None`: left alone.
+    /// Where it is to run; `None`: left unchanged.
     pub cpus: Option<CpuSet>,
     /// Where it may run now.
     pub affinity: CpuSet,

@@ -37,7 +37,7 @@ pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
         action,
         irqs: irqs.len(),
         left_alone: 0,
-        lasts: running.asks_nicpin,
+        lasts: running.uses_policy_script,
         policy_script: running.policy_script.clone(),
         arguments: running.arguments.clone(),
     });
@@ -46,6 +46,6 @@ pub(crate) fn add(machine: &Machine, action: Balancer, plan: &mut Plan) {
         pid: running.pid,
         action,
         irqs,
-        lasts: running.asks_nicpin,
+        lasts: running.uses_policy_script,
     });
 }

@@ -139,9 +139,9 @@ fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<
         };
         notes.push(Note::NoVectors { because });
     }
-    if !interface.sharers.is_empty() {
+    if !interface.sharing.is_empty() {
         let others = interface
-            .sharers
+            .sharing
             .iter()
             .map(|other| other.name.clone())
             .collect();

@@ -23,7 +23,7 @@ pub(crate) fn rx(
     work: &Work<'_>,
     rps: &Rps,
 ) -> (Vec<PlannedRxQueue>, Vec<Note>) {
-    // RFS, like RPS, is left alone on interfaces without queue vectors.
+    // RFS, like RPS, is left unchanged on interfaces without queue vectors.
     let entries = flow_entries(work.choice.get(&RFS)).filter(|_| has_placed_queues(work));
     let flow = |queue: &RxQueue| {
         let entries = entries?;
@@ -91,7 +91,7 @@ fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) ->
         .clone()
 }
 
-/// Whether the interface has a placed queue vector, without which RPS and XPS are left alone.
+/// Whether the interface has a placed queue vector, without which RPS and XPS are left unchanged.
 fn has_placed_queues(work: &Work<'_>) -> bool {
     !work.skip && work.interface.vectors.iter().any(Vector::is_queue_vector)
 }
@@ -101,7 +101,7 @@ pub(crate) struct Rps(BTreeMap<usize, RpsSets>);
 
 /// RPS of an interface.
 struct RpsSets {
-    /// Of each receive queue; `None`: left alone.
+    /// Of each receive queue; `None`: left unchanged.
     sets: Option<Vec<CpuSet>>,
     why: String,
     note: Option<Note>,
@@ -349,14 +349,14 @@ pub(crate) fn tx(machine: &Machine, locations: &Locations, work: &Work<'_>) -> V
     queues.iter().map(plan).collect()
 }
 
-/// Whether ntuple filters are to be on: with RFS, where the driver steers its flows in hardware. `None`: left alone.
+/// Whether ntuple filters are to be on: with RFS, where the driver steers its flows in hardware. `None`: left unchanged.
 pub(crate) fn ntuple(work: &Work<'_>) -> Option<bool> {
     let has_rfs = matches!(work.choice.get(&RFS), Rfs::Entries(_)) && has_placed_queues(work);
     work.interface.ntuple.filter(|_| has_rfs).map(|_| true)
 }
 
 /// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.
-/// `None`: left alone.
+/// `None`: left unchanged.
 pub(crate) fn flow_table(wanted: impl Iterator<Item = Rfs>) -> Option<u32> {
     let (mut most, mut keep) = (None, false);
     for rfs in wanted {

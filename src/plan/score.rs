@@ -201,7 +201,7 @@ fn of_vectors(
     is_planned: IsPlanned<'_>,
     rdma_on: &mut BTreeMap<usize, usize>,
 ) -> OfVectors {
-    let kept_free = machine
+    let isolated_or_exclusive = machine
         .topology
         .isolated_or_nohz()
         .union(&interface.exclusive);
@@ -210,8 +210,8 @@ fn of_vectors(
         let (cpus, counted_for) = place(vector, is_planned);
         // The affinity of a control vector may hold all CPUs: only its effective CPU counts.
         found.on_isolated += usize::from(match vector.role {
-            Role::Control => !cpus.is_empty() && cpus.is_subset(&kept_free),
-            _ => cpus.intersects(&kept_free),
+            Role::Control => !cpus.is_empty() && cpus.is_subset(&isolated_or_exclusive),
+            _ => cpus.intersects(&isolated_or_exclusive),
         });
         let node = vector.node.or(interface.local_node());
         let is_local = node.map(|node| cpus.is_subset(&machine.topology.cpus_near(node)));

@@ -119,7 +119,7 @@ impl<'a> Work<'a> {
         queues(&self.by_queue)
     }
 
-    /// The planned affinity of a vector; `None`: left alone.
+    /// The planned affinity of a vector; `None`: left unchanged.
     pub(crate) fn target(&self, machine: &Machine, vector: &Vector) -> Option<CpuSet> {
         if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
             return None;

@@ -95,7 +95,7 @@ pub(crate) fn name_of(path: &str) -> &str {
 
 /// A configuration file of somebody else's. One that this user may not read is as good as none: it decides what a note
 /// says, and nothing more.
-pub(crate) fn glance(root: &Root, path: &str) -> Option<String> {
+pub(crate) fn read_best_effort(root: &Root, path: &str) -> Option<String> {
     root.read_opt(path).ok().flatten()
 }
 

@@ -10,7 +10,7 @@ use crate::machine::Role;
 
 use pattern::{Fit, Part, fit, parts};
 
-use Numbering::{Halves, Mlx4, Plain, Rank, Shared, Tg3};
+use Numbering::{Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
 
 /// How the number in a vector's name becomes a queue number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Numbering {
     Rank,
     /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is
     /// `Combined` until the caller, who knows n, has determined it.
-    Halves,
+    TxThenRx,
     /// A name without a number, usually the bare interface name: the data vector if the device has no other
     /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2) are out of
     /// reach here: the caller sees several of these on one device and does not guess.
@@ -62,15 +62,15 @@ pub struct ActionName<'a> {
 /// A driver that is not in the table is expected to follow the common patterns. Names that contain their driver
 /// (`mlx5_comp3@pci:...`) are read by that driver's patterns. `None` is a name that matches no pattern.
 pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<'a>> {
-    Dialect::of(driver).classify(action)
+    DriverPatterns::of(driver).classify(action)
 }
 
 /// How one driver names its vectors: the rows of the table to look through for each of its names, with their patterns'
 /// parts.
 #[derive(Debug)]
-pub(crate) struct Dialect(Vec<(&'static Row, Vec<Part>)>);
+pub(crate) struct DriverPatterns(Vec<(&'static Row, Vec<Part>)>);
 
-impl Dialect {
+impl DriverPatterns {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
         let of = |row: &&Row| {
@@ -279,8 +279,8 @@ static TABLE: &[Row] = &[
     ctl("ena efa", "efa-{x}@pci:{pci}"),
     rdma("erdma", "erdma-ceq{n}@pci:{pci}"),
     ctl("erdma", "erdma-common@pci:{pci}"),
-    both("gve gvnic", "gve-ntfy-blk{n}@pci:{pci}").by(Halves),
-    both("gve gvnic", "{if}-ntfy-block.{n}").by(Halves),
+    both("gve gvnic", "gve-ntfy-blk{n}@pci:{pci}").by(TxThenRx),
+    both("gve gvnic", "{if}-ntfy-block.{n}").by(TxThenRx),
     ctl("gve gvnic", "gve-mgmnt@pci:{pci}"),
     ctl("gve gvnic", "{if}-mgmnt"),
     both("mana", "mana_q{n}@pci:{pci}"),

@@ -41,7 +41,7 @@ impl NamedVector {
 
     /// Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
     /// function's, of which another interface or RDMA may have some.
-    pub(crate) fn tells_queue(&self) -> bool {
+    pub(crate) fn has_queue_number(&self) -> bool {
         self.names_interface && matches!(self.numbering, Numbering::Queue | Numbering::Rank)
     }
 }
@@ -145,7 +145,7 @@ pub(crate) fn place(found: &[NamedVector], several_tx: bool) -> Vec<Option<Vecto
             Numbering::Queue | Numbering::Mlx4 => (one.role, Some(number), source),
             Numbering::Rank => (one.role, Some(peers.rank(one)?), source),
             // The first half of the blocks transmits, the second receives.
-            Numbering::Halves => match number.checked_sub(peers.end()? / 2) {
+            Numbering::TxThenRx => match number.checked_sub(peers.end()? / 2) {
                 None => (Role::Tx, Some(number), source),
                 Some(queue) => (Role::Rx, Some(queue), source),
             },

@@ -73,7 +73,7 @@ pub(crate) fn settle(
             settled.vectors.push((irq, found.action, placed));
             continue;
         };
-        let stays = found.tells_queue() && placed.source == Source::Name;
+        let stays = found.has_queue_number() && placed.source == Source::Name;
         settled.contradictions.push(format!(
             "IRQ {irq} ({}) is {} by its name, which is IRQ {other} by netlink; it is {}",
             found.action,

@@ -9,7 +9,7 @@ use crate::machine::OtherTools;
 use crate::root::Root;
 
 pub(crate) use process::Found;
-pub use process::is_stranger;
+pub use process::is_unrelated_process;
 pub(in crate::read) use process::stat_of;
 
 /// Finds them. Nothing of this ends a command: what cannot be read could not be determined.

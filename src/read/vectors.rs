@@ -3,7 +3,7 @@
 //! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
 //! (or as its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
 //! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`names`](super::names)), else,
-//! for a few drivers, from the order of the vectors. A vector without any of these is listed as unknown and left alone.
+//! for a few drivers, from the order of the vectors. A vector without any of these is listed as unknown and left unchanged.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::read::files::again_while;
 use crate::read::files::{parse_mask_file, read_cpus, read_node};
 use crate::read::interrupts::Handlers;
 use crate::read::mlx4::Parts;
-use crate::read::names::{Dialect, Numbering};
+use crate::read::names::{DriverPatterns, Numbering};
 use crate::read::numbering::{self, NamedVector, VectorUse};
 use crate::read::sources;
 use crate::root::{FileError, Root};
@@ -72,9 +72,9 @@ fn read_device(
             .copied()
             .find(|port| by_netlink[port].contains_key(&irq))
     };
-    let dialects: Vec<(usize, Dialect)> = ports
+    let dialects: Vec<(usize, DriverPatterns)> = ports
         .iter()
-        .map(|&port| (port, Dialect::of(interfaces[port].driver.as_deref())))
+        .map(|&port| (port, DriverPatterns::of(interfaces[port].driver.as_deref())))
         .collect();
     let shares = Parts::read(root, &of(interfaces, &dialects), has_rdma)?;
     let mut named: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
@@ -155,15 +155,15 @@ fn read_device(
 }
 
 /// The interfaces of a device.
-fn of<'a>(interfaces: &'a [Interface], ports: &[(usize, Dialect)]) -> Vec<&'a Interface> {
+fn of<'a>(interfaces: &'a [Interface], ports: &[(usize, DriverPatterns)]) -> Vec<&'a Interface> {
     ports.iter().map(|(port, _)| &interfaces[*port]).collect()
 }
 
-/// Marks ports without queue vectors as sharers of another port's vectors, where names hold no interface. `data` is the
+/// Marks ports without queue vectors as sharing of another port's vectors, where names hold no interface. `data` is the
 /// names of each port's queue vectors.
 fn share(
     interfaces: &mut [Interface],
-    dialects: &[(usize, Dialect)],
+    dialects: &[(usize, DriverPatterns)],
     data: &BTreeMap<usize, Vec<String>>,
 ) {
     for (port, dialect) in dialects.iter().filter(|(port, _)| !data.contains_key(port)) {
@@ -206,7 +206,7 @@ fn share(
             rx: rx_queues.len(),
             tx: tx_queues.len(),
         };
-        interfaces[owner].sharers.push(sharer);
+        interfaces[owner].sharing.push(sharer);
         interfaces[*port].shares_vectors_of = Some(interfaces[owner].name.clone());
     }
 }
@@ -225,7 +225,7 @@ fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u
 /// precedence over a control vector.
 fn understand(
     interfaces: &[Interface],
-    dialects: &[(usize, Dialect)],
+    dialects: &[(usize, DriverPatterns)],
     shares: Parts,
     irq: u32,
     actions: &[String],
@@ -260,7 +260,7 @@ fn understand(
 fn requested(
     handlers: &Handlers<'_>,
     interfaces: &[Interface],
-    dialects: &[(usize, Dialect)],
+    dialects: &[(usize, DriverPatterns)],
 ) -> Result<Vec<(u32, Vec<String>)>, FileError> {
     let irqs: Vec<u32> = dialects
         .first()
@@ -310,7 +310,7 @@ fn names_device(action: &str, device: &str) -> bool {
 /// one from before a rename belongs to the only port.
 fn owner(
     interfaces: &[Interface],
-    ports: &[(usize, Dialect)],
+    ports: &[(usize, DriverPatterns)],
     port: usize,
     named: Option<&str>,
     numbering: Numbering,

@@ -102,7 +102,9 @@ impl Applied {
         self.tally.already += plan.unchanged;
         self.tally.managed += UnmovableVector::of(plan).len();
         let is_undone = self.undone.as_ref().is_some_and(Restored::complete);
-        self.trial = self.trial.filter(|_| !is_undone && !self.is_in_vain());
+        self.trial = self
+            .trial
+            .filter(|_| !is_undone && !self.changed_nothing_and_failed());
         self.left = self.trial;
         if is_undone {
             (self.tally.changed, self.tally.pending) = (0, 0);
@@ -137,7 +139,7 @@ impl Applied {
     }
 
     /// Whether everything failed, so that there is nothing to keep or restore.
-    pub(crate) fn is_in_vain(&self) -> bool {
+    pub(crate) fn changed_nothing_and_failed(&self) -> bool {
         let tally = self.count();
         tally.failed() > 0 && tally.changed == 0
     }

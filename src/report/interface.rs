@@ -1,5 +1,5 @@
 //! What there is to say about an interface: whether its vectors are local, evenly spread and as planned, and what differs.
-//! It is made once, from the machine, its plan and, where interrupts were watched, their growth; `status`, `check`, metrics
+//! It is made once, from the machine, its plan and, where interrupts were watched, their delta; `status`, `check`, metrics
 //! and monitoring plugins show parts of it.
 //!
 //! The planned affinity, the affinity and the effective affinity are three different things. None of them proves where
@@ -12,7 +12,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::growth::Growth;
+use crate::machine::delta::Delta;
 use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling};
@@ -231,7 +231,7 @@ pub fn interfaces(
     plan: &Plan,
     found: &Differences,
     unknown: &[Unplannable],
-    watched: Option<&Growth>,
+    watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
     let differs: Vec<&Difference> = found.differs.iter().collect();
     let drifted: Vec<&Difference> = (differs.iter().copied())
@@ -269,7 +269,7 @@ fn report(
     planned: &PlannedInterface,
     found: &Differences,
     (gain, has_lost, max_per_core): (Gain, bool, usize),
-    watched: Option<&Growth>,
+    watched: Option<&Delta>,
 ) -> InterfaceReport {
     let interface = machine.interface(&planned.name);
     let vectors = planned.vectors.iter();
@@ -436,7 +436,7 @@ fn state(
     (has_lost, is_asked): (bool, bool),
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
-    let kept_free = machine
+    let isolated_or_exclusive = machine
         .topology
         .isolated_or_nohz()
         .union(&planned.exclusive);
@@ -446,8 +446,9 @@ fn state(
     let moves = |row: &VectorStatus, fits: &dyn Fn(&CpuSet) -> bool| {
         row.state == VectorState::Differs && row.planned.as_ref().is_some_and(fits)
     };
-    let leaves_isolated =
-        |row: &VectorStatus| row.on_isolated && moves(row, &|cpus| !cpus.intersects(&kept_free));
+    let leaves_isolated = |row: &VectorStatus| {
+        row.on_isolated && moves(row, &|cpus| !cpus.intersects(&isolated_or_exclusive))
+    };
     let comes_home = |row: &VectorStatus| {
         let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
         row.is_active() && row.local == Some(false) && moves(row, &is_near)

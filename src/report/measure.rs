@@ -1,4 +1,4 @@
-//! Rates from the growth of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
+//! Rates from the delta of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
 //! JSON form is `nicpin.measure/1`.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::growth::{CpuGrowth, Growth};
+use crate::machine::delta::{CpuGrowth, Delta};
 use crate::machine::sample::{CounterSelection, InterfaceCounts};
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
@@ -233,40 +233,40 @@ fn seconds(ticks: u64) -> f64 {
 }
 
 impl Measure {
-    /// Computes rates from the growth of counters.
-    pub fn new(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> Self {
-        let time = growth.elapsed.as_secs_f64();
+    /// Computes rates from the delta of counters.
+    pub fn new(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> Self {
+        let time = delta.elapsed.as_secs_f64();
         let per_second = |count: u64| if time > 0.0 { float(count) / time } else { 0.0 };
         let interfaces: Vec<InterfaceRates> = subjects
             .iter()
-            .map(|subject| interface(topology, subject, growth, &per_second))
+            .map(|subject| interface(topology, subject, delta, &per_second))
             .collect();
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
-        for (cpu, count) in growth.interrupts.values().flatten() {
+        for (cpu, count) in delta.interrupts.values().flatten() {
             let sum = taken.entry(*cpu).or_default();
             *sum = sum.saturating_add(*count);
         }
-        let cpu = |(&cpu, grown): (&u32, &CpuGrowth)| CpuRates {
+        let cpu = |(&cpu, delta): (&u32, &CpuGrowth)| CpuRates {
             cpu,
             node: topology.node_of(cpu),
             interrupts_per_second: per_second(taken.get(&cpu).copied().unwrap_or(0)),
-            busy: per_second(grown.busy) / 100.0,
-            softirq: per_second(grown.irq.saturating_add(grown.softirq)) / 100.0,
-            net_rx_per_second: per_second(grown.net_rx),
-            net_tx_per_second: per_second(grown.net_tx),
-            packets_per_second: per_second(grown.processed),
-            rps_per_second: per_second(grown.rps),
-            dropped: grown.dropped,
-            squeezed: grown.squeezed,
+            busy: per_second(delta.busy) / 100.0,
+            softirq: per_second(delta.irq.saturating_add(delta.softirq)) / 100.0,
+            net_rx_per_second: per_second(delta.net_rx),
+            net_tx_per_second: per_second(delta.net_tx),
+            packets_per_second: per_second(delta.processed),
+            rps_per_second: per_second(delta.rps),
+            dropped: delta.dropped,
+            squeezed: delta.squeezed,
         };
         Self {
             schema: SCHEMA,
             seconds: time,
             whole: false,
-            cpus: growth.cpus.iter().map(cpu).collect(),
-            machine: machine(topology, subjects, growth),
+            cpus: delta.cpus.iter().map(cpu).collect(),
+            machine: machine(topology, subjects, delta),
             connections: None,
-            notes: notes(growth),
+            notes: notes(delta),
             interfaces,
         }
     }
@@ -275,11 +275,11 @@ impl Measure {
 fn interface(
     topology: &Topology,
     subject: &MeasuredInterface,
-    growth: &Growth,
+    delta: &Delta,
     per_second: &dyn Fn(u64) -> f64,
 ) -> InterfaceRates {
     let gbit = |bytes: u64| per_second(bytes) * 8.0 / 1e9;
-    let traffic = growth
+    let traffic = delta
         .interfaces
         .get(&subject.name)
         .map(|traffic| TrafficRates {
@@ -293,8 +293,8 @@ fn interface(
             tx_dropped: traffic.tx_dropped,
         });
     let vector = |vector: &MeasuredVector| {
-        let on = growth.interrupts.get(&vector.irq)?;
-        let (local, all) = shares(topology, vector, growth);
+        let on = delta.interrupts.get(&vector.irq)?;
+        let (local, all) = shares(topology, vector, delta);
         let cpus = on.iter().map(|(&cpu, &interrupts)| OnCpu {
             cpu,
             node: topology.node_of(cpu),
@@ -315,7 +315,7 @@ fn interface(
     };
     let (mut local, mut known, mut all) = (0, 0, 0);
     for vector in &subject.vectors {
-        let (here, of) = shares(topology, vector, growth);
+        let (here, of) = shares(topology, vector, delta);
         all = of.saturating_add(all);
         local = here.unwrap_or(0).saturating_add(local);
         known = here.map_or(0, |_| of).saturating_add(known);
@@ -333,8 +333,8 @@ fn interface(
 }
 
 /// The interrupts of a vector on local CPUs, and all of them; `None` when its node is unknown.
-fn shares(topology: &Topology, vector: &MeasuredVector, growth: &Growth) -> (Option<u64>, u64) {
-    let Some(on) = growth.interrupts.get(&vector.irq) else {
+fn shares(topology: &Topology, vector: &MeasuredVector, delta: &Delta) -> (Option<u64>, u64) {
+    let Some(on) = delta.interrupts.get(&vector.irq) else {
         return (None, 0);
     };
     let own = vector.node.map(|node| topology.cpus_near(node));
@@ -353,19 +353,19 @@ fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth) -> MachineRates {
-    let time = growth.elapsed.as_secs_f64();
+fn machine(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> MachineRates {
+    let time = delta.elapsed.as_secs_f64();
     let of_interfaces = |counts: fn(&InterfaceCounts) -> [u64; 2]| {
         total(
             subjects
                 .iter()
-                .filter_map(|subject| growth.interfaces.get(&subject.name))
+                .filter_map(|subject| delta.interfaces.get(&subject.name))
                 .flat_map(counts),
         )
     };
-    let of_cpus = |count: fn(&CpuGrowth) -> u64| total(growth.cpus.values().map(count));
+    let of_cpus = |count: fn(&CpuGrowth) -> u64| total(delta.cpus.values().map(count));
     let bytes = of_interfaces(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
-    let loopback = growth
+    let loopback = delta
         .interfaces
         .get(LOOPBACK)
         .map_or(0, |traffic| traffic.rx_packets);
@@ -390,7 +390,7 @@ fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth)
         ..MachineRates::default()
     };
     for vector in subjects.iter().flat_map(|subject| &subject.vectors) {
-        if let (Some(local), all) = shares(topology, vector, growth) {
+        if let (Some(local), all) = shares(topology, vector, delta) {
             machine.local_interrupts = machine.local_interrupts.saturating_add(local);
             machine.remote_interrupts = machine.remote_interrupts.saturating_add(all - local);
         }
@@ -398,24 +398,24 @@ fn machine(topology: &Topology, subjects: &[MeasuredInterface], growth: &Growth)
     machine
 }
 
-fn notes(growth: &Growth) -> Vec<Note> {
+fn notes(delta: &Delta) -> Vec<Note> {
     let mut notes = Vec::new();
-    if growth.elapsed < SHORT {
+    if delta.elapsed < SHORT {
         notes.push(Note::Short);
     }
-    if !growth.cpus_changed.is_empty() {
+    if !delta.cpus_changed.is_empty() {
         notes.push(Note::CpusChanged {
-            cpus: growth.cpus_changed.clone(),
+            cpus: delta.cpus_changed.clone(),
             left_out: true,
         });
     }
-    if !growth.irqs_changed.is_empty() {
+    if !delta.irqs_changed.is_empty() {
         notes.push(Note::VectorsChanged {
-            irqs: growth.irqs_changed.iter().copied().collect(),
+            irqs: delta.irqs_changed.iter().copied().collect(),
         });
     }
-    if !growth.interfaces_changed.is_empty() {
-        let interfaces = growth.interfaces_changed.iter().cloned().collect();
+    if !delta.interfaces_changed.is_empty() {
+        let interfaces = delta.interfaces_changed.iter().cloned().collect();
         notes.push(Note::InterfacesChanged { interfaces });
     }
     notes

@@ -34,7 +34,7 @@ pub struct NodeReport {
     /// Online CPUs.
     pub cpus: CpuSet,
     /// Online CPUs that are isolated or `nohz_full`.
-    pub kept_free: CpuSet,
+    pub isolated: CpuSet,
     /// Online CPUs that a cgroup has alone.
     pub exclusive: CpuSet,
     /// `None` where the kernel does not report it.
@@ -74,7 +74,7 @@ impl Nodes {
         let nodes = topology.nodes.iter().map(|(&id, node)| NodeReport {
             node: id,
             cpus: node.cpus.clone(),
-            kept_free: topology.isolated_or_nohz().intersection(&node.cpus),
+            isolated: topology.isolated_or_nohz().intersection(&node.cpus),
             exclusive: topology.exclusive.intersection(&node.cpus),
             memory_kib: machine.memory.get(&id).copied(),
             usage: usage.remove(&id).unwrap_or_default(),

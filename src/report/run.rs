@@ -34,7 +34,7 @@ pub struct Watcher {
     /// Settings that it leaves alone, because another program writes them again and again.
     pub left_alone: Vec<LeftAlone>,
     /// How often it has begun to leave a setting alone.
-    pub fights: u64,
+    pub contended: u64,
 }
 
 /// Why a watcher writes nothing.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::machine::Machine;
-use crate::machine::growth::Growth;
+use crate::machine::delta::Delta;
 use crate::plan::{HostSummary, Note, Plan, Score};
 use crate::policy::Balancer;
 use crate::report::difference::{Differences, Unplannable};
@@ -88,7 +88,7 @@ impl Status {
         plan: &Plan,
         found: &Differences,
         unknown: &[Unplannable],
-        watched: Option<&Growth>,
+        watched: Option<&Delta>,
         applied: bool,
         banned: &BTreeSet<u32>,
     ) -> Self {
@@ -116,7 +116,7 @@ impl Status {
             hash: plan.hash.clone(),
             same: plan.unchanged + found.fallbacks.len(),
             differ: found.differs.len() + plan.channels.len(),
-            seconds: watched.map(Growth::seconds),
+            seconds: watched.map(Delta::seconds),
             applied,
             host: plan.host.clone(),
             score: plan.score.clone(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::growth::Growth;
+use crate::machine::delta::Delta;
 use crate::machine::paths::affinity_file;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};
@@ -41,7 +41,7 @@ pub struct VectorStatus {
     pub queue: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
-    /// The planned affinity; `None`: left alone.
+    /// The planned affinity; `None`: left unchanged.
     pub planned: Option<CpuSet>,
     /// `smp_affinity`.
     pub affinity: CpuSet,
@@ -69,7 +69,7 @@ impl VectorStatus {
         interface: &PlannedInterface,
         vector: &PlannedVector,
         fallbacks: &[Fallback],
-        watched: Option<&Growth>,
+        watched: Option<&Delta>,
     ) -> Self {
         let topology = &machine.topology;
         let effective = vector.effective_cpus();
@@ -77,12 +77,18 @@ impl VectorStatus {
             .node
             .or(interface.local_node())
             .map(|node| topology.cpus_near(node));
-        let growth = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
-        let arrived = growth.map(|on| on.keys().copied().collect::<CpuSet>());
+        let delta = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
+        let arrived = delta.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-        let kept_free = [topology.isolated_or_nohz(), interface.exclusive.clone()];
-        let (state, why) = judge(topology, vector, &kept_free, on_fallback, arrived.as_ref());
+        let isolated_or_exclusive = [topology.isolated_or_nohz(), interface.exclusive.clone()];
+        let (state, why) = judge(
+            topology,
+            vector,
+            &isolated_or_exclusive,
+            on_fallback,
+            arrived.as_ref(),
+        );
         Self {
             irq: vector.irq,
             action: vector.action.clone(),
@@ -95,8 +101,10 @@ impl VectorStatus {
             node: node_of(topology, effective),
             local: own.map(|own| effective.is_subset(&own)),
             on_isolated: vector.effective.is_some()
-                && kept_free.iter().any(|cpus| effective.intersects(cpus)),
-            per_second: growth
+                && isolated_or_exclusive
+                    .iter()
+                    .any(|cpus| effective.intersects(cpus)),
+            per_second: delta
                 .zip(watched)
                 .map(|(on, watched)| per_second(on, watched)),
             arrived,
@@ -126,7 +134,7 @@ impl VectorStatus {
 }
 
 #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
-fn per_second(on: &BTreeMap<u32, u64>, watched: &Growth) -> f64 {
+fn per_second(on: &BTreeMap<u32, u64>, watched: &Delta) -> f64 {
     on.values().sum::<u64>() as f64 / watched.seconds()
 }
 
@@ -143,7 +151,7 @@ fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
-    kept_free: &[CpuSet; 2],
+    isolated_or_exclusive: &[CpuSet; 2],
     on_fallback: bool,
     arrived: Option<&CpuSet>,
 ) -> (VectorState, Option<String>) {
@@ -166,7 +174,7 @@ fn judge(
     if vector.affinity != *wanted {
         return (
             VectorState::Differs,
-            Some(difference(topology, vector, planned, kept_free)),
+            Some(difference(topology, vector, planned, isolated_or_exclusive)),
         );
     }
     if let Some(effective) = vector
@@ -199,12 +207,12 @@ fn difference(
     topology: &Topology,
     vector: &PlannedVector,
     planned: &CpuSet,
-    kept_free: &[CpuSet; 2],
+    isolated_or_exclusive: &[CpuSet; 2],
 ) -> String {
     let Some(effective) = &vector.effective else {
         return "affinity differs; effective CPU not reported".to_owned();
     };
-    for (cpus, what) in kept_free
+    for (cpus, what) in isolated_or_exclusive
         .iter()
         .zip(["isolated", "in an exclusive cpuset partition"])
     {
@@ -226,7 +234,7 @@ pub struct ThreadStatus {
     /// The role and queue of the vector that wakes it; `None` if that could not be determined.
     pub role: Option<Role>,
     pub queue: Option<u32>,
-    /// Where it is to run; `None`: left alone.
+    /// Where it is to run; `None`: left unchanged.
     pub planned: Option<CpuSet>,
     /// Where it may run.
     pub affinity: CpuSet,
@@ -244,19 +252,19 @@ impl ThreadStatus {
         machine: &Machine,
         interface: &PlannedInterface,
         thread: &PlannedThread,
-        watched: Option<&Growth>,
+        watched: Option<&Delta>,
     ) -> Self {
         let own = interface
             .local_node()
             .map(|node| machine.topology.cpus_near(node));
-        let growth = |watched: &Growth| {
+        let delta = |watched: &Delta| {
             watched
                 .threads
                 .get(&thread.pid)
                 .cloned()
                 .unwrap_or_default()
         };
-        let ran = watched.map(growth);
+        let ran = watched.map(delta);
         let state = match &thread.cpus {
             None => VectorState::LeftAlone,
             Some(planned) if *planned != thread.affinity => VectorState::Differs,

@@ -204,13 +204,13 @@ fn proof(vectors: &[VectorProof]) -> Page {
         }
     }
     page.add(mismatches(vectors));
-    let (proven, untried) = (
+    let (proven, no_traffic) = (
         of(Evidence::Proven).count(),
         of(Evidence::NoTraffic).count(),
     );
-    let mismatch = vectors.len() - proven - untried;
+    let mismatch = vectors.len() - proven - no_traffic;
     page.line(format!(
-        "proof: proven={proven} no-traffic={untried} mismatch={mismatch}"
+        "proof: proven={proven} no-traffic={no_traffic} mismatch={mismatch}"
     ));
     page
 }

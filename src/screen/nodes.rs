@@ -32,7 +32,7 @@ pub fn nodes(nodes: &Nodes) -> Page {
     }
     for node in &nodes.nodes {
         for (cpus, what) in [
-            (&node.kept_free, "isolated or nohz_full"),
+            (&node.isolated, "isolated or nohz_full"),
             (&node.exclusive, "in exclusive cpuset partitions"),
         ] {
             if !cpus.is_empty() {

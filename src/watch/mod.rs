@@ -4,8 +4,8 @@
 //! program as a child process, which compares the machine with the plan and writes only what differs.
 
 mod child;
+mod contended;
 mod event;
-mod fights;
 mod files;
 mod messages;
 mod notify;
@@ -14,8 +14,8 @@ mod sources;
 pub mod state;
 
 pub use child::{Child, Ended, RunReport};
+pub use contended::ContendedSettings;
 pub use event::{Event, Events, Kind};
-pub use fights::Fights;
 pub use notify::Manager;
 pub use schedule::{Demand, Schedule};
 pub use sources::Sources;

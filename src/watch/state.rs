@@ -9,7 +9,7 @@ use procfs::FromRead as _;
 use procfs::process::Stat;
 use serde::{Deserialize, Serialize};
 
-use nicpin::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialWatch};
+use nicpin::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialGuard};
 use nicpin::report::run::{WaitsFor, Watcher};
 use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
@@ -126,7 +126,7 @@ pub fn blocked(root: &Root) -> Option<WaitsFor> {
         return Some(WaitsFor::Apply);
     }
     let waits = Trial::load(root).is_ok_and(|trial| trial.is_some_and(|trial| !trial.over));
-    (waits && TrialWatch::open(root).is_ok_and(|watch| !watch.has_ended()))
+    (waits && TrialGuard::open(root).is_ok_and(|watch| !watch.has_ended()))
         .then_some(WaitsFor::Trial)
 }
 

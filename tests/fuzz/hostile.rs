@@ -10,7 +10,7 @@ use crate::commands;
 use crate::screen;
 use crate::screen::page::Screen;
 use clap::Parser as _;
-use nicpin::machine::growth::Growth;
+use nicpin::machine::delta::Delta;
 use nicpin::machine::sample::CounterSelection;
 use nicpin::read::sample::sample;
 use nicpin::report::measure::{Measure, MeasuredInterface};
@@ -532,9 +532,9 @@ fn measure(file: &str) {
         return;
     };
     for (from, to) in [(&from, &to), (&to, &from), (&to, &to)] {
-        let mut growth = Growth::between(from, to);
-        growth.add(&growth.clone());
-        screen::measure::measure(&Measure::new(&host.topology, &subjects, &growth), true)
+        let mut delta = Delta::between(from, to);
+        delta.add(&delta.clone());
+        screen::measure::measure(&Measure::new(&host.topology, &subjects, &delta), true)
             .show(Screen::default());
     }
 }

@@ -348,9 +348,9 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
         "{}",
         owners.to_string()
     );
-    let sharers = note(&[], "eth'1");
+    let sharing = note(&[], "eth'1");
     assert_eq!(
-        (&*sharers.code(), fix_of(&sharers)),
+        (&*sharing.code(), fix_of(&sharing)),
         ("vectors-shared", None)
     );
     let alone = note(&["eth'1"], "eth'1");
@@ -409,7 +409,7 @@ fn the_vectors_of_sub_functions_are_the_first_one_s() {
     );
     assert_eq!(of("sf3").shares_vectors_of.as_deref(), Some("sf2"));
     assert!(
-        of("eth0").sharers.is_empty() && of("sf2").vectors.iter().all(|v| !of("sf2").is_idle(v))
+        of("eth0").sharing.is_empty() && of("sf2").vectors.iter().all(|v| !of("sf2").is_idle(v))
     );
 }
 

@@ -325,7 +325,7 @@ fn each_port_of_an_mlx4_function_has_its_part_of_the_vectors() {
     assert!(
         host.interfaces
             .iter()
-            .all(|i| i.sharers.is_empty() && i.shares_vectors_of.is_none())
+            .all(|i| i.sharing.is_empty() && i.shares_vectors_of.is_none())
     );
     let plan = tree.plan(&[]);
     let eth1 = of(&plan, "eth1");

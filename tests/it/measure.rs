@@ -11,7 +11,7 @@ use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::schema::meets;
-use nicpin::machine::growth::Growth;
+use nicpin::machine::delta::Delta;
 use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
 use nicpin::machine::sample::{Softirqs, Softnet, Times};
 use nicpin::report::measure::{Measure, MeasuredInterface};
@@ -35,7 +35,7 @@ fn measure(from: &Sample, to: &Sample) -> Measure {
         "veth0",
         "a veth or a tunnel",
     ));
-    Measure::new(&host.topology, &subjects, &Growth::between(from, to))
+    Measure::new(&host.topology, &subjects, &Delta::between(from, to))
 }
 
 fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {

@@ -7,7 +7,7 @@ use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
 use crate::support::run::Copy;
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::growth::{Growth, ThreadGrowth};
+use nicpin::machine::delta::{Delta, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Selection, Source};
 use nicpin::plan::PlannedThread;
 use nicpin::policy::Policy;
@@ -330,13 +330,13 @@ fn what_runs_is_proven_by_a_sample() {
         &Policy::default(),
         &Selection::new(&host, &[], false).unwrap(),
     );
-    let state = |growth: Option<Growth>| {
+    let state = |delta: Option<Delta>| {
         let status = Status::new(
             &host,
             &plan,
             &Differences::default(),
             &[],
-            growth.as_ref(),
+            delta.as_ref(),
             true,
             &BTreeSet::new(),
         );
@@ -344,18 +344,18 @@ fn what_runs_is_proven_by_a_sample() {
         (thread.state, thread.is_proven())
     };
     let ran = |runs, on: &CpuSet| {
-        let mut growth = Growth {
+        let mut delta = Delta {
             elapsed: std::time::Duration::from_secs(1),
-            ..Growth::default()
+            ..Delta::default()
         };
-        growth.threads.insert(
+        delta.threads.insert(
             501,
             ThreadGrowth {
                 runs,
                 on: on.clone(),
             },
         );
-        Some(growth)
+        Some(delta)
     };
     assert_eq!(state(None), (VectorState::AsPlanned, false));
     assert_eq!(

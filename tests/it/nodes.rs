@@ -68,7 +68,7 @@ node 1      5116          1             2             371        5042          7
         (&60_129_542.into(), &65_964_032.into())
     );
     assert_eq!(
-        (&node["pages"]["numa_foreign"], &node["kept_free"]),
+        (&node["pages"]["numa_foreign"], &node["isolated"]),
         (&2.into(), &"6-7".into())
     );
     assert!(json["nodes"][0]["pages"].is_null() && json["nodes"][0]["free_kib"].is_null());

@@ -1,10 +1,10 @@
-//! Growth between two samples: counters that wrap; CPUs, vectors and interfaces that appear and vanish.
+//! Delta between two samples: counters that wrap; CPUs, vectors and interfaces that appear and vanish.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::growth::{CpuGrowth, Growth};
+use nicpin::machine::delta::{CpuGrowth, Delta};
 use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
 use nicpin::machine::sample::{Softirqs, Softnet, Times};
 use nicpin::machine::{Node, Role, Topology};
@@ -26,8 +26,8 @@ fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
     }
 }
 
-fn on(growth: &Growth, irq: u32) -> Vec<(u32, u64)> {
-    growth.interrupts[&irq]
+fn on(delta: &Delta, irq: u32) -> Vec<(u32, u64)> {
+    delta.interrupts[&irq]
         .iter()
         .map(|(cpu, count)| (*cpu, *count))
         .collect()
@@ -41,20 +41,20 @@ fn interrupts_are_counted_across_a_wrap() {
         &["40: 4294967290 7 chip  a", "41: 0 0 chip  b"],
     );
     let to = interrupts(7, "CPU0 CPU1", &["40: 4 9 chip  a", "41: 0 0 chip  b"]);
-    let growth = Growth::between(&from, &to);
-    assert_eq!(growth.elapsed, Duration::from_secs(2));
-    assert_eq!(on(&growth, 40), [(0, 10), (1, 2)]);
-    assert_eq!(on(&growth, 41), []);
-    assert!(growth.irqs_changed.is_empty() && growth.cpus_changed.is_empty());
+    let delta = Delta::between(&from, &to);
+    assert_eq!(delta.elapsed, Duration::from_secs(2));
+    assert_eq!(on(&delta, 40), [(0, 10), (1, 2)]);
+    assert_eq!(on(&delta, 41), []);
+    assert!(delta.irqs_changed.is_empty() && delta.cpus_changed.is_empty());
 }
 
 #[test]
 fn a_cpu_that_comes_or_goes_is_left_out_and_named() {
     let from = interrupts(0, "CPU0 CPU1 CPU3", &["40: 10 10 10 chip  a"]);
     let to = interrupts(1, "CPU0 CPU2 CPU3", &["40: 11 500 13 chip  a"]);
-    let growth = Growth::between(&from, &to);
-    assert_eq!(on(&growth, 40), [(0, 1), (3, 3)]);
-    assert_eq!(growth.cpus_changed.to_string(), "1-2");
+    let delta = Delta::between(&from, &to);
+    assert_eq!(on(&delta, 40), [(0, 1), (3, 3)]);
+    assert_eq!(delta.cpus_changed.to_string(), "1-2");
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn an_irq_that_was_reused_is_left_out_and_named() {
         &["40: 10 chip  a", "41: 10 chip  b", "42: 100 chip  c"],
     );
     let to = interrupts(1, "CPU0", &["40: 12 chip  other", "42: 3 chip  c"]);
-    let growth = Growth::between(&from, &to);
-    assert_eq!(growth.irqs_changed, BTreeSet::from(ALL));
-    assert!(growth.interrupts.is_empty(), "{growth:?}");
+    let delta = Delta::between(&from, &to);
+    assert_eq!(delta.irqs_changed, BTreeSet::from(ALL));
+    assert!(delta.interrupts.is_empty(), "{delta:?}");
 }
 
 fn carrying(index: u32, rx_bytes: u64, rx_packets: u64) -> Sample {
@@ -97,14 +97,14 @@ fn traffic_of_counters_of_either_size() {
         ((1, 0, 0), (2, 20, 1), None),
     ] {
         let (from, to) = (carrying(from.0, from.1, from.2), carrying(to.0, to.1, to.2));
-        let growth = Growth::between(&from, &to);
-        let traffic = growth
+        let delta = Delta::between(&from, &to);
+        let traffic = delta
             .interfaces
             .get("veth0")
             .map(|traffic| (traffic.rx_bytes, traffic.rx_packets));
         assert_eq!(traffic, expected, "{from:?}");
         assert_eq!(
-            growth.interfaces_changed.len(),
+            delta.interfaces_changed.len(),
             usize::from(expected.is_none())
         );
     }
@@ -114,10 +114,10 @@ fn traffic_of_counters_of_either_size() {
 fn an_interface_that_is_removed_or_added_is_named() {
     let (there, gone) = (carrying(1, 1000, 10), Sample::default());
     for (from, to) in [(&there, &gone), (&gone, &there)] {
-        let growth = Growth::between(from, to);
-        assert!(growth.interfaces.is_empty());
+        let delta = Delta::between(from, to);
+        assert!(delta.interfaces.is_empty());
         assert_eq!(
-            growth.interfaces_changed,
+            delta.interfaces_changed,
             BTreeSet::from(["veth0".to_owned()])
         );
     }
@@ -158,17 +158,17 @@ fn cpus_by_what_they_did() {
             .collect(),
         ..Sample::default()
     };
-    let growth = Growth::between(
+    let delta = Delta::between(
         &sample(100, u32::MAX, u32::MAX - 1, &[0, 1]),
         &sample(150, 4, 8, &[0, 2]),
     );
-    let cpus: Vec<u32> = growth.cpus.keys().copied().collect();
+    let cpus: Vec<u32> = delta.cpus.keys().copied().collect();
     assert_eq!(
         cpus,
         [0],
         "CPUs that were not there at both ends count for nothing"
     );
-    let cpu = growth.cpus[&0];
+    let cpu = delta.cpus[&0];
     assert_eq!((cpu.busy, cpu.irq, cpu.softirq), (50, 0, 25));
     assert_eq!(
         (
@@ -180,7 +180,7 @@ fn cpus_by_what_they_did() {
         ),
         (5, 0, 10, 0, 10)
     );
-    assert_eq!(growth.cpus_changed.to_string(), "1-2");
+    assert_eq!(delta.cpus_changed.to_string(), "1-2");
 }
 
 /// Counters of a damaged file, or of a driver that counts wrongly.
@@ -203,7 +203,7 @@ fn counters_that_jump_are_measured() {
         tx_dropped: most,
         ..InterfaceCounts::default()
     };
-    let mut growth = Growth {
+    let mut delta = Delta {
         elapsed: Duration::from_secs(1),
         interrupts: ALL
             .map(|irq| (irq, BTreeMap::from([(0, most), (1, most)])))
@@ -212,9 +212,9 @@ fn counters_that_jump_are_measured() {
         interfaces: ["eth0", "eth1"]
             .map(|name| (name.to_owned(), traffic))
             .into(),
-        ..Growth::default()
+        ..Delta::default()
     };
-    growth.add(&growth.clone());
+    delta.add(&delta.clone());
     let vector = |irq| MeasuredVector {
         irq,
         role: Role::Combined,
@@ -232,7 +232,7 @@ fn counters_that_jump_are_measured() {
         nodes: [(0, node)].into(),
         ..Topology::default()
     };
-    let measure = Measure::new(&topology, &[subject.clone(), subject], &growth);
+    let measure = Measure::new(&topology, &[subject.clone(), subject], &delta);
     assert_eq!(
         (measure.machine.dropped, measure.machine.local_interrupts),
         (most, most)
@@ -249,12 +249,12 @@ fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
 }
 
 proptest! {
-    /// The sum over all steps is the total growth, however often counters wrap.
+    /// The sum over all steps is the total delta, however often counters wrap.
     #[test]
     fn steps_add_up((start, steps) in steps()) {
         let row = |counts: [u32; 3]| format!("40: {} {} {} chip  a", counts[0], counts[1], counts[2]);
         let mut counts = [start; 3];
-        let mut sum = Growth::default();
+        let mut sum = Delta::default();
         let mut expected = [0_u64; 3];
         let mut before = interrupts(0, "CPU0 CPU4 CPU9", &[&row(counts)]);
         for (seconds, step) in (1..).zip(&steps) {
@@ -263,7 +263,7 @@ proptest! {
                 expected[k] += u64::from(step[k]);
             }
             let after = interrupts(seconds, "CPU0 CPU4 CPU9", &[&row(counts)]);
-            sum.add(&Growth::between(&before, &after));
+            sum.add(&Delta::between(&before, &after));
             before = after;
         }
         let got: BTreeMap<u32, u64> = sum.interrupts[&40].clone();
@@ -285,11 +285,11 @@ proptest! {
             let row: Vec<String> = cpus[k].iter().map(|&cpu| counts[k * 8 + cpu as usize].to_string()).collect();
             interrupts(k as u64, &header.join(" "), &[&format!("40: {} chip  {}", row.join(" "), whose[k])])
         };
-        let growth = Growth::between(&sample(0), &sample(1));
-        for cpu in growth.interrupts.values().flat_map(BTreeMap::keys) {
-            prop_assert!(cpus[0].contains(cpu) && cpus[1].contains(cpu) && !growth.cpus_changed.contains(*cpu));
+        let delta = Delta::between(&sample(0), &sample(1));
+        for cpu in delta.interrupts.values().flat_map(BTreeMap::keys) {
+            prop_assert!(cpus[0].contains(cpu) && cpus[1].contains(cpu) && !delta.cpus_changed.contains(*cpu));
         }
-        let (counted, left_out) = (growth.interrupts.contains_key(&40), growth.irqs_changed.contains(&40));
+        let (counted, left_out) = (delta.interrupts.contains_key(&40), delta.irqs_changed.contains(&40));
         prop_assert!(counted != left_out);
         prop_assert!(whose[0] == whose[1] || left_out);
     }

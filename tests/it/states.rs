@@ -10,7 +10,7 @@ use crate::support::host::{add, machine, mask, plan, plan_with, set};
 use crate::support::run::Copy;
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::growth::Growth;
+use nicpin::machine::delta::Delta;
 use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
 use nicpin::machine::{Machine, Polling};
 use nicpin::report::interface::InterfaceState;
@@ -55,27 +55,27 @@ fn settle(host: &mut Machine) {
 }
 
 /// Interrupts of these IRQs on these CPUs, in two seconds.
-fn seen(counts: &[(u32, u32, u64)]) -> Growth {
-    let mut growth = Growth {
+fn seen(counts: &[(u32, u32, u64)]) -> Delta {
+    let mut delta = Delta {
         elapsed: Duration::from_secs(2),
-        ..Growth::default()
+        ..Delta::default()
     };
     for (irq, cpu, count) in counts {
-        growth
+        delta
             .interrupts
             .entry(*irq)
             .or_default()
             .extend((*count > 0).then_some((*cpu, *count)));
     }
-    growth
+    delta
 }
 
-fn status(host: &Machine, growth: Option<&Growth>) -> Status {
+fn status(host: &Machine, delta: Option<&Delta>) -> Status {
     let plan = plan(host);
     // Without a record: nothing has been applied.
     let empty = tempfile::tempdir().unwrap();
     let found = nicpin::apply::differences(&Root::open(empty.path()).unwrap(), host, &plan);
-    Status::new(host, &plan, &found, &[], growth, true, &BTreeSet::new())
+    Status::new(host, &plan, &found, &[], delta, true, &BTreeSet::new())
 }
 
 fn irqs(host: &Machine) -> Vec<u32> {
@@ -87,7 +87,7 @@ fn irqs(host: &Machine) -> Vec<u32> {
 }
 
 /// The interrupts of all vectors arrive on their effective CPUs.
-fn all_arrive(host: &Machine) -> Growth {
+fn all_arrive(host: &Machine) -> Delta {
     let vectors = host.interfaces[0].vectors.iter();
     let counts: Vec<_> = vectors
         .map(|v| (v.irq, v.effective.as_ref().unwrap().first().unwrap(), 10))
@@ -171,13 +171,13 @@ fn proof_is_interrupts_where_planned() {
 #[test]
 fn interrupts_on_other_cpus_than_planned_are_reported() {
     let host = in_planned_state();
-    let mut growth = all_arrive(&host);
-    growth
+    let mut delta = all_arrive(&host);
+    delta
         .interrupts
         .get_mut(&irqs(&host)[1])
         .unwrap()
         .insert(0, 7);
-    let status = status(&host, Some(&growth));
+    let status = status(&host, Some(&delta));
     assert_eq!(status.state, Some(InterfaceState::Pending));
     let row = &status.interfaces[0].vectors[1];
     assert_eq!(
@@ -371,9 +371,9 @@ fn polling_outside_the_vectors_cpu_is_reported() {
 #[test]
 fn queues_whose_packets_others_take_expect_no_interrupt() {
     let mut host = in_planned_state();
-    let idle = Growth {
+    let idle = Delta {
         elapsed: Duration::from_secs(1),
-        ..Growth::default()
+        ..Delta::default()
     };
     let judged = |host: &Machine| {
         let status = status(host, Some(&idle));

@@ -168,7 +168,7 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         machine
             .nicpin(&["status", "--json"])
             .stdout
-            .contains("\"fights\": 1")
+            .contains("\"contended\": 1")
     );
     let status = words(&machine.nicpin(&["status"]));
     let pid = watching.process.id();
@@ -181,7 +181,7 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
     ] {
         assert!(status.contains(text), "{text}: {status}");
     }
-    // The reason in check is that of before: what was left alone was not planned anew.
+    // The reason in check is that of before: what was left unchanged was not planned anew.
     let check = machine.nicpin(&["check"]);
     assert!(
         check.code == 2

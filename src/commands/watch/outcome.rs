@@ -1,4 +1,4 @@
-//! What follows from the result of a run: messages, settings that are left alone, and events that it has caused itself.
+//! What follows from the result of a run: messages, settings that are left unchanged, and events that it has caused itself.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -122,9 +122,9 @@ impl Loop<'_> {
 
     /// Notes which settings were restored, and leaves those alone that another program writes again and again.
     fn fight(&mut self, is_old_plan: bool, report: &RunReport, now: Duration) {
-        self.fights.forget(now);
+        self.contended.forget(now);
         for (setting, value) in report.written.iter().filter(|_| is_old_plan) {
-            let Some(lasts) = self.fights.written(setting, value, now) else {
+            let Some(lasts) = self.contended.written(setting, value, now) else {
                 continue;
             };
             let hours = lasts.as_secs() / 3600;
@@ -150,16 +150,16 @@ impl Loop<'_> {
             setting: setting.clone(),
             until: wall + until.saturating_sub(now).as_secs(),
         };
-        self.state.left_alone = self.fights.left_alone(now).map(left).collect();
-        self.state.fights = self.fights.count;
+        self.state.left_alone = self.contended.left_alone(now).map(left).collect();
+        self.state.contended = self.contended.count;
     }
 
-    /// Watches the planned vectors that are not left alone.
+    /// Watches the planned vectors that are not left unchanged.
     fn guard(&mut self, report: &RunReport, now: Duration) {
         if !self.args.guard {
             return;
         }
-        let left = self.fights.left_alone(now);
+        let left = self.contended.left_alone(now);
         let left: BTreeSet<&str> = left.map(|(setting, _)| setting.path.as_str()).collect();
         let mut vectors = report.vectors.clone();
         vectors.retain(|(irq, _)| !left.contains(affinity_file(*irq).as_str()));

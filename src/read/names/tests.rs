@@ -181,9 +181,9 @@ const NAMES: &[(&str, &str, &str)] = &[
     (
         "gve",
         "gve-ntfy-blk3@pci:0000:00:04.0",
-        "combined halves 3 - 0000:00:04.0",
+        "combined txthenrx 3 - 0000:00:04.0",
     ),
-    ("gve", "eth0-ntfy-block.3", "combined halves 3 eth0 -"),
+    ("gve", "eth0-ntfy-block.3", "combined txthenrx 3 eth0 -"),
     (
         "gve",
         "gve-mgmnt@pci:0000:00:04.0",
@@ -421,7 +421,7 @@ fn names_read_as_their_drivers_mean_them() {
 fn every_row_is_hit_by_a_name() {
     let hit = |row: &Row| {
         NAMES.iter().any(|(driver, action, _)| {
-            Dialect::of(Some(driver))
+            DriverPatterns::of(Some(driver))
                 .pick(action)
                 .is_some_and(|(picked, _)| std::ptr::eq(picked, row))
         })
@@ -453,7 +453,10 @@ fn rows_are_well_formed() {
             row.text.is_ascii() && count("if") <= 1 && count("pci") <= 1,
             "{row:?}"
         );
-        let numbered = matches!(row.numbering, Numbering::Queue | Rank | Halves | Tg3 | Mlx4);
+        let numbered = matches!(
+            row.numbering,
+            Numbering::Queue | Rank | TxThenRx | Tg3 | Mlx4
+        );
         assert_eq!(count("n"), usize::from(numbered), "{row:?}");
         assert_eq!(
             row.role == Role::Control,
@@ -470,7 +473,7 @@ fn rows_are_well_formed() {
 #[test]
 fn no_two_rows_fit_equally_well() {
     for (driver, action, _) in NAMES {
-        let (best, found) = Dialect::of(Some(driver)).pick(action).unwrap();
+        let (best, found) = DriverPatterns::of(Some(driver)).pick(action).unwrap();
         let drivers = best.drivers;
         let equals = TABLE.iter().filter(|row| {
             let ours = row.drivers.split(' ').any(|name| name == *driver)
@@ -664,7 +667,7 @@ fn names_that_their_driver_cut_off_have_no_number() {
         (
             "gve",
             "gve-ntfy-blk100@pci:0000:00:04.",
-            "combined halves 100 - 0000:00:04.",
+            "combined txthenrx 100 - 0000:00:04.",
         ),
     ]);
 }

@@ -2,7 +2,7 @@
 //! `apply::irqbalance` sends requests to it.
 
 use crate::machine::tools::{Arguments, Irqbalance};
-use crate::read::files::glance;
+use crate::read::files::read_best_effort;
 use crate::read::netlink::UNIX_SOCKETS;
 use crate::read::netlink::listening;
 use crate::read::tools::process::{self, Found, Process};
@@ -60,7 +60,7 @@ pub(crate) fn find(root: &Root) -> Found {
 /// The version of the installed irqbalance, which its program holds as a text; `None` where that cannot be read.
 pub(crate) fn version(root: &Root) -> Option<String> {
     PROGRAMS.iter().find_map(|path| {
-        let program = glance(root, path)?;
+        let program = read_best_effort(root, path)?;
         let (_, after) = program.split_once("irqbalance version ")?;
         let version = after
             .split(|c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c))
@@ -95,11 +95,11 @@ pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
     let mut irqbalance = Irqbalance {
         pid,
         arguments: None,
-        asks_nicpin: false,
+        uses_policy_script: false,
         policy_script: None,
     };
     for (file, usual) in FILES {
-        let Some(text) = glance(root, file) else {
+        let Some(text) = read_best_effort(root, file) else {
             continue;
         };
         let variable = variable(&text).unwrap_or(usual);
@@ -113,7 +113,7 @@ pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
         });
         break;
     }
-    irqbalance.asks_nicpin = irqbalance.policy_script.as_ref().is_some_and(|script| {
+    irqbalance.uses_policy_script = irqbalance.policy_script.as_ref().is_some_and(|script| {
         script.rsplit('/').next() == Some(SCRIPT) && root.exists(script)
             || root.exists(&format!("{script}/{SCRIPT}"))
     });

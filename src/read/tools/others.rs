@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::machine::tools::OtherTool;
-use crate::read::files::{glance, name_in};
+use crate::read::files::{name_in, read_best_effort};
 use crate::read::tools::process::{self, Found};
 use crate::root::Root;
 
@@ -62,7 +62,7 @@ pub(super) fn read(root: &Root) -> Vec<OtherTool> {
 
 /// tuned, if it runs and its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
-    let active = glance(root, ACTIVE_PROFILE)?;
+    let active = read_best_effort(root, ACTIVE_PROFILE)?;
     let found = process::find(root, "tuned", |traces| traces.in_file(root, TUNED_PID_FILE));
     if !matches!(found, Found::Running(_)) {
         return None;
@@ -98,7 +98,7 @@ fn tuned(root: &Root) -> Option<OtherTool> {
 fn profile_text(root: &Root, profile: &str) -> Option<String> {
     PROFILES
         .iter()
-        .find_map(|directory| glance(root, &format!("{directory}/{profile}/tuned.conf")))
+        .find_map(|directory| read_best_effort(root, &format!("{directory}/{profile}/tuned.conf")))
 }
 
 /// The setting of a profile that moves interrupts: the plugin `irq`, or `isolated_cores` of the plugin `scheduler`.
@@ -137,7 +137,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
             };
             for file in files.into_iter().filter(|file| seen.insert(file.clone())) {
                 let path = format!("{directory}/{file}");
-                let text = glance(root, &path).unwrap_or_default();
+                let text = read_best_effort(root, &path).unwrap_or_default();
                 let policy = text.lines().filter_map(affinity_policy).next_back();
                 if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
                     links.push(OtherTool::LinkFile {
@@ -157,7 +157,7 @@ fn affinity_policy(line: &str) -> Option<&str> {
         .map(|value| value.split_ascii_whitespace().next().unwrap_or_default())
 }
 
-/// As [`glance`].
+/// As [`read_best_effort`].
 fn names(root: &Root, directory: &str) -> Vec<String> {
     root.list(directory).ok().flatten().unwrap_or_default()
 }

@@ -161,7 +161,7 @@ fn of_path(path: &str) -> Option<(&str, &str)> {
 
 /// Whether a path is about a process that is no tool's: a capture leaves it out, but for the first one, which shows that
 /// processes could be seen. `stat` returns the text of a file.
-pub fn is_stranger<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
+pub fn is_unrelated_process<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
     let Some((pid, _)) = of_path(path) else {
         return false;
     };

@@ -244,7 +244,7 @@ pub fn placed_by_the_rules(host: &Machine, plan: &Plan) -> Result<(), TestCaseEr
 
 /// Rules 1 and 2.
 pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
-    let kept_free = host.topology.isolated_or_nohz();
+    let isolated_or_exclusive = host.topology.isolated_or_nohz();
     for interface in &plan.interfaces {
         prop_assert!(
             interface.candidates.is_subset(&host.topology.online)
@@ -254,7 +254,7 @@ pub fn usable_candidates_only(host: &Machine, plan: &Plan) -> Result<(), TestCas
             .notes
             .iter()
             .any(|note| note.code() == "no-usable-cpu");
-        prop_assert!(overruled || !interface.candidates.intersects(&kept_free));
+        prop_assert!(overruled || !interface.candidates.intersects(&isolated_or_exclusive));
         for vector in &interface.vectors {
             let cpus = vector.cpus.as_ref().unwrap();
             prop_assert!(cpus.len() == 1 && cpus.is_subset(&interface.candidates));

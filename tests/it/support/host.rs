@@ -148,7 +148,7 @@ pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a PlannedInterface {
         .unwrap()
 }
 
-/// The planned CPU of each queue vector, as text; `-` where a vector is left alone.
+/// The planned CPU of each queue vector, as text; `-` where a vector is left unchanged.
 pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
     let queues = interface
         .vectors
@@ -191,7 +191,7 @@ pub fn fix_of(note: &Note) -> Option<String> {
     note.advice().map(|advice| advice.text().to_owned())
 }
 
-/// The RPS CPUs of an interface's receive queues; `-`: left alone.
+/// The RPS CPUs of an interface's receive queues; `-`: left unchanged.
 pub fn rps_of(plan: &Plan, name: &str) -> Vec<String> {
     of(plan, name)
         .rx_queues

@@ -1,4 +1,4 @@
-//! Which settings another program writes again and again. They are left alone for a time: two programs that undo each
+//! Which settings another program writes again and again. They are left unchanged for a time: two programs that undo each
 //! other's work are worse than either. Pure: the time is passed in.
 
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use nicpin::report::run::ChangedSetting;
 /// So many restores in this time, without an event of the kernel in between, are a fight.
 const RESTORES: usize = 3;
 const WINDOW: Duration = Duration::from_secs(600);
-/// The setting is left alone for this time; for twice as long the next time.
+/// The setting is left unchanged for this time; for twice as long the next time.
 const LEFT_ALONE: Duration = Duration::from_secs(3600);
 const DOUBLINGS: u32 = 8;
 /// After so long without a fight, the next one is the first again.
 const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The settings that were restored lately, and those that are left alone, by their names in the record.
+/// The settings that were restored lately, and those that are left unchanged, by their names in the record.
 #[derive(Debug, Clone, Default)]
-pub struct Fights {
+pub struct ContendedSettings {
     settings: BTreeMap<String, History>,
     /// How often a setting was found to be fought over.
     pub count: u64,
@@ -29,13 +29,13 @@ struct History {
     /// What was written last.
     value: String,
     restored: Vec<Duration>,
-    /// Until when it is left alone.
+    /// Until when it is left unchanged.
     until: Duration,
-    /// How often it was left alone.
+    /// How often it was left unchanged.
     times: u32,
 }
 
-impl Fights {
+impl ContendedSettings {
     /// An event of the kernel about an interface, or about all: what is restored after it was not another program's work.
     pub fn kernel_event(&mut self, interface: &str) {
         for history in self.settings.values_mut() {
@@ -45,7 +45,7 @@ impl Fights {
         }
     }
 
-    /// A setting was written. Some time if it is left alone from now on. It was restored only if the same value was
+    /// A setting was written. Some time if it is left unchanged from now on. It was restored only if the same value was
     /// written before: another one is a new plan, and nobody else needs to have written.
     pub fn written(
         &mut self,
@@ -111,8 +111,8 @@ mod tests {
         }
     }
 
-    fn write(fights: &mut Fights, queue: u32, now: Duration) -> Option<Duration> {
-        fights.written(&setting(queue), "02", now)
+    fn write(contended: &mut ContendedSettings, queue: u32, now: Duration) -> Option<Duration> {
+        contended.written(&setting(queue), "02", now)
     }
 
     fn secs(seconds: u64) -> Duration {
@@ -121,59 +121,59 @@ mod tests {
 
     #[test]
     fn three_restores_in_ten_minutes_are_a_fight_and_the_time_doubles() {
-        let mut fights = Fights::default();
+        let mut contended = ContendedSettings::default();
         let mut now = secs(5);
         for hours in [1, 2, 4, 8] {
-            assert_eq!(write(&mut fights, 0, now), None);
-            assert_eq!(write(&mut fights, 0, now + secs(2)), None);
-            let lasts = write(&mut fights, 0, now + secs(599)).unwrap();
+            assert_eq!(write(&mut contended, 0, now), None);
+            assert_eq!(write(&mut contended, 0, now + secs(2)), None);
+            let lasts = write(&mut contended, 0, now + secs(599)).unwrap();
             now += secs(599);
             assert_eq!(lasts, secs(hours * 3600));
-            let left: Vec<_> = fights
+            let left: Vec<_> = contended
                 .left_alone((now + lasts).saturating_sub(secs(1)))
                 .collect();
             assert_eq!(left.len(), 1);
             now += lasts;
-            assert_eq!(fights.left_alone(now).count(), 0);
-            fights.forget(now);
+            assert_eq!(contended.left_alone(now).count(), 0);
+            contended.forget(now);
         }
-        assert_eq!(fights.count, 4);
-        fights.forget(now + FORGOTTEN);
-        assert!(fights.settings.is_empty());
+        assert_eq!(contended.count, 4);
+        contended.forget(now + FORGOTTEN);
+        assert!(contended.settings.is_empty());
     }
 
     #[test]
     fn an_event_of_the_kernel_is_no_fight() {
-        let mut fights = Fights::default();
+        let mut contended = ContendedSettings::default();
         for round in 0..20 {
-            fights.kernel_event(if round % 2 == 0 { "eth2" } else { "" });
-            assert_eq!(write(&mut fights, 0, secs(round)), None);
+            contended.kernel_event(if round % 2 == 0 { "eth2" } else { "" });
+            assert_eq!(write(&mut contended, 0, secs(round)), None);
         }
         // Of another interface.
         for round in 20..22 {
-            fights.kernel_event("eth3");
-            assert_eq!(write(&mut fights, 0, secs(round)).is_some(), round == 21);
+            contended.kernel_event("eth3");
+            assert_eq!(write(&mut contended, 0, secs(round)).is_some(), round == 21);
         }
     }
 
     /// Each change of an interface's channels gives another interface other CPUs, and nobody else writes.
     #[test]
     fn a_plan_that_changes_is_no_fight() {
-        let mut fights = Fights::default();
+        let mut contended = ContendedSettings::default();
         for (round, channels) in [3, 2, 3, 2, 3, 4].into_iter().enumerate() {
-            fights.kernel_event("nic0");
+            contended.kernel_event("nic0");
             let now = secs(5 * round as u64);
-            fights.forget(now);
+            contended.forget(now);
             let value = format!("{channels:02x}");
             for queue in 0..6 {
-                assert_eq!(fights.written(&setting(queue), &value, now), None);
+                assert_eq!(contended.written(&setting(queue), &value, now), None);
             }
         }
-        assert_eq!(fights.count, 0);
+        assert_eq!(contended.count, 0);
         // The same value again and again is one.
-        assert_eq!(fights.written(&setting(0), "04", secs(31)), None);
-        assert_eq!(fights.written(&setting(0), "04", secs(32)), None);
-        assert!(fights.written(&setting(0), "04", secs(33)).is_some());
+        assert_eq!(contended.written(&setting(0), "04", secs(31)), None);
+        assert_eq!(contended.written(&setting(0), "04", secs(32)), None);
+        assert!(contended.written(&setting(0), "04", secs(33)).is_some());
     }
 
     proptest! {
@@ -181,14 +181,14 @@ mod tests {
         /// concerned.
         #[test]
         fn a_queue_is_restored_three_times_an_hour(gaps in proptest::collection::vec(0..900_u64, 1..200)) {
-            let (mut fights, mut now, mut restored) = (Fights::default(), secs(0), Vec::new());
+            let (mut contended, mut now, mut restored) = (ContendedSettings::default(), secs(0), Vec::new());
             for gap in gaps {
                 now += secs(gap);
-                fights.forget(now);
+                contended.forget(now);
                 let name = setting(0).name;
-                if !fights.left_alone(now).any(|(left, _)| left.name == name) {
+                if !contended.left_alone(now).any(|(left, _)| left.name == name) {
                     restored.push(now);
-                    write(&mut fights, 0, now);
+                    write(&mut contended, 0, now);
                 }
             }
             for (at, first) in restored.iter().enumerate() {
@@ -196,7 +196,7 @@ mod tests {
                 prop_assert!(within <= RESTORES, "{restored:?}");
             }
             let other = setting(1).name;
-            prop_assert!(fights.left_alone(now).all(|(left, _)| left.name != other));
+            prop_assert!(contended.left_alone(now).all(|(left, _)| left.name != other));
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::cpuset::CpuSet;
 use crate::machine::sample::{Counters, InterfaceCounts, Sample};
 
-/// The growth of each counter.
+/// The delta of each counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Growth {
+pub struct Delta {
     /// The time between the samples.
     pub elapsed: Duration,
     /// Interrupts by IRQ and CPU; CPUs without any are not listed. An IRQ that was watched is.
@@ -60,7 +60,7 @@ pub struct CpuGrowth {
     pub rps: u64,
 }
 
-impl Growth {
+impl Delta {
     /// For how many seconds was counted.
     pub fn seconds(&self) -> f64 {
         self.elapsed.as_secs_f64()
@@ -68,22 +68,22 @@ impl Growth {
 
     /// From one sample to a later one.
     pub fn between(from: &Sample, to: &Sample) -> Self {
-        let mut growth = Self {
+        let mut delta = Self {
             elapsed: to.at.saturating_sub(from.at),
             ..Self::default()
         };
-        growth.add_interrupts(from, to);
-        growth.add_cpus(from, to);
-        growth.add_threads(from, to);
+        delta.add_interrupts(from, to);
+        delta.add_cpus(from, to);
+        delta.add_threads(from, to);
         let names: BTreeSet<&String> = from.interfaces.keys().chain(to.interfaces.keys()).collect();
         for name in names {
             let both = from.interfaces.get(name).zip(to.interfaces.get(name));
             match both.and_then(|(from, to)| traffic(from, to)) {
-                Some(traffic) => _ = growth.interfaces.insert(name.clone(), traffic),
-                None => _ = growth.interfaces_changed.insert(name.clone()),
+                Some(traffic) => _ = delta.interfaces.insert(name.clone(), traffic),
+                None => _ = delta.interfaces_changed.insert(name.clone()),
             }
         }
-        growth
+        delta
     }
 
     fn add_threads(&mut self, from: &Sample, to: &Sample) {
@@ -155,7 +155,7 @@ impl Growth {
                 let both = after.cpus.iter().zip(&b.counts);
                 let both = both
                     .filter_map(|(cpu, now)| Some((*cpu, *a.counts.get(*column.get(cpu)?)?, *now)));
-                both.map(|(cpu, was, now)| Some((cpu, u64::from(grown(was, now)?))))
+                both.map(|(cpu, was, now)| Some((cpu, u64::from(delta(was, now)?))))
                     .collect::<Option<BTreeMap<u32, u64>>>()
             });
             match on {
@@ -181,21 +181,21 @@ impl Growth {
             on.irq = now.irq.saturating_sub(was.irq);
             on.softirq = now.softirq.saturating_sub(was.softirq);
         }
-        let grown = |was, now| u64::from(grown(was, now).unwrap_or(0));
+        let delta = |was, now| u64::from(delta(was, now).unwrap_or(0));
         for (cpu, (was, now)) in
             both(&from.softirqs, &to.softirqs).filter(|(cpu, _)| is_online(*cpu))
         {
             let on = self.cpus.entry(cpu).or_default();
-            on.net_rx = grown(was.net_rx, now.net_rx);
-            on.net_tx = grown(was.net_tx, now.net_tx);
+            on.net_rx = delta(was.net_rx, now.net_rx);
+            on.net_tx = delta(was.net_tx, now.net_tx);
         }
         for (cpu, (was, now)) in both(&from.softnet, &to.softnet).filter(|(cpu, _)| is_online(*cpu))
         {
             let on = self.cpus.entry(cpu).or_default();
-            on.processed = grown(was.processed, now.processed);
-            on.dropped = grown(was.dropped, now.dropped);
-            on.squeezed = grown(was.squeezed, now.squeezed);
-            on.rps = grown(was.rps, now.rps);
+            on.processed = delta(was.processed, now.processed);
+            on.dropped = delta(was.dropped, now.dropped);
+            on.squeezed = delta(was.squeezed, now.squeezed);
+            on.rps = delta(was.rps, now.rps);
         }
     }
 
@@ -248,9 +248,9 @@ fn both<'a, T>(
 
 /// How much a counter of 32 bits grew. More than half of its range is taken for a counter that began anew: at
 /// two million interrupts a second that would be a quarter of an hour between two samples.
-fn grown(was: u32, now: u32) -> Option<u32> {
-    let grown = now.wrapping_sub(was);
-    (grown < 1 << 31).then_some(grown)
+fn delta(was: u32, now: u32) -> Option<u32> {
+    let delta = now.wrapping_sub(was);
+    (delta < 1 << 31).then_some(delta)
 }
 
 /// `None` for an interface that is another one, or that counts anew.
@@ -261,7 +261,7 @@ fn traffic(from: &Counters, to: &Counters) -> Option<InterfaceCounts> {
     let anew = std::cell::Cell::new(false);
     let traffic = to.values.with(from.values, |now, was| {
         // Some drivers count in 32 bits.
-        let wrapped = || grown(u32::try_from(was).ok()?, u32::try_from(now).ok()?).map(u64::from);
+        let wrapped = || delta(u32::try_from(was).ok()?, u32::try_from(now).ok()?).map(u64::from);
         now.checked_sub(was).or_else(wrapped).unwrap_or_else(|| {
             anew.set(true);
             0
