@@ -546,11 +546,15 @@ fn change(
     on: &str,
 ) -> String {
     let (before, after) = (text(now), text(planned));
-    match now == planned {
-        true => after,
-        false if before == after => format!("{before}{on} -> others"),
-        false => format!("{before}{on} -> {after}"),
-    }
+    let are_single = |sets: &[&CpuSet]| sets.iter().all(|set| set.len() == 1);
+    let after = match now == planned {
+        true => return after,
+        false if before != after => after,
+        false if after.ends_with("each") => after.replace(" CPU", " other CPU"),
+        false if are_single(planned) && !are_single(now) => "one of these each".to_owned(),
+        false => "the same in another order".to_owned(),
+    };
+    format!("{before}{on} -> {after}")
 }
 
 /// Numbers in their order, or how many there are.
