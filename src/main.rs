@@ -18,6 +18,10 @@ use nicpin::report::exit::Exit;
 use nicpin::root::errno_words;
 
 fn main() -> ExitCode {
+    start::with_stack(program)
+}
+
+fn program() -> ExitCode {
     if let Err(error) = start::prepare() {
         output::say(&format!("signals: {}", errno_words(&error)));
         return Exit::Failed.into();

@@ -2,10 +2,12 @@
 //! the commands that it starts for the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes.
 
 use std::io;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
+use std::thread::Builder;
 
 use nicpin::root::sys::{self, Inherited};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::Signal;
 
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
@@ -16,6 +18,24 @@ pub fn prepare() -> io::Result<()> {
     // Only the first call has something to set.
     let _ = INHERITED.set(inherited);
     Ok(())
+}
+
+/// What the program needs at most, in bytes; what is not touched costs no memory.
+const STACK: u64 = 4 << 20;
+
+/// Runs the program where it has a stack, however small a caller's limit (`ulimit -s`) has made that of the first thread.
+pub fn with_stack(program: fn() -> ExitCode) -> ExitCode {
+    let limit = getrlimit(Resource::RLIMIT_STACK).map_or(STACK, |(soft, _)| soft);
+    if limit >= STACK {
+        return program();
+    }
+    let stack = usize::try_from(STACK).unwrap_or(usize::MAX);
+    let started = Builder::new().stack_size(stack).spawn(program);
+    // A panic has said what it was.
+    started.map_or_else(
+        |_| program(),
+        |thread| thread.join().unwrap_or(ExitCode::FAILURE),
+    )
 }
 
 /// Those of the signals that the caller did not have ignored.

@@ -100,3 +100,13 @@ fn the_watcher_of_a_trial_keeps_nothing_of_the_caller_open() {
     assert_eq!((read.unwrap(), child.wait().unwrap().code()), (0, Some(0)));
     assert_eq!(machine.nicpin(&["confirm"]).code, 0);
 }
+
+#[test]
+fn a_small_limit_of_the_stack_ends_nothing() {
+    let machine = Copy::of("two-node");
+    for command in ["status", "plan", "apply", "check", "restore"] {
+        let line = format!("ulimit -s 64; exec \"$1\" {command} --root \"$2\"");
+        let run = Run::of(&mut script(&machine, &line));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}");
+    }
+}
