@@ -31,7 +31,7 @@ for tool in install touch gzip tar rpmbuild dpkg-deb; do
   printf '#!/bin/sh\nexec faketime -f +2d %s "$@"\n' "$(command -v $tool)" >"$WORK/later/$tool"
   chmod 755 "$WORK/later/$tool"
 done
-git ls-files -z ':!fixtures' | tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory="$SECOND"
+git ls-files -z | tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory="$SECOND"
 (
   umask 077
   export TZ=Pacific/Auckland LANG=C.UTF-8 CARGO_HOME=$WORK/cargo-home CARGO_NET_OFFLINE=true PATH=$WORK/later:$PATH
