@@ -97,11 +97,8 @@ fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
     };
     let Some(last) = all.last_mut() else { return };
     let detail = last.detail.take().unwrap_or_default();
-    let (what, fix) = detail
-        .split_once("; fix: ")
-        .unwrap_or((&detail, "run again"));
     let why = format!(
-        "{what}; nothing{more} was written after {} was refused; fix: {fix}",
+        "nothing{more} was written after {} was refused: {detail}",
         last.path
     );
     last.detail = Some(why.clone());

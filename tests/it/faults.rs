@@ -91,7 +91,7 @@ fn every_errno_at_every_write() {
                     assert_eq!(result.outcome, Outcome::Refused, "{what}");
                     let detail = result.detail.as_deref().unwrap();
                     let all = format!(
-                        "; nothing was written after {} was refused; fix: run ",
+                        "nothing was written after {} was refused: ",
                         plan.writes[0].path
                     );
                     assert!(
@@ -191,8 +191,9 @@ fn the_same_refusals_are_one_message() {
     );
     assert!(
         said.contains(
-            "read-only file system (EROFS): the file is mounted read-only; nothing was written after"
-        ) && said.contains("; fix: run outside the container"),
+            " was refused: read-only file system (EROFS): the file is mounted read-only;"
+        ) && said.contains(": nothing was written after ")
+            && said.contains("; fix: run outside the container"),
         "{text}"
     );
     let json = crate::screen::json(report).unwrap();

@@ -55,9 +55,7 @@ impl Loop<'_> {
             }
             Ok(report) => {
                 (run.changed, run.failed) = (report.changed, report.failed);
-                let reason =
-                    |why: &String| why.split("; fix: ").next().unwrap_or_default().to_owned();
-                run.failure = report.failures.first().map(reason);
+                run.failure = report.failures.first().cloned();
                 self.interfaces = report.interfaces;
                 self.schedule.end(now, cost, again || report.failed > 0);
                 self.log_run(&run, &report);
