@@ -139,7 +139,7 @@ impl StandIns {
     /// The text with everything replaced that could identify the machine.
     pub(super) fn hide(&self, text: &str) -> String {
         let mut hidden = String::with_capacity(text.len());
-        let known = |digits: &str| self.digits.contains_key(&bare(digits));
+        let known = |digits: &str| self.known(&bare(digits)).is_some();
         scan(text, known, |plain, address| {
             hidden.push_str(plain);
             match address {
@@ -161,13 +161,21 @@ impl StandIns {
     /// As many digits in place of some; zeros for an address that only a text has.
     fn stand_in(&self, digits: &str) -> String {
         let digits = bare(digits);
-        let known = self.digits.range(digits.clone()..).next();
-        match known.filter(|(known, _)| known.starts_with(&digits)) {
-            Some((_, other)) => other.chars().take(digits.len()).collect(),
+        match self.known(&digits) {
+            Some(other) => other.chars().take(digits.len()).collect(),
             None => "0".repeat(digits.len()),
         }
     }
+
+    /// What replaces the known address that begins with these digits.
+    fn known(&self, digits: &str) -> Option<&str> {
+        let (known, other) = self.digits.range(digits.to_owned()..).next()?;
+        known.starts_with(digits).then_some(other)
+    }
 }
+
+/// As many digits of an address name it after a letter, where a name is too short for all.
+const LEAST_DIGITS: usize = 8;
 
 /// The hex digits in lower case.
 fn bare(text: &str) -> String {
@@ -254,22 +262,27 @@ fn find<'a>(
         return Some((0, Found::Ip(address, "::")));
     }
     // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
-    // vlan98_03_9b_a1_b2_c3
+    // vlan98_03_9b_a1_b2_c3, and veth98039ba1b2c, which was cut off
     (0..word.len().min(text.len())).find_map(|at| {
-        let address = first_digits(&text[at..])?;
+        let least = match text[..at].chars().next_back() {
+            Some('g'..='z' | 'G'..='Z') => LEAST_DIGITS,
+            _ => 12,
+        };
+        let address = first_digits(&text[at..], least)?;
         known(address).then_some((at, Found::Digits(address, true)))
     })
 }
 
-/// The text up to its twelfth hex digit, if it begins with so many.
-fn first_digits(text: &str) -> Option<&str> {
+/// The text up to its twelfth hex digit, or up to the last one if it begins with at least so many.
+fn first_digits(text: &str, least: usize) -> Option<&str> {
     let is_mark = |byte: &u8| b":.-_".contains(byte);
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || is_mark(byte);
     let run = &text[..text.bytes().take_while(is_digit).count()];
     let mut digits = run.match_indices(|c: char| c.is_ascii_hexdigit());
-    let (end, _) = digits.nth(11)?;
-    run.starts_with(|c: char| c.is_ascii_hexdigit())
-        .then(|| &run[..=end])
+    let begins = run.starts_with(|c: char| c.is_ascii_hexdigit());
+    let (end, _) = digits.nth(least - 1).filter(|_| begins)?;
+    let end = digits.take(12 - least).last().map_or(end, |(end, _)| end);
+    Some(&run[..=end])
 }
 
 #[cfg(test)]
@@ -294,6 +307,11 @@ mod tests {
             ("tap000d3a6e4d4b", "tap0a0000000001"),
             ("veth000D3A6E4D4B-rx", "veth0a0000000001-rx"),
             ("cafe000d3a6e4d4b5", "cafe0a00000000015"),
+            ("veth000d3a6e4d4 tap000d3a6e", "veth0a000000000 tap0a000000"),
+            (
+                "000d3a6e,000d3a6e tap000d3a7",
+                "000d3a6e,000d3a6e tap000d3a7",
+            ),
             ("br.000d.3a6e.4d4b", "br.0a00.0000.0001"),
             ("8000.000d3a6e4d4b x", "8000.0a0000000001 x"),
             ("00.0d.3a.6e.4d.4b", "0a.00.00.00.00.01"),
