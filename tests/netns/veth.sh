@@ -54,15 +54,15 @@ awk -v rate="$(number tx_packets_per_second)" -v time="$(number seconds)" \
   'BEGIN {n = rate * time; exit !(n > 499.5 && n < 500.5)}' || failed "packets a second times seconds are 500"
 
 expect 0 nicpin measure veth0 -- "$SCRATCH/send" 300
-has "the table" "veth0  a veth or a tunnel; no node; rx 0 bit/s" "$OUT"
+has "the table" "veth0      -      0         0" "$OUT"
 expect 3 nicpin measure veth0 -- sh -c 'exit 3'
 has "the command's failure" "nicpin: sh: exit status: 3" "$ERR"
-has "what was measured all the same" "veth0  a veth" "$OUT"
+has "what was measured all the same" "veth0      -" "$OUT"
 
 # The CPUs' figures include loopback's packets, and say so.
 ip link set dev lo up
 expect 0 nicpin measure veth0 -- bash -c 'exec 3> /dev/udp/127.0.0.1/9; for n in 1 2 3 4 5 6 7 8 9; do echo x >&3; done 2> /dev/null; true'
-has "loopback" "packets/s are among those of the CPUs" "$OUT"
+has "loopback" "/s of the loopback interface." "$OUT"
 
 # A line each tenth of a second while the command runs, and one for all of it; the lines add up.
 before=$(counter veth0 tx_bytes)
@@ -106,7 +106,7 @@ has "the same node" '"code": "same-node"' "$OUT"
 expect 1 nicpin compare --near 0 --far 0 veth0 -- sh -c 'exit 3'
 has "which run failed" "nicpin: near, warm-up 1 of 1: sh: exit status: 3" "$ERR"
 expect 0 nicpin compare --runs 1 --warmup 0 --near 0 --far 0 veth0 -- grep Cpus_allowed_list /proc/self/status
-equal "CPUs of the command, as it says" "$(sed -n 's/^near  node 0, CPUs //p' "$OUT")" \
+equal "CPUs of the command, as it says" "$(sed -n 's/^  near  node 0  CPUs //p' "$OUT")" \
   "$(sed -n '1s/^Cpus_allowed_list:\t//p' "$ERR")"
 
 # SIGTERM while it runs: the report has the runs that ended.
@@ -115,7 +115,7 @@ until [ "$(grep -c ended "$ERR")" -ge 5 ]; do sleep 0.02; done
 kill -TERM $compare
 CHECKS=$((CHECKS + 1))
 wait $compare && failed "an interrupted comparison is complete"
-has "the runs that ended" "near and far, " "$OUT"
+has "the runs that ended" " runs near, " "$OUT"
 has "why it ended" "far of 1000 runs each" "$ERR"
 
 # --- export
@@ -126,10 +126,6 @@ has "what is exported" '"schema": "nicpin.compare/1"' "$SCRATCH/runs.json"
 has "the table" '| wall s | near |' "$SCRATCH/table.md"
 expect 1 nicpin compare --near 0 --far 0 --export-json "$SCRATCH/runs.json" veth0 -- false
 has "no run before the file is known to be new" "runs.json: file exists; fix: use --force" "$ERR"
-
-# --- the status of a machine without cards
-expect 0 nicpin status --seconds 0
-has "nothing to see" "no interface with a device is up or has vectors" "$OUT"
 
 echo "$CHECKS checks, $FAILED failed"
 [ $FAILED = 0 ]
