@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
 use clap_complete::engine::{
-    ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete,
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete,
 };
 use clap_complete::env::Shells;
 
+use crate::cli::manual::pages;
 use crate::cli::{Cli, CompletionsArgs};
 use nicpin::machine::Machine;
 use nicpin::machine::selection::selectors;
@@ -172,10 +173,11 @@ fn root(words: &[OsString]) -> PathBuf {
     named.or_else(joined).unwrap_or("/".as_ref()).into()
 }
 
-/// Adds to selectors and nodes what the machine has.
+/// Adds to selectors and nodes what the machine has, and to pages what they are about.
 fn with_candidates(command: Command, root: &Path) -> Command {
     let root = root.to_owned();
     command.mut_subcommands(|command| {
+        let compares = command.get_name() == "compare";
         command.mut_args(|arg| {
             let root = root.clone();
             match arg.get_id().as_str() {
@@ -184,7 +186,11 @@ fn with_candidates(command: Command, root: &Path) -> Command {
                         names(&root, typed)
                     }))
                 }
-                "node" | "near" | "far" if arg.get_action().takes_values() => {
+                "about" => arg.add(ArgValueCandidates::new(abouts)),
+                "node" => arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
+                    nodes(&root, typed)
+                })),
+                "near" | "far" if compares => {
                     arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
                         nodes(&root, typed)
                     }))
@@ -193,6 +199,13 @@ fn with_candidates(command: Command, root: &Path) -> Command {
             }
         })
     })
+}
+
+/// Commands and topics that there are pages about.
+fn abouts() -> Vec<CompletionCandidate> {
+    let pages = pages(Cli::command()).unwrap_or_default();
+    let abouts = pages.into_iter().filter_map(|page| page.about);
+    abouts.map(CompletionCandidate::new).collect()
 }
 
 /// `None` where the machine cannot be read: there are no candidates then.

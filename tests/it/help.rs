@@ -382,6 +382,16 @@ fn candidates(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn pages_are_completed_by_what_they_are_about() {
+    for command in ["man", "help"] {
+        let offered = candidates(&[command, ""]);
+        for about in ["plan", "status", "states", "selectors", "policy"] {
+            assert!(offered.iter().any(|word| word == about), "{offered:?}");
+        }
+    }
+}
+
+#[test]
 fn completions_have_every_command_and_option() {
     let first = candidates(&[""]);
     assert!(
