@@ -115,7 +115,7 @@ until [ "$(grep -c ended "$ERR")" -ge 5 ]; do sleep 0.02; done
 kill -TERM $compare
 CHECKS=$((CHECKS + 1))
 wait $compare && failed "an interrupted comparison is complete"
-has "the runs that ended" " runs near, " "$OUT"
+has "the runs that ended" " runs" "$OUT"
 has "why it ended" "far of 1000 runs each" "$ERR"
 
 # --- export
