@@ -134,13 +134,17 @@ fn of_topic(topic: &Topic, others: &str) -> Page {
     }
 }
 
+/// In seconds since 1970: from there on, a date has no four digits for its year.
+const YEAR_10000: u64 = 253_402_300_800;
+
 /// The title line. The date is that of the sources, which `dist/build` sets, so that each build gives the same bytes.
 fn title(name: &str, section: u8) -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
     let seconds = seconds.as_deref().or(option_env!("SOURCE_DATE_EPOCH"));
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
-    let time = seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
-    let date = time.map_or(String::new(), |time| {
+    let seconds = seconds.filter(|&seconds| seconds < YEAR_10000);
+    let date = seconds.map_or(String::new(), |seconds| {
+        let time = UNIX_EPOCH + Duration::from_secs(seconds);
         let time = humantime::format_rfc3339_seconds(time).to_string();
         time.split('T').next().unwrap_or_default().to_owned()
     });

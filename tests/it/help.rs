@@ -297,13 +297,21 @@ fn all_pages_at_once_are_the_same_pages() {
 /// The date is that of the sources, so that each build of a version gives the same pages.
 #[test]
 fn pages_have_the_date_of_the_sources() {
-    let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
-    let run = run
-        .args(["man", "states"])
-        .env("SOURCE_DATE_EPOCH", "1764000000");
-    let page = String::from_utf8(run.output().unwrap().stdout).unwrap();
-    let title = ".TH NICPIN-STATES 7 \"2025-11-24\" \"nicpin ";
-    assert!(page.starts_with(title), "{page}");
+    for (seconds, date) in [
+        ("1764000000", "2025-11-24"),
+        ("253402300799", "9999-12-31"),
+        ("253402300800", ""),
+        ("18446744073709551615", ""),
+        ("tomorrow", ""),
+    ] {
+        let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
+        let run = run
+            .args(["man", "states"])
+            .env("SOURCE_DATE_EPOCH", seconds);
+        let page = String::from_utf8(run.output().unwrap().stdout).unwrap();
+        let title = format!(".TH NICPIN-STATES 7 \"{date}\" \"nicpin ");
+        assert!(page.starts_with(&title), "{seconds}: {page}");
+    }
 }
 
 #[test]
