@@ -187,10 +187,7 @@ fn with_candidates(command: Command, root: &Path) -> Command {
                     }))
                 }
                 "about" => arg.add(ArgValueCandidates::new(abouts)),
-                "node" => arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
-                    nodes(&root, typed)
-                })),
-                "near" | "far" if compares => {
+                id if id == "node" || compares && ["near", "far"].contains(&id) => {
                     arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
                         nodes(&root, typed)
                     }))

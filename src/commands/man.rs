@@ -71,8 +71,14 @@ fn shown(topic: &Topic) -> screen::page::Page {
                     page.item("", paragraph.replace('\n', " "));
                 }
             }
-            Part::Item(word, means) => page.table(2, [vec![format!("{word:<14}"), means.clone()]]),
-            Part::Value(word, means) => page.table(4, [vec![format!("{word:<14}"), means.clone()]]),
+            Part::Item(word, means) | Part::Value(word, means) => {
+                let indent = if matches!(part, Part::Value(..)) {
+                    4
+                } else {
+                    2
+                };
+                page.table(indent, [vec![format!("{word:<14}"), means.clone()]]);
+            }
             Part::Example(lines) => {
                 for line in lines.lines() {
                     page.line(format!("  {line}"));

@@ -9,7 +9,7 @@ use nicpin::plan::Plan;
 
 /// For each interface, the CPUs that take its interrupts and the node's other CPUs.
 pub fn plan(machine: &Machine, plan: &Plan) -> Page {
-    let isolated_or_exclusive = machine.topology.isolated_or_nohz();
+    let isolated = machine.topology.isolated_or_nohz();
     let mut page = Page::default();
     for interface in &plan.interfaces {
         let node = interface
@@ -38,11 +38,11 @@ pub fn plan(machine: &Machine, plan: &Plan) -> Page {
         }
         let workers = &interface.worker_cpus;
         if !workers.is_empty() {
-            let isolated_or_exclusive = isolated_or_exclusive.intersection(workers);
-            if !isolated_or_exclusive.is_empty() {
-                let isolated_or_exclusive = isolated_or_exclusive.short();
+            let isolated = isolated.intersection(workers);
+            if !isolated.is_empty() {
+                let isolated = isolated.short();
                 let what = "are isolated or nohz_full; the node has no other CPU left";
-                line("note", &format!("CPUs {isolated_or_exclusive} {what}"));
+                line("note", &format!("CPUs {isolated} {what}"));
             }
             let mut command = |what: &str, text: &str| page.line(format!("  {what:<12}{text}"));
             command(
