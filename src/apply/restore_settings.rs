@@ -1,5 +1,6 @@
 //! Restores settings that were read before.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use nix::errno::Errno;
@@ -249,7 +250,7 @@ impl RestorePlan {
                     });
                 }
                 None => {
-                    let wanted = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let wanted = text.split_whitespace().join(" ");
                     let refused = Some(unusable(&key, "a number of channels"));
                     outcome.channels.push(ChannelOutcome {
                         interface,

@@ -129,15 +129,13 @@ fn words_of(option: &Arg, word: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use itertools::Itertools as _;
+
     use super::*;
 
     fn complete(line: &str) -> String {
         let words = Cli::complete(&Cli::command(), line.split(' ').map(OsString::from));
-        words
-            .iter()
-            .map(|word| word.to_string_lossy())
-            .collect::<Vec<_>>()
-            .join(" ")
+        words.iter().map(|word| word.to_string_lossy()).join(" ")
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Manual pages: one for nicpin and one for each command, made from the definitions of the command line and the table of
 //! what `--help` says beside them, and one for each topic.
 
+use itertools::Itertools as _;
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -71,8 +72,8 @@ pub fn pages(command: Command) -> io::Result<Vec<Page>> {
     let names: Vec<(String, u8)> = commands.chain(about).collect();
     let others = |own: &str| -> String {
         let others = names.iter().filter(|(name, _)| name != own);
-        let others = others.map(|(name, section)| format!("{name}({section})"));
-        others.collect::<Vec<_>>().join(", ")
+        let mut others = others.map(|(name, section)| format!("{name}({section})"));
+        others.join(", ")
     };
     let mut pages = Vec::new();
     for command in all {

@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
+use itertools::Itertools as _;
 use std::ffi::OsStr;
 
 use nicpin::policy::{Entry, SETTINGS, Settings, Value};
@@ -88,12 +89,7 @@ fn option(entry: &'static Entry) -> Arg {
         }
         None => arg
             .long(entry.key)
-            .value_name(
-                forms(entry)
-                    .map(|(form, _)| form)
-                    .collect::<Vec<_>>()
-                    .join("|"),
-            )
+            .value_name(forms(entry).map(|(form, _)| form).join("|"))
             .value_parser(Values(entry))
             // The help text lists them with their meanings.
             .hide_possible_values(true)
@@ -117,11 +113,11 @@ fn help(entry: &Entry) -> String {
     let mut text = entry.help.to_owned();
     if forms(entry).count() > 1 {
         let default = entry.words.first().map(|(word, _)| *word);
-        let values = forms(entry).map(|(form, means)| match default {
+        let mut values = forms(entry).map(|(form, means)| match default {
             Some(default) if default == form => format!("{form} ({means}; the default)"),
             _ => format!("{form} ({means})"),
         });
-        text = format!("{text}: {}", values.collect::<Vec<_>>().join(", "));
+        text = format!("{text}: {}", values.join(", "));
     }
     if !entry.note.is_empty() {
         text = format!("{text}. {}", entry.note.trim_end_matches('.'));

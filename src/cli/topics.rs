@@ -1,5 +1,6 @@
 //! What several commands have in common: `nicpin help TOPIC` prints it, and each topic is a page of the manual.
 
+use itertools::Itertools as _;
 use nicpin::policy::SETTINGS;
 use nicpin::policy::example::{CONDITIONS, POLICY, RULES};
 use nicpin::report::interface::InterfaceState;
@@ -191,10 +192,10 @@ fn policy() -> Topic {
     parts.push(Part::Heading("Conditions of a rule"));
     parts.extend(CONDITIONS.map(|(name, what)| Part::Item(name.to_owned(), what.to_owned())));
     parts.push(Part::Heading("Examples"));
-    let lines = RULES
+    let mut lines = RULES
         .lines()
         .map(|line| line.trim_start_matches(['#', ' ']));
-    parts.push(Part::Example(lines.collect::<Vec<_>>().join("\n")));
+    parts.push(Part::Example(lines.join("\n")));
     Topic {
         name: "policy",
         page: ("nicpin.toml", 5),

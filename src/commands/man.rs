@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::CommandFactory as _;
+use itertools::Itertools as _;
 
 use crate::cli::manual::{Page, pages};
 use crate::cli::topics::{Part, Topic, topics};
@@ -90,8 +91,8 @@ fn shown(topic: &Topic) -> screen::page::Page {
 }
 
 fn no_page(word: &str, pages: &[Page]) -> UsageError {
-    let about = pages.iter().filter_map(|page| page.about.as_deref());
-    let about = about.collect::<Vec<_>>().join(", ");
+    let mut about = pages.iter().filter_map(|page| page.about.as_deref());
+    let about = about.join(", ");
     UsageError::new(format!(
         "there is no page about `{word}`; there are pages about {about}"
     ))

@@ -1,6 +1,7 @@
 //! The content of `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now
 //! and as planned. The renderer decides on positions.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpin::cpuset::CpuSet;
@@ -225,7 +226,7 @@ fn card(
     InterfacePicture {
         key: key(at),
         name: interface.name.clone(),
-        what: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        what: words.into_iter().flatten().join(", "),
         node: home(machine, plan, &interface.name),
         queues: queues.into_iter().collect(),
     }

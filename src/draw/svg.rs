@@ -4,6 +4,7 @@
 //! A queue is a line from its interface to a CPU, and a label in that CPU. Of many queues, only their number on each core is
 //! shown, as a heat map.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -272,7 +273,7 @@ fn short(picture: &Picture, places: &[&QueueMark]) -> String {
         format!("{key}{}", labels(same.iter().copied()).join(","))
     };
     let cards = places.chunk_by(|a, b| a.card == b.card);
-    let all = cards.map(of).collect::<Vec<_>>().join(" ");
+    let all = cards.map(of).join(" ");
     if all.chars().count() <= ROOM {
         return all;
     }

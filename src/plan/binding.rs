@@ -2,6 +2,7 @@
 //!
 //! Chosen from a machine and its plan; [`crate::apply::bind`] binds a thread to it.
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
@@ -177,7 +178,7 @@ fn near(
             Some(node) => format!("{} on node {node}", interface.name),
             None => format!("{} on an unknown node", interface.name),
         };
-        let found = interfaces.iter().map(place).collect::<Vec<_>>().join(", ");
+        let found = interfaces.iter().map(place).join(", ");
         return Err(BindingError::SeveralNodes {
             selector: selector.to_owned(),
             found,

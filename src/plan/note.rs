@@ -6,6 +6,7 @@ mod text;
 
 pub use text::Found;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -395,7 +396,7 @@ pub enum Note {
     #[error("unequal CPU counts: {near} on the near node, {far} on the far node")]
     CpusUnlike { near: usize, far: usize },
     /// Runs of a comparison, from 1, whose time or throughput is far from that of the others.
-    #[error("{side}: {} {} {} in {what}; {}", if .runs.len() == 1 { "run" } else { "runs" }, .runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), if .runs.len() == 1 { "is an outlier" } else { "are outliers" }, if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
+    #[error("{side}: {} {} {} in {what}; {}", if .runs.len() == 1 { "run" } else { "runs" }, .runs.iter().map(ToString::to_string).join(", "), if .runs.len() == 1 { "is an outlier" } else { "are outliers" }, if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
     Outliers {
         side: String,
         what: String,

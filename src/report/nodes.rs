@@ -1,5 +1,6 @@
 //! The machine by node, for `nicpin nodes`: CPUs, memory, distances and interfaces. It holds facts only, no decisions.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -118,7 +119,6 @@ pub fn counts(neighbours: &[Neighbour]) -> String {
     let kinds = neighbours.chunk_by(|a, b| a.kind == b.kind);
     kinds
         .map(|same| count(same.len(), same[0].kind.noun()))
-        .collect::<Vec<_>>()
         .join(", ")
 }
 

@@ -1,6 +1,7 @@
 //! The results of `apply` and `restore` as text: a sentence, the settings by interface, what failed, and a line with the
 //! counts for scripts.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::screen::page::Page;
@@ -192,14 +193,14 @@ fn proof(vectors: &[VectorProof]) -> Page {
             roles.entry(vector.role).or_default().extend(vector.queue);
         }
         for (name, roles) in interfaces {
-            let queues = roles.into_iter().map(|(role, queues)| {
+            let mut queues = roles.into_iter().map(|(role, queues)| {
                 let role = match role {
                     Role::Combined => "queues".to_owned(),
                     role => format!("{role:?}").to_lowercase(),
                 };
                 format!("{role} {}", ranges(&queues))
             });
-            let queues = queues.collect::<Vec<_>>().join(", ");
+            let queues = queues.join(", ");
             page.item(label, format!("{name} {queues}: {what}"));
         }
     }
@@ -527,8 +528,8 @@ fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
             None => groups.push((name, number.into_iter().collect())),
         }
     }
-    let words = groups
+    let mut words = groups
         .iter()
         .map(|(name, numbers)| format!("{name} {}", ranges(numbers)).trim_end().to_owned());
-    words.collect::<Vec<_>>().join("; ")
+    words.join("; ")
 }

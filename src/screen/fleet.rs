@@ -1,5 +1,6 @@
 //! The report about a fleet as text. Lists of hosts are not folded, so that other programs take them.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use crate::fleet::report::{Class, Drift, Fleet, PlanGroup};
@@ -117,11 +118,7 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
 fn texts(deviations: &[Deviation]) -> String {
     match deviations {
         [] => "other caches, distances or mask width".to_owned(),
-        deviations => deviations
-            .iter()
-            .map(|one| one.text.as_str())
-            .collect::<Vec<_>>()
-            .join("; "),
+        deviations => deviations.iter().map(|one| one.text.as_str()).join("; "),
     }
 }
 

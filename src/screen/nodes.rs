@@ -2,6 +2,7 @@
 
 use crate::screen::page::Page;
 use crate::screen::text::count;
+use itertools::Itertools as _;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::memory::Rate;
 use nicpin::plan::binding::{Binding, MemoryBinding};
@@ -75,8 +76,8 @@ fn devices(interfaces: &[NodeInterface], others: String) -> String {
     let driver = |one: &NodeInterface| one.driver.clone().unwrap_or("no driver".to_owned());
     let one = |interface: &NodeInterface| format!("{} ({})", interface.name, driver(interface));
     let interfaces = interfaces.iter().map(one);
-    let all = interfaces.chain((!others.is_empty()).then_some(others));
-    all.collect::<Vec<_>>().join(", ")
+    let mut all = interfaces.chain((!others.is_empty()).then_some(others));
+    all.join(", ")
 }
 
 /// `338 MiB`, `62.5 GiB`.

@@ -1,6 +1,7 @@
 //! A plan as text: a line for each run of queues whose CPUs follow one pattern; on request one for each queue, with the
 //! reasons.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -104,7 +105,7 @@ impl<'a> Explained<'a> {
         };
         let explained = |one: &'a PlannedInterface| {
             let text = interface(plan, one, Detail::Reasons).show(unbroken);
-            let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            let words = |line: &str| line.split_whitespace().join(" ");
             (one.name.as_str(), text.lines().map(words).collect())
         };
         Self {
@@ -560,12 +561,12 @@ fn change(
 /// Numbers in their order, or how many there are.
 fn listed(numbers: &[u32]) -> String {
     let ascending = || numbers.chunk_by(|a, b| a < b);
-    let text = ascending().map(ranges).collect::<Vec<_>>().join(",");
+    let text = ascending().map(ranges).join(",");
     let set = |numbers: &[u32]| numbers.iter().copied().collect::<CpuSet>();
     let short = || ascending().map(|numbers| set(numbers).short());
     match (numbers.iter().min(), numbers.iter().max()) {
         (Some(first), Some(last)) if text.len() > LONGEST => {
-            let short = short().collect::<Vec<_>>().join(",");
+            let short = short().join(",");
             if short.len() > LONGEST {
                 format!("{first} to {last} ({})", numbers.len())
             } else {

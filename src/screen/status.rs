@@ -1,6 +1,7 @@
 //! The status: a verdict with the command that fixes it, a line for each interface, and what the plan gains. On request
 //! the details of each interface.
 
+use itertools::Itertools as _;
 use std::collections::BTreeSet;
 
 use crate::screen::page::{Cell, Page, Tone};
@@ -292,10 +293,10 @@ fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Pa
         ("firmware", &interface.firmware),
         ("MTU", &mtu),
     ];
-    let versions = versions
+    let mut versions = versions
         .into_iter()
         .filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)));
-    let versions = versions.collect::<Vec<_>>().join(", ");
+    let versions = versions.join(", ");
     if !versions.is_empty() {
         page.item("  ", versions);
     }

@@ -1,5 +1,6 @@
 //! What all screens have in common: numbers, CPUs and queues in words, notes, and what a plan gains.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use crate::screen::page::Page;
@@ -79,7 +80,7 @@ pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> Stri
         WriteKind::Ntuple => "ntuple".to_owned(),
     });
     let channels = channels.then(|| "channels".to_owned());
-    kinds.chain(channels).collect::<Vec<_>>().join(", ")
+    kinds.chain(channels).join(", ")
 }
 
 /// Every measure that a plan changes: those of the objective in its order, then others. Empty if there is none.
@@ -114,14 +115,14 @@ pub(crate) fn gain(now: &Score, planned: &Score) -> String {
     add("RDMA IRQs on the busiest core", false, &|score| {
         Some(score.rdma.as_ref()?.max_per_core as u64)
     });
-    let changes = rows
+    let mut changes = rows
         .into_iter()
         .filter_map(|(what, [now, planned], is_worse)| {
             let (now, planned) = now.zip(planned).filter(|(now, planned)| now != planned)?;
             let worse = if is_worse { " (worse)" } else { "" };
             Some(format!("{what} {now}\u{a0}->\u{a0}{planned}{worse}"))
         });
-    changes.collect::<Vec<_>>().join(", ")
+    changes.join(", ")
 }
 
 /// A sentence on what the plan gains; none if no measure changes.
@@ -212,13 +213,14 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
-    let ranges = numbers
-        .chunk_by(|a, b| a.checked_add(1) == Some(*b))
-        .map(|range| match range {
-            [first, .., last] => format!("{first}-{last}"),
-            numbers => numbers.iter().map(u32::to_string).collect(),
-        });
-    ranges.collect::<Vec<_>>().join(",")
+    let mut ranges =
+        numbers
+            .chunk_by(|a, b| a.checked_add(1) == Some(*b))
+            .map(|range| match range {
+                [first, .., last] => format!("{first}-{last}"),
+                numbers => numbers.iter().map(u32::to_string).collect(),
+            });
+    ranges.join(",")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Replaces the names that a site gives its interfaces, its host and its cgroups: the same name everywhere, in the same order.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpin::machine::interface::natural;
@@ -182,11 +183,7 @@ impl Cgroups {
         let names = below
             .split('/')
             .map(|name| self.0.get(name).map_or(name, String::as_str));
-        [CGROUPS]
-            .into_iter()
-            .chain(names)
-            .collect::<Vec<_>>()
-            .join("/")
+        [CGROUPS].into_iter().chain(names).join("/")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The parts of notes' texts that are more than a format.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -188,13 +189,13 @@ pub(super) fn vmbus(channels: &[VmbusChannel]) -> String {
 }
 
 pub(super) fn named(vectors: &[UnknownVector]) -> String {
-    let names = vectors.iter().map(|v| format!("{} ({})", v.irq, v.action));
-    names.collect::<Vec<_>>().join(", ")
+    let mut names = vectors.iter().map(|v| format!("{} ({})", v.irq, v.action));
+    names.join(", ")
 }
 
 pub(super) fn numbers(numbers: &[u32]) -> String {
-    let numbers = numbers.iter().map(u32::to_string);
-    numbers.collect::<Vec<_>>().join(", ")
+    let mut numbers = numbers.iter().map(u32::to_string);
+    numbers.join(", ")
 }
 
 /// ` (pids 12, 13)`, or nothing.
