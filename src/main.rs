@@ -1,7 +1,6 @@
 //! The nicpin program: parses the command line, runs the command, returns its exit code.
 
 mod capture;
-mod cli;
 mod commands;
 mod draw;
 mod fleet;
@@ -12,8 +11,9 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use cli::Cli;
+use clap::CommandFactory as _;
 use commands::output;
+use commands::{Cli, command_line};
 use nicpin::report::exit::Exit;
 use nicpin::root::errno_words;
 
@@ -26,14 +26,14 @@ fn program() -> ExitCode {
         output::say(&format!("signals: {}", errno_words(&error)));
         return Exit::Failed.into();
     }
-    match commands::completions::answered() {
+    match commands::completions::answered(&Cli::command()) {
         Ok(true) => return Exit::Planned.into(),
         Ok(false) => {}
         // For the script of a shell, which shows no messages.
         Err(_) => return Exit::Failed.into(),
     }
     let args: Vec<OsString> = std::env::args_os().collect();
-    let json = Cli::wants_json(&args);
+    let json = command_line::wants_json(&args);
     let cli = match Cli::of(args) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
@@ -46,7 +46,7 @@ fn program() -> ExitCode {
             return Exit::Planned.into();
         }
     };
-    let quiet = cli.quiet && cli.command.reports();
+    let quiet = cli.general.quiet && cli.command.reports();
     let done = print(quiet, json, |out| commands::run(&cli, out));
     // follow_up may wait for the user, who must see the output before that.
     let done = match done {

@@ -1,21 +1,19 @@
 //! `nicpin apply`: write the plan, read it back, report what changed.
 
-use std::io::Read as _;
-use std::path::Path;
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, anyhow};
-use nix::errno::Errno;
-
-use crate::cli::{ApplyArgs, Cli, PolicyArgs, SelectArgs};
+use crate::commands::args::General;
+use crate::commands::args::LockArgs;
+use crate::commands::args::ReportArgs;
+use crate::commands::args::SelectArgs;
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::inputs::{
-    Purpose, apply_command, open_to_write, read_and_plan, require_interfaces,
-};
+use crate::commands::help;
+use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
 use crate::commands::plan::exit;
+use crate::commands::policy::PolicyArgs;
 use crate::commands::{interrupt, output};
 use crate::screen::{self, plan::Detail};
 use crate::watch::state;
+use anyhow::{Context as _, Result, anyhow};
+use clap::Args;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::plan::stored::{self, Change, Fitted};
@@ -26,8 +24,62 @@ use nicpin::report::applied::{Applied, Watched};
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::root::{FileError, Root};
+use nix::errno::Errno;
+use std::io::Read as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is one option
+#[command(after_help = help::after("apply"))]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    /// Only print the plan, as `nicpin plan`
+    #[arg(long, conflicts_with_all = ["trial", "prove", "atomic"])]
+    pub dry_run: bool,
+
+    /// Exit with 2 if something was changed
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+
+    /// Apply this output of `plan --format json` (`-`: standard input) if it fits the machine as it is now
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = ["SelectArgs", "PolicyArgs", "config"])]
+    pub plan: Option<PathBuf>,
+
+    /// Apply the part of the stored plan that still fits the machine
+    #[arg(long, requires = "plan")]
+    pub force: bool,
+
+    /// Fail if the kernel does not allow to move a vector of a queue
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Stop at the first write that fails, and restore what was written before it
+    #[arg(long)]
+    pub atomic: bool,
+
+    /// Watch interrupts for up to SECONDS, and report on which CPUs those of each queue arrived
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub prove: Option<u64>,
+
+    /// Restore all settings after SECONDS, unless `nicpin confirm` or Enter on the terminal comes first
+    #[arg(long = "try", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub trial: Option<u64>,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+pub(super) fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let root = if args.dry_run {
         Root::open(&cli.root)?
     } else {
@@ -49,7 +101,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
                     } else {
                         Detail::Runs
                     };
-                    screen::plan::plan(plan, detail, false, &apply_command())
+                    screen::plan::plan(plan, detail, false, &cli.apply)
                 })?);
                 return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
             }
@@ -76,7 +128,7 @@ pub(super) fn run(cli: &Cli, args: &ApplyArgs, out: &mut String) -> Result<Exit>
 
 /// The machine and its plan by the command line.
 pub(super) fn planned(
-    cli: &Cli,
+    cli: &General,
     select: &SelectArgs,
     policy: &PolicyArgs,
     root: &Root,
@@ -88,7 +140,7 @@ pub(super) fn planned(
 }
 
 fn apply(
-    cli: &Cli,
+    cli: &General,
     args: &ApplyArgs,
     root: &Root,
     plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,

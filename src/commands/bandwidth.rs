@@ -4,16 +4,15 @@
 //! is the rate that a well-made program could see, and on most machines the limit of the link between the nodes; it is
 //! no latency, and other work on the machine lowers it.
 
-use std::hint::black_box;
-use std::io;
-use std::thread;
-use std::time::{Duration, Instant};
-
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::memory::Rate;
 use nicpin::machine::{Machine, Topology};
 use nicpin::root::errno_words;
 use nicpin::root::sys::{self, Page};
+use std::hint::black_box;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);

@@ -1,19 +1,40 @@
 //! `nicpin capture`: record this machine as one file.
 
-use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _};
-
-use anyhow::{Result, bail};
-
 use crate::capture::Capture;
-use crate::cli::{CaptureArgs, Cli};
+use crate::commands::args::General;
+use crate::commands::help;
 use crate::commands::inputs::CONFIG;
 use crate::commands::output::{print, say, write_file};
+use anyhow::{Result, bail};
+use clap::Args;
 use nicpin::machine::wording::count;
 use nicpin::policy;
 use nicpin::report::exit::Exit;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 
-pub(super) fn run(cli: &Cli, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("capture"))]
+pub struct CaptureArgs {
+    /// The file to write; by default standard output, unless it is a terminal
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Include host name, hardware addresses and time; rename no interface
+    #[arg(long)]
+    pub identify: bool,
+
+    /// Also replace the names of interfaces and of the host
+    #[arg(long, conflicts_with = "identify")]
+    pub redact_names: bool,
+}
+
+pub(super) fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {
         bail!(
             "a capture is binary and is not printed on a terminal; fix: name a file with -o FILE, or redirect standard output"

@@ -1,25 +1,104 @@
 //! `nicpin check`: compare the machine with the plan.
 
-use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use anyhow::Result;
-
-use crate::cli::{CheckArgs, CheckFormat, Cli};
-use crate::commands::inputs::{
-    Purpose, apply_command, as_watched, read_and_plan, require_interfaces,
-};
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::help;
+use crate::commands::inputs::{Purpose, as_watched, read_and_plan, require_interfaces};
 use crate::commands::output;
+use crate::commands::policy::PolicyArgs;
 use crate::screen;
 use crate::watch::state;
+use anyhow::Result;
+use clap::Args;
+use clap::ValueEnum;
 use nicpin::apply;
 use nicpin::read::Wants;
 use nicpin::report::check::{Check, CheckState};
 use nicpin::report::exit::Exit;
+use nicpin::report::plugin::Range;
 use nicpin::report::plugin::{PluginStatus, Thresholds};
 use nicpin::root::Root;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("check"))]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: CheckFormat,
+
+    /// The same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
+
+    /// Write the metrics to this file, which is replaced (--format prometheus only)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Warn if the local share of an interface, in percent, is outside of RANGE (--format nagios only)
+    #[arg(long, value_name = "RANGE")]
+    pub warning: Option<Range>,
+
+    /// Critical if the local share of an interface, in percent, is outside of RANGE (--format nagios only)
+    #[arg(long, value_name = "RANGE")]
+    pub critical: Option<Range>,
+
+    /// Count vectors that the kernel does not allow to move as differences
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Count settings that differ from the plan although they are as good as planned
+    #[arg(long)]
+    pub exact: bool,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+impl CheckArgs {
+    /// Writes metrics to a file.
+    pub fn metrics(select: SelectArgs, policy: PolicyArgs, file: PathBuf) -> Self {
+        Self {
+            select,
+            format: CheckFormat::Prometheus,
+            json: false,
+            output: Some(file),
+            warning: None,
+            critical: None,
+            strict: false,
+            exact: false,
+            policy,
+        }
+    }
+
+    pub fn format(&self) -> CheckFormat {
+        if self.json {
+            CheckFormat::Json
+        } else {
+            self.format
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// Text
+    #[default]
+    Table,
+    /// The schema `nicpin.check/1`
+    Json,
+    /// Metrics
+    Prometheus,
+    /// The line and the exit codes of a monitoring plugin
+    Nagios,
+}
+
+pub(super) fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let thresholds = Thresholds {
         warning: args.warning,
         critical: args.critical,
@@ -39,14 +118,14 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs, out: &mut String) -> Result<Exit>
         CheckFormat::Json => out.push_str(&screen::json(&check)?),
         CheckFormat::Prometheus => metrics(cli, &check, args.output.as_deref(), out)?,
         CheckFormat::Table | CheckFormat::Nagios => {
-            let page = screen::check::check(&check, cli.verbose, &apply_command());
+            let page = screen::check::check(&check, cli.verbose, &cli.apply);
             out.push_str(&page.show(output::screen()));
         }
     }
     Ok(check.exit())
 }
 
-fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
+fn checked(cli: &General, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
     let watcher = state::running(&root)?;
     let policy = as_watched(&args.policy, watcher.is_some_and(|of| of.avoids_exclusive));
@@ -65,7 +144,7 @@ fn checked(cli: &Cli, args: &CheckArgs) -> Result<Check> {
 }
 
 /// Prints metrics, or replaces a file with them. The file keeps the time of the last success.
-fn metrics(cli: &Cli, check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
+fn metrics(cli: &General, check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
     let watcher = state::running(&Root::open(&cli.root)?)?;
     let last_success = match check.verdict {
         CheckState::Same => SystemTime::now()

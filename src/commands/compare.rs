@@ -1,23 +1,24 @@
 //! `nicpin compare`: run a command near an interface and far from it, in turn.
 
-use std::ffi::OsString;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, bail};
-use nix::sys::resource::{UsageWho, getrusage};
-
-use crate::cli::{Cli, CompareArgs, PolicyArgs};
+use crate::commands::args::General;
+use crate::commands::args::ReportArgs;
+use crate::commands::args::memory_binding;
 use crate::commands::child::{self, CommandError};
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output;
+use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::{Progress, STEP, Sampler};
 use crate::screen;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use nicpin::apply;
 use nicpin::machine::delta::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
+use nicpin::plan::binding::MemoryBinding;
 use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
 use nicpin::policy::Policy;
 use nicpin::read::Wants;
@@ -25,8 +26,59 @@ use nicpin::report::compare::{ComparedRun, Comparison, Side};
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
+use nix::sys::resource::{UsageWho, getrusage};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
 
-pub(super) fn run(cli: &Cli, args: &CompareArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("compare"))]
+pub struct CompareArgs {
+    /// The interface, or any other selector that stands for interfaces on one node
+    #[arg(value_name = "INTERFACE")]
+    pub interface: String,
+
+    /// Number of runs on each node that count
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub runs: u16,
+
+    /// Number of runs on each node before those, which do not count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(..=10_000))]
+    pub warmup: u16,
+
+    /// Use this node as near
+    #[arg(long, value_name = "NODE")]
+    pub near: Option<u32>,
+
+    /// Use this node as far
+    #[arg(long, value_name = "NODE")]
+    pub far: Option<u32>,
+
+    /// How strictly CMD's memory is bound to the node
+    #[arg(long, value_parser = memory_binding(), default_value = "bind")]
+    pub memory: MemoryBinding,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    /// Also write the comparison to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+
+    /// Also write the comparison to this file as a Markdown table
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+
+    /// Replace the files of --export-json and --export-markdown if they exist
+    #[arg(long)]
+    pub force: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+pub(super) fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let (machine, policy) = read_host(
         Purpose::Look,

@@ -1,24 +1,33 @@
 //! `nicpin completions`: scripts for shells, which run nicpin again at each Tab; and its answers to them.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-
+use crate::commands::command_line::complete as complete_words;
+use crate::commands::help;
+use crate::commands::manual::pages;
 use anyhow::{Context as _, Result};
-use clap::{Command, CommandFactory as _};
+use clap::Args;
+use clap::Command;
+use clap_complete::Shell;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete,
 };
 use clap_complete::env::Shells;
-
-use crate::cli::manual::pages;
-use crate::cli::{Cli, CompletionsArgs};
 use nicpin::machine::Machine;
 use nicpin::machine::selection::selectors;
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("completions"))]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
 
 /// The environment variable that names the shell when its script asks.
 const VARIABLE: &str = "NICPIN_COMPLETE";
@@ -51,7 +60,7 @@ pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
 }
 
 /// Answers the script of a shell, if that is what this process was started for.
-pub fn answered() -> Result<bool> {
+pub fn answered(defined: &Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
     };
@@ -61,14 +70,14 @@ pub fn answered() -> Result<bool> {
         .collect();
     let (directory, mut answer) = (env::current_dir().ok(), Vec::new());
     if name == "bash" {
-        answer = for_bash(words, directory.as_deref())?;
+        answer = for_bash(defined, words, directory.as_deref())?;
     } else {
         let shells = Shells::builtins();
         let shell = shells
             .completer(&name.to_string_lossy())
             .context("no such shell")?;
         shell.write_complete(
-            &mut command_line(&words),
+            &mut command_line_of(defined, &words),
             words,
             directory.as_deref(),
             &mut answer,
@@ -79,7 +88,11 @@ pub fn answered() -> Result<bool> {
 }
 
 /// The candidates, one a line, for the part that bash replaces. That is the first of `parts`; then come all words.
-fn for_bash(mut parts: Vec<OsString>, directory: Option<&Path>) -> Result<Vec<u8>> {
+fn for_bash(
+    defined: &Command,
+    mut parts: Vec<OsString>,
+    directory: Option<&Path>,
+) -> Result<Vec<u8>> {
     let typed = if parts.is_empty() {
         OsString::new()
     } else {
@@ -90,7 +103,12 @@ fn for_bash(mut parts: Vec<OsString>, directory: Option<&Path>) -> Result<Vec<u8
     let kept = words
         .last()
         .map_or(0, |word| word.len().saturating_sub(typed.len()));
-    let found = complete(&mut command_line(&words), words, last, directory)?;
+    let found = complete(
+        &mut command_line_of(defined, &words),
+        words,
+        last,
+        directory,
+    )?;
     let mut values: Vec<_> = found
         .iter()
         .map(|candidate| candidate.get_value().to_string_lossy())
@@ -130,15 +148,15 @@ fn joined(parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
 }
 
 /// The command line for these words, the last of which is completed.
-fn command_line(words: &[OsString]) -> Command {
+fn command_line_of(defined: &Command, words: &[OsString]) -> Command {
     let (typed, before) = words
         .split_last()
         .map_or((OsString::new(), words), |(last, rest)| {
             (last.clone(), rest)
         });
     let root = root(before);
-    let known = with_candidates(Cli::command(), &root);
-    let spelled_out = Cli::complete(&known, before.iter().cloned());
+    let known = with_candidates(defined, &root);
+    let spelled_out = complete_words(&known, before.iter().cloned());
     if spelled_out.len() == before.len() {
         return known;
     }
@@ -174,9 +192,9 @@ fn root(words: &[OsString]) -> PathBuf {
 }
 
 /// Adds to selectors and nodes what the machine has, and to pages what they are about.
-fn with_candidates(command: Command, root: &Path) -> Command {
+fn with_candidates(defined: &Command, root: &Path) -> Command {
     let root = root.to_owned();
-    command.mut_subcommands(|command| {
+    defined.clone().mut_subcommands(|command| {
         let compares = command.get_name() == "compare";
         command.mut_args(|arg| {
             let root = root.clone();
@@ -186,7 +204,10 @@ fn with_candidates(command: Command, root: &Path) -> Command {
                         names(&root, typed)
                     }))
                 }
-                "about" => arg.add(ArgValueCandidates::new(abouts)),
+                "about" => {
+                    let shown = defined.clone();
+                    arg.add(ArgValueCandidates::new(move || abouts(shown.clone())))
+                }
                 id if id == "node" || compares && ["near", "far"].contains(&id) => {
                     arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
                         nodes(&root, typed)
@@ -199,8 +220,8 @@ fn with_candidates(command: Command, root: &Path) -> Command {
 }
 
 /// Commands and topics that there are pages about.
-fn abouts() -> Vec<CompletionCandidate> {
-    let pages = pages(Cli::command()).unwrap_or_default();
+fn abouts(command: Command) -> Vec<CompletionCandidate> {
+    let pages = pages(command).unwrap_or_default();
     let abouts = pages.into_iter().filter_map(|page| page.about);
     abouts.map(CompletionCandidate::new).collect()
 }

@@ -4,25 +4,39 @@
 //! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
 //! the settings at once.
 
+use crate::commands::args::General;
+use crate::commands::args::LockArgs;
+use crate::commands::help;
+use crate::commands::inputs::open_to_write;
+use crate::commands::journal;
+use crate::commands::output::{print, screen};
+use crate::screen;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
+use nicpin::report::exit::Exit;
+use nicpin::report::restored::TrialEnd;
+use nicpin::root::{Root, sys};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::{getpgrp, tcgetpgrp};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::termios::{FlushArg, tcflush};
-use nix::unistd::{getpgrp, tcgetpgrp};
+#[derive(Debug, Args)]
+#[command(after_help = help::after("confirm"))]
+pub struct ConfirmArgs {
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
 
-use crate::cli::{ApplyArgs, AwaitConfirmArgs, Cli, ConfirmArgs};
-use crate::commands::inputs::open_to_write;
-use crate::commands::journal;
-use crate::commands::output::{print, screen};
-use crate::screen;
-use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
-use nicpin::report::exit::Exit;
-use nicpin::report::restored::TrialEnd;
-use nicpin::root::{Root, sys};
+#[derive(Debug, Args)]
+pub struct AwaitConfirmArgs {
+    /// Restore after this many seconds
+    pub seconds: u64,
+}
 
 /// Interval at which the trial file is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,7 +50,7 @@ const READY: &str = "ready";
 /// What the apply sends to its watcher after the last write.
 const FINISHED: &str = "finished\n";
 
-pub(super) fn run(cli: &Cli, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
+pub(super) fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
     confirm(&open_to_write(cli)?, Duration::from_secs(args.lock.wait))?;
     out.push_str("kept: the settings of apply --try stay\n");
     Ok(Exit::Planned)
@@ -49,7 +63,7 @@ pub(super) struct Watcher {
 
 impl Watcher {
     /// Starts the process, and returns when it is ready.
-    pub(super) fn start(cli: &Cli, seconds: u64) -> Result<Self> {
+    pub(super) fn start(cli: &General, seconds: u64) -> Result<Self> {
         let root =
             std::path::absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
         // The running program, even if its file was replaced or removed.
@@ -89,7 +103,7 @@ impl Watcher {
 }
 
 /// `nicpin await-confirm`, the watcher: waits for the end of the time or for a confirmation.
-pub(super) fn watch(cli: &Cli, args: &AwaitConfirmArgs) -> Result<Exit> {
+pub(super) fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     // It may outlive the caller, whose locks and pipes are not its own.
     sys::close_from(3).context("close_range")?;
@@ -155,9 +169,15 @@ pub(super) fn waits(root: &Root) -> bool {
 }
 
 /// On a terminal, waits for Enter or for the end of the trial.
-pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> Result<Exit> {
+pub(super) fn ask(
+    cli: &General,
+    seconds: u64,
+    wait: u64,
+    exit: Exit,
+    out: &mut String,
+) -> Result<Exit> {
     let stdin = std::io::stdin();
-    if args.trial.is_none() || !stdin.is_terminal() || stopped().is_some() {
+    if !stdin.is_terminal() || stopped().is_some() {
         return Ok(exit);
     }
     let root = open_to_write(cli)?;
@@ -178,7 +198,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
     let mut listening = true;
     let mut ended = TrialEnd::InTime;
     // The watcher may have to wait for another nicpin before it restores.
-    let late = Duration::from_secs(args.trial.unwrap_or_default()) + GRACE;
+    let late = Duration::from_secs(seconds) + GRACE;
     let start = Instant::now();
     while waits(&root) {
         let unwatched = watch.has_ended();
@@ -206,7 +226,7 @@ pub(super) fn ask(cli: &Cli, args: &ApplyArgs, exit: Exit, out: &mut String) -> 
         let mut line = String::new();
         // A terminal that was closed is not a confirmation.
         if stdin.lock().read_line(&mut line).is_ok_and(|read| read > 0) {
-            confirm(&root, Duration::from_secs(args.lock.wait))?;
+            confirm(&root, Duration::from_secs(wait))?;
         } else {
             listening = false;
         }

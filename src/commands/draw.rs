@@ -1,21 +1,55 @@
 //! `nicpin draw`: the machine as an SVG picture.
 
-use std::ffi::OsStr;
-use std::time::SystemTime;
-
-use anyhow::{Result, bail};
-
-use crate::cli::{Cli, DrawArgs};
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
+use crate::commands::policy::PolicyArgs;
 use crate::draw::picture::Picture;
 use crate::draw::svg;
 use crate::screen;
+use anyhow::{Result, bail};
+use clap::Args;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::SystemTime;
 
-pub(super) fn run(cli: &Cli, args: &DrawArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("draw"))]
+#[allow(clippy::struct_excessive_bools)] // each is one option
+pub struct DrawArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// The file to write; by default standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Draw only where the queues are now
+    #[arg(long)]
+    pub now: bool,
+
+    /// Draw only where the plan wants the queues
+    #[arg(long, conflicts_with = "now")]
+    pub planned: bool,
+
+    /// Draw no lines from queues to CPUs; the CPUs name their queues
+    #[arg(long)]
+    pub no_lines: bool,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+pub(super) fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let extension =
         |path: &std::path::PathBuf| path.extension().and_then(OsStr::to_str).map(str::to_owned);

@@ -1,25 +1,40 @@
 //! `nicpin fleet`: many machines, from what they printed or from their captures.
 
-use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
-
-use anyhow::{Result, anyhow};
-
-use crate::cli::{Cli, FleetArgs, PolicyArgs, SelectArgs};
+use crate::commands::args::General;
+use crate::commands::args::ReportArgs;
+use crate::commands::args::SelectArgs;
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, read_and_plan, require_interfaces};
 use crate::commands::output;
+use crate::commands::policy::PolicyArgs;
 use crate::fleet::inputs::{Input, inputs};
 use crate::fleet::{Host, report::Tally};
 use crate::screen;
+use anyhow::{Result, anyhow};
+use clap::Args;
 use nicpin::apply;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 
-pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("fleet"))]
+pub struct FleetArgs {
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    /// Plans, checks, captures, trees, directories of these, `-` or @LIST
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+pub(super) fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     let tally = read(cli, args);
     let fleet = tally.report();
     for failed in &fleet.failed {
@@ -35,7 +50,7 @@ pub(super) fn run(cli: &Cli, args: &FleetArgs, out: &mut String) -> Result<Exit>
 }
 
 /// Reads all hosts: this thread finds and splits the inputs, one thread for each CPU reads them.
-fn read(cli: &Cli, args: &FleetArgs) -> Tally {
+fn read(cli: &General, args: &FleetArgs) -> Tally {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     // A worker that is done finds the next input waiting, and no more than that is in memory.
     let (give, take) = mpsc::sync_channel::<Input>(workers);
@@ -70,7 +85,7 @@ fn read(cli: &Cli, args: &FleetArgs) -> Tally {
 }
 
 /// Reads one input. Whatever is wrong with it, the others are read.
-fn add(cli: &Cli, input: Input, tally: &mut Tally) {
+fn add(cli: &General, input: Input, tally: &mut Tally) {
     match input {
         Input::Failed { source, error } => tally.fail(&source, &error),
         Input::Document(document) => {
@@ -113,7 +128,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 }
 
 /// Checks a copy of a machine.
-fn machine(cli: &Cli, path: &Path) -> Result<(Host, Option<String>)> {
+fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
     let root = Root::open(path)?;
     if root.is_real() {
         return Err(anyhow!(

@@ -1,24 +1,59 @@
 //! `nicpin flow`: the queue, IRQ and CPU that a flow will arrive on, before its first packet.
 
-use std::io::Read as _;
-use std::net::SocketAddr;
-
-use anyhow::{Context as _, Result, ensure};
-
-use crate::cli::{Cli, FlowArgs};
+use crate::commands::args::General;
+use crate::commands::args::ReportArgs;
+use crate::commands::help;
 use crate::commands::inputs::UsageError;
 use crate::commands::output;
 use crate::screen;
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
 use nicpin::flow::{Connection, Flow, Protocol, Through, connections, parse_end};
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
 use nicpin::root::Root;
+use std::io::Read as _;
+use std::net::SocketAddr;
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("flow"))]
+pub struct FlowArgs {
+    /// The interface that the flow arrives on
+    pub interface: String,
+
+    /// Where it comes from: ADDRESS:PORT; `-` to read connections from standard input
+    #[arg(value_name = "SRC")]
+    pub source: String,
+
+    /// Where it goes to: ADDRESS:PORT of this machine
+    #[arg(value_name = "DST")]
+    pub destination: Option<String>,
+
+    /// UDP instead of TCP
+    #[arg(long)]
+    pub udp: bool,
+
+    /// The packets are fragments, which have no ports: SRC and DST are addresses
+    #[arg(long)]
+    pub fragments: bool,
+
+    /// List source ports with which the flow arrives on this CPU; SRC needs no port then
+    #[arg(long, value_name = "CPU")]
+    pub to_cpu: Option<u32>,
+
+    /// How many of these ports to list
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "to_cpu")]
+    pub ports: usize,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
 
 /// The most bytes of connections that are read: some 500,000 lines.
 const MOST: u64 = 64 << 20;
 
-pub(super) fn run(cli: &Cli, args: &FlowArgs, out: &mut String) -> Result<Exit> {
+pub(super) fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     let request = Request::new(args)?;
     let root = Root::open(&cli.root)?;
     let wants = Wants {

@@ -1,20 +1,17 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
-use std::collections::BTreeMap;
-
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::policy::PolicyArgs;
 use anyhow::{Context as _, Result};
-use clap::parser::ValueSource;
-use clap::{ArgAction, CommandFactory as _};
-
-use crate::cli::{Cli, PolicyArgs, SelectArgs};
 use nicpin::apply::Record;
-use nicpin::machine::shell::word;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan};
 use nicpin::policy::{AVOID_EXCLUSIVE, EXCLUDE, NEAR, Policy, SCOPE, Value};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::Unplannable;
 use nicpin::root::{FileError, Root};
+use std::collections::BTreeMap;
 
 /// A command line that only the machine or the command itself shows to be wrong.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +28,7 @@ impl UsageError {
 pub(super) const CONFIG: &str = "/etc/nicpin.toml";
 
 /// Opens the root for a command that writes; a capture is refused.
-pub(super) fn open_to_write(cli: &Cli) -> Result<Root> {
+pub(super) fn open_to_write(cli: &General) -> Result<Root> {
     let root = Root::open(&cli.root)?;
     if root.is_capture() {
         let name = cli.root.display();
@@ -54,7 +51,11 @@ pub(super) enum Purpose {
 }
 
 /// Name of the policy file, as errors print it, and its text; `None` if there is no file.
-fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String, Option<String>)> {
+fn read_policy_file(
+    cli: &General,
+    root: &Root,
+    purpose: Purpose,
+) -> Result<(String, Option<String>)> {
     // A path from the command line is not below --root.
     let Some(path) = &cli.config else {
         let text = match purpose {
@@ -79,7 +80,7 @@ fn read_policy_file(cli: &Cli, root: &Root, purpose: Purpose) -> Result<(String,
 /// Reads the machine and plans the selected interfaces.
 pub(super) fn read_and_plan(
     purpose: Purpose,
-    cli: &Cli,
+    cli: &General,
     root: &Root,
     select: &SelectArgs,
     args: &PolicyArgs,
@@ -146,55 +147,6 @@ pub(super) fn as_watched(args: &PolicyArgs, avoids_exclusive: bool) -> PolicyArg
     args
 }
 
-/// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command line
-/// that decide on the plan.
-pub(super) fn apply_command() -> String {
-    /// About this output, the place of a copy, or machines without interfaces.
-    const NOT_APPLIES: [&str; 9] = [
-        "if_present",
-        "quiet",
-        "verbose",
-        "json",
-        "format",
-        "root",
-        "color",
-        "dry_run",
-        "detailed_exitcode",
-    ];
-    let mut command = "nicpin apply".to_owned();
-    let mut defined = Cli::command();
-    let args = Cli::complete(&defined, std::env::args_os());
-    let matches = defined.try_get_matches_from_mut(args).ok();
-    let given = matches.as_ref().and_then(clap::ArgMatches::subcommand);
-    let (Some((_, given)), Some(apply)) = (given, defined.find_subcommand("apply")) else {
-        return command;
-    };
-    let mut selectors = String::new();
-    for arg in apply.get_arguments() {
-        let id = arg.get_id().as_str();
-        if NOT_APPLIES.contains(&id)
-            || given.try_contains_id(id).is_err()
-            || given.value_source(id) != Some(ValueSource::CommandLine)
-        {
-            continue;
-        }
-        let name = format!(" --{}", arg.get_long().unwrap_or_default());
-        if matches!(arg.get_action(), ArgAction::SetTrue) {
-            command += &name;
-            continue;
-        }
-        for value in given.get_raw(id).into_iter().flatten() {
-            let value = word(&value.to_string_lossy()).to_string();
-            if arg.is_positional() {
-                selectors += &format!(" {value}");
-            } else {
-                command += &format!("{name} {value}");
-            }
-        }
-    }
-    command + &selectors
-}
-
 /// Where the kernel lists interfaces, and the affinity of IRQs.
 const INTERFACES: &str = "/sys/class/net";
 const IRQS: &str = "/proc/irq";
@@ -246,7 +198,7 @@ pub(super) fn require_live_interfaces(root: &Root, select: &SelectArgs) -> Resul
 /// The policy, with the text of its file; `None` if there is no file.
 pub(super) fn read_policy(
     purpose: Purpose,
-    cli: &Cli,
+    cli: &General,
     root: &Root,
     args: &PolicyArgs,
 ) -> Result<(Policy, Option<String>)> {
@@ -267,7 +219,7 @@ pub(super) fn read_policy(
 /// errors; those of the policy file, which other machines may share, are like offline ones.
 pub(super) fn read_host(
     purpose: Purpose,
-    cli: &Cli,
+    cli: &General,
     root: &Root,
     args: &PolicyArgs,
     wants: Wants,

@@ -1,13 +1,12 @@
 //! SIGINT and SIGTERM: the first one is caught, so that a command ends where its report and the machine are consistent.
 //! The second one ends the process at once.
 
-use std::cell::OnceCell;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
-
 use crate::start::not_ignored;
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
+use std::cell::OnceCell;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 const SIGNALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 

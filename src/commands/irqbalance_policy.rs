@@ -4,10 +4,13 @@
 //! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace without network devices:
 //! then the answer comes from the record of the last apply.
 
-use anyhow::Result;
-
-use crate::cli::{Cli, IrqbalancePolicyArgs, PolicyArgs, SelectArgs};
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::policy::PolicyArgs;
+use anyhow::Result;
+use clap::Args;
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::read::Wants;
 use nicpin::read::interrupts::Handlers;
@@ -15,10 +18,22 @@ use nicpin::read::others::class;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
+#[derive(Debug, Args)]
+#[command(after_help = help::after("irqbalance-policy"))]
+pub struct IrqbalancePolicyArgs {
+    /// Path of the device in /sys that has the IRQ
+    #[arg(value_name = "DEVICE")]
+    pub device: String,
+
+    /// IRQ number
+    #[arg(value_name = "IRQ")]
+    pub irq: u32,
+}
+
 const NET: &str = "/sys/class/net";
 const PCI: &str = "/sys/bus/pci/devices/";
 
-pub(super) fn run(cli: &Cli, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {
+pub(super) fn run(cli: &General, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if was_planned(&root, args)?
         || has_interface_below(&root, &args.device)? && is_planned(cli, &root, args.irq)?
@@ -68,7 +83,7 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 }
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.
-fn is_planned(cli: &Cli, root: &Root, irq: u32) -> Result<bool> {
+fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     let every = SelectArgs {
         selectors: Vec::new(),
         if_present: true,

@@ -1,19 +1,40 @@
 //! `nicpin man` and `nicpin help`: pages about commands and topics.
 
-use anyhow::{Result, bail};
-use clap::CommandFactory as _;
-use itertools::Itertools as _;
-
-use crate::cli::manual::{Page, pages};
-use crate::cli::topics::{Part, Topic, topics};
-use crate::cli::{Cli, HelpArgs, ManArgs};
+use crate::commands::help;
 use crate::commands::inputs::UsageError;
+use crate::commands::manual::{Page, pages};
 use crate::commands::output;
+use crate::commands::topics::{Part, Topic, topics};
 use crate::screen;
+use anyhow::{Result, bail};
+use clap::Args;
+use clap::Command;
+use itertools::Itertools as _;
 use nicpin::report::exit::Exit;
+use std::path::PathBuf;
 
-pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
-    let pages = pages(Cli::command())?;
+#[derive(Debug, Args)]
+#[command(after_help = help::after("man"))]
+pub struct ManArgs {
+    /// A command or a topic (states, selectors, policy); by default nicpin itself
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub about: Option<String>,
+
+    /// Write all pages to man5, man7 and man8 in this directory; existing ones are replaced
+    #[arg(long, value_name = "DIR", conflicts_with = "about")]
+    pub into: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("help"))]
+pub struct HelpArgs {
+    /// A command or a topic (states, selectors, policy); by default nicpin itself
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub about: Option<String>,
+}
+
+pub(super) fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
+    let pages = pages(command)?;
     if let Some(directory) = &args.into {
         for page in &pages {
             let directory = directory.join(format!("man{}", page.name.1));
@@ -34,18 +55,17 @@ pub(super) fn run(args: &ManArgs, out: &mut String) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
-pub(super) fn help(args: &HelpArgs, out: &mut String) -> Result<Exit> {
+pub(super) fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit> {
     let word = args.about.as_deref();
     if let Some(topic) = topics().iter().find(|topic| Some(topic.name) == word) {
         *out += &shown(topic).show(output::screen());
         return Ok(Exit::Planned);
     }
-    let is_command = |word: &str| Cli::command().find_subcommand(word).is_some();
-    if let Some(word) = word.filter(|word| !is_command(word)) {
-        bail!(no_page(word, &pages(Cli::command())?));
+    if let Some(word) = word.filter(|word| command.find_subcommand(word).is_none()) {
+        bail!(no_page(word, &pages(command)?));
     }
     let words = ["nicpin"].into_iter().chain(word).chain(["--help"]);
-    if let Err(help) = Cli::of(words.map(Into::into)) {
+    if let Err(help) = command.try_get_matches_from(words) {
         *out += &help.to_string();
     }
     Ok(Exit::Planned)

@@ -1,17 +1,19 @@
 //! `nicpin measure`: sample counters for a time or while a command runs.
 
-use std::io::{self, IsTerminal as _};
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-
-use crate::cli::{Cli, MeasureArgs, PolicyArgs, SelectArgs};
+use crate::commands::args::General;
+use crate::commands::args::ReportArgs;
+use crate::commands::args::SelectArgs;
+use crate::commands::args::seconds;
 use crate::commands::child::{self, ChildExit, CommandError};
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, read_host};
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output::{print, screen};
+use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
+use anyhow::{Result, bail};
+use clap::Args;
 use nicpin::machine::delta::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
@@ -21,10 +23,51 @@ use nicpin::report::connections::Connections;
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+/// As [`seconds`], without 0.
+fn nonzero_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text)
+        .ok()
+        .filter(|time| *time >= Duration::from_millis(1))
+        .ok_or_else(|| format!("`{text}` is not a number of seconds from 0.001 to 86400"))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("measure"))]
+pub struct MeasureArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    /// Length of a sample; by default 1, with CMD as long as it runs
+    #[arg(short, long, value_name = "N", value_parser = nonzero_seconds)]
+    pub seconds: Option<Duration>,
+
+    /// Number of samples; by default 1, with --watch unlimited
+    #[arg(short, long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Sample until interrupted; on a terminal each sample replaces the one before
+    #[arg(short, long, conflicts_with = "command")]
+    pub watch: bool,
+
+    /// Also list vectors without interrupts and idle CPUs
+    #[arg(short, long)]
+    pub all: bool,
+
+    /// Measure while this command runs
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
 
 const SAMPLE: Duration = Duration::from_secs(1);
 
-pub(super) fn run(cli: &Cli, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
+pub(super) fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if root.is_capture() {
         bail!(

@@ -1,37 +1,45 @@
-//! The subcommands, a file each.
+//! The command line, and the subcommands: a file each, with its definition and its story.
 
 mod apply;
+mod args;
 pub mod bandwidth;
 mod capture;
 mod check;
 mod child;
+pub mod command_line;
 mod compare;
 pub mod completions;
 mod confirm;
 mod draw;
 mod fleet;
 mod flow;
+pub mod help;
 mod inputs;
 mod interrupt;
 mod irqbalance_policy;
 mod journal;
 mod man;
+pub mod manual;
 mod measure;
 mod nodes;
 pub mod output;
 mod plan;
+mod policy;
 mod restore;
 mod run;
 mod sampling;
 mod status;
+pub mod topics;
 mod watch;
 mod watched;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::cli::{Cli, Command};
+use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::inputs::UsageError;
 use crate::screen;
@@ -40,9 +48,99 @@ use nicpin::plan::binding::BindingError;
 use nicpin::policy::{ImpossibleCpu, NoEffect};
 use nicpin::report::exit::Exit;
 
+/// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
+#[derive(Debug, Parser)]
+#[command(name = "nicpin", version, after_help = help::after("nicpin"), max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
+#[command(
+    override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND"
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub general: General,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show whether the interrupts of each interface arrive on its own node, and will stay there (the default)
+    Status(status::StatusArgs),
+    /// Print what apply would write; writes nothing, needs no root
+    Plan(plan::PlanArgs),
+    /// Write the plan, read it back and report what changed
+    #[command(visible_alias = "start")]
+    Apply(apply::ApplyArgs),
+    /// Check whether the machine is in the planned state; writes nothing
+    Check(check::CheckArgs),
+    /// Restore the settings that the first apply found
+    #[command(visible_alias = "stop")]
+    Restore(restore::RestoreArgs),
+    /// Keep what `apply --try` has set
+    Confirm(confirm::ConfirmArgs),
+    /// Keep the planned state: apply again after each event that undoes it
+    Watch(watch::WatchArgs),
+    /// Watch counters: interrupts by queue and CPU, the share that is local, throughput and its cost
+    Measure(measure::MeasureArgs),
+    /// Run a command on an interface's node and on a remote node in turn, and compare what it costs
+    Compare(compare::CompareArgs),
+    /// Record this machine as one file that --root accepts; needs no root
+    Capture(capture::CaptureArgs),
+    /// Run a command on the CPUs and memory of an interface's node
+    Run(run::RunArgs),
+    /// Show the nodes: CPUs, memory, distances and the interfaces on each
+    Nodes(nodes::NodesArgs),
+    /// Report on many machines: classes of hardware, their plans, and why hosts are not as planned
+    Fleet(fleet::FleetArgs),
+    /// Show the queue, IRQ and CPU that a flow will arrive on, before its first packet
+    Flow(flow::FlowArgs),
+    /// Draw the machine as SVG: nodes, cores, interfaces, and the CPU of each queue, now and planned
+    Draw(draw::DrawArgs),
+    /// Print the completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print a manual page, or write all of them
+    Man(man::ManArgs),
+    /// Print the help of a command, or about a topic: states, selectors, policy
+    Help(man::HelpArgs),
+    /// Started by `apply --try`: restores all settings unless `nicpin confirm` comes within SECONDS
+    #[command(hide = true)]
+    AwaitConfirm(confirm::AwaitConfirmArgs),
+    /// Started by `nicpin watch`: applies once, or with `--observe` checks, and prints a report for it
+    #[command(hide = true)]
+    WatchRun(watched::WatchRunArgs),
+    /// Answer irqbalance as its policy script: print `ban=true` for IRQs that nicpin plans
+    IrqbalancePolicy(irqbalance_policy::IrqbalancePolicyArgs),
+}
+
+impl Command {
+    /// Whether the output is a report, which `--quiet` leaves out, and not a document that was asked for.
+    pub fn reports(&self) -> bool {
+        use Command::{Completions, Draw, Help, IrqbalancePolicy, Man};
+        !matches!(
+            self,
+            Completions(_) | Draw(_) | Help(_) | IrqbalancePolicy(_) | Man(_)
+        )
+    }
+}
+
+impl Cli {
+    /// Parses arguments; the first one is the name of the program.
+    pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let args = command_line::complete(&command, args);
+        let matches = command.try_get_matches_from_mut(args)?;
+        command_line::refuse(&mut command, &matches)?;
+        let mut cli =
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
+        cli.general.apply = command_line::apply_command(&command, &matches);
+        Ok(cli)
+    }
+}
+
 /// Runs a command; its output goes to `out`, made printable.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
-    match cli.color {
+    match cli.general.color {
         clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
         clap::ColorChoice::Always => anstream::ColorChoice::Always,
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
@@ -63,28 +161,38 @@ fn make_printable(out: &mut String) {
 }
 
 fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
+    let general = &cli.general;
     match &cli.command {
-        Command::Status(args) => status::run(cli, args, out),
-        Command::Plan(args) => plan::run(cli, args, out),
-        Command::Apply(args) => apply::run(cli, args, out),
-        Command::Check(args) => check::run(cli, args, out),
-        Command::Restore(args) => restore::run(cli, args, out),
-        Command::Confirm(args) => confirm::run(cli, args, out),
-        Command::Watch(args) => watch::run(cli, args),
-        Command::Measure(args) => measure::run(cli, args, out),
-        Command::Compare(args) => compare::run(cli, args, out),
-        Command::Capture(args) => capture::run(cli, args, out),
-        Command::Run(args) => run::run(cli, args, out),
+        Command::Status(args) => status::run(general, args, out).map_err(misspelt),
+        Command::Plan(args) => plan::run(general, args, out),
+        Command::Apply(args) => apply::run(general, args, out),
+        Command::Check(args) => check::run(general, args, out),
+        Command::Restore(args) => restore::run(general, args, out),
+        Command::Confirm(args) => confirm::run(general, args, out),
+        Command::Watch(args) => watch::run(general, args),
+        Command::Measure(args) => measure::run(general, args, out),
+        Command::Compare(args) => compare::run(general, args, out),
+        Command::Capture(args) => capture::run(general, args, out),
+        Command::Run(args) => run::run(general, args, out),
         Command::Completions(args) => completions::run(args, out),
-        Command::Draw(args) => draw::run(cli, args, out),
-        Command::Flow(args) => flow::run(cli, args, out),
-        Command::Fleet(args) => fleet::run(cli, args, out),
-        Command::Man(args) => man::run(args, out),
-        Command::Help(args) => man::help(args, out),
-        Command::Nodes(args) => nodes::run(cli, args, out),
-        Command::IrqbalancePolicy(args) => irqbalance_policy::run(cli, args, out),
-        Command::AwaitConfirm(args) => confirm::watch(cli, args),
-        Command::WatchRun(args) => watched::run(cli, args, out),
+        Command::Draw(args) => draw::run(general, args, out),
+        Command::Flow(args) => flow::run(general, args, out),
+        Command::Fleet(args) => fleet::run(general, args, out),
+        Command::Man(args) => man::run(Cli::command(), args, out),
+        Command::Help(args) => man::help(Cli::command(), args, out),
+        Command::Nodes(args) => nodes::run(general, args, out),
+        Command::IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),
+        Command::AwaitConfirm(args) => confirm::watch(general, args),
+        Command::WatchRun(args) => {
+            let words = std::iter::once("nicpin".into()).chain(args.watcher.iter().cloned());
+            let mut watcher = Cli::of(words)?;
+            let Command::Watch(of) = &watcher.command else {
+                bail!("a run of nicpin watch is started by nicpin watch");
+            };
+            // A copy of a policy whose file is not valid any more.
+            watcher.general.config = general.config.clone().or(watcher.general.config);
+            watched::run(&watcher.general, of, args, out)
+        }
     }
 }
 
@@ -94,9 +202,26 @@ pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
     let Command::Apply(args) = &cli.command else {
         return Ok(exit);
     };
-    let exit = confirm::ask(cli, args, exit, out);
+    let exit = match args.trial {
+        Some(seconds) => confirm::ask(&cli.general, seconds, args.lock.wait, exit, out),
+        None => Ok(exit),
+    };
     make_printable(out);
     exit
+}
+
+/// Replaces the error about a selector that matches nothing if the selector resembles a command.
+fn misspelt(error: anyhow::Error) -> anyhow::Error {
+    let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
+        return error;
+    };
+    match command_line::nearest_command(&Cli::command(), selector) {
+        Some(command) => UsageError::new(format!(
+            "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
+        ))
+        .into(),
+        None => error,
+    }
 }
 
 /// The exit code of an error, or the status of a command that failed.

@@ -1,13 +1,16 @@
 //! `nicpin nodes`: nodes, memory, distances and interfaces; with `--bandwidth` the memory read rate between nodes.
 
-use anyhow::{Context as _, Result, bail};
-
-use crate::cli::{Cli, NodesArgs, PolicyArgs};
+use crate::commands::args::General;
+use crate::commands::args::ReportArgs;
 use crate::commands::bandwidth::BandwidthTest;
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, read_host};
 use crate::commands::output;
+use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::Progress;
 use crate::screen;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use nicpin::machine::memory::Rate;
 use nicpin::machine::{Machine, Selection};
 use nicpin::read::topology::l3_size;
@@ -17,7 +20,18 @@ use nicpin::report::nodes::Nodes;
 use nicpin::root::Root;
 use nicpin::root::sys;
 
-pub(super) fn run(cli: &Cli, args: &NodesArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("nodes"))]
+pub struct NodesArgs {
+    /// Measure the rate at which the CPUs of each node read the memory of each node
+    #[arg(long)]
+    pub bandwidth: bool,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+pub(super) fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if args.bandwidth && !root.is_real() {
         bail!(UsageError::new(

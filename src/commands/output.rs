@@ -1,20 +1,18 @@
 //! What commands write: reports in the requested format, messages, and files that the user names, which are not below
 //! --root. All that a person reads is printed here, without control characters that others could have put into it.
 
+use crate::commands::args::ReportArgs;
+use crate::screen::page::{Page, Screen};
+use crate::screen::{self, message, printable};
+use anyhow::{Result, anyhow, bail};
+use nicpin::report::exit::Exit;
+use nicpin::root::{errno_words, remove_left};
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use serde::Serialize;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-
-use anyhow::{Result, anyhow, bail};
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use serde::Serialize;
-
-use crate::cli::ReportArgs;
-use crate::screen::page::{Page, Screen};
-use crate::screen::{self, message, printable};
-use nicpin::report::exit::Exit;
-use nicpin::root::{errno_words, remove_left};
 
 /// A report as JSON or as the table that `table` makes.
 pub(super) fn report<T: Serialize>(

@@ -1,20 +1,82 @@
 //! `nicpin plan`: what apply would write.
 
-use anyhow::{Result, bail};
-
-use crate::cli::{Cli, PlanArgs, PlanFormat};
-use crate::commands::inputs::{
-    Purpose, UsageError, apply_command, read_and_plan, require_live_interfaces,
-};
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::help;
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output::screen;
+use crate::commands::policy::PolicyArgs;
 use crate::screen::{self, plan::Detail};
+use anyhow::{Result, bail};
+use clap::Args;
+use clap::ValueEnum;
 use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is one option
+#[command(after_help = help::after("plan"))]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub format: PlanFormat,
+
+    /// The same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    pub json: bool,
+
+    /// List each vector and queue; by default many that are alike share a line
+    #[arg(short, long)]
+    pub all: bool,
+
+    /// Also list each file with its current and planned mask in hex (table only)
+    #[arg(long)]
+    pub masks: bool,
+
+    /// Print each queue with the reason for its CPU; with --json also as texts, in `explanation`
+    #[arg(long, conflicts_with_all = ["masks", "workers"])]
+    pub explain: bool,
+
+    /// Print the CPUs of each interface's node that are left for applications, as other programs accept them
+    #[arg(long, conflicts_with = "masks")]
+    pub workers: bool,
+
+    /// Exit with 2 if something would be changed
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+impl PlanArgs {
+    pub fn format(&self) -> PlanFormat {
+        if self.json {
+            PlanFormat::Json
+        } else {
+            self.format
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// Text, at most 100 columns wide
+    #[default]
+    Table,
+    /// The schema `nicpin.plan/1`
+    Json,
+    /// The writes as `echo VALUE > PATH` lines
+    Sh,
+}
+
+pub(super) fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants {
         memory: args.workers,
@@ -38,7 +100,7 @@ pub(super) fn run(cli: &Cli, args: &PlanArgs, out: &mut String) -> Result<Exit> 
                 (false, true) => Detail::Queues,
                 (false, false) => Detail::Runs,
             };
-            screen::plan::plan(&plan, detail, args.masks, &apply_command()).show(screen())
+            screen::plan::plan(&plan, detail, args.masks, &cli.apply).show(screen())
         }
         PlanFormat::Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
         PlanFormat::Json => screen::json(&plan)?,

@@ -1,20 +1,36 @@
 //! `nicpin restore`: restore the settings that the first apply found.
 
-use std::time::Duration;
-
-use anyhow::Result;
-
-use crate::cli::{Cli, RestoreArgs};
+use crate::commands::args::General;
+use crate::commands::args::LockArgs;
+use crate::commands::args::ReportArgs;
+use crate::commands::help;
 use crate::commands::inputs::open_to_write;
 use crate::commands::{interrupt, output};
 use crate::screen;
 use crate::watch::state;
+use anyhow::Result;
+use clap::Args;
 use nicpin::apply::{self, restore};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;
 use nicpin::root::Root;
+use std::time::Duration;
 
-pub(super) fn run(cli: &Cli, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("restore"))]
+pub struct RestoreArgs {
+    /// Print what would be restored and write nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
+}
+
+pub(super) fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
         let to_restore = apply::to_restore(&Root::open(&cli.root)?)?;
         out.push_str(&output::report(

@@ -1,25 +1,83 @@
 //! `nicpin run`: run a command on an interface's node.
 
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-
-use anyhow::{Result, bail};
-
-use crate::cli::{Cli, PolicyArgs, RunArgs};
+use crate::commands::args::General;
+use crate::commands::args::memory_binding;
 use crate::commands::child::CommandError;
+use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
 use crate::commands::output::{say, screen};
+use crate::commands::policy::PolicyArgs;
 use crate::screen;
 use crate::start::as_of_caller;
+use anyhow::{Result, bail};
+use clap::Args;
 use nicpin::apply;
+use nicpin::cpuset::CpuSet;
 use nicpin::machine::Selection;
 use nicpin::plan::binding::Binding;
+use nicpin::plan::binding::BindingRequest;
+use nicpin::plan::binding::MemoryBinding;
+use nicpin::plan::binding::NodeChoice;
 use nicpin::policy::possible_cpus;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
-pub(super) fn run(cli: &Cli, args: &RunArgs, out: &mut String) -> Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = help::after("run"))]
+pub struct RunArgs {
+    /// The interface, or any other selector that stands for interfaces on one node
+    #[arg(value_name = "INTERFACE")]
+    pub interface: String,
+
+    /// On the interface's own node (the default)
+    #[arg(long, group = "place")]
+    pub near: bool,
+
+    /// On the node with the greatest distance from it
+    #[arg(long, group = "place")]
+    pub far: bool,
+
+    /// On node N
+    #[arg(long, value_name = "N", group = "place")]
+    pub node: Option<u32>,
+
+    /// On these CPUs; the memory is still the node's
+    #[arg(long, value_name = "CPULIST")]
+    pub cpus: Option<CpuSet>,
+
+    /// How strictly memory is bound to the node
+    #[arg(long, value_parser = memory_binding(), default_value = "bind")]
+    pub memory: MemoryBinding,
+
+    /// Print the CPUs and the memory, and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "dry_run")]
+    pub command: Vec<OsString>,
+}
+
+impl RunArgs {
+    pub fn wish(&self) -> BindingRequest {
+        let place = match self.node {
+            Some(node) => NodeChoice::Node(node),
+            None if self.far => NodeChoice::Far,
+            None => NodeChoice::Near,
+        };
+        BindingRequest {
+            place,
+            cpus: self.cpus.clone(),
+            memory: self.memory,
+        }
+    }
+}
+
+pub(super) fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if !root.is_real() && !args.dry_run {
         let text = "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs";

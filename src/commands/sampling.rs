@@ -1,13 +1,12 @@
 //! Sampling counters at intervals, with a progress line on standard error.
 
-use std::io::{self, IsTerminal as _};
-use std::time::{Duration, Instant};
-
 use crate::commands::output::progress;
 use nicpin::machine::delta::Delta;
 use nicpin::machine::sample::{CounterSelection, Sample};
 use nicpin::read::sample;
 use nicpin::root::{FileError, Root};
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
 
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub(super) const STEP: Duration = Duration::from_secs(1);

@@ -1,31 +1,55 @@
 //! `nicpin status`: one screen on whether interrupts arrive where planned, and whether they will stay there.
 
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-
-use crate::cli::{Cli, StatusArgs};
+use crate::commands::args::General;
+use crate::commands::args::ReportArgs;
+use crate::commands::args::SelectArgs;
+use crate::commands::args::seconds;
+use crate::commands::help;
 use crate::commands::inputs::{
-    Purpose, UsageError, apply_command, as_watched, read_and_plan, require_live_interfaces,
+    Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
 };
 use crate::commands::output;
+use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::Sampler;
 use crate::screen;
 use crate::screen::status::Detail;
 use crate::watch;
+use anyhow::{Result, bail};
+use clap::Args;
 use nicpin::apply::{self, Record, differences, irqbalance};
-use nicpin::machine::SelectError;
 use nicpin::machine::sample::CounterSelection;
 use nicpin::plan::Note;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::report::status::Status;
 use nicpin::root::Root;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("status"))]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    /// List all vectors, also those that are as planned
+    #[arg(short, long)]
+    pub all: bool,
+
+    /// Watch interrupts for N seconds; 0: do not watch. By default 1, and 0 for a tree or a capture
+    #[arg(short, long, value_name = "N", value_parser = seconds)]
+    pub seconds: Option<Duration>,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
 
 /// How long interrupts are watched by default: a queue in use has some in this time.
 const WATCH_TIME: Duration = Duration::from_secs(1);
 
-pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit> {
+pub(super) fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let watcher = watch::state::running(&root)?;
     let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
@@ -37,8 +61,7 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
         &args.select,
         &policy,
         Wants::default(),
-    )
-    .map_err(misspelt)?;
+    )?;
     require_live_interfaces(&root, &args.select)?;
     let vectors = plan
         .interfaces
@@ -96,32 +119,17 @@ pub(super) fn run(cli: &Cli, args: &StatusArgs, out: &mut String) -> Result<Exit
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
-    let apply = apply_command();
     let detail = match (args.all, cli.verbose || args.select.is_given()) {
         (true, _) => Detail::Vectors,
         (false, true) => Detail::Interfaces,
         (false, false) => Detail::Summary,
     };
     out.push_str(&output::report(args.report, &status, |status| {
-        screen::status::status(status, detail, &apply)
+        screen::status::status(status, detail, &cli.apply)
     })?);
     Ok(if unknown.is_empty() {
         Exit::Planned
     } else {
         Exit::Failed
     })
-}
-
-/// Replaces the error about a selector that matches nothing if the selector resembles a command.
-fn misspelt(error: anyhow::Error) -> anyhow::Error {
-    let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
-        return error;
-    };
-    match Cli::nearest_command(selector) {
-        Some(command) => UsageError::new(format!(
-            "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
-        ))
-        .into(),
-        None => error,
-    }
 }

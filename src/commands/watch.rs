@@ -1,31 +1,56 @@
 //! `nicpin watch`: apply again after every event that undoes affinity.
 
-mod outcome;
-mod policy;
-
-use std::ffi::OsString;
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use anyhow::{Context as _, Result};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::Signal;
-use nix::sys::time::{TimeVal, TimeValLike as _};
-
-use crate::cli::{Cli, WatchArgs};
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::help;
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal::{self, Priority};
+use crate::commands::policy::PolicyArgs;
 use crate::commands::watch::policy::ValidPolicy;
 use crate::screen;
 use crate::watch::state::{self, Lock};
 use crate::watch::{
     Child, ContendedSettings, Demand, Event, Events, Kind, Manager, Schedule, Sources,
 };
+use anyhow::{Context as _, Result};
+use clap::Args;
 use nicpin::report::exit::Exit;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::Root;
 use nicpin::root::sys;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::Signal;
+use nix::sys::time::{TimeVal, TimeValLike as _};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+mod outcome;
+mod policy;
+
+#[derive(Debug, Args)]
+#[command(after_help = help::after("watch"))]
+pub struct WatchArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// Write no setting: report what apply would change
+    #[arg(long)]
+    pub observe: bool,
+
+    /// Also run when another program writes the affinity of a planned vector
+    #[arg(long, conflicts_with = "observe")]
+    pub guard: bool,
+
+    /// After each run, write metrics for Prometheus to this file, as `nicpin check --format prometheus --output`
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
 
 /// A run that takes longer is ended: first it is asked to stop before its next write.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
@@ -35,7 +60,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(300);
 /// Runs that `nicpin status` shows.
 const LAST_RUNS: usize = 5;
 
-pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
+pub(super) fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
     let root = open_to_write(cli)?;
     let lock = match Lock::take(&root) {
         Ok(lock) => Some(lock),
@@ -51,7 +76,7 @@ pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    let policy = ValidPolicy::read(cli, args, &root)?;
+    let policy = ValidPolicy::read(cli, &args.policy, args.observe, &root)?;
     let sources = Sources::open(&root, &policy.path).context("cannot wait for events")?;
     for missing in &sources.missing {
         let text = format!("cannot wait for {missing}; the check every 5 minutes is left");
@@ -91,7 +116,7 @@ pub(super) fn run(cli: &Cli, args: &WatchArgs) -> Result<Exit> {
 
 /// The watcher.
 struct Loop<'a> {
-    cli: &'a Cli,
+    cli: &'a General,
     args: &'a WatchArgs,
     root: &'a Root,
     policy: ValidPolicy<'a>,

@@ -1,20 +1,21 @@
 //! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
 //! contended for, and prints a [`RunReport`].
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-
-use crate::cli::{CheckArgs, Cli, Command, SelectArgs, WAIT, WatchRunArgs};
 use crate::commands::apply::planned;
+use crate::commands::args::General;
+use crate::commands::args::SelectArgs;
+use crate::commands::args::WAIT;
+use crate::commands::check::CheckArgs;
 use crate::commands::inputs::{
     Purpose, as_watched, open_to_write, read_and_plan, require_interfaces,
 };
+use crate::commands::watch::WatchArgs;
 use crate::commands::{check, interrupt};
 use crate::screen;
 use crate::watch::RunReport;
 use crate::watch::state::is_paused;
+use anyhow::Result;
+use clap::Args;
 use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::machine::paths::shown;
@@ -27,30 +28,51 @@ use nicpin::report::exit::Exit;
 use nicpin::report::outcome::WriteResult;
 use nicpin::report::run::ChangedSetting;
 use nicpin::root::Root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// A run of the watcher.
+#[derive(Debug, Args)]
+pub struct WatchRunArgs {
+    /// Write the metrics, and nothing else
+    #[arg(long)]
+    pub metrics: bool,
+
+    /// Leave out CPUs that cgroups have alone
+    #[arg(long)]
+    pub avoid_exclusive: bool,
+
+    /// Leave this setting alone, by its name in the record
+    #[arg(long, value_name = "SETTING")]
+    pub leave: Vec<String>,
+
+    /// The command line of the watcher
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub watcher: Vec<OsString>,
+}
 
 /// Reasons of failures that are reported.
 const MOST_FAILURES: usize = 3;
 
-pub(super) fn run(own: &Cli, run: &WatchRunArgs, out: &mut String) -> Result<Exit> {
-    let words = std::iter::once("nicpin".into()).chain(run.watcher.iter().cloned());
-    let mut cli = Cli::of(words)?;
-    // A copy of a policy whose file is not valid any more.
-    cli.config = own.config.clone().or(cli.config);
-    let Command::Watch(args) = &cli.command else {
-        bail!("a run of nicpin watch is started by nicpin watch");
-    };
+pub(super) fn run(
+    cli: &General,
+    args: &WatchArgs,
+    run: &WatchRunArgs,
+    out: &mut String,
+) -> Result<Exit> {
     let select = SelectArgs {
         selectors: args.select.selectors.clone(),
         if_present: true,
     };
     let policy = as_watched(&args.policy, run.avoid_exclusive);
     if let Some(file) = args.metrics.clone().filter(|_| run.metrics) {
-        return check::run(&cli, &CheckArgs::metrics(select, policy, file), out);
+        return check::run(cli, &CheckArgs::metrics(select, policy, file), out);
     }
     let report = if args.observe {
         let root = Root::open(&cli.root)?;
         let wants = Wants::default();
-        let (machine, plan) = read_and_plan(Purpose::Look, &cli, &root, &select, &policy, wants)?;
+        let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &select, &policy, wants)?;
         require_interfaces(&root, &machine, &plan, &select)?;
         let check = apply::check(&root, &machine, &plan, select.is_given());
         RunReport {
@@ -60,8 +82,8 @@ pub(super) fn run(own: &Cli, run: &WatchRunArgs, out: &mut String) -> Result<Exi
             ..RunReport::default()
         }
     } else {
-        let plan = |root: &Root| planned(&cli, &select, &policy, root);
-        match applied(&open_to_write(&cli)?, &run.leave, plan) {
+        let plan = |root: &Root| planned(cli, &select, &policy, root);
+        match applied(&open_to_write(cli)?, &run.leave, plan) {
             Ok(done) => {
                 let unknown = Unplannable::unknown(&done.plan, select.is_given());
                 report(&Applied { unknown, ..done })

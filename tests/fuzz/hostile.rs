@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
-use crate::cli::Cli;
 use crate::commands;
+use crate::commands::Cli;
 use crate::screen;
 use crate::screen::page::Screen;
 use clap::Parser as _;

@@ -11,7 +11,7 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room with those that it may use beside itself: first the library's, then the program's.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
     ("policy", &["cpuset", "machine"]),
@@ -26,7 +26,6 @@ const ROOMS: [(&str, &[&str]); 18] = [
             "cpuset", "machine", "policy", "plan", "report", "root", "read",
         ],
     ),
-    ("cli", &["lib"]),
     ("screen", &["lib", "fleet", "watch"]),
     ("capture", &["lib"]),
     ("fleet", &["lib"]),
@@ -36,10 +35,10 @@ const ROOMS: [(&str, &[&str]); 18] = [
     (
         "commands",
         &[
-            "lib", "start", "cli", "screen", "capture", "fleet", "draw", "watch",
+            "lib", "start", "screen", "capture", "fleet", "draw", "watch",
         ],
     ),
-    ("main", &["lib", "start", "cli", "commands"]),
+    ("main", &["lib", "start", "commands"]),
 ];
 
 /// The rooms of the library, which `lib` stands for.
@@ -652,8 +651,8 @@ fn a_planted_use_is_found() {
         ),
         (
             "screen::sh",
-            "fn f() { crate::cli::Cli::parse() }",
-            "src/screen/sh.rs:1: screen may not use cli (cli)",
+            "fn f() { crate::commands::Cli::parse() }",
+            "src/screen/sh.rs:1: screen may not use commands (commands)",
         ),
         (
             "report::check",

@@ -11,7 +11,8 @@ use std::process::Command as Process;
 
 use self::page::Page;
 use self::shell::commands;
-use crate::cli::Cli;
+use crate::commands::Cli;
+use crate::commands::command_line::{complete, nearest_command};
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
 use clap::error::ErrorKind;
@@ -157,7 +158,7 @@ fn completed(args: &[String]) -> Vec<String> {
     let words = std::iter::once("nicpin".to_owned())
         .chain(args.iter().cloned())
         .map(Into::into);
-    Cli::complete(&Cli::command(), words)
+    complete(&Cli::command(), words)
         .into_iter()
         .map(|word| word.into_string().unwrap())
         .collect()
@@ -171,7 +172,7 @@ fn refused(args: &[String]) -> Result<(), Refusal> {
     if let Some(command) = args
         .iter()
         .filter(|word| !names_command && !word.starts_with('-'))
-        .find_map(|word| Cli::nearest_command(word))
+        .find_map(|word| nearest_command(&Cli::command(), word))
     {
         return Err(Refusal::Wrong(format!("is {command} meant?")));
     }

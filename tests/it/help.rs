@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command as Process;
 
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::support::run::{self, Copy, fixture, nicpin};
 use clap::{Command, CommandFactory as _, Parser as _};
 use nicpin::report::interface::InterfaceState;
@@ -320,14 +320,14 @@ fn topics_are_explained() {
     assert_eq!((states.code, states.stderr.as_str()), (0, ""));
     let states = run::words(&states);
     let reference = include_str!("../../docs/json.md");
-    for (state, means, code) in crate::cli::topics::STATES {
+    for (state, means, code) in crate::commands::topics::STATES {
         let name = state.name();
         let said = format!(" {name} {means}. check ends with {code}.");
         assert!(states.contains(&said), "{said}");
         let row = format!("| `{name}` | {means} | {code} |");
         assert!(reference.contains(&row), "docs/json.md: {row}");
     }
-    let all = crate::cli::topics::STATES.map(|(state, ..)| state);
+    let all = crate::commands::topics::STATES.map(|(state, ..)| state);
     let best_first: Vec<_> = all.into_iter().rev().collect();
     assert!(best_first.is_sorted() && best_first.len() == InterfaceState::ALL.len());
     let policy = nicpin(&["help", "policy"]).stdout;

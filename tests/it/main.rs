@@ -9,9 +9,6 @@
 #[path = "../../src/capture/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod capture;
-#[path = "../../src/cli/mod.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod cli;
 #[path = "../../src/commands/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod commands;

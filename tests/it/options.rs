@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::{Arg, Command, CommandFactory as _};
 use serde_json::Value;
 
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::support::run::{Copy, Run, fixture, nicpin};
 
 /// What a command needs to run at all on a copy of a machine; those without a line here need nothing.

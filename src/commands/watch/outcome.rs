@@ -1,14 +1,13 @@
 //! What follows from the result of a run: messages, settings that are left unchanged, and events that it has caused itself.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use crate::commands::journal::{self, Priority};
 use crate::commands::watch::{LAST_RUNS, Loop, spent, wall};
 use crate::screen;
 use crate::watch::{Ended, Events, Kind, RunReport};
 use nicpin::machine::paths::{affinity_file, shown};
 use nicpin::report::run::{ChangedSetting, LeftAlone, WaitsFor, WatcherRun};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl Loop<'_> {
     /// Decides about the events during a run. Those that it may have caused itself are followed by one run at once;

@@ -1,22 +1,22 @@
 //! The policy of a watcher: when its file becomes invalid, the last valid text stays in force.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context as _, Result};
-
-use crate::cli::{Cli, WatchArgs};
+use crate::commands::args::General;
 use crate::commands::inputs::{CONFIG, Purpose, read_policy};
 use crate::commands::journal::{self, Priority};
+use crate::commands::policy::PolicyArgs;
 use crate::watch::state::keep_policy;
+use anyhow::{Context as _, Result};
 use nicpin::machine::Program;
 use nicpin::policy::Policy;
 use nicpin::read::topology;
 use nicpin::root::Root;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 pub(super) struct ValidPolicy<'a> {
-    cli: &'a Cli,
-    args: &'a WatchArgs,
+    cli: &'a General,
+    options: &'a PolicyArgs,
+    observe: bool,
     /// The policy file, outside the root.
     pub(super) path: String,
     /// The last valid text; `None` where there was no file.
@@ -30,14 +30,20 @@ pub(super) struct ValidPolicy<'a> {
 }
 
 impl<'a> ValidPolicy<'a> {
-    pub(super) fn read(cli: &'a Cli, args: &'a WatchArgs, root: &Root) -> Result<Self> {
+    pub(super) fn read(
+        cli: &'a General,
+        options: &'a PolicyArgs,
+        observe: bool,
+        root: &Root,
+    ) -> Result<Self> {
         let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
         let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
         let path = path.to_string_lossy().into_owned();
-        let (text, policy) = valid(cli, args, root)?;
+        let (text, policy) = valid(cli, options, observe, root)?;
         Ok(Self {
             cli,
-            args,
+            options,
+            observe,
             path,
             text,
             policy,
@@ -48,7 +54,7 @@ impl<'a> ValidPolicy<'a> {
 
     /// Reads the file again. An invalid one is reported once.
     pub(super) fn refresh(&mut self, root: &Root) {
-        match valid(self.cli, self.args, root) {
+        match valid(self.cli, self.options, self.observe, root) {
             Ok((text, policy)) => {
                 if text != self.text || self.error.is_some() {
                     let fields = [("NICPIN_POLICY", self.path.as_str())];
@@ -96,13 +102,18 @@ impl<'a> ValidPolicy<'a> {
 }
 
 /// The text of the policy file, if it is valid on this machine, and the policy.
-fn valid(cli: &Cli, args: &WatchArgs, root: &Root) -> Result<(Option<String>, Policy)> {
-    let purpose = if args.observe {
+fn valid(
+    cli: &General,
+    options: &PolicyArgs,
+    observe: bool,
+    root: &Root,
+) -> Result<(Option<String>, Policy)> {
+    let purpose = if observe {
         Purpose::Look
     } else {
         Purpose::Write
     };
-    let (policy, text) = read_policy(purpose, cli, root, &args.policy)?;
+    let (policy, text) = read_policy(purpose, cli, root, options)?;
     policy.options.check(topology::read(root)?.possible)?;
     Ok((text, policy))
 }

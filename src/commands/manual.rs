@@ -1,16 +1,14 @@
 //! Manual pages: one for nicpin and one for each command, made from the definitions of the command line and the table of
 //! what `--help` says beside them, and one for each topic.
 
-use itertools::Itertools as _;
-use std::io;
-use std::time::{Duration, UNIX_EPOCH};
-
+use crate::commands::help::{Help, USAGE};
+use crate::commands::topics::{Part, Topic, topics};
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
-
-use crate::cli::help::{Help, USAGE};
-use crate::cli::topics::{Part, Topic, topics};
+use itertools::Itertools as _;
+use std::io;
+use std::time::{Duration, UNIX_EPOCH};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
